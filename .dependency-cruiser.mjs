@@ -1,0 +1,91 @@
+/** The import table of the architecture, as a test. Names of libs are folders below `libs`. */
+const MAY_IMPORT = {
+  kernel: [],
+  domain: ['kernel'],
+  catalogue: ['kernel', 'domain'],
+  application: ['kernel', 'domain', 'catalogue'],
+  sagas: ['kernel', 'domain', 'application'],
+  projections: ['kernel', 'domain'],
+  eventstore: ['kernel'],
+  connectors: ['kernel', 'domain', 'application'],
+};
+const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'sandbox'];
+const PRODUCT = '^(apps|libs|infra)/';
+const SPEC = '\\.(spec|e2e)\\.ts$';
+
+const lib = (names) => `^libs/(${names.join('|')})/`;
+
+export default {
+  forbidden: [
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: { path: PRODUCT },
+      to: { circular: true },
+    },
+    ...Object.entries(MAY_IMPORT).map(([name, allowed]) => ({
+      name: `libs-${name}`,
+      comment: `${name} may import: ${allowed.join(', ') || 'nothing'}`,
+      severity: 'error',
+      from: { path: lib([name]), pathNot: SPEC },
+      to: { path: PRODUCT, pathNot: lib([name, ...allowed]) },
+    })),
+    {
+      name: 'pure',
+      comment: 'kernel and domain use no package at all, not even of Node',
+      severity: 'error',
+      from: { path: lib(['kernel', 'domain']), pathNot: SPEC },
+      to: { dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-optional', 'npm-no-pkg', 'unknown'] },
+    },
+    {
+      name: 'infra',
+      comment: 'infra prepares the stores that every role stands on, and knows nothing else',
+      severity: 'error',
+      from: { path: '^infra/', pathNot: SPEC },
+      to: { path: PRODUCT, pathNot: `^infra/|${lib(['kernel', 'domain', 'eventstore', 'projections'])}` },
+    },
+    {
+      name: 'testing-is-for-specs',
+      severity: 'error',
+      from: { path: PRODUCT, pathNot: `${SPEC}|^libs/testing/` },
+      to: { path: lib(['testing']) },
+    },
+    ...APPS.map((name) => ({
+      name: `apps-${name}`,
+      comment: 'an app never imports another app',
+      severity: 'error',
+      from: { path: `^apps/${name}/`, pathNot: SPEC },
+      to: { path: '^apps/', pathNot: `^apps/${name}/` },
+    })),
+    {
+      name: 'sandbox-is-only-an-address',
+      severity: 'error',
+      from: { path: '^(libs|apps/(gateway|projector|sagas|ledger))/', pathNot: `${SPEC}|^libs/testing/` },
+      to: { path: '^apps/sandbox/' },
+    },
+    {
+      name: 'no-own-barrel',
+      comment: 'nobody imports his own lib by its index',
+      severity: 'error',
+      from: { path: '^libs/([^/]+)/', pathNot: SPEC },
+      to: { path: '^libs/$1/src/index\\.ts$' },
+    },
+    {
+      name: 'no-dev-dependencies',
+      severity: 'error',
+      from: { path: PRODUCT, pathNot: `${SPEC}|^libs/testing/` },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only'] },
+    },
+    { name: 'resolvable', severity: 'error', from: { path: PRODUCT }, to: { couldNotResolve: true } },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    parser: 'swc',
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['app-source', 'import', 'node', 'default', 'types'],
+      extensions: ['.ts', '.js', '.mjs', '.json'],
+    },
+  },
+};

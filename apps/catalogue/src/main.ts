@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { modelsFromOpenRouter, modelsIn, readCatalogue } from '#catalogue';
+import { StartError } from '#infra';
+
+const USAGE =
+  'Usage: npm run catalogue -- check [directory] | import --from openrouter [--margin 1.055] <file>, which prints entries';
+
+/** The catalogue's command line: checks data files, and turns lists of others into entries. */
+function main(): void {
+  const options = { from: { type: 'string' }, margin: { type: 'string', default: '1.055' } } as const;
+  const { positionals, values } = parseArgs({ allowPositionals: true, options });
+  const [command, file] = positionals;
+  if (command === 'check') {
+    const { models, priceList } = readCatalogue(file);
+    process.stdout.write(`${models.length} models, price list ${priceList.version}\n`);
+  } else if (command === 'import' && values.from === 'openrouter' && file) {
+    const { models, skipped } = modelsFromOpenRouter(JSON.parse(readFileSync(file, 'utf8')), values.margin);
+    process.stdout.write(`${JSON.stringify(modelsIn(models), null, 2)}\n`);
+    process.stderr.write(`${models.length} models\n${skipped.map((each) => `left out: ${each}\n`).join('')}`);
+  } else throw new StartError(USAGE);
+}
+
+try {
+  main();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,52 @@
+import type { Catalogues } from '#application';
+import { catalogueStamp, readCatalogue } from '#catalogue';
+import type { Log } from '#infra';
+
+const LOOK_EVERY_MS = 2_000;
+
+/**
+ * Takes changed catalogue files into force while the service runs. Files are looked at now and then: notifications of
+ * file systems are lost over networks and in containers. A file with a slip changes nothing and is told once.
+ */
+export class CatalogueWatch {
+  private readonly timer: NodeJS.Timeout;
+  private stamp: string;
+  /** That of files which cannot be used, and were complained about. */
+  private spoilt: string | undefined;
+  private looking: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly directory: string,
+    private readonly catalogues: Catalogues,
+    private readonly log: Log,
+  ) {
+    this.stamp = catalogueStamp(directory);
+    this.timer = setInterval(() => void this.look(), LOOK_EVERY_MS).unref();
+  }
+
+  /** One look at a time. */
+  look(): Promise<void> {
+    this.looking = this.looking.then(() => this.takeChanges());
+    return this.looking;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    await this.looking;
+  }
+
+  private async takeChanges(): Promise<void> {
+    try {
+      const stamp = catalogueStamp(this.directory);
+      if (stamp === this.stamp || stamp === this.spoilt) return;
+      this.spoilt = stamp;
+      const next = readCatalogue(this.directory);
+      this.spoilt = undefined; // from here on only the store can fail, and that is worth another try
+      await this.catalogues.replace(next);
+      this.stamp = stamp;
+      this.log.info({ priceList: next.priceList.version, models: next.models.length }, 'the catalogue was replaced');
+    } catch (error) {
+      this.log.error({ err: error }, 'the changed catalogue cannot be used; the one before stays in force');
+    }
+  }
+}

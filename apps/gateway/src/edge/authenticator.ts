@@ -1,0 +1,85 @@
+import type { FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
+import { type Caller, Clock, Secrets } from '#application';
+import { findKey } from '#projections';
+import type { BooksReader } from './books-reader.ts';
+import { Unauthorized } from './errors.ts';
+
+const REMEMBERED_KEYS = 100_000;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const INVALID_KEY = 'The API key was not found or has been revoked';
+const INVALID_ACCOUNT = 'The credit id is not valid';
+
+/**
+ * Tells who asks. Whose a key is never changes, so that is remembered; whether it may still be used is decided on the
+ * account's stream with every hold, and looked up for everything that is only read.
+ */
+export class Authenticator {
+  private readonly owners = new LRUCache<string, Caller>({ max: REMEMBERED_KEYS });
+
+  constructor(
+    private readonly books: BooksReader,
+    private readonly secrets: Secrets,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Who pays for a use. Says nothing about whether they may: the hold does. */
+  async payer(request: FastifyRequest): Promise<Caller> {
+    const apiKey = apiKeyOf(request);
+    if (apiKey === undefined) return { accountId: claimedAccount(request), keyId: null };
+    const hash = this.secrets.hash(apiKey);
+    const known = this.owners.get(hash);
+    if (known) return known;
+    const caller = await this.verify(hash);
+    this.owners.set(hash, caller);
+    return caller;
+  }
+
+  /** Who reads: by an active key, or by the account's id in a header or at `creditId`. */
+  async reader(request: FastifyRequest, creditId?: unknown): Promise<Caller> {
+    const apiKey = apiKeyOf(request);
+    if (apiKey !== undefined) return this.verify(this.secrets.hash(apiKey));
+    return { accountId: await this.accountOf(request, creditId), keyId: null };
+  }
+
+  /** The account that manages its keys: only ever by its own id. */
+  async accountOf(request: FastifyRequest, creditId?: unknown): Promise<string> {
+    const claimed = claimedAccount(request, creditId);
+    if (!(await this.books.knows(claimed))) throw new Unauthorized(INVALID_ACCOUNT);
+    return claimed;
+  }
+
+  /** Which key of an account a secret is, for filters; undefined when it is none of them. */
+  async keyOf(account: string, apiKey: string): Promise<string | undefined> {
+    const owner = await findKey(this.books.pool, this.secrets.hash(apiKey));
+    return owner?.accountId === account ? owner.keyId : undefined;
+  }
+
+  private async verify(hash: string): Promise<Caller> {
+    const owner = await findKey(this.books.pool, hash);
+    if (!owner || owner.revoked) throw new Unauthorized(INVALID_KEY);
+    if (owner.expireAt !== null && owner.expireAt <= this.clock.now())
+      throw new Unauthorized('The API key has expired');
+    return { accountId: owner.accountId, keyId: owner.keyId };
+  }
+}
+
+/** The key that a request carries, in any of the headers that clients use. */
+export function apiKeyOf({ headers }: FastifyRequest): string | undefined {
+  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(headers.authorization ?? '')?.[1];
+  if (headers.authorization !== undefined && bearer === undefined) {
+    throw new Unauthorized('Authorization must have the form "Bearer <API key>"');
+  }
+  const header = headers['x-api-key'] ?? headers['api-key'];
+  return bearer ?? (typeof header === 'string' ? header : undefined);
+}
+
+/** The account that a request is made for; whether there is one is not said. */
+function claimedAccount({ headers }: FastifyRequest, creditId?: unknown): string {
+  const claimed = creditId ?? headers['x-credit-id'];
+  if (claimed === undefined) {
+    throw new Unauthorized('A credential is missing: send Authorization, x-api-key or x-credit-id');
+  }
+  if (typeof claimed !== 'string' || !UUID.test(claimed)) throw new Unauthorized(INVALID_ACCOUNT);
+  return claimed.toLowerCase();
+}

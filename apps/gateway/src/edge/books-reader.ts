@@ -1,0 +1,61 @@
+import type pg from 'pg';
+import { ACCOUNT, type AccountEvent } from '#domain';
+import { type EventStore, type Recorded, streamName } from '#kernel';
+import { Progress } from '#projections';
+
+/** How long an answer waits for the read model it is read from; after that it tells what there is. */
+const WAIT_MS = 2_000;
+
+type HoldStanding = 'open' | 'charged' | 'unpaid';
+
+/** What a hold is after a fact about it. One that ended unpaid stays so, whatever comes late. */
+const STANDINGS: Partial<Record<AccountEvent['type'], HoldStanding>> = {
+  FundsHeld: 'open',
+  HoldSettled: 'charged',
+  HoldReleased: 'unpaid',
+  HoldExpired: 'unpaid',
+};
+
+/** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
+export class BooksReader {
+  private readonly progress: Progress;
+
+  constructor(
+    readonly pool: pg.Pool,
+    private readonly store: EventStore,
+  ) {
+    this.progress = new Progress(pool);
+  }
+
+  /** Waits until read models show a fact at `position`, so that whoever asks them next sees it, on any replica. */
+  async show(position: bigint, ...projections: string[]): Promise<void> {
+    await this.progress.reached(projections, position, WAIT_MS);
+  }
+
+  /** Whether there is such an account: asked of the facts, so that nothing is refused or promised by a late read model. */
+  async knows(accountId: string): Promise<boolean> {
+    return (await this.store.head(streamName(ACCOUNT, accountId))) !== undefined;
+  }
+
+  /** Where an account's facts end now: what happens to it from now on is behind that. Undefined when there is none. */
+  async revisionOf(accountId: string): Promise<number | undefined> {
+    return (await this.store.head(streamName(ACCOUNT, accountId)))?.revision;
+  }
+
+  /** What has become of a hold, by the account's facts behind a revision; undefined when it was never made. */
+  async holdOf(accountId: string, holdId: string, behind: number): Promise<HoldStanding | undefined> {
+    let standing: HoldStanding | undefined;
+    for await (const facts of this.store.read(streamName(ACCOUNT, accountId), behind)) {
+      for (const { type, data } of facts as readonly Recorded<AccountEvent>[]) {
+        if ('holdId' in data && data.holdId === holdId) standing = STANDINGS[type] ?? standing;
+      }
+    }
+    return standing;
+  }
+
+  /** Waits until read models show everything that has happened to an account so far, whichever replica wrote it. */
+  async showAccount(accountId: string, ...projections: string[]): Promise<void> {
+    const head = await this.store.head(streamName(ACCOUNT, accountId));
+    if (head) await this.show(head.position, ...projections);
+  }
+}

@@ -1,0 +1,169 @@
+/** The one error shape, and the one place that turns what went wrong into a status. */
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type FailureCode, UnservableRequest, UpstreamFailure } from '#application';
+import type { RejectionCode } from '#domain';
+import type { Log } from '#infra';
+import { Rejection, StoreUnavailable } from '#kernel';
+
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly message: string;
+  readonly type: string;
+  /** OpenRouter's word for the kind of error. */
+  readonly kind: string;
+  readonly param?: string | null;
+  readonly details?: Readonly<Record<string, string>>;
+  readonly retryAfterSeconds?: number;
+  /** The same request would get the same answer: OpenAI's clients, which repeat a 409 by themselves, are told so. */
+  readonly final?: boolean;
+}
+
+/** No valid credential came with a request. */
+export class Unauthorized extends Error {
+  override readonly name = 'Unauthorized';
+}
+
+/** A request is not what the endpoint takes. */
+export class InvalidRequest extends Error {
+  override readonly name = 'InvalidRequest';
+  readonly param: string | null;
+
+  constructor(message: string, param: string | null = null) {
+    super(message);
+    this.param = param;
+  }
+}
+
+/** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
+export class IdempotencyConflict extends Error {
+  override readonly name = 'IdempotencyConflict';
+
+  constructor(
+    readonly type: 'idempotency_key_reused' | 'idempotency_in_progress' | 'idempotency_answer_lost',
+    message: string,
+    readonly retryAfterSeconds?: number,
+  ) {
+    super(message);
+  }
+}
+
+type Kind = readonly [status: number, type: string, kind: string];
+
+const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request'];
+const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
+const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication'];
+const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
+
+const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
+  account_exists: CONFLICT,
+  account_not_found: UNAUTHORIZED,
+  credit_conflict: CONFLICT,
+  hold_conflict: CONFLICT,
+  hold_not_found: CONFLICT,
+  hold_resolved: CONFLICT,
+  insufficient_balance: [402, 'insufficient_balance', 'payment_required'],
+  invalid_key_settings: INVALID,
+  key_exists: CONFLICT,
+  key_expired: UNAUTHORIZED,
+  key_limit_exceeded: [402, 'key_limit_exceeded', 'payment_required'],
+  key_name_taken: CONFLICT,
+  key_not_found: NOT_FOUND,
+  key_revoked: UNAUTHORIZED,
+  payment_conflict: CONFLICT,
+  price_list_conflict: CONFLICT,
+  topup_exists: CONFLICT,
+  topup_not_found: NOT_FOUND,
+};
+
+const FAILURES: Readonly<Record<FailureCode, Kind>> = {
+  invalid_request: INVALID,
+  rate_limited: [429, 'rate_limit_error', 'rate_limit_exceeded'],
+  timeout: [504, 'timeout', 'timeout'],
+  upstream_error: [502, 'upstream_error', 'provider_unavailable'],
+  upstream_unavailable: [503, 'upstream_unavailable', 'provider_unavailable'],
+  client_disconnected: [499, 'client_disconnected', 'server'],
+  shutdown: [503, 'shutdown', 'server'],
+};
+
+const STATUSES: Readonly<Record<number, Kind>> = {
+  400: INVALID,
+  401: UNAUTHORIZED,
+  404: NOT_FOUND,
+  405: [405, 'method_not_allowed', 'invalid_request'],
+  413: [413, 'payload_too_large', 'payload_too_large'],
+  414: [414, 'address_too_long', 'invalid_request'],
+  415: [415, 'unsupported_media_type', 'invalid_request'],
+  503: [503, 'unavailable', 'server'],
+};
+
+export const UNEXPECTED: ErrorAnswer = {
+  status: 500,
+  message: 'Internal server error',
+  type: 'server_error',
+  kind: 'server',
+};
+
+/** What to answer to an error; undefined when nobody expected it. */
+export function answerTo(error: unknown): ErrorAnswer | undefined {
+  if (error instanceof Rejection)
+    return answer(REJECTIONS[error.code as RejectionCode], error.message, { details: error.details });
+  if (error instanceof UpstreamFailure) {
+    const { retryAfterSeconds } = error;
+    return answer(FAILURES[error.code], error.message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+  }
+  if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
+  if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
+  if (error instanceof IdempotencyConflict) {
+    const { retryAfterSeconds } = error;
+    const more = retryAfterSeconds === undefined ? { final: true } : { retryAfterSeconds };
+    return answer([409, error.type, 'invalid_request'], error.message, { param: 'Idempotency-Key', ...more });
+  }
+  if (error instanceof UnservableRequest) {
+    const [, , kind] = error.status === 404 ? NOT_FOUND : INVALID;
+    return answer([error.status, 'invalid_request_error', kind], error.message, { param: error.param });
+  }
+  if (error instanceof StoreUnavailable) {
+    return answer([503, 'unavailable', 'server'], 'The books cannot be written at the moment', {
+      retryAfterSeconds: 1,
+    });
+  }
+  const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: unknown })?.statusCode;
+  const known = typeof status === 'number' ? STATUSES[status] : undefined;
+  return known && answer(known, (error as Error).message);
+}
+
+function answer([status, type, kind]: Kind, message: string, more: Partial<ErrorAnswer> = {}): ErrorAnswer {
+  return { status, message, type, kind, ...more };
+}
+
+/** Satisfies three readers at once: the specification's, OpenAI's clients, and OpenRouter's strict ones. */
+export function errorBody({ status, message, type, kind, param = null, details = {} }: ErrorAnswer) {
+  return {
+    status: 'error',
+    statusCode: status,
+    message,
+    error: { message, type, code: status, param, metadata: { error_type: kind, ...details } },
+  };
+}
+
+export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
+  if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
+  if (error.final) reply.header('x-should-retry', 'false');
+  reply.status(error.status).send(errorBody(error));
+}
+
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  constructor(private readonly log: Log) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<FastifyRequest>();
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    const expected = answerTo(error);
+    const about = { request: request.id, method: request.method, path: request.url.split('?')[0] };
+    if (!expected) this.log.error({ ...about, err: error }, 'a request failed unexpectedly');
+    else if (expected.status >= 500) this.log.warn({ ...about, err: error }, 'a request failed');
+    if (!reply.sent) sendError(reply, expected ?? UNEXPECTED);
+  }
+}

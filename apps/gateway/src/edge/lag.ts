@@ -1,0 +1,44 @@
+import type { EventStore, Head, NewEvent } from '#kernel';
+import type { Progress } from '#projections';
+
+/** Appends are remembered at most this often. */
+const SAMPLE_EVERY_MS = 100;
+/** A minute's worth: the oldest matter. */
+const MAX_SAMPLES = 600;
+
+/**
+ * How far the projector is behind, as seen by a gateway: the age of the oldest of its own appends that the read models
+ * do not show yet. Without traffic there is nothing to be behind of.
+ */
+export class ProjectorLag {
+  private samples: { readonly position: bigint; readonly at: number }[] = [];
+
+  /** The store, whose appends are watched. */
+  watching(store: EventStore): EventStore {
+    const append = async (stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> => {
+      const head = await store.append(stream, expected, events);
+      if (head !== 'stale') this.note(head.position);
+      return head;
+    };
+    return {
+      append,
+      read: (stream, after) => store.read(stream, after),
+      head: (stream) => store.head(stream),
+      history: (after) => store.history(after),
+      follow: (after, signal) => store.follow(after, signal),
+    };
+  }
+
+  async milliseconds(progress: Progress, projections: readonly string[]): Promise<number> {
+    const applied = await progress.applied(projections);
+    this.samples = this.samples.filter(({ position }) => position > applied);
+    return this.samples[0] ? performance.now() - this.samples[0].at : 0;
+  }
+
+  private note(position: bigint): void {
+    const now = performance.now();
+    const last = this.samples.at(-1);
+    if (this.samples.length < MAX_SAMPLES && (!last || now - last.at >= SAMPLE_EVERY_MS))
+      this.samples.push({ position, at: now });
+  }
+}

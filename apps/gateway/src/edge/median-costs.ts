@@ -1,0 +1,23 @@
+import { type MedianCost, readMedianCosts } from '#projections';
+import type { BooksReader } from './books-reader.ts';
+
+/** Medians move slowly, and everybody asks for the list of models. */
+const KEPT_MS = 30_000;
+
+/** What a query of each model costs in the middle, from the history of all accounts. */
+export class MedianCosts {
+  private known: Promise<ReadonlyMap<string, MedianCost>> | undefined;
+  private readAt = 0;
+
+  constructor(private readonly books: BooksReader) {}
+
+  /** Without a history to read there are none: the list of models does not fail for it. */
+  byModel(): Promise<ReadonlyMap<string, MedianCost>> {
+    const now = performance.now();
+    if (!this.known || now - this.readAt > KEPT_MS) {
+      this.readAt = now;
+      this.known = readMedianCosts(this.books.pool).catch(() => new Map());
+    }
+    return this.known;
+  }
+}

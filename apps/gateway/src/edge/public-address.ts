@@ -1,0 +1,4 @@
+/** Where clients reach the API; known once it listens. */
+export class PublicAddress {
+  url = '';
+}

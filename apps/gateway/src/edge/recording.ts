@@ -1,0 +1,61 @@
+import type { FastifyReply } from 'fastify';
+import type { Answer } from './kept-answers.ts';
+
+/** A longer answer is delivered, but not kept. */
+export const MAX_KEPT_BYTES = 8 * 1024 * 1024;
+
+/** What is kept of an answer, to be replayed. */
+export class Recording {
+  private pieces: Uint8Array[] = [];
+  private size = 0;
+  private ended: Promise<void> | undefined;
+
+  /** @param done what is done with the answer; it is undefined when there is nothing that could be replayed */
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly done: (answer: Answer | undefined) => Promise<void>,
+  ) {}
+
+  add(piece: Uint8Array): void {
+    this.size += piece.byteLength;
+    if (this.size <= MAX_KEPT_BYTES) this.pieces.push(piece);
+    else this.pieces = [];
+  }
+
+  /** Resolves when the answer may be seen to have ended: from then on, whoever asks again is answered by the record. */
+  end(last: unknown): Promise<void> {
+    this.ended ??= this.done(this.answer(last));
+    return this.ended;
+  }
+
+  private answer(last: unknown): Answer | undefined {
+    if (typeof last !== 'string' && !(last instanceof Uint8Array)) return undefined;
+    this.add(Buffer.from(last));
+    if (this.size > MAX_KEPT_BYTES) return undefined;
+    const { reply } = this;
+    return { status: reply.statusCode, headers: reply.getHeaders(), body: Buffer.concat(this.pieces) };
+  }
+}
+
+const recordings = new WeakMap<FastifyReply, Recording>();
+
+export function record(reply: FastifyReply, recording: Recording): void {
+  recordings.set(reply, recording);
+}
+
+/** Who writes an answer past Fastify tells its recording; undefined for almost all of them. */
+export function recordingOf(reply: FastifyReply): Recording | undefined {
+  return recordings.get(reply);
+}
+
+/** Fastify's `onSend`: an answer that is recorded is sent once that is done. */
+export function recordSent(
+  _: unknown,
+  reply: FastifyReply,
+  payload: unknown,
+  done: (error: null, payload: unknown) => void,
+): void {
+  const recording = recordings.get(reply);
+  if (!recording) done(null, payload);
+  else void recording.end(payload).then(() => done(null, payload));
+}

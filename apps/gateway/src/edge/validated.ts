@@ -1,0 +1,31 @@
+import { ValidateBy, type ValidationError, validateSync } from 'class-validator';
+import { InvalidRequest } from './errors.ts';
+
+/**
+ * Checks a body or query against a class with class-validator's rules. Only the class's own fields are checked, and not
+ * what they contain, so that a long conversation costs nothing here; unknown fields are let through.
+ * @throws InvalidRequest that names the first field that is wrong
+ */
+export function valid<T extends object>(type: new () => T, value: unknown): T {
+  if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
+    throw new InvalidRequest('The body must be a JSON object');
+  // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
+  const checked = Object.assign(new type(), value, { constructor: type });
+  const [error] = validateSync(checked, { stopAtFirstError: true });
+  if (error) throw new InvalidRequest(messageOf(error), error.property);
+  return checked;
+}
+
+function messageOf({ constraints, property }: ValidationError): string {
+  return Object.values(constraints ?? {})[0] ?? `${property} is invalid`;
+}
+
+/** Text that can be written down: PostgreSQL knows no NUL, and half of a surrogate pair is no character. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
+}
+
+/** A rule of its own, for what class-validator has no word for. */
+export function Satisfies(rule: (value: unknown) => boolean, message: string): PropertyDecorator {
+  return ValidateBy({ name: message, validator: { validate: rule, defaultMessage: () => message } });
+}

@@ -1,0 +1,52 @@
+import { expect, test } from '@jest/globals';
+import { type Accounts, SystemClock, UpstreamFailure } from '#application';
+import type { AccountEvent, Charge } from '#domain';
+import { money, Rejection, StoreUnavailable } from '#kernel';
+import { WatchedHolds } from './watched-holds.ts';
+
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+const amounts = { atLeast: money.usd('1'), atMost: money.usd('1'), lifetimeMs: 1_000 };
+const wish = { caller: { accountId: 'a', keyId: null }, requestId: 'r', query, ...amounts };
+const hold = { holdId: 'r', accountId: 'a', amount: money.usd('1'), expiresAt: 0 };
+const held = { type: 'FundsHeld', data: { holdId: 'r', amount: money.toJson(money.usd('1')) } } as AccountEvent;
+const away = new StoreUnavailable('away');
+
+/** Holds of an account that answers with these, one after the other. */
+function holdsOf(...outcomes: readonly (readonly AccountEvent[] | Error)[]): WatchedHolds {
+  const left = [...outcomes];
+  const run: Accounts['run'] = async () => {
+    const outcome = left.shift() ?? [];
+    if (outcome instanceof Error) throw outcome;
+    return { events: outcome, revision: 0, position: 0n };
+  };
+  return new WatchedHolds({ run }, new SystemClock());
+}
+
+test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle' | 'release' | 'take']>([
+  ['none', 'when it is refused', [new Rejection('insufficient_balance', '')], 'take'],
+  ['open', 'once it is made', [[held]], 'take'],
+  ['open', 'when it is not known whether it was made', [away], 'take'],
+  ['open', 'when another request has it', [[]], 'take'],
+  ['open', 'when another request had it', [new Rejection('hold_resolved', '')], 'take'],
+  ['charged', 'once it is settled', [[held], []], 'settle'],
+  ['open', 'when it is not known whether it was settled', [[held], away], 'settle'],
+  ['released', 'once it is released', [[held], []], 'release'],
+])('a watched hold is %s %s', async (standing, _, outcomes, last) => {
+  const holds = holdsOf(...outcomes);
+  holds.watch('r');
+  const taken = holds.take(wish);
+  await taken.catch(() => {});
+  if (last === 'settle') await holds.settle(hold, {} as Charge).catch(() => {});
+  if (last === 'release') await holds.release(hold, new UpstreamFailure('timeout', ''), []);
+  expect(holds.outcome('r')).toBe(standing);
+});
+
+test('a hold that nobody watches is not remembered', async () => {
+  const holds = holdsOf([held], []);
+  await holds.settle(await holds.take(wish), {} as Charge);
+  expect(holds.outcome('r')).toBe('open');
+});
+
+test('a hold that another request has open is refused: its call would be served for nothing', async () => {
+  await expect(holdsOf([]).take(wish)).rejects.toMatchObject({ code: 'hold_conflict' });
+});

@@ -1,0 +1,22 @@
+import { named } from '../openapi/operation.ts';
+import { object, text, usd } from '../openapi/schemas.ts';
+
+export const Account = named(
+  'Account',
+  object({
+    success: { const: true },
+    credit_id: text('The id of the account. It is a secret: whoever has it can spend', { format: 'uuid' }),
+    api_key: text('The first key of the account', { pattern: '^sk-' }),
+    balance: { const: 0 },
+  }),
+);
+
+export const Balance = named(
+  'Balance',
+  object({
+    balance: usd('What can be spent'),
+    balance_usd: usd('The same'),
+    held_usd: usd('What running requests may cost at most; it is not in the balance'),
+    currency: { const: 'USD' },
+  }),
+);

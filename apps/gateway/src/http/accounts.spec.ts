@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type TestAccount, World } from '#testing';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open();
+});
+afterAll(() => world.close());
+
+describe('a new account', () => {
+  test('is created without a body and without a credential, and has nothing', async () => {
+    const { status, body } = await world.send('POST', '/accounts/create');
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      success: true,
+      credit_id: expect.stringMatching(UUID),
+      api_key: expect.stringMatching(/^sk-[A-Za-z0-9]{22}$/),
+      balance: 0,
+    });
+  });
+
+  test.each([
+    ['an empty body with a JSON content type', { headers: { 'content-type': 'application/json' } }],
+    ['an empty object', { body: {} }],
+    ['fields that nobody knows', { body: { name: 'x', plan: { a: 1 } } }],
+  ])('is created with %s', async (_, sent) => {
+    expect((await world.send('POST', '/accounts/create', sent)).status).toBe(201);
+  });
+
+  test('can be used at once, by its key and by its id', async () => {
+    const account = await world.account();
+    expect((await world.post('/credits/balance', undefined, account)).body.balance).toBe(0);
+    expect((await world.post('/credits/balance', { credit_id: account.creditId })).body.balance).toBe(0);
+  });
+
+  test('lists the key it came with under the name "Default"', async () => {
+    const account = await world.account();
+    const listed = await world.send('GET', '/keys?show_key=true', { headers: { 'x-credit-id': account.creditId } });
+    expect(listed.body.data).toHaveLength(1);
+    expect(listed.body.data[0]).toMatchObject({ name: 'Default', api_key: account.apiKey, deleted_at: null });
+  });
+
+  test('shares neither id nor key with another', async () => {
+    const [a, b] = await Promise.all([world.account(), world.account()]);
+    expect(a.creditId).not.toBe(b.creditId);
+    expect(a.apiKey).not.toBe(b.apiKey);
+  });
+
+  test('is two facts: it was opened, and it has a key, whose secret they do not tell', async () => {
+    const account = await world.account();
+    const facts = await world.facts(account);
+    expect(facts.map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
+    expect(JSON.stringify(facts, (_, value) => (typeof value === 'bigint' ? '' : value))).not.toContain(account.apiKey);
+  });
+});
+
+describe('the balance', () => {
+  let account: TestAccount;
+  let other: TestAccount;
+  beforeAll(async () => {
+    [account, other] = await Promise.all([world.account(1.05), world.account()]);
+  });
+
+  const asked = (headers: Record<string, string>, body?: unknown) =>
+    world.send('POST', '/credits/balance', { headers, body });
+
+  test.each<[string, () => Promise<{ status: number; body: unknown }>]>([
+    ['a bearer key', () => asked({ authorization: `Bearer ${account.apiKey}` })],
+    ['a bearer key in any case', () => asked({ authorization: `bearer ${account.apiKey}` })],
+    ['an api-key header', () => asked({ 'api-key': account.apiKey })],
+    ['an x-api-key header', () => asked({ 'x-api-key': account.apiKey })],
+    ['a credit_id in the body', () => asked({}, { credit_id: account.creditId })],
+    ['a credit_id in upper case', () => asked({}, { credit_id: account.creditId.toUpperCase() })],
+    ['an x-credit-id header', () => asked({ 'x-credit-id': account.creditId })],
+    ['an x-credit-id header beside a null', () => asked({ 'x-credit-id': account.creditId }, { credit_id: null })],
+    ['a key and an empty object', () => asked({ 'api-key': account.apiKey }, {})],
+    [
+      'a key and a JSON type without a body',
+      () => asked({ 'api-key': account.apiKey, 'content-type': 'application/json' }),
+    ],
+    ['a key and the credit_id', () => asked({ 'api-key': account.apiKey }, { credit_id: account.creditId })],
+    ['a key beside fields that nobody knows', () => asked({ 'api-key': account.apiKey }, { foo: [1] })],
+  ])('is told to who sends %s', async (_, ask) => {
+    const { status, body } = await ask();
+    expect(status).toBe(200);
+    expect(body).toEqual({ balance: 1.05, balance_usd: 1.05, held_usd: 0, currency: 'USD' });
+  });
+
+  test('is that of the key when the credit_id is of another account', async () => {
+    const { body } = await asked({ 'api-key': other.apiKey }, { credit_id: account.creditId });
+    expect(body.balance).toBe(0);
+  });
+
+  test.each<[string, () => Promise<{ status: number; body: unknown }>]>([
+    ['nothing', () => asked({})],
+    ['an empty object', () => asked({}, {})],
+    ['an unknown key', () => asked({ authorization: 'Bearer sk-0000000000000000000000' })],
+    ['a key under another scheme', () => asked({ authorization: `Basic ${account.apiKey}` })],
+    ['an empty bearer', () => asked({ authorization: 'Bearer ' })],
+    ['an unknown credit_id', () => asked({}, { credit_id: crypto.randomUUID() })],
+    ['a credit_id that is no UUID', () => asked({}, { credit_id: "' or 1=1 --" })],
+    ['a credit_id that is no text', () => asked({}, { credit_id: { $ne: null } })],
+    ['an unknown key and a good credit_id', () => asked({ 'api-key': 'sk-x' }, { credit_id: account.creditId })],
+    ['the credit_id as a key', () => asked({ 'api-key': account.creditId })],
+    ['the key as a credit_id', () => asked({}, { credit_id: account.apiKey })],
+  ])('is refused with 401 to who sends %s', async (_, ask) => {
+    const { status, body } = await ask();
+    expect(status).toBe(401);
+    expect(body).toMatchObject({
+      status: 'error',
+      statusCode: 401,
+      error: { code: 401, type: 'authentication_error' },
+    });
+  });
+
+  test('is a plain JSON number to the last pico-USD, never an exponent', async () => {
+    const spender = await world.account(0.1100001); // eleven flat requests of 0.01 USD leave 1e-7
+    for (let i = 0; i < 11; i++) await world.chat(spender, '', { model: 'countinghouse/flat' });
+    const { text } = await world.post('/credits/balance', undefined, spender);
+    expect(text).toBe('{"balance":0.0000001,"balance_usd":0.0000001,"held_usd":0,"currency":"USD"}');
+  });
+
+  test('shows what is held for a running request, and gives it back', async () => {
+    const spender = await world.account(1.05);
+    const running = world.chat(spender, 'tokens=1 latency=150', { max_tokens: 100 });
+    let shown = { balance: 0, held_usd: 0 };
+    await world.until(async () => {
+      shown = (await world.post('/credits/balance', undefined, spender)).body;
+      return shown.held_usd > 0;
+    });
+    expect(shown.balance + shown.held_usd).toBeCloseTo(1.05, 12);
+    await running;
+    expect((await world.post('/credits/balance', undefined, spender)).body.held_usd).toBe(0);
+  });
+});

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readCatalogue } from '#catalogue';
+import type { DomainEvent } from '#domain';
+import { formatUsd, type PicoUsd } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(100);
+});
+afterAll(() => world.close());
+
+const chats = readCatalogue().models.filter(({ type }) => type === 'chat');
+const offers = chats.flatMap(({ id, endpoints }) => endpoints.map(({ slug }) => [id, slug] as const));
+
+test.each(offers)('%s answers at %s, whole and streamed', async (model, slug) => {
+  const provider = { only: [slug] };
+  const whole = await world.chat(account, 'tokens=20 chunks=3', { model, provider });
+  expect(whole.status).toBe(200);
+  expect(whole.body).toMatchObject({ model, choices: [{ finish_reason: 'stop' }] });
+  const stream = await world.chat(account, 'tokens=20 chunks=3', { model, provider, stream: true });
+  expect(stream.text).toContain('"usage"');
+  expect(stream.text).not.toContain('"error"');
+});
+
+test('what the providers invoice for all that is what the books owe them, to the pico-USD', async () => {
+  const facts = (await world.facts()) as readonly DomainEvent[];
+  const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));
+  const owed = costs.reduce((sum, cost) => sum + cost, 0n);
+  const bill = (await (await fetch(`${world.sandbox}/bill`)).json()) as { total_usd: string; lines: number };
+  expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * offers.length });
+});
+
+test('an endpoint that fails is left for another one', async () => {
+  const model = 'meta-llama/llama-3.3-70b-instruct';
+  const answer = await world.chat(account, 'tokens=4 fault=500 at=deepinfra', { model });
+  expect(answer.status).toBe(200);
+  expect(answer.body.provider).toBe('Groq');
+});

@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Answer, type TestAccount, World } from '#testing';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '3000' });
+});
+afterAll(() => world.close());
+
+interface Tale {
+  readonly answer: Answer;
+  // biome-ignore lint/suspicious/noExplicitAny: facts of every shape
+  readonly facts: readonly { readonly type: string; readonly data: any }[];
+  // biome-ignore lint/suspicious/noExplicitAny: a record of the history
+  readonly record: any;
+  readonly spent: string;
+}
+
+/** One request of a new account: what it was answered, what was stated after the hold, and what the history tells. */
+async function tell(directive: string, more: object = {}): Promise<Tale> {
+  const account = await world.account(1.05);
+  const answer = await world.chat(account, directive, more);
+  const facts = await world.facts(account);
+  const [record] = (await world.get('/queries/history', account)).body.data;
+  const held = facts.findIndex(({ type }) => type === 'FundsHeld');
+  const balance = await spentBy(account);
+  return { answer, facts: facts.slice(held + 1), record, spent: balance };
+}
+
+async function spentBy(account: TestAccount): Promise<string> {
+  const { balance, held_usd } = (await world.post('/credits/balance', undefined, account)).body;
+  expect(held_usd).toBe(0);
+  return (1.05 - balance).toFixed(12);
+}
+
+const NOTHING = '0.000000000000';
+const types = ({ facts }: Tale) => facts.map(({ type }) => type);
+const attempts = ({ facts }: Tale) =>
+  facts[0]?.data.attempts.map(({ outcome, status }: { outcome: string; status?: number }) => [outcome, status]);
+
+const BOTH = [{ stream: false }, { stream: true }] as const;
+
+describe('an upstream that delivers nothing', () => {
+  test.each([
+    {
+      fault: '400',
+      status: 400,
+      type: 'invalid_request_error',
+      code: 'invalid_request',
+      tries: [['invalid_request', 400]],
+    },
+    {
+      fault: '429',
+      status: 429,
+      type: 'rate_limit_error',
+      code: 'rate_limited',
+      tries: Array(3).fill(['rate_limited', 429]),
+    },
+    {
+      fault: '500',
+      status: 502,
+      type: 'upstream_error',
+      code: 'upstream_error',
+      tries: Array(3).fill(['upstream_error', 500]),
+    },
+    { fault: 'timeout', status: 504, type: 'timeout', code: 'timeout', tries: [['timeout', undefined]] },
+    {
+      fault: 'refuse',
+      status: 503,
+      type: 'upstream_unavailable',
+      code: 'upstream_unavailable',
+      tries: Array(3).fill(['upstream_unavailable', undefined]),
+    },
+  ])(
+    'by $fault is answered with $status, in a stream as well, and costs nothing',
+    async ({ fault, status, type, code, tries }) => {
+      for (const tale of await Promise.all(BOTH.map((stream) => tell(`fault=${fault}`, stream)))) {
+        const { answer, facts, record } = tale;
+        expect(answer.status).toBe(status);
+        expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+        expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
+        expect(answer.body).toMatchObject({ status: 'error', statusCode: status, error: { type, code: status } });
+        expect(types(tale)).toEqual(['HoldReleased']);
+        expect(facts[0]?.data).toMatchObject({ errorCode: code, reason: answer.body.message });
+        expect(attempts(tale)).toEqual(tries);
+        expect(record).toMatchObject({ price_in_usd: 0, error_code: code, isEstimated: false });
+        expect(tale.spent).toBe(NOTHING);
+      }
+    },
+  );
+
+  test('is tried again, and charged once when it answers after all', async () => {
+    for (const stream of BOTH) {
+      const tale = await tell(`id="again ${stream.stream}" fault=500 fault_times=2 tokens=3`, stream);
+      expect(tale.answer.status).toBe(200);
+      expect(types(tale)).toEqual(['HoldSettled']);
+      const [settled] = tale.facts;
+      const outcomes = settled?.data.charge.attempts.map(({ outcome }: { outcome: string }) => outcome);
+      expect(outcomes).toEqual(['upstream_error', 'upstream_error', 'ok']);
+      expect(tale.record).toMatchObject({ error_code: null, output_count: 3 });
+      expect(tale.spent).toBe((Number(settled?.data.charged) / 1e12).toFixed(12));
+    }
+  });
+
+  test('is not tried a fourth time', async () => {
+    expect((await tell('id=four fault=refuse fault_times=3')).answer.status).toBe(503);
+  });
+});
+
+describe('an answer in one piece', () => {
+  test('that breaks off is not asked for again, costs nothing, and is borne by the house as an estimate', async () => {
+    const tale = await tell('id=cut fault=cut fault_times=1 tokens=40');
+    expect(tale.answer.status).toBe(502);
+    expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+    expect(attempts(tale)).toEqual([['upstream_error', undefined]]);
+    const { charge } = tale.facts[1]?.data ?? {};
+    expect(charge).toMatchObject({ estimated: true, errorCode: 'upstream_error', provider: 'openai' });
+    expect(Number(charge.cost)).toBeGreaterThan(0);
+    expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
+    expect(tale.spent).toBe(NOTHING);
+  });
+
+  test('that is no chat completion is an error, and costs nothing', async () => {
+    const tale = await tell('fault=malformed');
+    expect([tale.answer.status, tale.answer.body.error.type]).toEqual([502, 'upstream_error']);
+    expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+    expect(attempts(tale)).toEqual([['upstream_error', 200]]);
+    expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
+    expect(tale.spent).toBe(NOTHING);
+  });
+});
+
+describe('a stream', () => {
+  test('that breaks off tells so in a last chunk, and is charged for what was delivered, as an estimate', async () => {
+    const tale = await tell('fault=cut tokens=8', { stream: true });
+    const { events, status, headers } = tale.answer;
+    expect(status).toBe(200);
+    const text = events.map((each) => each.choices?.[0]?.delta.content ?? '').join('');
+    expect(text).toBe('every coin that comes ');
+    expect(events.slice(-3)).toEqual([
+      {
+        id: headers.get('x-generation-id'),
+        object: 'chat.completion.chunk',
+        created: expect.any(Number),
+        model: 'openai/gpt-5-mini',
+        error: expect.objectContaining({
+          code: 502,
+          message: 'The upstream broke off the answer',
+          metadata: { error_type: 'provider_unavailable' },
+        }),
+        choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
+      },
+      expect.objectContaining({ choices: [], usage: expect.objectContaining({ cost: tale.record.price_in_usd }) }),
+      '[DONE]',
+    ]);
+    expect(types(tale)).toEqual(['HoldSettled']);
+    expect(tale.facts[0]?.data.charge).toMatchObject({ estimated: true, errorCode: 'upstream_error' });
+    expect(tale.record).toMatchObject({ error_code: 'upstream_error', isEstimated: true });
+    expect(tale.record.output_count).toBeGreaterThanOrEqual(4);
+    expect(tale.record.output_count).toBeLessThanOrEqual(5);
+    expect(tale.spent).toBe(tale.record.price_in_usd.toFixed(12));
+  });
+
+  test.each(['malformed', 'cut'])(
+    'that breaks off before its first token (%s) costs nothing, and the house bears its input',
+    async (fault) => {
+      const tale = await tell(`id="early ${fault}" fault=${fault} fault_times=1 tokens=1`, { stream: true });
+      expect(tale.answer.status).toBe(200);
+      expect(tale.answer.events[0].choices[0].delta).toMatchObject({ role: 'assistant', content: '' });
+      expect(tale.answer.events.at(-3)).toMatchObject({ error: { code: 502 }, choices: [{ finish_reason: 'error' }] });
+      expect(tale.answer.events.at(-2).usage).toMatchObject({ total_tokens: 0, cost: 0 });
+      expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+      expect(tale.facts[1]?.data.charge).toMatchObject({ estimated: true, usage: { output: 0 } });
+      expect(tale.facts[1]?.data.charge.usage.input).toBeGreaterThan(0);
+      expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
+      expect(tale.spent).toBe(NOTHING);
+    },
+  );
+
+  test('that falls silent ends with a timeout, and is charged for what was delivered', async () => {
+    const tale = await tell('tokens=2 chunk_delay=2000', { stream: true });
+    expect(tale.answer.events.at(-3)).toMatchObject({ error: { code: 504, type: 'timeout' } });
+    expect(types(tale)).toEqual(['HoldSettled']);
+    expect(tale.facts[0]?.data.charge).toMatchObject({ estimated: true, errorCode: 'timeout' });
+    expect(tale.record).toMatchObject({ error_code: 'timeout', isEstimated: true });
+    expect(tale.record.price_in_usd).toBeGreaterThan(0);
+  });
+
+  test('that takes its time between chunks, but is never silent for long, is complete', async () => {
+    const tale = await tell('tokens=4 chunk_delay=120', { stream: true });
+    expect(tale.answer.events).toHaveLength(8);
+    expect(tale.record).toMatchObject({ error_code: null, output_count: 4, isEstimated: false });
+  });
+});
+
+describe.each(BOTH)('usage (%j)', (stream) => {
+  const usage = ({ body, events }: Answer) => (body ?? events.at(-2)).usage;
+
+  test('that the upstream does not tell is counted, and marked as an estimate', async () => {
+    const tale = await tell('fault=no_usage tokens=8', stream);
+    expect(types(tale)).toEqual(['HoldSettled']);
+    expect(tale.facts[0]?.data.charge).toMatchObject({ estimated: true, usage: { output: 8 } });
+    expect(tale.facts[0]?.data.charge.errorCode).toBeUndefined();
+    expect(usage(tale.answer).cost).toBe(tale.record.price_in_usd);
+    expect(tale.record).toMatchObject({ error_code: null, isEstimated: true, output_count: 8 });
+    expect(tale.spent).toBe(tale.record.price_in_usd.toFixed(12));
+  });
+
+  test('of zero is believed', async () => {
+    const tale = await tell('fault=zero', stream);
+    expect(tale.facts[0]).toMatchObject({ type: 'HoldSettled', data: { charged: '0', charge: { estimated: false } } });
+    expect(usage(tale.answer)).toMatchObject({ prompt_tokens: 0, completion_tokens: 0, cost: 0 });
+    expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: null, isEstimated: false });
+    expect(tale.spent).toBe(NOTHING);
+  });
+
+  test('that was cached costs less', async () => {
+    const tale = await tell('fault=cached tokens=8', stream);
+    expect(tale.facts[0]?.data.charge.usage).toMatchObject({ input: 9, cacheRead: 9, output: 8 });
+    expect(tale.record.price_in_usd).toBe(0.000019491125);
+    expect(usage(tale.answer)).toMatchObject({ prompt_tokens: 18, prompt_tokens_details: { cached_tokens: 9 } });
+  });
+});

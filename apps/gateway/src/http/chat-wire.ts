@@ -1,0 +1,47 @@
+/** OpenAI's shapes of a finished chat completion, with what OpenRouter's clients expect besides. */
+import type { Receipt } from '#application';
+import { money } from '#kernel';
+import { answerTo, errorBody, UNEXPECTED } from '../edge/errors.ts';
+import { usdNumber } from '../edge/json.ts';
+
+/** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
+export function usageWire({ usage, charged, chargedForInput }: Receipt) {
+  const prompt = usage.input + usage.cacheRead + usage.cacheWrite;
+  const generated = usage.output + usage.reasoning;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: generated,
+    total_tokens: prompt + generated,
+    cost: usdNumber(charged),
+    prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+    // OpenRouter's strict clients refuse usage without the two parts.
+    cost_details: {
+      upstream_inference_cost: null,
+      upstream_inference_prompt_cost: usdNumber(chargedForInput),
+      upstream_inference_completions_cost: usdNumber(money.subtract(charged, chargedForInput)),
+    },
+  };
+}
+
+export function completion(body: Readonly<Record<string, unknown>>, receipt: Receipt): object {
+  return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: usageWire(receipt) };
+}
+
+interface Identity {
+  readonly id: string;
+  readonly model: string;
+}
+
+/** The last events of a stream: why it broke off, if it did, and the usage, if it could be charged; and the end marker. */
+export function endOfStream({ id, model }: Identity, receipt: Receipt | undefined, failure: unknown): string {
+  const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model };
+  const usage = receipt ? [{ ...chunk, choices: [], usage: usageWire(receipt) }] : [];
+  const events = failure ? [{ ...chunk, ...brokenOff(failure) }, ...usage] : usage;
+  return `${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`;
+}
+
+function brokenOff(failure: unknown) {
+  const { error } = errorBody(answerTo(failure) ?? UNEXPECTED);
+  return { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };
+}

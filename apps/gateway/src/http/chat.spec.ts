@@ -1,0 +1,279 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Answer, type TestAccount, World } from '#testing';
+
+const GPT = 'openai/gpt-5-mini';
+const HELLO = { model: GPT, messages: [{ role: 'user', content: '[[sandbox tokens=3]]' }] };
+const GEN_ID = /^gen-[0-9a-f-]{36}$/;
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(1.05);
+});
+afterAll(() => world.close());
+
+const ask = (
+  body: unknown,
+  headers: Record<string, string> = { authorization: `Bearer ${account.apiKey}` },
+  route = '/v1/chat/completions',
+) => world.send('POST', route, { body, headers });
+
+describe('a chat completion', () => {
+  test('is an OpenAI chat completion under our id and model name, with what it cost', async () => {
+    const { status, headers, body } = await ask(HELLO);
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(body).toEqual({
+      id: expect.stringMatching(GEN_ID),
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model: GPT,
+      provider: 'OpenAI',
+      system_fingerprint: null,
+      service_tier: 'default',
+      choices: [
+        {
+          index: 0,
+          finish_reason: 'stop',
+          logprobs: null,
+          message: { role: 'assistant', content: 'every coin that', refusal: null, annotations: [] },
+        },
+      ],
+      usage: {
+        prompt_tokens: 15,
+        completion_tokens: 3,
+        total_tokens: 18,
+        cost: 0.00001028625,
+        prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+        completion_tokens_details: { reasoning_tokens: 0 },
+        cost_details: {
+          upstream_inference_cost: null,
+          upstream_inference_prompt_cost: 0.00000395625,
+          upstream_inference_completions_cost: 0.00000633,
+        },
+      },
+    });
+  });
+
+  test('has its request id in the headers and in its own id', async () => {
+    const { headers, body } = await ask(HELLO);
+    expect(headers.get('x-generation-id')).toBe(body.id);
+    expect(body.id).toBe(`gen-${headers.get('x-request-id')}`);
+  });
+
+  test('has a price as a plain number', async () => {
+    expect((await ask(HELLO)).text).toContain('"cost":0.00001028625,');
+  });
+
+  test('counts reasoning, cached input and several choices', async () => {
+    const { body } = await world.chat(account, 'tokens=8 reasoning=5 fault=cached', { n: 2 });
+    expect(body.choices).toHaveLength(2);
+    expect(body.usage).toMatchObject({
+      prompt_tokens: 22,
+      completion_tokens: 16,
+      prompt_tokens_details: { cached_tokens: 11 },
+      completion_tokens_details: { reasoning_tokens: 10 },
+      cost: 0.000036951375,
+    });
+  });
+
+  test('is held first, and settled with what it used', async () => {
+    const before = (await world.facts(account)).length;
+    const { body } = await ask(HELLO);
+    const [held, settled] = (await world.facts(account)).slice(before);
+    expect(held).toMatchObject({ type: 'FundsHeld', data: { query: { model: GPT, source: 'api' } } });
+    expect(settled).toMatchObject({
+      type: 'HoldSettled',
+      data: {
+        holdId: body.id.slice(4),
+        charged: '10286250',
+        charge: {
+          price: '10286250',
+          cost: '9750000',
+          provider: 'openai',
+          estimated: false,
+          usage: { input: 15, output: 3 },
+        },
+      },
+    });
+  });
+
+  test.each<[string, () => Record<string, string>]>([
+    ['a bearer key', () => ({ authorization: `Bearer ${account.apiKey}` })],
+    ['x-api-key', () => ({ 'x-api-key': account.apiKey })],
+    ['api-key', () => ({ 'api-key': account.apiKey })],
+    ['x-credit-id', () => ({ 'x-credit-id': account.creditId })],
+  ])('is paid by %s, at both paths', async (_, headers) => {
+    const balance = Number(await world.balance(account));
+    const versioned = await ask(HELLO, headers());
+    const plain = await ask(HELLO, headers(), '/chat/completions');
+    expect([versioned.status, plain.status]).toEqual([200, 200]);
+    expect(Number(await world.balance(account))).toBeCloseTo(balance - 2 * 0.00001028625, 12);
+  });
+
+  test('is paid by the key when both come', async () => {
+    const other = await world.account(0.105);
+    await ask(HELLO, { 'x-api-key': other.apiKey, 'x-credit-id': account.creditId });
+    expect(await world.balance(other)).toBe('0.10498971375');
+  });
+
+  test('goes upstream without the fields that are ours or that the model does not know', async () => {
+    const ours = {
+      query_source: 'x',
+      session_id: 1,
+      provider: { allow_fallbacks: true },
+      plugins: [],
+      top_k: 3,
+      min_p: 0,
+      zdr: true,
+    };
+    const odd = { constructor: { name: 'x' }, toString: 1, stop: null, temperature: null, max_tokens: null, data: 1 };
+    expect((await ask({ ...HELLO, ...ours, ...odd, reasoning: { effort: 'low' } })).status).toBe(200);
+    expect((await ask({ ...HELLO, model: 'openai/gpt-4o-mini', reasoning: { effort: 'low' } })).status).toBe(200);
+  });
+
+  test('takes images, files, tools and the answers of tools', async () => {
+    const data = `data:image/png;base64,${'A'.repeat(5_000)}`;
+    const parts = [
+      { type: 'text', text: '[[sandbox tokens=3]]' },
+      { type: 'image_url', image_url: { url: data } },
+      { type: 'file', file: { file_data: data } },
+    ];
+    const tool_calls = [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }];
+    const messages = [
+      { role: 'system', content: 'Be brief' },
+      { role: 'assistant', content: null, tool_calls },
+      { role: 'tool', tool_call_id: 'call_1', content: '42' },
+      { role: 'user', content: parts },
+    ];
+    const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
+    const { status, body } = await ask({ ...HELLO, messages, tools, tool_choice: 'auto', parallel_tool_calls: false });
+    expect([status, body.usage.completion_tokens]).toEqual([200, 3]);
+    expect(body.usage.prompt_tokens).toBeGreaterThan(2 * 85);
+  });
+
+  test('delivers any text as it is', async () => {
+    const text = 'ünï 🎉 "usage": null, "id":"x", \\n data: [DONE] \u2028';
+    const content = `[[sandbox text=${JSON.stringify(text)}]]`;
+    const messages = [{ role: 'user', content }];
+    expect((await ask({ ...HELLO, messages })).body.choices[0].message.content).toBe(text);
+    const { events } = await ask({ ...HELLO, messages, stream: true });
+    expect(events.map((each) => each.choices?.[0]?.delta.content ?? '').join('')).toBe(text);
+  });
+});
+
+describe('a streamed chat completion', () => {
+  const stream = (more: object = {}) => ask({ ...HELLO, stream: true, ...more });
+
+  test('is a role, the text, the reason it ended, its usage with cost, and an end marker', async () => {
+    const { status, headers, events } = await stream();
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^text\/event-stream/);
+    expect(headers.get('x-generation-id')).toBe(`gen-${headers.get('x-request-id')}`);
+    expect(events.at(-1)).toBe('[DONE]');
+    const deltas = events.slice(0, -2).map(({ choices: [choice] }) => [choice.delta, choice.finish_reason]);
+    expect(deltas).toEqual([
+      [{ role: 'assistant', content: '', refusal: null }, null],
+      [{ content: 'every ' }, null],
+      [{ content: 'coin ' }, null],
+      [{ content: 'that' }, null],
+      [{}, 'stop'],
+    ]);
+    expect(events.at(-2)).toMatchObject({ choices: [], usage: { total_tokens: 18, cost: 0.00001028625 } });
+  });
+
+  test.each([GPT, 'openai/gpt-4o-mini'])(
+    'of %s has one id and our model name, and nothing is null that may not be',
+    async (model) => {
+      const { headers, events } = await stream({ model });
+      for (const [i, event] of events.slice(0, -1).entries()) {
+        expect(event).toMatchObject({ id: headers.get('x-generation-id'), object: 'chat.completion.chunk', model });
+        expect(Number.isInteger(event.created)).toBe(true);
+        expect('usage' in event).toBe(i === events.length - 2);
+        if ('system_fingerprint' in event) expect(event.system_fingerprint).toEqual(expect.any(String));
+        expect(event.error).toBeUndefined();
+      }
+    },
+  );
+
+  test('tells its usage whatever was asked of it', async () => {
+    for (const stream_options of [{ include_usage: false }, { include_usage: true }, null]) {
+      expect((await stream({ stream_options })).events.at(-2).usage.cost).toBe(0.00001028625);
+    }
+  });
+
+  test('costs what it costs in one piece, and is charged before its end is told', async () => {
+    const other = await world.account(0.105);
+    const { events } = await ask({ ...HELLO, stream: true }, { 'x-api-key': other.apiKey });
+    expect(events.at(-2).usage).toEqual((await ask(HELLO)).body.usage);
+    expect(await world.balance(other)).toBe('0.10498971375');
+  });
+
+  test('of several choices streams them all', async () => {
+    const { events } = await stream({ n: 2 });
+    const texts = ['', ''];
+    for (const { choices = [] } of events) for (const { index, delta } of choices) texts[index] += delta.content ?? '';
+    expect(texts).toEqual(['every coin that', 'every coin that']);
+  });
+});
+
+describe('what cannot be served', () => {
+  const refused = async (answer: Promise<Answer>, status: number, error: object) => {
+    const { status: got, body } = await answer;
+    expect(got).toBe(status);
+    expect(body).toMatchObject({ status: 'error', statusCode: status, error: { code: status, ...error } });
+  };
+
+  test('is refused before anything is held, and leaves no fact behind', async () => {
+    const before = await world.facts();
+    await refused(ask({ ...HELLO, model: 'nope' }), 404, { type: 'invalid_request_error', param: 'model' });
+    await refused(ask({ ...HELLO, model: 'private/gpt-oss-120b' }), 400, { param: 'model' });
+    await refused(ask('{"model":'), 400, { type: 'invalid_request_error' });
+    await refused(ask({ ...HELLO, messages: [] }), 400, { param: 'messages' });
+    await refused(ask({ ...HELLO, max_tokens: 1_000_000, n: 128 }), 402, { type: 'insufficient_balance' });
+    await refused(ask(HELLO, {}), 401, { type: 'authentication_error' });
+    await refused(ask(HELLO, { 'x-credit-id': crypto.randomUUID() }), 401, { type: 'authentication_error' });
+    await refused(ask(HELLO, { 'x-api-key': 'sk-unknown' }), 401, { type: 'authentication_error' });
+    expect(await world.facts()).toEqual(before);
+  });
+
+  test.each([
+    ['model', [undefined, null, 7, {}, ['a']]],
+    ['messages', [undefined, null, 'Hi', {}, [], ['Hi'], [null], [{}], [{ role: 1 }], [{ role: 'user' }, 'x']]],
+    ['stream', ['true', 1, {}]],
+    ['max_tokens', ['5', 0, -1, 1.5, [], true]],
+    ['max_completion_tokens', ['5', 0, -1, 1.5]],
+    ['n', ['2', 0, -1, 1.5, 129]],
+    ['temperature', ['1', -0.1, 2.1]],
+    ['top_p', ['1', -0.1, 1.1]],
+    ['tools', ['x', {}, 1]],
+  ])('includes a wrong %s, which the refusal names', async (param, values) => {
+    for (const value of values) {
+      const { status, body } = await ask({ ...HELLO, [param]: value });
+      expect([status, body.error.param]).toEqual([400, param]);
+      expect(body.message).toContain(param);
+    }
+  });
+
+  test.each([
+    ['a list', []],
+    ['text', '"x"'],
+    ['a number', 7],
+    ['null', 'null'],
+    ['nothing', undefined],
+    ['a prototype', '{"__proto__":{"model":"x"}}'],
+    [
+      'endless nesting',
+      `{"model":"${GPT}","messages":[{"role":"user","content":${'['.repeat(9_999)}${']'.repeat(9_999)}}]}`,
+    ],
+  ])('includes a body that is %s', async (_, body) => {
+    await refused(ask(body), 400, { type: 'invalid_request_error' });
+  });
+
+  test('includes what the upstream refuses, in its words', async () => {
+    await refused(ask({ ...HELLO, tools: [1], tool_choice: 7 }), 400, {
+      message: expect.stringContaining('tool_choice'),
+    });
+  });
+});

@@ -1,0 +1,29 @@
+import { named, type Schema } from '../openapi/operation.ts';
+import { array, COUNT, object, STRING, usd } from '../openapi/schemas.ts';
+
+const TOKENS: Schema = array(COUNT);
+
+/** One text, several, or the same as tokens. */
+export const EmbeddingInput: Schema = {
+  description: 'A text, a list of texts, or the same as tokens',
+  oneOf: [STRING, array(STRING), TOKENS, array(TOKENS)],
+};
+
+export const EmbeddingList = named(
+  'EmbeddingList',
+  object({
+    object: { const: 'list' },
+    model: STRING,
+    data: array(
+      object({
+        object: { const: 'embedding' },
+        index: COUNT,
+        embedding: {
+          description: 'Numbers, or base64 of little-endian 32-bit floats',
+          oneOf: [array({ type: 'number' }), STRING],
+        },
+      }),
+    ),
+    usage: object({ prompt_tokens: COUNT, total_tokens: COUNT, cost: usd('What was charged') }),
+  }),
+);

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import OpenAI, { APIError } from 'openai';
+import { money } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+const SMALL = 'openai/text-embedding-3-small';
+const LARGE = 'openai/text-embedding-3-large';
+const ADA = 'openai/text-embedding-ada-002';
+
+let world: World;
+let account: TestAccount;
+let client: OpenAI;
+beforeAll(async () => {
+  world = await World.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '5000' });
+  account = await world.account(10.5);
+  client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
+});
+afterAll(() => world.close());
+
+const embed = (input: unknown, more: object = {}, by = account) =>
+  world.post('/v1/embeddings', { model: SMALL, input, ...more }, by);
+
+/** One request of a new account: what it was answered, what was stated after the hold, and what the history tells. */
+async function tell(input: unknown, more: object = {}) {
+  const by = await world.account(1.05);
+  const answer = await embed(input, more, by);
+  const facts = await world.facts(by);
+  const held = facts.findIndex(({ type }) => type === 'FundsHeld');
+  const [record] = (await world.get('/queries/history', by)).body.data;
+  const { balance, held_usd } = (await world.post('/credits/balance', undefined, by)).body;
+  expect(held_usd).toBe(0);
+  // biome-ignore lint/suspicious/noExplicitAny: facts of every shape
+  const after = (held < 0 ? [] : facts.slice(held + 1)) as readonly { type: string; data: any }[];
+  return { answer, facts: after, record, spent: (1.05 - balance).toFixed(12) };
+}
+
+const NOTHING = '0.000000000000';
+const length = (vector: readonly number[]) => Math.hypot(...vector);
+
+describe('embeddings', () => {
+  test("are OpenAI's list under our name of the model, with what they cost", async () => {
+    const { status, headers, body, text } = await embed('Hello, world!');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(headers.get('x-generation-id')).toBe(`gen-${headers.get('x-request-id')}`);
+    expect(body).toEqual({
+      object: 'list',
+      model: SMALL,
+      data: [{ object: 'embedding', index: 0, embedding: expect.any(Array) }],
+      usage: { prompt_tokens: 4, total_tokens: 4, cost: 0.000000088 },
+    });
+    expect(text).toContain('"cost":0.000000088}');
+    expect(body.data[0].embedding).toHaveLength(1_536);
+    expect(length(body.data[0].embedding)).toBeCloseTo(1, 5);
+  });
+
+  test('are had at both paths, and by alias', async () => {
+    const { body } = await world.post('/embeddings', { model: 'text-embedding-3-large', input: 'a' }, account);
+    expect([body.model, body.data[0].embedding.length]).toEqual([LARGE, 3_072]);
+  });
+
+  test('pass as the upstream wrote them', async () => {
+    const sent = JSON.stringify({ model: 'text-embedding-3-small', input: ['a', 'b'], encoding_format: 'float' });
+    const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
+    const direct = await world.send('POST', '/openai/v1/embeddings', { body: sent, headers, api: world.sandbox });
+    const data = JSON.stringify(direct.body.data);
+    expect(direct.text).toContain(data);
+    expect((await embed(['a', 'b'])).text).toContain(`"data":${data},`);
+  });
+
+  test.each<[string, unknown, number, number]>([
+    ['a text', 'one two', 1, 2],
+    ['texts', ['one', 'two', 'three four'], 3, 4],
+    ['tokens', [1, 2, 3], 1, 3],
+    ['arrays of tokens', [[1, 2, 3], [4]], 2, 4],
+    ['2,048 texts', Array(2_048).fill('a'), 2_048, 2_048],
+    ['8,191 tokens', Array(8_191).fill(1), 1, 8_191],
+    ['a text whose bound is too high but whose tokens are not', 'hello '.repeat(8_000), 1, 8_000],
+  ])('are made of %s', async (_, input, vectors, tokens) => {
+    const { status, body } = await embed(input, { dimensions: 8 });
+    expect(status).toBe(200);
+    expect(body.data.map(({ index }: { index: number }) => index)).toEqual([...Array(vectors).keys()]);
+    expect(body.usage.prompt_tokens).toBe(tokens);
+  });
+
+  test.each<[string, RegExp, unknown, object?]>([
+    ['no input', /input must be/, undefined],
+    ['an empty text', /empty/, ''],
+    ['an empty text among others', /empty/, ['a', '']],
+    ['an empty list', /empty/, []],
+    ['an empty list of tokens', /non-empty/, [[1], []]],
+    ['texts and tokens', /strings only/, ['a', [1]]],
+    ['numbers that are no tokens', /numbers/, [1.5, -1]],
+    ['too many inputs', /2048/, Array(2_049).fill('a')],
+    ['too many tokens', /at most 8,191 tokens/, Array(8_192).fill(1)],
+    ['too many tokens in one of them', /8,191 tokens.* input 1 has more/, [[1], Array(8_192).fill(1)]],
+    ['too long a text', /8,191 tokens/, 'hello '.repeat(8_300)],
+    ['too long a text without gaps', /8,191 tokens/, 'a'.repeat(1_000_000)],
+    ['another format', /encoding_format/, 'a', { encoding_format: 'hex' }],
+    ['no dimensions', /at least 1/, 'a', { dimensions: 0 }],
+    ['a part of a dimension', /whole number/, 'a', { dimensions: 1.5 }],
+    ['more dimensions than there are', /at most 1536/, 'a', { dimensions: 1_537 }],
+    ['dimensions where there is no choice', /1536 dimensions only/, 'a', { model: ADA, dimensions: 8 }],
+    ['a model that chats', /of type chat/, 'a', { model: 'openai/gpt-5-mini' }],
+    ['a wish that is none', /provider/, 'a', { provider: 5 }],
+  ])('are refused for %s, and nothing is held', async (_, message, input, more: object = {}) => {
+    const before = (await world.facts(account)).length;
+    const { status, body } = await embed(input, more);
+    expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
+    expect(body.message).toMatch(message);
+    expect(await world.facts(account)).toHaveLength(before);
+  });
+
+  test('are not there for unknown models, without endpoints, without a key or without money', async () => {
+    const poor = await world.account();
+    expect((await embed('a', { model: 'nope' })).status).toBe(404);
+    expect((await embed('a', { provider: { only: ['nobody'] } })).status).toBe(404);
+    expect((await world.post('/v1/embeddings', { model: SMALL, input: 'a' })).status).toBe(401);
+    expect((await embed('a', {}, poor)).status).toBe(402);
+  });
+
+  test('do not come from chats, nor chats from a model for embeddings', async () => {
+    expect((await world.chat(account, '', { model: SMALL })).status).toBe(400);
+  });
+});
+
+describe("OpenAI's client", () => {
+  test('has the same vectors by default, which is base64, and as floats', async () => {
+    const body = { model: SMALL, input: ['one', 'two'] };
+    const byDefault = await client.embeddings.create(body);
+    const floats = await client.embeddings.create({ ...body, encoding_format: 'float' });
+    expect(byDefault.data).toHaveLength(2);
+    for (const [i, { embedding }] of byDefault.data.entries()) {
+      const wanted = floats.data[i]?.embedding ?? [];
+      expect(Array.from(embedding)).toEqual(wanted.map(Math.fround));
+      expect(length(embedding)).toBeCloseTo(1, 5);
+    }
+  });
+
+  test('has base64 when it asks for it', async () => {
+    const { body } = await embed('one', { encoding_format: 'base64', dimensions: 3 });
+    const bytes = Buffer.from(body.data[0].embedding, 'base64');
+    expect(bytes).toHaveLength(12);
+  });
+
+  test('has shorter vectors on request', async () => {
+    const { data } = await client.embeddings.create({ model: LARGE, input: 'one', dimensions: 256 });
+    expect(data[0]?.embedding).toHaveLength(256);
+  });
+
+  test('reads a refusal', async () => {
+    const error = await client.embeddings.create({ model: SMALL, input: '' }).catch((each) => each);
+    expect(error).toBeInstanceOf(APIError);
+    expect(error).toMatchObject({ status: 400, param: 'input' });
+  });
+});
+
+describe('an upstream', () => {
+  test.each<[string, number, string[], string[]]>([
+    ['400', 400, ['invalid_request'], ['HoldReleased']],
+    ['500', 502, Array(3).fill('upstream_error'), ['HoldReleased']],
+    ['429', 429, Array(3).fill('rate_limited'), ['HoldReleased']],
+    ['refuse', 503, Array(3).fill('upstream_unavailable'), ['HoldReleased']],
+    ['timeout', 504, ['timeout'], ['HoldReleased']],
+    ['malformed', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
+    ['cut', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
+  ])('that fails (%s) is answered with %d and costs nothing', async (fault, status, outcomes, types) => {
+    const { answer, facts, record, spent } = await tell(`[[sandbox fault=${fault}]]`);
+    expect(answer.status).toBe(status);
+    expect(facts.map(({ type }) => type)).toEqual(types);
+    expect(facts[0]?.data.attempts.map(({ outcome }: { outcome: string }) => outcome)).toEqual(outcomes);
+    expect(record).toMatchObject({ query_type: 'embedding', model: SMALL, price_in_usd: 0 });
+    expect(spent).toBe(NOTHING);
+  });
+
+  test('that answers in the end is charged once', async () => {
+    const { answer, facts, spent } = await tell('[[sandbox id=embed fault=500 fault_times=2]]');
+    expect(answer.status).toBe(200);
+    expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
+    expect(facts[0]?.data.charge.attempts).toHaveLength(3);
+    expect(spent).toBe((Number(facts[0]?.data.charged) / 1e12).toFixed(12));
+  });
+
+  test('that does not tell its usage has it counted, and marked as an estimate', async () => {
+    const { answer, facts, record, spent } = await tell(['[[sandbox fault=no_usage]]', 'one two three']);
+    expect(facts[0]?.data.charge).toMatchObject({ estimated: true, usage: { output: 0 } });
+    expect(answer.body.usage.prompt_tokens).toBeGreaterThan(3);
+    expect(answer.body.usage.cost).toBe(record.price_in_usd);
+    expect(record).toMatchObject({ query_type: 'embedding', isEstimated: true, output_count: 0 });
+    expect(spent).toBe(record.price_in_usd.toFixed(12));
+  });
+
+  test('that tells of no tokens is believed', async () => {
+    const { answer, facts, spent } = await tell('[[sandbox fault=zero]]');
+    expect(answer.body.usage).toEqual({ prompt_tokens: 0, total_tokens: 0, cost: 0 });
+    expect(facts[0]?.data.charge.estimated).toBe(false);
+    expect(spent).toBe(NOTHING);
+  });
+});
+
+test('the upstream bills to the last pico-USD what the books say', async () => {
+  await world.send('DELETE', '/bill', { api: world.sandbox });
+  const by = await world.account(1.05);
+  const inputs = ['one', ['one', 'two three'], [1, 2, 3], [[1], [2, 3]], '[[sandbox fault=500]]', 'é '.repeat(99)];
+  for (const model of [SMALL, LARGE, ADA]) for (const input of inputs) await embed(input, { model }, by);
+  const facts = await world.facts(by);
+  const costs = facts.flatMap(({ type, data }) => (type === 'HoldSettled' ? [BigInt(data.charge.cost)] : []));
+  const { total_usd, lines } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
+  expect(lines).toBe(costs.length);
+  expect(lines).toBe(15);
+  expect(money.toJson(money.usd(total_usd))).toBe(String(costs.reduce((sum, each) => sum + each, 0n)));
+});
+
+test('the models are listed as embeddings, and among all', async () => {
+  const rows = async (type: string): Promise<{ id: string; type: string }[]> =>
+    (await world.get(`/v1/models${type}`)).body.data;
+  const [own, all, chat] = await Promise.all([rows('?type=embedding'), rows('?type=all'), rows('')]);
+  expect(own.map(({ id }) => id)).toEqual([SMALL, LARGE, ADA]);
+  expect(all).toEqual(expect.arrayContaining([...own, ...chat]));
+  expect(chat.some(({ type }) => type !== 'chat')).toBe(false);
+  expect(own[0]).toMatchObject({
+    type: 'embedding',
+    context_length: 8_191,
+    architecture: { modality: 'text->embeddings' },
+    pricing: { input_per_1M_tokens: 0.022, prompt: '0.000000022' },
+    supported_parameters: ['encoding_format', 'dimensions', 'user'],
+    top_provider: { max_completion_tokens: null },
+  });
+});

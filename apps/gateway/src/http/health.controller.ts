@@ -1,0 +1,70 @@
+import { Controller, Get, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import type { EventStore } from '#kernel';
+import { Progress, projections } from '#projections';
+import { BooksReader } from '../edge/books-reader.ts';
+import { ProjectorLag } from '../edge/lag.ts';
+import { json, Operation } from '../openapi/operation.ts';
+import { Alive, Health } from './health.schemas.ts';
+
+const NAMES = projections.map(({ name }) => name);
+const CHECK_TIMEOUT_MS = 2_000;
+
+/** The store and the bound that readiness is judged by. */
+export abstract class ReadinessOptions {
+  abstract readonly store: EventStore;
+  abstract readonly maxLagMs: number;
+}
+
+@Controller('health')
+export class HealthController {
+  /** Set when the process begins to stop: no new traffic is wanted. */
+  draining = false;
+
+  constructor(
+    private readonly books: BooksReader,
+    private readonly lag: ProjectorLag,
+    private readonly options: ReadinessOptions,
+  ) {}
+
+  @Get('live')
+  @Operation({ id: 'isAlive', tag: 'Service', summary: 'Says that it lives', auth: 'public', answer: json(Alive) })
+  live() {
+    return { status: 'ok' };
+  }
+
+  @Get('ready')
+  @Operation({
+    id: 'isReady',
+    tag: 'Service',
+    summary: 'Says whether it can serve',
+    auth: 'public',
+    answer: json(Health),
+    others: { 503: json(Health) },
+  })
+  async ready(@Res({ passthrough: true }) reply: FastifyReply) {
+    const [postgres, eventStore, lagMs] = await Promise.all([
+      answers(this.books.pool.query('select 1')),
+      answers(this.options.store.head('account-ready')),
+      within(this.lag.milliseconds(new Progress(this.books.pool), NAMES)).catch(() => undefined),
+    ]);
+    const projector = lagMs !== undefined && lagMs <= this.options.maxLagMs;
+    const ready = postgres && eventStore && projector && !this.draining;
+    reply.status(ready ? 200 : 503);
+    const checks = { postgres, event_store: eventStore, projector, projector_lag_ms: Math.round(lagMs ?? -1) };
+    return { status: ready ? 'ok' : 'unavailable', draining: this.draining, checks };
+  }
+}
+
+function answers(check: Promise<unknown>): Promise<boolean> {
+  return within(check).then(
+    () => true,
+    () => false,
+  );
+}
+
+function within<T>(check: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error('no answer in time')), CHECK_TIMEOUT_MS);
+  return Promise.race([check, promise]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type TestAccount, World } from '#testing';
+
+/** Costs 0.01 USD for each request, whatever its length. */
+const FLAT = { model: 'countinghouse/flat' };
+const DAY_MS = 86_400_000;
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(10.5);
+});
+afterAll(() => world.close());
+
+let keys = 0;
+const ask = (method: string, route: string, body?: unknown) =>
+  world.send(method, route, { headers: { 'x-credit-id': account.creditId }, body });
+async function newKey(fields: object = {}) {
+  const { _id, api_key } = (await ask('POST', '/keys', { name: `key ${++keys}`, ...fields })).body.data;
+  return { id: _id as string, creditId: account.creditId, apiKey: api_key as string };
+}
+const shown = async ({ id }: { id: string }) => (await ask('GET', `/keys/${id}`)).body.data;
+
+describe('a key with a limit', () => {
+  test('pays until the limit is reached, and is then refused in its own words', async () => {
+    const key = await newKey({ usage_limit_usd: 0.02 });
+    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+    const { status, body } = await world.chat(key, '', FLAT);
+    expect(status).toBe(402);
+    expect(body).toMatchObject({
+      statusCode: 402,
+      message: expect.stringMatching(/limit/),
+      error: { type: 'key_limit_exceeded', code: 402, metadata: { required: '0.01', affordable: '0' } },
+    });
+    expect((await world.post('/credits/balance', undefined, key)).status).toBe(200);
+  });
+
+  test('is never overspent by requests that come at once', async () => {
+    const key = await newKey({ usage_limit_usd: 0.055 });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => world.chat(key, '', FLAT)));
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(5);
+    expect(statuses.filter((status) => status === 402)).toHaveLength(15);
+    expect((await shown(key)).total_usage_all_time_usd).toBe(0.05);
+  });
+
+  test('is never overspent over two gateways', async () => {
+    const key = await newKey({ usage_limit_usd: 0.03 });
+    const apis = [world.api, await world.anotherGateway()];
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => world.chat(key, '', FLAT, apis[i % 2])));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
+    expect((await shown(key)).total_usage_all_time_usd).toBe(0.03);
+  });
+
+  test('limits the length of an answer to what is left of it', async () => {
+    const key = await newKey({ usage_limit_usd: 0.01 });
+    const { body } = await world.chat(key, 'tokens=100000');
+    expect(body.choices[0].finish_reason).toBe('length');
+    expect(body.usage.cost).toBeLessThanOrEqual(0.01);
+    expect(body.usage.cost).toBeGreaterThan(0.0099);
+  });
+
+  test('does not limit other keys of the account, nor the account itself', async () => {
+    const spent = await newKey({ usage_limit_usd: 0.01 });
+    await world.chat(spent, '', FLAT);
+    expect((await world.chat(spent, '', FLAT)).status).toBe(402);
+    expect((await world.chat(account, '', FLAT)).status).toBe(200);
+    const messages = [{ role: 'user', content: 'Hello' }];
+    const byAccount = { headers: { 'x-credit-id': account.creditId }, body: { ...FLAT, messages } };
+    expect((await world.send('POST', '/v1/chat/completions', byAccount)).status).toBe(200);
+  });
+
+  test('pays again once the limit is raised or removed', async () => {
+    const key = await newKey({ usage_limit_usd: 0.01 });
+    await world.chat(key, '', FLAT);
+    await ask('PATCH', `/keys/${key.id}`, { usage_limit_usd: 0.02 });
+    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+    expect((await world.chat(key, '', FLAT)).status).toBe(402);
+    await ask('PATCH', `/keys/${key.id}`, { usage_limit_usd: null });
+    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+  });
+
+  test('pays nothing more once the limit is lowered below what it has spent', async () => {
+    const key = await newKey();
+    await world.chat(key, '', FLAT);
+    await world.chat(key, '', FLAT);
+    await ask('PATCH', `/keys/${key.id}`, { usage_limit_usd: 0.01 });
+    expect((await world.chat(key, '', FLAT)).body.error.type).toBe('key_limit_exceeded');
+  });
+
+  test('spends nothing by a request that failed', async () => {
+    const key = await newKey({ usage_limit_usd: 0.01 });
+    expect((await world.chat(key, 'fault=400', FLAT)).status).toBe(400);
+    expect((await shown(key)).total_usage_all_time_usd).toBe(0);
+    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+  });
+});
+
+describe('what a key has used', () => {
+  test('is counted exactly, and only for the key that was used', async () => {
+    const [key, idle] = [await newKey(), await newKey()];
+    await world.chat(key, 'tokens=8');
+    await world.chat(key, 'tokens=8');
+    const { text } = await ask('GET', `/keys/${key.id}`);
+    expect(text).toContain('"current_period_usage_usd":0.0000416725,"total_usage_all_time_usd":0.0000416725,');
+    expect(await shown(idle)).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0 });
+  });
+
+  test('is a plain JSON number, however small', async () => {
+    const key = await newKey();
+    const hi = { model: 'openai/gpt-4o-mini', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] };
+    await world.chat(key, '', { ...hi, messages: [{ role: 'user', content: '[[sandbox tokens=0 fault=zero]]' }] });
+    await world.chat(key, '', hi);
+    expect((await ask('GET', `/keys/${key.id}`)).text).toContain('"total_usage_all_time_usd":0.000001899,');
+  });
+
+  test('starts again at zero when the reset period changes, but not in all', async () => {
+    const key = await newKey({ usage_limit_usd: 0.01 });
+    await world.chat(key, '', FLAT);
+    const { body } = await ask('PATCH', `/keys/${key.id}`, { reset_period: 'daily' });
+    expect(body.data).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0.01 });
+    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+    expect((await world.chat(key, '', FLAT)).status).toBe(402);
+    expect(await shown(key)).toMatchObject({ current_period_usage_usd: 0.01, total_usage_all_time_usd: 0.02 });
+  });
+
+  test('in a request that began before the reset period changed counts only in all', async () => {
+    const key = await newKey({ usage_limit_usd: 0.01 });
+    const running = world.chat(key, 'tokens=1 latency=150', FLAT);
+    await world.until(async () => (await world.facts(account)).at(-1)?.type === 'FundsHeld');
+    await ask('PATCH', `/keys/${key.id}`, { reset_period: 'monthly' });
+    expect((await running).status).toBe(200);
+    expect(await shown(key)).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0.01 });
+    expect((await world.chat(key, '', FLAT)).status).toBe(200);
+  });
+
+  test('does not start again when the same reset period or another field is sent', async () => {
+    const key = await newKey({ usage_limit_usd: 0.01, reset_period: 'daily' });
+    await world.chat(key, '', FLAT);
+    for (const change of [{ reset_period: 'daily' }, { name: 'renamed' }, { expire_at: '2999-01-01' }]) {
+      const { body } = await ask('PATCH', `/keys/${key.id}`, change);
+      expect(body.data.current_period_usage_usd).toBe(0.01);
+    }
+    expect((await world.chat(key, '', FLAT)).status).toBe(402);
+  });
+});
+
+describe('the next reset', () => {
+  test.each([
+    ['daily', 'at the next midnight', (next: Date) => next.getTime() % DAY_MS === 0, DAY_MS],
+    [
+      'weekly',
+      'at the next Monday',
+      (next: Date) => next.getTime() % DAY_MS === 0 && next.getUTCDay() === 1,
+      7 * DAY_MS,
+    ],
+    [
+      'monthly',
+      'at the next first',
+      (next: Date) => next.getTime() % DAY_MS === 0 && next.getUTCDate() === 1,
+      31 * DAY_MS,
+    ],
+  ])('of a %s key is %s, in UTC', async (reset_period, _, isThere, longest) => {
+    const { reset_at } = await shown(await newKey({ usage_limit_usd: 1, reset_period }));
+    const ahead = Date.parse(reset_at) - Date.now();
+    expect(isThere(new Date(reset_at))).toBe(true);
+    expect(ahead).toBeGreaterThan(-5_000); // the test itself may run over midnight
+    expect(ahead).toBeLessThanOrEqual(longest);
+  });
+});
+
+describe('a key that has ended', () => {
+  const everywhere = async (key: TestAccount, api = world.api) => {
+    const answers = await Promise.all([
+      world.chat(key, '', FLAT, api),
+      world.chat(key, '', { ...FLAT, stream: true }, api),
+      world.send('POST', '/credits/balance', { headers: { 'api-key': key.apiKey }, api }),
+      world.send('GET', '/queries/history', { headers: { 'x-api-key': key.apiKey }, api }),
+      world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, key, api),
+    ]);
+    return answers.map(({ status }) => status);
+  };
+
+  test('by revocation stops at once, everywhere, on every gateway', async () => {
+    const key = await newKey();
+    const apis = [world.api, await world.anotherGateway()];
+    for (const api of apis) expect(await everywhere(key, api)).toEqual([200, 200, 200, 200, 201]);
+    await ask('DELETE', `/keys/${key.id}`);
+    for (const api of apis) expect(await everywhere(key, api)).toEqual([401, 401, 401, 401, 401]);
+  });
+
+  test('by its expiry stops everywhere, and works again with a later one', async () => {
+    const key = await newKey({ expire_at: new Date(Date.now() + 1_000).toISOString() });
+    expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
+    await world.until(async () => Date.now() > Date.parse((await shown(key)).expire_at));
+    expect(await everywhere(key)).toEqual([401, 401, 401, 401, 401]);
+    await ask('PATCH', `/keys/${key.id}`, { expire_at: '2999-01-01' });
+    expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
+  });
+
+  test('has still paid for what it had begun', async () => {
+    const key = await newKey();
+    const running = world.chat(key, 'tokens=1 latency=150', FLAT);
+    await world.until(async () => (await world.facts(account)).at(-1)?.type === 'FundsHeld');
+    await ask('DELETE', `/keys/${key.id}`);
+    expect((await running).status).toBe(200);
+    expect((await shown(key)).total_usage_all_time_usd).toBe(0.01);
+  });
+});

@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type TestAccount, World } from '#testing';
+
+const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+const NEVER_USED = '0123456789abcdef01234567';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+});
+beforeEach(async () => {
+  account = await world.account();
+});
+afterAll(() => world.close());
+
+const ask = (method: string, route: string, body?: unknown, { creditId } = account) =>
+  world.send(method, route, { headers: { 'x-credit-id': creditId }, body });
+const create = (fields: object) => ask('POST', '/keys', { name: 'bot', ...fields });
+const created = async (fields: object = {}) => (await create(fields)).body.data;
+
+describe('a key', () => {
+  test('is created with its secret, and has every field of a key record', async () => {
+    const { status, body } = await create({});
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      status: 'success',
+      data: {
+        _id: expect.stringMatching(/^[0-9a-f]{24}$/),
+        name: 'bot',
+        api_key: expect.stringMatching(/^sk-[A-Za-z0-9]{22}$/),
+        usage_limit_usd: null,
+        current_period_usage_usd: 0,
+        total_usage_all_time_usd: 0,
+        reset_period: null,
+        reset_at: null,
+        expire_at: null,
+        created_at: expect.stringMatching(INSTANT),
+        updated_at: expect.stringMatching(INSTANT),
+        deleted_at: null,
+      },
+    });
+  });
+
+  test('can be used as soon as it is there', async () => {
+    const { api_key } = await created();
+    expect((await world.send('POST', '/credits/balance', { headers: { 'api-key': api_key } })).status).toBe(200);
+  });
+
+  test('is created with explicit nulls as without them', async () => {
+    const { status, body } = await create({ usage_limit_usd: null, reset_period: null, expire_at: null });
+    expect(status).toBe(201);
+    expect(body.data).toMatchObject({ usage_limit_usd: null, reset_period: null, reset_at: null, expire_at: null });
+  });
+
+  test('keeps its limit, its reset period and its expiry', async () => {
+    const fields = { usage_limit_usd: 12.345678, reset_period: 'weekly', expire_at: '2999-01-01T02:00:00+02:00' };
+    const { _id } = await created(fields);
+    const { body } = await ask('GET', `/keys/${_id}`);
+    expect(body.data).toMatchObject({ ...fields, expire_at: '2999-01-01T00:00:00.000Z' });
+  });
+
+  test('that names no time zone expires in UTC', async () => {
+    expect((await created({ expire_at: '2999-01-01T12:00:00' })).expire_at).toBe('2999-01-01T12:00:00.000Z');
+  });
+
+  test('ignores fields that nobody knows, whatever their names', async () => {
+    const { status, body } = await create({
+      constructor: 1,
+      toString: 2,
+      data: 3,
+      _id: NEVER_USED,
+      api_key: 'sk-mine',
+    });
+    expect(status).toBe(201);
+    expect(body.data._id).not.toBe(NEVER_USED);
+    expect(body.data.api_key).not.toBe('sk-mine');
+  });
+
+  test('may have the shortest and the longest name, and the smallest limit', async () => {
+    for (const fields of [{ name: 'a' }, { name: 'x'.repeat(25) }, { name: 'é 🎉 "x"', usage_limit_usd: 0.01 }]) {
+      expect((await created(fields)).name).toBe(fields.name);
+    }
+  });
+
+  test.each([
+    ['no name', { name: undefined }, 'name'],
+    ['null for a name', { name: null }, 'name'],
+    ['a number for a name', { name: 7 }, 'name'],
+    ['an empty name', { name: '' }, 'name'],
+    ['a name of 26 characters', { name: 'x'.repeat(26) }, 'name'],
+    ['a NUL in its name', { name: 'a\0b' }, 'name'],
+    ['half a character in its name', { name: 'a\ud800b' }, 'name'],
+    ['a limit below a cent', { usage_limit_usd: 0.0099 }, 'usage_limit_usd'],
+    ['a limit of zero', { usage_limit_usd: 0 }, 'usage_limit_usd'],
+    ['a negative limit', { usage_limit_usd: -5 }, 'usage_limit_usd'],
+    ['a limit that is text', { usage_limit_usd: '5' }, 'usage_limit_usd'],
+    ['a limit beyond all money', { usage_limit_usd: 1e300 }, 'usage_limit_usd'],
+    ['an unknown reset period', { usage_limit_usd: 1, reset_period: 'yearly' }, 'reset_period'],
+    ['an expiry that is no date', { expire_at: 'tomorrow' }, 'expire_at'],
+    ['an expiry that no calendar has', { expire_at: '2999-02-30' }, 'expire_at'],
+    ['an expiry in weeks', { expire_at: '2999-W05-1' }, 'expire_at'],
+    ['an expiry that is a number', { expire_at: 32503680000000 }, 'expire_at'],
+  ])('with %s is refused, and the refusal names the field', async (_, fields, param) => {
+    const { status, body } = await create(fields);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ status: 'error', statusCode: 400, error: { param, type: 'invalid_request_error' } });
+    expect(body.message).toContain(param);
+  });
+
+  test.each([
+    ['a reset period without a limit', { reset_period: 'daily' }],
+    ['an expiry in the past', { expire_at: '2020-01-01T00:00:00Z' }],
+  ])('with %s is refused', async (_, fields) => {
+    expect((await create(fields)).status).toBe(400);
+  });
+
+  test('that was refused leaves no trace, and keeps nobody from making others', async () => {
+    await create({ name: 'a\0b' });
+    await create({ usage_limit_usd: 1e300 });
+    expect((await world.facts(account)).map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
+    expect((await create({})).status).toBe(201);
+  });
+
+  test('cannot have the name of another active key, also when both are asked for at once', async () => {
+    const answers = await Promise.all([create({}), create({}), create({}), create({ name: 'Default' })]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
+  });
+
+  test('may have the name of a revoked key, or of a key of another account', async () => {
+    const { _id } = await created();
+    await ask('DELETE', `/keys/${_id}`);
+    expect((await create({})).status).toBe(201);
+    expect((await ask('POST', '/keys', { name: 'bot' }, await world.account())).status).toBe(201);
+  });
+});
+
+describe('the list of keys', () => {
+  const listed = async (query = '') => (await ask('GET', `/keys${query}`)).body.data;
+
+  test('is in the order of creation, and tells no secret unasked', async () => {
+    const { api_key } = await created();
+    expect((await listed()).map(({ name }: { name: string }) => name)).toEqual(['Default', 'bot']);
+    expect((await ask('GET', '/keys')).text).not.toContain('api_key');
+    expect((await ask('GET', '/keys?show_key=false')).text).not.toContain('api_key');
+    expect((await listed('?show_key=true'))[1].api_key).toBe(api_key);
+  });
+
+  test('has revoked keys only on request', async () => {
+    const { _id } = await created();
+    await ask('DELETE', `/keys/${_id}`);
+    expect(await listed()).toHaveLength(1);
+    expect(await listed('?include_disabled=false')).toHaveLength(1);
+    const [, revoked] = await listed('?include_disabled=true');
+    expect(revoked).toMatchObject({ _id, deleted_at: expect.stringMatching(INSTANT) });
+  });
+});
+
+describe('one key', () => {
+  test('is read by its id, with its secret only on request', async () => {
+    const { api_key, ...shown } = await created();
+    expect((await ask('GET', `/keys/${shown._id}`)).body).toEqual({ status: 'success', data: shown });
+    expect((await ask('GET', `/keys/${shown._id}?show_key=true`)).body.data).toEqual({ ...shown, api_key });
+  });
+
+  test('changes only in what is sent, and its secret is not told again', async () => {
+    const { api_key, ...before } = await created({ usage_limit_usd: 5, reset_period: 'daily' });
+    const { status, body } = await ask('PATCH', `/keys/${before._id}`, { name: 'renamed' });
+    expect(status).toBe(200);
+    expect(body.data).toEqual({ ...before, name: 'renamed', updated_at: expect.stringMatching(INSTANT) });
+    expect(Date.parse(body.data.updated_at)).toBeGreaterThanOrEqual(Date.parse(before.updated_at));
+    expect((await world.send('POST', '/credits/balance', { headers: { 'api-key': api_key } })).status).toBe(200);
+  });
+
+  test.each([
+    ['its expiry', { expire_at: null }],
+    ['its reset period', { reset_period: null }],
+    ['its limit and its reset period', { usage_limit_usd: null, reset_period: null }],
+    ['everything', { usage_limit_usd: null, reset_period: null, expire_at: null }],
+  ])('loses %s by an explicit null', async (_, nulls) => {
+    const fields = { usage_limit_usd: 5, reset_period: 'daily', expire_at: '2999-01-01T00:00:00.000Z' };
+    const { _id } = await created(fields);
+    const { body } = await ask('PATCH', `/keys/${_id}`, nulls);
+    expect(body.data).toMatchObject({ ...fields, ...nulls });
+    expect(body.data.reset_at === null).toBe('reset_period' in nulls);
+  });
+
+  test.each([[{}], [undefined], [{ name: 'bot' }], [{ unknown: 1 }]])(
+    'that nothing changes by %j stays as it is, and nothing is stated',
+    async (nothing) => {
+      const { api_key: _, ...before } = await created();
+      const facts = await world.facts(account);
+      expect((await ask('PATCH', `/keys/${before._id}`, nothing)).body.data).toEqual(before);
+      expect(await world.facts(account)).toHaveLength(facts.length);
+    },
+  );
+
+  test.each([
+    ['null for its name', { name: null }, 400],
+    ['an empty name', { name: '' }, 400],
+    ['the name of another', { name: 'Default' }, 409],
+    ['a limit below a cent', { usage_limit_usd: 0.001 }, 400],
+    ['a reset period without a limit', { reset_period: 'monthly' }, 400],
+    ['an expiry in the past', { expire_at: '2020-01-01' }, 400],
+  ])('cannot change to %s', async (_, changes, status) => {
+    const { api_key: __, ...before } = await created();
+    expect((await ask('PATCH', `/keys/${before._id}`, changes)).status).toBe(status);
+    expect((await ask('GET', `/keys/${before._id}`)).body.data).toEqual(before);
+  });
+
+  test('is revoked once, and still there to look at', async () => {
+    const { _id } = await created();
+    const { status, body } = await ask('DELETE', `/keys/${_id}`);
+    expect([status, body]).toEqual([200, { status: 'success', message: expect.stringMatching(/revoked/) }]);
+    expect((await ask('DELETE', `/keys/${_id}`)).status).toBe(404);
+    expect((await ask('PATCH', `/keys/${_id}`, { name: 'back' })).status).toBe(404);
+    expect((await ask('GET', `/keys/${_id}`)).body.data.deleted_at).toMatch(INSTANT);
+    expect((await world.facts(account)).filter(({ type }) => type === 'KeyRevoked')).toHaveLength(1);
+  });
+
+  test.each(['GET', 'PATCH', 'DELETE'])('of another account is not there for %s', async (method) => {
+    const { _id } = await created();
+    const stranger = await world.account();
+    const body = method === 'PATCH' ? { name: 'mine' } : undefined;
+    expect((await ask(method, `/keys/${_id}`, body, stranger)).status).toBe(404);
+    expect((await ask(method, `/keys/${NEVER_USED}`, body)).status).toBe(404);
+    expect((await ask('GET', `/keys/${_id}`)).body.data).toMatchObject({ name: 'bot', deleted_at: null });
+  });
+});
+
+describe('whoever has no x-credit-id of an account', () => {
+  test.each(['GET /keys', 'POST /keys', 'GET /keys/x', 'PATCH /keys/x', 'DELETE /keys/x'])(
+    'may not %s',
+    async (route) => {
+      const [method = '', path = ''] = route.split(' ');
+      const body = method === 'POST' || method === 'PATCH' ? { name: 'x' } : undefined;
+      const headers: Record<string, string>[] = [
+        {},
+        { authorization: `Bearer ${account.apiKey}` },
+        { 'x-credit-id': crypto.randomUUID() },
+        { 'x-credit-id': account.apiKey },
+      ];
+      for (const each of headers) expect((await world.send(method, path, { headers: each, body })).status).toBe(401);
+    },
+  );
+});

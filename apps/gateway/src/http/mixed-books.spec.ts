@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Charge, DomainEvent } from '#domain';
+import { formatUsd, type PicoUsd, usd } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+/** Every surface, several vendors, whole and streamed, with search and tools, and what goes wrong with each. */
+const CHATS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'llama-3.3-70b-instruct', 'perplexity/sonar:online'];
+const FAULTS = [
+  '',
+  'fault=cached',
+  'fault=zero',
+  'fault=500',
+  'fault=429',
+  'fault=refuse',
+  'fault=no_usage',
+  'fault=cut',
+];
+/** After these nobody can know what an upstream will invoice: the books have an estimate. */
+const UNTOLD = new Set(['no_usage', 'cut', 'malformed', 'error']);
+
+let world: World;
+let account: TestAccount;
+let funded: string;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(100);
+  funded = await world.balance(account);
+  const asks = CHATS.flatMap((model) => FAULTS.flatMap((fault) => chats(model, fault)));
+  const embeddings = FAULTS.map((fault) => {
+    const body = { model: 'text-embedding-3-small', input: ['A text to embed', `[[sandbox ${fault}]]`] };
+    return () => world.post('/v1/embeddings', body, account);
+  });
+  await Promise.all([...asks, ...embeddings].map((ask) => ask()));
+}, 60_000);
+afterAll(() => world.close());
+
+function chats(model: string, fault: string) {
+  const content = `[[sandbox tokens=12 chunks=4 ${fault}]]`;
+  const messages = [{ role: 'user', content }];
+  return [false, true].flatMap((stream) => [
+    () => world.post('/v1/chat/completions', { model, messages, stream, max_tokens: 64 }, account),
+    () => world.post('/v1/chat/completions', { model, messages, stream, plugins: [{ id: 'web' }] }, account),
+    () => world.post('/v1/responses', { model, input: content, stream }, account),
+  ]);
+}
+
+interface Line {
+  readonly usd: string;
+  readonly fault?: string;
+}
+
+test('after a mixed run with faults the bill is what the books owe, but for charges that are marked as estimates', async () => {
+  const facts = (await world.facts()) as readonly DomainEvent[];
+  const charges = facts.flatMap((fact): Charge[] => {
+    if (fact.type === 'HoldSettled') return [fact.data.charge];
+    return fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [];
+  });
+  const lines = (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as readonly Line[];
+  const told = lines.filter(({ fault }) => !UNTOLD.has(fault ?? ''));
+  const invoiced = told.reduce((sum, line) => sum + usd(line.usd), 0n);
+  const feesOf = ({ fees = [] }: Charge) => fees.reduce((sum, { cost }) => sum + BigInt(cost), 0n);
+  // Of an estimate only the model's part is one: what a search cost is known.
+  const owed = charges.reduce((sum, each) => sum + (each.estimated ? feesOf(each) : BigInt(each.cost)), 0n);
+  expect(charges.length).toBeGreaterThan(100);
+  expect(charges.some(({ estimated }) => estimated)).toBe(true);
+  expect(formatUsd(owed as PicoUsd)).toBe(formatUsd(invoiced as PicoUsd));
+});
+
+test('no hold is left open, and the customer has paid what the answers said', async () => {
+  const facts = (await world.facts()) as readonly DomainEvent[];
+  const made = facts.filter(({ type }) => type === 'FundsHeld').length;
+  const ended = facts.filter(({ type }) => type === 'HoldSettled' || type === 'HoldReleased').length;
+  expect(ended).toBe(made);
+  const charged = facts.reduce((sum, fact) => sum + (fact.type === 'HoldSettled' ? BigInt(fact.data.charged) : 0n), 0n);
+  expect(await world.balance(account)).toBe(formatUsd((usd(funded) - charged) as PicoUsd));
+});

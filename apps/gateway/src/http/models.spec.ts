@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { World } from '#testing';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open();
+});
+afterAll(() => world.close());
+
+interface Row {
+  readonly id: string;
+  readonly created: number;
+  readonly popular: boolean;
+  readonly pricing: Readonly<Record<string, unknown>>;
+  readonly links: { readonly details: string };
+}
+const rows = async (query = ''): Promise<Row[]> => (await world.get(`/v1/models${query}`)).body.data;
+const pricing = async (model: string) => (await rows()).find(({ id }) => id === model)?.pricing ?? {};
+
+describe('the list of models', () => {
+  test('is public, and the same at both paths', async () => {
+    const [versioned, plain] = await Promise.all([world.get('/v1/models'), world.get('/models')]);
+    expect(versioned.status).toBe(200);
+    expect(plain.body).toEqual(versioned.body);
+    const total_count = versioned.body.data.length;
+    expect(versioned.body).toMatchObject({ object: 'list', total_count, links: { next: null } });
+    expect(total_count).toBeGreaterThan(0);
+  });
+
+  test('has every field of a record on every row, in its type', async () => {
+    for (const each of await rows()) {
+      expect(each).toEqual({
+        id: expect.any(String),
+        object: 'model',
+        created: expect.any(Number),
+        created_at: each.created * 1000,
+        owned_by: expect.any(String),
+        provider: expect.any(String),
+        name: expect.any(String),
+        type: 'chat',
+        description: expect.any(String),
+        canonical_slug: expect.any(String),
+        context_length: expect.any(Number),
+        popular: expect.any(Boolean),
+        privacyLevel: expect.stringMatching(/^(anon|zdr|e2e)$/),
+        architecture: {
+          modality: expect.stringMatching(/->text$/),
+          input_modalities: expect.arrayContaining(['text']),
+          output_modalities: ['text'],
+          tokenizer: expect.any(String),
+          instruct_type: null,
+        },
+        pricing: expect.any(Object),
+        supported_parameters: expect.arrayContaining(['max_tokens']),
+        top_provider: {
+          context_length: expect.any(Number),
+          max_completion_tokens: expect.any(Number),
+          is_moderated: false,
+        },
+        per_request_limits: null,
+        default_parameters: null,
+        supported_voices: null,
+        median_cost: null,
+        prompts_per_usd: null,
+        links: { details: expect.stringMatching(/^\/v1\/models\//) },
+      });
+      expect(Number.isInteger(each.created)).toBe(true);
+    }
+  });
+
+  test('has prices with the margin: numbers per million tokens, text per token', async () => {
+    expect(await pricing('openai/gpt-5-mini')).toEqual({
+      input_per_1M_tokens: 0.26375,
+      output_per_1M_tokens: 2.11,
+      cache_read_per_1M_tokens: 0.026375,
+      api: { input_per_1M: 0.26375, output_per_1M: 2.11 },
+      ui: { input_per_1M: 0.26375, output_per_1M: 2.11 },
+      prompt: '0.00000026375',
+      completion: '0.00000211',
+      input_cache_read: '0.000000026375',
+      request: '0',
+    });
+    expect(await pricing('countinghouse/flat')).toMatchObject({ prompt: '0', completion: '0', request: '0.01' });
+  });
+
+  test('has no number with an exponent', async () => {
+    expect((await world.get('/v1/models')).text).not.toMatch(/[:,[]-?\d+(\.\d+)?e/i);
+  });
+
+  test('names the models that can be asked, and no model twice', async () => {
+    const ids = (await rows()).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    const account = await world.account(1.05);
+    for (const model of ids) expect((await world.chat(account, 'tokens=1', { model })).body.model).toBe(model);
+  });
+
+  test('is charged as it says', async () => {
+    const account = await world.account(1.05);
+    const { usage } = (await world.chat(account, 'tokens=8')).body;
+    const { prompt, completion } = await pricing('openai/gpt-5-mini');
+    const price = usage.prompt_tokens * Number(prompt) + usage.completion_tokens * Number(completion);
+    expect(usage.cost).toBeCloseTo(price, 12);
+  });
+
+  test.each([
+    ['', true],
+    ['?type=chat', true],
+    ['?type=chat,image', true],
+    ['?type=', true],
+    ['?limit=1&unknown=1', true],
+    ['?type=image', false],
+    ['?type=image,video', false],
+  ])('asked for as "%s" has chat models: %s', async (query, has) => {
+    const all = await rows();
+    expect(await rows(query)).toEqual(has ? all : []);
+  });
+
+  test('has only popular models on request', async () => {
+    const filtered = await rows('?popular=true');
+    expect(filtered).toEqual((await rows()).filter(({ popular }) => popular));
+    expect(filtered).not.toHaveLength((await rows()).length);
+  });
+});
+
+describe('one model', () => {
+  test('is where its row links to, also with its slash encoded', async () => {
+    for (const each of await rows()) {
+      expect((await world.get(each.links.details)).body).toEqual(each);
+      expect((await world.get(`/models/${encodeURIComponent(each.id)}`)).body).toEqual(each);
+    }
+  });
+
+  test('that does not exist is not found', async () => {
+    const { status, body } = await world.get('/v1/models/openai/nope');
+    expect(status).toBe(404);
+    expect(body.error).toMatchObject({ code: 404, type: 'invalid_request_error', param: 'model' });
+  });
+});
+
+test('a model tells what its queries cost in the middle, and how many 1 USD pays', async () => {
+  const other = await World.open();
+  try {
+    const account = await other.account(10);
+    for (const tokens of [1, 5, 200]) await other.chat(account, `tokens=${tokens}`, { model: 'openai/gpt-4o' });
+    await other.until(async () => (await other.get('/queries/history', account)).body.data.length === 3);
+    const prices = (await other.get('/queries/history', account)).body.data.map(
+      ({ price_in_usd }: { price_in_usd: number }) => price_in_usd,
+    );
+    const middle = prices.sort((a: number, b: number) => a - b)[1];
+    const { median_cost, prompts_per_usd } = (await other.get('/v1/models/openai/gpt-4o')).body;
+    expect(median_cost).toEqual({ api: { usd: middle }, sample_size: 3 });
+    expect(prompts_per_usd).toBe(Math.floor(1 / middle));
+  } finally {
+    await other.close();
+  }
+});

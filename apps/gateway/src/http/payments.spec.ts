@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { decode } from 'light-bolt11-decoder';
+import { postings } from '#domain';
+import { type TestAccount, World } from '#testing';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open();
+});
+afterAll(() => world.close());
+
+interface Invoice {
+  readonly invoice_id: string;
+  readonly lightning_invoice: string;
+  readonly expires_at: number;
+}
+
+async function invoiced(amount: number, currency = 'USD'): Promise<{ account: TestAccount; invoice: Invoice }> {
+  const account = await world.account();
+  return { account, invoice: (await world.post('/topup/create/btc-lightning', { amount, currency }, account)).body };
+}
+
+const status = async ({ invoice_id }: Invoice) => (await world.get(`/topup/status/${invoice_id}`)).body;
+const settled = (invoice: Invoice) => world.until(async () => (await status(invoice)).status === 'Settled');
+const ofTopup = async ({ invoice_id }: Invoice) =>
+  (await world.facts()).filter(({ stream }) => stream === `topup-${invoice_id}`).map(({ type }) => type);
+const credits = async (account: TestAccount) =>
+  (await world.facts(account)).filter(({ type }) => type === 'CreditAdded');
+const hashOf = ({ lightning_invoice }: Invoice) => {
+  const found = decode(lightning_invoice).sections.find(({ name }) => name === 'payment_hash');
+  return found && 'value' in found ? String(found.value) : '';
+};
+
+describe('a paid top-up', () => {
+  test.each([
+    ['USD', 1, '1.05'],
+    ['USD', 0.1, '0.105'],
+    ['USD', 0.1001, '0.105105'], // 101 satoshis are asked for, and what was wanted is credited
+    ['SATS', 1000, '1.05'],
+    ['SATS', 1_000_000, '1050'],
+    ['BTC', 0.0001, '10.5'],
+  ])('of %s %d is credited with 5 %% more, as %s USD', async (currency, amount, balance) => {
+    const { account, invoice } = await invoiced(amount, currency);
+    await world.pay(invoice.lightning_invoice);
+    await settled(invoice);
+    expect(await world.balance(account)).toBe(balance);
+  });
+
+  test('is new, and then settled, with the credit already in the balance', async () => {
+    const { account, invoice } = await invoiced(2);
+    expect((await status(invoice)).status).toBe('New');
+    await world.pay(invoice.lightning_invoice);
+    await settled(invoice);
+    expect(await world.balance(account)).toBe('2.1');
+    expect(await status(invoice)).toMatchObject({ status: 'Settled', amount_paid: 0.00002, amount_due: 0, amount: 2 });
+  });
+
+  test('is three facts of the top-up and one credit, under the hash of the payment', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice);
+    await settled(invoice);
+    expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
+    const [credit] = await credits(account);
+    expect(credit).toMatchObject({
+      data: { creditId: hashOf(invoice), method: 'btc-lightning', amount: '1000000000000', bonus: '50000000000' },
+      metadata: { topup: invoice.invoice_id },
+    });
+  });
+
+  test('books the payment, the bonus, and the debt to the customer', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice);
+    await settled(invoice);
+    const [credit] = await credits(account);
+    expect(credit && postings(account.creditId, credit)).toEqual([
+      { account: 'clearing:btc-lightning', customer: null, amount: 1_000_000_000_000n },
+      { account: 'bonus:btc-lightning', customer: null, amount: 50_000_000_000n },
+      { account: 'customer:available', customer: account.creditId, amount: -1_050_000_000_000n },
+    ]);
+  });
+
+  test('can be spent at once', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice);
+    await settled(invoice);
+    expect((await world.chat(account)).status).toBe(200);
+  });
+
+  test('cannot be paid again', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice);
+    expect((await world.pay(invoice.lightning_invoice)).status).toBe(400);
+    await settled(invoice);
+    expect(await credits(account)).toHaveLength(1);
+  });
+
+  test('that the node reports twice is credited once', async () => {
+    const { account, invoice } = await invoiced(1);
+    const after = await invoiced(1);
+    await world.pay(invoice.lightning_invoice, { report: 'twice' });
+    await world.pay(after.invoice.lightning_invoice);
+    await settled(after.invoice); // so the second report has been heard as well
+    expect(await world.balance(account)).toBe('1.05');
+    expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
+  });
+
+  test('that the node never reports is found all the same', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice, { report: 'never' });
+    await settled(invoice);
+    expect(await world.balance(account)).toBe('1.05');
+  });
+
+  test('that was overpaid is credited with all that was paid', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice, { amount_msat: '2500000' });
+    await settled(invoice);
+    expect(await world.balance(account)).toBe('2.625');
+    expect(await status(invoice)).toMatchObject({ amount: 1, amount_paid: 0.000025, amount_due: 0 });
+  });
+
+  test('of one account leaves all others as they are', async () => {
+    const [paid, open] = [await invoiced(1), await invoiced(1)];
+    await world.pay(paid.invoice.lightning_invoice);
+    await settled(paid.invoice);
+    expect(await world.balance(open.account)).toBe('0');
+    expect((await status(open.invoice)).status).toBe('New');
+  });
+
+  test('is credited once each when many are paid at once', async () => {
+    const account = await world.account();
+    const invoices: Invoice[] = await Promise.all(
+      Array.from(
+        { length: 12 },
+        async () => (await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account)).body,
+      ),
+    );
+    await Promise.all(invoices.map((each) => world.pay(each.lightning_invoice, { report: 'twice' })));
+    await Promise.all(invoices.map(settled));
+    expect(await world.balance(account)).toBe('12.6');
+  });
+});
+
+describe('a payment that settles after the invoice expired', () => {
+  test('within its grace is worth what was asked for', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 30 });
+    await settled(invoice);
+    expect(await world.balance(account)).toBe('1.05');
+  });
+
+  // The rate is kept for a while by whoever asked for it, so only one test can change it.
+  test('later than that is worth the rate of its time', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.send('PUT', '/rates', { api: world.sandbox, body: { btc_usd: '50000' } });
+    await world.pay(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });
+    await settled(invoice);
+    expect(await world.balance(account)).toBe('0.525');
+    const received = (await world.facts()).findLast(({ type }) => type === 'PaymentReceived');
+    expect(received).toMatchObject({ data: { amount: '500000000000', bonus: '25000000000', rate: '50000.00000' } });
+  });
+});

@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type TestAccount, World } from '#testing';
+
+const FLAT = 'countinghouse/flat';
+const GPT = 'openai/gpt-5-mini';
+
+let world: World;
+let account: TestAccount;
+/** Another key of the account. */
+let second: TestAccount;
+let ids: { first: string; second: string };
+
+const ask = (route: string, headers: Record<string, string> = {}) => world.send('GET', route, { headers });
+const ofAccount = (query = '') => ask(`/queries/history?${query}`, { 'x-credit-id': account.creditId });
+const models = ({ body }: { body: { data: { model: string }[] } }) => body.data.map(({ model }) => model);
+
+/** Oldest first: an answer, one by another key from the web application, one by the account itself, and a failure. */
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(1.05);
+  const byAccount = { 'x-credit-id': account.creditId };
+  const made = await world.send('POST', '/keys', { headers: byAccount, body: { name: 'second' } });
+  second = { creditId: account.creditId, apiKey: made.body.data.api_key };
+  const [first] = (await ask('/keys', byAccount)).body.data;
+  ids = { first: first._id, second: made.body.data._id };
+  await world.chat(account, 'tokens=8 reasoning=2 fault=cached');
+  const messages = [{ role: 'user', content: 'Hello' }];
+  const fromUi = { authorization: `Bearer ${second.apiKey}`, 'x-query-source': 'ui' };
+  await world.send('POST', '/chat/completions', { headers: fromUi, body: { model: FLAT, messages } });
+  await world.send('POST', '/chat/completions', { headers: byAccount, body: { model: FLAT, messages } });
+  await world.chat(account, 'fault=500');
+});
+afterAll(() => world.close());
+
+describe('the query history', () => {
+  test('has a record with every field for each query, newest first', async () => {
+    const { status, body } = await ofAccount();
+    expect(status).toBe(200);
+    expect(Object.keys(body)).toEqual(['status', 'data', 'pagination']);
+    expect(body.status).toBe('success');
+    expect(models({ body })).toEqual([GPT, FLAT, FLAT, GPT]);
+    expect(body.data[3]).toEqual({
+      timestamp: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
+      model: GPT,
+      input_count: 22,
+      output_count: 8,
+      price_in_usd: 0.000020071375,
+      query_type: 'chat_completion',
+      query_source: 'api',
+      api_key_id: ids.first,
+      isOnline: false,
+      isFreeModel: false,
+      isEstimated: false,
+      error_code: null,
+      request_id: expect.any(String),
+    });
+    const times = body.data.map(({ timestamp }: { timestamp: string }) => timestamp);
+    expect(times).toEqual(times.toSorted().toReversed());
+  });
+
+  test('lists a query that failed with its error, and a price of zero', async () => {
+    const [failed] = (await ofAccount()).body.data;
+    expect(failed).toMatchObject({ input_count: 0, output_count: 0, price_in_usd: 0, error_code: 'upstream_error' });
+  });
+
+  test('tells which key asked, and none where the account itself did', async () => {
+    const { data } = (await ofAccount()).body;
+    const keys = data.map(({ api_key_id }: { api_key_id: string }) => api_key_id);
+    expect(keys).toEqual([ids.first, null, ids.second, ids.first]);
+  });
+
+  test('adds up to what the account has spent', async () => {
+    const { data } = (await ofAccount()).body;
+    const spent = data.reduce((sum: number, row: { price_in_usd: number }) => sum + row.price_in_usd, 0);
+    expect(1.05 - spent).toBeCloseTo(Number(await world.balance(account)), 12);
+  });
+
+  test('prints prices as plain numbers', async () => {
+    expect((await ofAccount()).text).toMatch(/"price_in_usd":0\.0000\d+,/);
+  });
+
+  test('has a query as soon as it was answered', async () => {
+    const asker = await world.account(1.05);
+    for (let asked = 1; asked <= 20; asked++) {
+      await world.chat(asker, 'tokens=1');
+      expect((await world.get('/queries/history', asker)).body.pagination.total).toBe(asked);
+    }
+  });
+
+  test('does not list what was refused before anything was held', async () => {
+    const poor = await world.account();
+    expect((await world.chat(poor)).status).toBe(402);
+    expect((await world.chat(poor, '', { model: 'nope' })).status).toBe(404);
+    expect((await world.get('/queries/history', poor)).body.data).toEqual([]);
+  });
+});
+
+describe('who asks', () => {
+  test.each<[string, () => Promise<{ body: { data: { model: string }[] } }>, number]>([
+    ['a key sees its own queries', () => world.get('/queries/history', second), 1],
+    ['a key sees all queries of the account on request', () => world.get('/queries/history?all_keys=true', second), 4],
+    ['a key asks for no more by any other word', () => world.get('/queries/history?all_keys=false', second), 1],
+    ['an api-key header is as good', () => ask('/queries/history', { 'api-key': second.apiKey }), 1],
+    ['a credit_id in the query sees all', () => ask(`/queries/history?credit_id=${account.creditId}`), 4],
+    ['an x-credit-id header sees all', () => ofAccount(), 4],
+    ['an account sees one key on request', () => ofAccount(`api_key=${second.apiKey}`), 1],
+    [
+      'a key beside the credit_id counts as a key',
+      () => world.get(`/queries/history?credit_id=${account.creditId}`, second),
+      1,
+    ],
+  ])('%s', async (_, asked, rows) => {
+    expect((await asked()).body.data).toHaveLength(rows);
+  });
+
+  test.each<[string, number, () => Promise<{ status: number }>]>([
+    ['nothing', 401, () => ask('/queries/history')],
+    ['an unknown key', 401, () => ask('/queries/history', { 'x-api-key': 'sk-x' })],
+    ['an unknown credit_id', 401, () => ask(`/queries/history?credit_id=${crypto.randomUUID()}`)],
+    ['a credit_id that is none', 401, () => ask('/queries/history?credit_id=1')],
+    ['a key, with an api_key to filter by', 400, () => world.get(`/queries/history?api_key=${account.apiKey}`, second)],
+    ['a credit_id, with all_keys', 400, () => ofAccount('all_keys=true')],
+    [
+      'a credit_id, with a key of somebody else',
+      400,
+      async () => ofAccount(`api_key=${(await world.account()).apiKey}`),
+    ],
+    ['a credit_id, with a key of nobody', 400, () => ofAccount('api_key=sk-x')],
+  ])('and sends %s is refused with %i', async (_, status, asked) => {
+    expect((await asked()).status).toBe(status);
+  });
+});
+
+describe('a filter', () => {
+  test.each([
+    [`model=${FLAT}`, 2],
+    ['model=flat', 0],
+    ['query_source=ui', 1],
+    ['query_source=api', 3],
+    ['query_type=chat_completion', 4],
+    ['query_type=embedding', 0],
+    [`model=${FLAT}&query_source=ui`, 1],
+    ['model=&query_source=&query_type=', 4],
+    ['limit=1&offset=2&unknown=%F0%9F%8E%89', 4],
+    ['start_date=2020-01-01', 4],
+    ['start_date=2999-01-01T00:00:00Z', 0],
+    ['end_date=2999-01-01T00:00:00%2B02:00', 4],
+    ['end_date=2020-01-01', 0],
+  ])('by %s finds %i of 4', async (query, rows) => {
+    const { status, body } = await ofAccount(query);
+    expect([status, body.data.length, body.pagination.total]).toEqual([200, rows, rows]);
+  });
+
+  test('by dates is from the first on to the last, each included', async () => {
+    const { data } = (await ofAccount()).body;
+    const [third, first] = [data[1].timestamp, data[3].timestamp];
+    expect((await ofAccount(`start_date=${first}&end_date=${third}`)).body.data).toEqual(data.slice(1));
+    const after = new Date(Date.parse(first) + 1).toISOString();
+    expect((await ofAccount(`start_date=${after}`)).body.data).toEqual(data.slice(0, 3));
+  });
+
+  test('by a day without a time includes the whole day', async () => {
+    const days = (await ofAccount()).body.data.map((row: { timestamp: string }) => row.timestamp.slice(0, 10));
+    const { body } = await ofAccount(`start_date=${days.at(-1)}&end_date=${days[0]}`);
+    expect(body.data).toHaveLength(4);
+  });
+
+  test.each([
+    'start_date=yesterday',
+    'start_date=2026-02-30',
+    'start_date=0000-01-01',
+    'end_date=9999-12-31T23:59:59-12:00',
+    'end_date=2026-W05',
+    'model=a&model=b',
+    'model=%00',
+    'page=one',
+    'page_count=many',
+  ])('such as %s is refused', async (query) => {
+    expect((await ofAccount(query)).status).toBe(400);
+  });
+});
+
+describe('a page', () => {
+  test('has 20 records unless another size is asked for', async () => {
+    expect((await ofAccount()).body.pagination).toEqual({ page: 1, page_count: 20, total: 4, total_pages: 1 });
+  });
+
+  test('goes on where the one before it ended', async () => {
+    const all = (await ofAccount()).body.data;
+    const pages = await Promise.all([1, 2, 3].map((page) => ofAccount(`page=${page}&page_count=3`)));
+    expect(pages.map(({ body }) => body.data)).toEqual([all.slice(0, 3), all.slice(3), []]);
+    expect(pages[1]?.body.pagination).toEqual({ page: 2, page_count: 3, total: 4, total_pages: 2 });
+  });
+
+  test.each([
+    ['page_count=1000', { page: 1, page_count: 100 }],
+    ['page_count=0', { page: 1, page_count: 1 }],
+    ['page_count=-5&page=-5', { page: 1, page_count: 1 }],
+    ['page=2.9&page_count=2.9', { page: 2, page_count: 2 }],
+    ['page=&page_count=', { page: 1, page_count: 20 }],
+    ['page=9007199254740991&page_count=1', { page: 1_000_000_000, page_count: 1 }],
+  ])('asked for as %s is clamped', async (query, pagination) => {
+    const { status, body } = await ofAccount(query);
+    expect(status).toBe(200);
+    expect(body.pagination).toMatchObject({ ...pagination, total: 4 });
+  });
+});

@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Answer, type TestAccount, World } from '#testing';
+
+/** Costs 0.01 USD for each request, whatever its length. */
+const FLAT = { model: 'countinghouse/flat' };
+const REQUESTS = 100;
+
+let world: World;
+let apis: readonly [string, string];
+beforeAll(async () => {
+  world = await World.open();
+  apis = [world.api, await world.anotherGateway()];
+});
+afterAll(() => world.close());
+
+const times = <T>(count: number, ask: (i: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, i) => ask(i)));
+const having = (answers: readonly Answer[], wanted: number) => answers.filter(({ status }) => status === wanted).length;
+const charges = async (account: TestAccount) =>
+  (await world.facts(account)).filter(({ type }) => type === 'HoldSettled');
+
+describe('of a hundred requests at once over two gateways', () => {
+  test.each([
+    ['', 42, {}],
+    [' as a stream', 21, { stream: true }],
+  ])('as many are served%s as the balance affords, and not one more', async (_, afforded, more) => {
+    const account = await world.account(afforded / 100);
+    const answers = await times(REQUESTS, (i) => world.chat(account, '', { ...FLAT, ...more }, apis[i % 2]));
+    expect([having(answers, 200), having(answers, 402)]).toEqual([afforded, REQUESTS - afforded]);
+    expect(await charges(account)).toHaveLength(afforded);
+    expect((await world.post('/credits/balance', undefined, account)).body).toMatchObject({ balance: 0, held_usd: 0 });
+  });
+});
+
+describe('a key that is revoked on one gateway', () => {
+  test('is refused at once on the other, also in the middle of a rush, and pays for nothing more', async () => {
+    const account = await world.account(2.1);
+    const headers = { 'x-credit-id': account.creditId };
+    const { body } = await world.send('POST', '/keys', { headers, body: { name: 'leaked' } });
+    const key = { ...account, apiKey: body.data.api_key as string };
+    const ask = () => world.chat(key, '', FLAT, apis[1]);
+
+    expect((await ask()).status).toBe(200);
+    const before = times(REQUESTS, ask);
+    expect((await world.send('DELETE', `/keys/${body.data._id}`, { headers, api: apis[0] })).status).toBe(200);
+    const after = await times(REQUESTS, ask);
+    expect(having(after, 401)).toBe(REQUESTS);
+
+    const served = having(await before, 200);
+    expect(having(await before, 401)).toBe(REQUESTS - served);
+    expect(await charges(account)).toHaveLength(1 + served);
+  });
+});

@@ -1,0 +1,284 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createOpenAI } from '@ai-sdk/openai';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { OpenRouter } from '@openrouter/sdk';
+import { generateText, streamText } from 'ai';
+import OpenAI, { APIError } from 'openai';
+import { World } from '#testing';
+
+const MODEL = 'openai/gpt-5-mini';
+const COST = 0.00001028625;
+const WEATHER = {
+  type: 'function' as const,
+  name: 'weather',
+  description: 'Tells the weather',
+  parameters: {
+    type: 'object',
+    properties: { city: { type: 'string' } },
+    required: ['city'],
+    additionalProperties: false,
+  },
+  strict: true,
+};
+
+/** An upstream that thinks, says, and calls for the weather until it is told; then it says that, with a source. */
+function startUpstream(): Promise<Server> {
+  const citation = { url: 'https://x.example', title: 'X', start_index: 0, end_index: 5 };
+  const deltas = (told: string | undefined) =>
+    told === undefined
+      ? [
+          { role: 'assistant', content: '' },
+          { reasoning: 'Weather' },
+          { reasoning: '?' },
+          { content: 'Let me see' },
+          { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'weather', arguments: '' } }] },
+          { tool_calls: [{ index: 0, function: { arguments: '{"city":' } }] },
+          { tool_calls: [{ index: 0, function: { arguments: '"Zürich"}' } }] },
+        ]
+      : [
+          { role: 'assistant', content: '' },
+          { content: 'It is ' },
+          { content: told },
+          { annotations: [{ type: 'url_citation', url_citation: citation }] },
+        ];
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const piece of request) text += piece;
+    const asked = JSON.parse(text);
+    const told = asked.messages.findLast(({ role }: { role: string }) => role === 'tool')?.content;
+    const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+    const head = { id: 'x', created: 1, model: asked.model };
+    const finish_reason = told === undefined ? 'tool_calls' : 'stop';
+    if (asked.stream) {
+      const chunk = (more: object) =>
+        `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...more })}\n\n`;
+      const said = deltas(told).map((delta) => chunk({ choices: [{ index: 0, delta, finish_reason: null }] }));
+      const end = [chunk({ choices: [{ index: 0, delta: {}, finish_reason }] }), chunk({ choices: [], usage })];
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      return response.end(`${[...said, ...end].join('')}data: [DONE]\n\n`);
+    }
+    const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Zürich"}' } };
+    const message =
+      told === undefined
+        ? { role: 'assistant', content: 'Let me see', reasoning: 'Weather?', tool_calls: [call] }
+        : {
+            role: 'assistant',
+            content: `It is ${told}`,
+            annotations: [{ type: 'url_citation', url_citation: citation }],
+          };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(
+      JSON.stringify({ ...head, object: 'chat.completion', choices: [{ index: 0, message, finish_reason }], usage }),
+    );
+  });
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)));
+}
+
+let upstream: Server;
+/** With the sandbox, and with the upstream that uses tools. */
+let world: World;
+let tooled: World;
+let client: OpenAI;
+let toolClient: OpenAI;
+let key: string;
+let toolKey: string;
+beforeAll(async () => {
+  world = await World.open();
+  key = (await world.account(1.05)).apiKey;
+  client = new OpenAI({ apiKey: key, baseURL: `${world.api}/v1`, maxRetries: 0 });
+});
+beforeAll(async () => {
+  upstream = await startUpstream();
+  const { port } = upstream.address() as AddressInfo;
+  tooled = await World.open({ OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1` });
+  toolKey = (await tooled.account(1.05)).apiKey;
+  toolClient = new OpenAI({ apiKey: toolKey, baseURL: `${tooled.api}/v1`, maxRetries: 0 });
+});
+afterAll(async () => {
+  await world.close();
+  await tooled.close();
+  upstream.close();
+});
+
+const input = '[[sandbox tokens=3]]';
+type Asked = Pick<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'model' | 'input' | 'tools'>;
+const asking = { model: MODEL, input: 'How is the weather?', tools: [WEATHER] };
+const TOLD = { type: 'function_call_output' as const, call_id: 'call_1', output: 'fine' };
+
+describe("OpenAI's client", () => {
+  test('creates a response', async () => {
+    const response = await client.responses.create({ model: MODEL, input });
+    expect([response.status, response.output_text]).toEqual(['completed', 'every coin that']);
+    expect(response.usage).toMatchObject({ input_tokens: 15, output_tokens: 3, cost: COST });
+  });
+
+  test('streams one, to the end', async () => {
+    const stream = client.responses.stream({ model: MODEL, input });
+    let text = '';
+    stream.on('response.output_text.delta', ({ delta }) => {
+      text += delta;
+    });
+    const response = await stream.finalResponse();
+    expect([text, response.status, response.output_text]).toEqual(['every coin that', 'completed', 'every coin that']);
+    expect(response.usage).toMatchObject({ total_tokens: 18, cost: COST });
+  });
+
+  test('reads one that broke off', async () => {
+    const stream = client.responses.stream({ model: MODEL, input: '[[sandbox fault=cut tokens=8]]' });
+    const response = await stream.finalResponse();
+    expect(response).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
+  });
+
+  test('reads one that reached its limit', async () => {
+    const stream = client.responses.stream({ model: MODEL, input: '[[sandbox tokens=9]]', max_output_tokens: 2 });
+    const response = await stream.finalResponse();
+    expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
+  });
+
+  test.each([false, true])('parses what has a structure (stream: %p)', async (streamed) => {
+    const format = { type: 'json_schema' as const, name: 's', schema: { type: 'object' }, strict: false };
+    const asked = { model: MODEL, input: `[[sandbox text=${JSON.stringify('{"a":1}')}]]`, text: { format } };
+    const parsed = streamed ? client.responses.stream(asked).finalResponse() : client.responses.parse(asked);
+    const response = await parsed;
+    expect(response.output_text).toBe('{"a":1}');
+    expect(response.output_parsed).toEqual({ a: 1 });
+    expect(response.text?.format).toMatchObject(format);
+  });
+
+  test('continues one, finds it and deletes it', async () => {
+    const first = await client.responses.create({ model: MODEL, input: 'Hello' });
+    const second = await client.responses.create({ model: MODEL, input, previous_response_id: first.id });
+    expect(second.usage?.input_tokens).toBeGreaterThan(15);
+    expect(await client.responses.retrieve(first.id)).toEqual(first);
+    await client.responses.delete(first.id);
+    await expect(client.responses.retrieve(first.id)).rejects.toMatchObject({ status: 404 });
+  });
+
+  test('reads a refusal', async () => {
+    const refused = client.responses.create({
+      model: MODEL,
+      input,
+      tools: [{ type: 'code_interpreter', container: 'x' }],
+    });
+    const error = await refused.catch((error) => error);
+    expect(error).toBeInstanceOf(APIError);
+    expect(error).toMatchObject({ status: 400, param: 'tools[0].type', type: 'invalid_request_error' });
+  });
+
+  test.each([false, true])(
+    'makes a call and tells what came of it, by sending all back (stream: %p)',
+    async (streamed) => {
+      const create = (asked: Asked) =>
+        streamed ? toolClient.responses.stream(asked).finalResponse() : toolClient.responses.create(asked);
+      const first = await create(asking);
+      expect(first.output).toMatchObject([
+        { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Weather?' }], status: 'completed' },
+        { type: 'message', content: [{ text: 'Let me see' }], status: 'completed' },
+        {
+          type: 'function_call',
+          call_id: 'call_1',
+          name: 'weather',
+          arguments: '{"city":"Zürich"}',
+          status: 'completed',
+        },
+      ]);
+      const question = { role: 'user' as const, content: asking.input };
+      const second = await create({
+        ...asking,
+        input: [question, ...(first.output as OpenAI.Responses.ResponseInputItem[]), TOLD],
+      });
+      expect(second.output_text).toBe('It is fine');
+      expect(second.output).toMatchObject([
+        { content: [{ annotations: [{ type: 'url_citation', url: 'https://x.example' }] }] },
+      ]);
+    },
+  );
+
+  test('makes a call and tells what came of it, by continuing', async () => {
+    const { id } = await toolClient.responses.create(asking);
+    const second = await toolClient.responses.create({ ...asking, previous_response_id: id, input: [TOLD] });
+    expect(second.output_text).toBe('It is fine');
+  });
+
+  test('hears of each item in its order', async () => {
+    const types: string[] = [];
+    for await (const { type } of await toolClient.responses.create({ ...asking, stream: true })) types.push(type);
+    expect(types.map((type) => type.replace('response.', ''))).toEqual([
+      'created',
+      'in_progress',
+      'output_item.added',
+      'reasoning_summary_part.added',
+      'reasoning_summary_text.delta',
+      'reasoning_summary_text.delta',
+      'reasoning_summary_text.done',
+      'reasoning_summary_part.done',
+      'output_item.done',
+      'output_item.added',
+      'content_part.added',
+      'output_text.delta',
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+      'output_item.added',
+      'function_call_arguments.delta',
+      'function_call_arguments.delta',
+      'function_call_arguments.done',
+      'output_item.done',
+      'completed',
+    ]);
+  });
+});
+
+describe("OpenRouter's client, which checks every key and event", () => {
+  const clientOf = (apiKey: string, { api }: World) => new OpenRouter({ apiKey, serverURL: `${api}/v1` });
+
+  test.each([false, true])('reads a response (with tools: %p)', async (tools) => {
+    const router = tools ? clientOf(toolKey, tooled) : clientOf(key, world);
+    const responsesRequest = tools ? asking : { model: MODEL, input, metadata: { a: 'x' } };
+    const response = await router.beta.responses.send({ responsesRequest });
+    expect(response).toMatchObject({ status: 'completed', usage: { cost: expect.any(Number) } });
+    expect(response).toMatchObject({ outputText: tools ? 'Let me see' : 'every coin that' });
+  });
+
+  test.each([false, true])('reads a stream (with tools: %p)', async (tools) => {
+    const router = tools ? clientOf(toolKey, tooled) : clientOf(key, world);
+    const responsesRequest = tools
+      ? { ...asking, stream: true as const }
+      : { model: MODEL, input, stream: true as const };
+    const types: string[] = [];
+    const events = (await router.beta.responses.send({ responsesRequest })) as unknown as AsyncIterable<{
+      type: string;
+    }>;
+    for await (const { type } of events) types.push(type);
+    expect(types).not.toContain('UNKNOWN');
+    expect([types[0], types.at(-1)]).toEqual(['response.created', 'response.completed']);
+  });
+
+  test.each(['fault=cut tokens=8', 'tokens=9'])('reads a stream that ends otherwise: %s', async (directive) => {
+    const router = clientOf(key, world);
+    const more = { input: `[[sandbox ${directive}]]`, maxOutputTokens: 4, stream: true as const };
+    const types: string[] = [];
+    const events = (await router.beta.responses.send({
+      responsesRequest: { model: MODEL, ...more },
+    })) as unknown as AsyncIterable<{ type: string }>;
+    for await (const { type } of events) types.push(type);
+    expect(types.at(-1)).toBe(directive === 'tokens=9' ? 'response.incomplete' : 'response.failed');
+  });
+});
+
+describe("Vercel's client", () => {
+  const modelOf = (apiKey: string, { api }: World) => createOpenAI({ apiKey, baseURL: `${api}/v1` }).responses(MODEL);
+
+  test('generates text', async () => {
+    const { text, usage } = await generateText({ model: modelOf(key, world), prompt: input });
+    expect([text, usage.totalTokens]).toEqual(['every coin that', 18]);
+  });
+
+  test('streams text', async () => {
+    const { textStream } = streamText({ model: modelOf(key, world), prompt: input });
+    let text = '';
+    for await (const piece of textStream) text += piece;
+    expect(text).toBe('every coin that');
+  });
+});

@@ -1,0 +1,145 @@
+/** OpenAI's shape of a response, complete: strict clients want every key, whatever was asked. */
+import {
+  type ChatDelta,
+  type Receipt,
+  type ResponseEvent,
+  ResponseOutput,
+  type ResponsesBody,
+  type ResponsesRequest,
+} from '#application';
+import { money } from '#kernel';
+import { answerTo, UNEXPECTED } from '../edge/errors.ts';
+import { usdNumber } from '../edge/json.ts';
+
+/** A choice of a chat answer, in one piece or as a piece of it. */
+export interface ChatChoice {
+  readonly message?: ChatDelta;
+  readonly delta?: ChatDelta;
+  readonly finish_reason?: string | null;
+}
+
+/** Why an answer ended that is not complete, in OpenAI's two vocabularies. */
+const CUT_SHORT: ReadonlyMap<string, string> = new Map([
+  ['length', 'max_output_tokens'],
+  ['content_filter', 'content_filter'],
+]);
+/** OpenAI's codes for a response that failed, by OpenRouter's word for the error. */
+const ERROR_CODES: Readonly<Record<string, string>> = {
+  rate_limit_exceeded: 'rate_limit_exceeded',
+  invalid_request: 'invalid_prompt',
+};
+
+/** A response as it is answered. */
+export interface ResponseWire {
+  readonly status: string;
+  readonly [field: string]: unknown;
+}
+
+/** A response while it is made, out of the choices of a chat answer. */
+export class ResponseDraft {
+  readonly id: string;
+  readonly output: ResponseOutput;
+  private readonly createdAt = seconds();
+  private finish = 'stop';
+
+  constructor(
+    id: string,
+    private readonly body: ResponsesBody,
+    private readonly request: ResponsesRequest,
+  ) {
+    this.id = `resp_${id}`;
+    this.output = new ResponseOutput(id);
+  }
+
+  accept({ message, delta, finish_reason }: ChatChoice): readonly ResponseEvent[] {
+    this.finish = finish_reason ?? this.finish;
+    return this.output.accept(message ?? delta ?? {});
+  }
+
+  /** Nothing more will come. */
+  end(): readonly ResponseEvent[] {
+    return this.output.end(this.cutShort ? 'incomplete' : 'completed');
+  }
+
+  /** As it is before anything has come. */
+  begun(): ResponseWire {
+    return this.wire({ status: 'in_progress', output: [], output_text: '', usage: null });
+  }
+
+  /**
+   * As it is in the end.
+   * @param receipt what it came to, if it could be charged
+   * @param failure why it broke off, if it did
+   */
+  finished(receipt: Receipt | undefined, failure?: unknown): ResponseWire {
+    const { items, outputText } = this.output;
+    const outcome = { output: items, output_text: outputText, usage: receipt ? usageWire(receipt) : null };
+    if (failure) {
+      this.output.breakOff();
+      const { message, kind } = answerTo(failure) ?? UNEXPECTED;
+      const error = { code: ERROR_CODES[kind] ?? 'server_error', message };
+      return this.wire({ ...outcome, status: 'failed', store: false, error });
+    }
+    const { cutShort: reason } = this;
+    if (reason) return this.wire({ ...outcome, status: 'incomplete', incomplete_details: { reason } });
+    return this.wire({ ...outcome, status: 'completed', completed_at: seconds() });
+  }
+
+  private get cutShort(): string | undefined {
+    return CUT_SHORT.get(this.finish);
+  }
+
+  private wire(state: ResponseWire): ResponseWire {
+    const { body, request } = this;
+    return {
+      id: this.id,
+      object: 'response',
+      created_at: this.createdAt,
+      completed_at: null,
+      model: body.model,
+      error: null,
+      incomplete_details: null,
+      instructions: body.instructions ?? null,
+      metadata: request.metadata,
+      parallel_tool_calls: body.parallel_tool_calls ?? true,
+      temperature: body.temperature ?? 1,
+      top_p: body.top_p ?? 1,
+      presence_penalty: body.presence_penalty ?? 0,
+      frequency_penalty: body.frequency_penalty ?? 0,
+      tool_choice: request.toolChoice,
+      tools: request.tools,
+      max_output_tokens: body.max_output_tokens ?? null,
+      previous_response_id: body.previous_response_id ?? null,
+      reasoning: { effort: body.reasoning?.effort ?? null, summary: body.reasoning?.summary ?? null },
+      text: { format: request.format, ...(body.text?.verbosity ? { verbosity: body.text.verbosity } : {}) },
+      store: request.store,
+      truncation: body.truncation ?? 'disabled',
+      // A key that OpenAI's clients know as text or absent.
+      ...(body.user ? { user: body.user } : {}),
+      ...state,
+    };
+  }
+}
+
+/** Usage with its cost, as Responses count it: the parts are contained in the sums. */
+function usageWire({ usage, charged, chargedForInput }: Receipt) {
+  const input = usage.input + usage.cacheRead + usage.cacheWrite;
+  const output = usage.output + usage.reasoning;
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: usage.reasoning },
+    total_tokens: input + output,
+    cost: usdNumber(charged),
+    cost_details: {
+      upstream_inference_cost: null,
+      upstream_inference_input_cost: usdNumber(chargedForInput),
+      upstream_inference_output_cost: usdNumber(money.subtract(charged, chargedForInput)),
+    },
+  };
+}
+
+function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}

@@ -1,0 +1,260 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  type ChatAnswer,
+  CompleteChat,
+  Conversations,
+  type Message,
+  type ResponsesBody,
+  type ResponsesRequest,
+  readResponsesRequest,
+  type StreamedChat,
+  type Thing,
+  type WholeChat,
+} from '#application';
+import { sourceOf } from '../edge/asked.ts';
+import { Authenticator } from '../edge/authenticator.ts';
+import { InvalidRequest } from '../edge/errors.ts';
+import { Idempotency } from '../edge/idempotency.ts';
+import { JSON_TYPE } from '../edge/json.ts';
+import { SseClient } from '../edge/sse.ts';
+import { Satisfies, valid } from '../edge/validated.ts';
+import { events, json, Operation } from '../openapi/operation.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { ResponseDeleted, ResponseSchema, ResponseStreamEvent } from './responses.schemas.ts';
+import { ResponsesClient } from './responses-stream.ts';
+import { type ChatChoice, ResponseDraft, type ResponseWire } from './responses-wire.ts';
+
+const ID = { id: { description: 'The id of a response', example: 'resp_00000000-0000-4000-8000-000000000000' } };
+
+// Rules are checked from the last one up: the type stands next to its field.
+class ResponsesInput implements ResponsesBody {
+  [field: string]: unknown;
+
+  @IsString({ message: 'model must be a string' })
+  model!: string;
+
+  @Field({ type: ['string', 'array'], description: 'Text, or items of a conversation', minLength: 1, minItems: 1 })
+  @Satisfies(isInput, 'input must be text or a non-empty array of items')
+  input!: string | readonly unknown[];
+
+  @IsOptional()
+  @IsString({ message: 'instructions must be a string' })
+  instructions?: string | null;
+
+  @IsOptional()
+  @Min(1, { message: 'max_output_tokens must be at least 1' })
+  @IsInt({ message: 'max_output_tokens must be a whole number' })
+  max_output_tokens?: number | null;
+
+  @IsOptional()
+  @Min(0, { message: 'temperature must be from 0 to 2' })
+  @Max(2, { message: 'temperature must be from 0 to 2' })
+  @IsNumber({}, { message: 'temperature must be a number' })
+  temperature?: number | null;
+
+  @IsOptional()
+  @Min(0, { message: 'top_p must be from 0 to 1' })
+  @Max(1, { message: 'top_p must be from 0 to 1' })
+  @IsNumber({}, { message: 'top_p must be a number' })
+  top_p?: number | null;
+
+  @IsOptional()
+  @IsNumber({}, { message: 'presence_penalty must be a number' })
+  presence_penalty?: number | null;
+
+  @IsOptional()
+  @IsNumber({}, { message: 'frequency_penalty must be a number' })
+  frequency_penalty?: number | null;
+
+  @IsOptional()
+  @IsArray({ message: 'tools must be an array' })
+  tools?: readonly unknown[] | null;
+
+  @IsOptional()
+  @IsBoolean({ message: 'parallel_tool_calls must be a boolean' })
+  parallel_tool_calls?: boolean | null;
+
+  @Field({ type: 'object' })
+  @IsOptional()
+  @Satisfies(isReasoning, 'reasoning must be an object whose effort is a string')
+  reasoning?: Thing | null;
+
+  @Field({ type: 'object' })
+  @IsOptional()
+  @Satisfies(isTextConfig, 'text must be an object whose verbosity is a string')
+  text?: Thing | null;
+
+  @IsOptional()
+  @IsObject({ message: 'response_format must be an object' })
+  response_format?: Thing | null;
+
+  @IsOptional()
+  @IsString({ message: 'previous_response_id must be a string' })
+  previous_response_id?: string | null;
+
+  @IsOptional()
+  @IsBoolean({ message: 'store must be a boolean' })
+  store?: boolean | null;
+
+  @IsOptional()
+  @IsObject({ message: 'metadata must be an object' })
+  metadata?: Thing | null;
+
+  @IsOptional()
+  @IsBoolean({ message: 'stream must be a boolean' })
+  stream?: boolean | null;
+
+  @IsOptional()
+  @IsString({ each: true, message: 'include must be an array of strings' })
+  @IsArray({ message: 'include must be an array of strings' })
+  include?: readonly string[] | null;
+
+  @IsOptional()
+  @IsIn(['auto', 'disabled'], { message: 'truncation must be "auto" or "disabled"' })
+  truncation?: string | null;
+
+  @IsOptional()
+  @IsString({ message: 'user must be a string' })
+  user?: string | null;
+}
+
+/** A response while it is made: whose it is, what was asked, and what has come of it. */
+interface Job {
+  readonly accountId: string;
+  readonly request: ResponsesRequest;
+  readonly draft: ResponseDraft;
+}
+
+@Controller()
+export class ResponsesController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly authenticator: Authenticator,
+    private readonly idempotency: Idempotency,
+    private readonly conversations: Conversations,
+  ) {}
+
+  @Post(['v1/responses', 'responses'])
+  @HttpCode(200)
+  @Operation({
+    id: 'createResponse',
+    tag: 'Inference',
+    summary: 'Makes a response',
+    description: 'OpenAI’s Responses, on every chat model. It is kept for 30 days unless store is false.',
+    auth: 'key',
+    body: ResponsesInput,
+    example: { model: 'openai/gpt-5-mini', input: 'Hello' },
+    answer: { ...json(ResponseSchema), ...events(ResponseStreamEvent) },
+    errors: [402, 404, 409, 429, 502, 504],
+  })
+  async create(@Req() request: FastifyRequest, @Res() reply: FastifyReply, @Body() sent: unknown) {
+    const caller = await this.authenticator.payer(request);
+    const body = valid(ResponsesInput, sent);
+    if (await this.idempotency.answered(request, reply, caller)) return;
+    const understood = readResponsesRequest(body, await this.earlier(caller.accountId, body));
+    reply.header('x-generation-id', `gen-${request.id}`);
+    const draft = new ResponseDraft(request.id, body, understood);
+    const command = new CompleteChat(caller, request.id, sourceOf(request), understood.chat, 'response');
+    const answer: ChatAnswer = await this.commands.execute(command);
+    const job: Job = { accountId: caller.accountId, request: understood, draft };
+    if (answer.kind === 'whole') return reply.type(JSON_TYPE).send(await this.whole(job, answer));
+    await this.relay(job, answer, new ResponsesClient(new SseClient(reply), draft));
+  }
+
+  @Get(['v1/responses/:id', 'responses/:id'])
+  @Operation({
+    id: 'getResponse',
+    tag: 'Inference',
+    summary: 'Tells a response that was kept',
+    auth: 'key',
+    params: ID,
+    answer: json(ResponseSchema),
+    errors: [404],
+  })
+  async read(
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Param('id') id: string,
+    @Query('stream') stream: unknown,
+  ) {
+    const { accountId } = await this.authenticator.reader(request);
+    if (stream === 'true') throw new InvalidRequest('A stored response cannot be streamed', 'stream');
+    const { response } = await this.conversations.recall(accountId, id);
+    return reply.type(JSON_TYPE).send(response);
+  }
+
+  @Delete(['v1/responses/:id', 'responses/:id'])
+  @Operation({
+    id: 'deleteResponse',
+    tag: 'Inference',
+    summary: 'Forgets a response that was kept',
+    auth: 'key',
+    params: ID,
+    answer: json(ResponseDeleted),
+    errors: [404],
+  })
+  async remove(@Req() request: FastifyRequest, @Param('id') id: string) {
+    const { accountId } = await this.authenticator.reader(request);
+    await this.conversations.forget(accountId, id);
+    return { id, object: 'response', deleted: true };
+  }
+
+  private async earlier(accountId: string, { previous_response_id: id }: ResponsesInput): Promise<readonly Message[]> {
+    if (id === undefined || id === null) return [];
+    return (await this.conversations.recall(accountId, id, 'previous_response_id')).messages;
+  }
+
+  private async whole(job: Job, { body, receipt }: WholeChat): Promise<string> {
+    const { draft } = job;
+    const [choice] = body.choices as readonly ChatChoice[];
+    if (choice) draft.accept(choice);
+    draft.end();
+    return JSON.stringify(await this.kept(job, draft.finished(receipt)));
+  }
+
+  /** Once events have been sent, an error can only be told by another event. */
+  private async relay(job: Job, answer: StreamedChat, client: ResponsesClient): Promise<void> {
+    const { draft } = job;
+    client.begin();
+    try {
+      const { receipt, failure } = await answer.relayTo(client);
+      if (failure) return client.end(draft.finished(receipt, failure));
+      client.complete();
+      // Whoever has gone, and cannot ask again, will never have all of it: there is nothing to continue from.
+      if (client.heard) client.end(await this.kept(job, draft.finished(receipt)));
+    } catch (error) {
+      client.end(draft.finished(undefined, error));
+      throw error;
+    }
+  }
+
+  /** The response as it is answered once it is kept, or is not. It is charged by then, whatever becomes of it. */
+  private async kept({ accountId, request, draft }: Job, response: ResponseWire): Promise<ResponseWire> {
+    if (!request.store) return response;
+    const messages = [...request.said, draft.output.message];
+    const kept = await this.conversations.keep(accountId, draft.id, { messages, response: JSON.stringify(response) });
+    return kept ? response : { ...response, store: false };
+  }
+}
+
+function isInput(value: unknown): boolean {
+  return (typeof value === 'string' || Array.isArray(value)) && value.length > 0;
+}
+
+function isReasoning(value: unknown): boolean {
+  return isObjectWith(value, 'effort') && isObjectWith(value, 'summary');
+}
+
+function isTextConfig(value: unknown): boolean {
+  return isObjectWith(value, 'verbosity');
+}
+
+/** An object with text, or nothing, in a field. */
+function isObjectWith(value: unknown, field: string): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const found = (value as Thing)[field] ?? '';
+  return typeof found === 'string';
+}

@@ -1,0 +1,71 @@
+import { named, type Schema } from '../openapi/operation.ts';
+import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } from '../openapi/schemas.ts';
+
+const NUMBER: Schema = { type: 'number' };
+const NULL: Schema = { type: 'null' };
+const ANY_OBJECT: Schema = { type: 'object', additionalProperties: true };
+/** Items have many types, and models may make new ones. */
+const typed = (description: string): Schema => ({ ...object({ type: text(description) }), additionalProperties: true });
+
+export const ResponseUsage = named(
+  'ResponseUsage',
+  object({
+    input_tokens: COUNT,
+    input_tokens_details: object({ cached_tokens: COUNT, cache_write_tokens: COUNT }),
+    output_tokens: COUNT,
+    output_tokens_details: object({ reasoning_tokens: COUNT }),
+    total_tokens: COUNT,
+    cost: usd('What was charged'),
+    cost_details: object({
+      upstream_inference_cost: NULL,
+      upstream_inference_input_cost: usd('What was charged for input'),
+      upstream_inference_output_cost: usd('What was charged for output'),
+    }),
+  }),
+);
+
+export const ResponseSchema = named(
+  'Response',
+  object(
+    {
+      id: text('Ask for it, or continue from it, with this', { pattern: '^resp_' }),
+      object: { const: 'response' },
+      status: { enum: ['in_progress', 'completed', 'incomplete', 'failed'] },
+      created_at: seconds('When it was begun'),
+      completed_at: nullable(seconds('When it was complete')),
+      model: STRING,
+      error: { ...object({ code: STRING, message: STRING }), type: ['object', 'null'] },
+      incomplete_details: { ...object({ reason: STRING }), type: ['object', 'null'] },
+      instructions: nullable(STRING),
+      metadata: { type: ['object', 'null'], additionalProperties: true },
+      parallel_tool_calls: BOOLEAN,
+      temperature: NUMBER,
+      top_p: NUMBER,
+      presence_penalty: NUMBER,
+      frequency_penalty: NUMBER,
+      tool_choice: { description: 'A word, or an object that names a tool' },
+      tools: array(typed('The kind of tool')),
+      max_output_tokens: nullable(COUNT),
+      previous_response_id: nullable(STRING),
+      reasoning: object({ effort: nullable(STRING), summary: nullable(STRING) }),
+      text: object({ format: ANY_OBJECT, verbosity: STRING }, ['verbosity']),
+      store: { ...BOOLEAN, description: 'Whether it is kept' },
+      truncation: STRING,
+      user: STRING,
+      output: array(typed('message, reasoning, function_call …')),
+      output_text: text('All text of the output'),
+      usage: { anyOf: [ResponseUsage, NULL], description: 'Null until it is complete, or when nothing was charged' },
+    },
+    ['user'],
+  ),
+);
+
+export const ResponseStreamEvent = named('ResponseStreamEvent', {
+  ...typed('response.created, response.output_text.delta … and last response.completed with the usage'),
+  description: 'The data of one event; its type is also the name of the event.',
+});
+
+export const ResponseDeleted = named(
+  'ResponseDeleted',
+  object({ id: STRING, object: { const: 'response' }, deleted: { const: true } }),
+);

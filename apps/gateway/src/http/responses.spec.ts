@@ -1,0 +1,351 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Answer, type TestAccount, World } from '#testing';
+
+const GPT = 'openai/gpt-5-mini';
+const COST = 0.00001028625;
+const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
+  account = await world.account(1.05);
+});
+afterAll(() => world.close());
+
+const body = (directive: string, more: object = {}) => ({ model: GPT, input: `[[sandbox ${directive}]]`, ...more });
+const ask = (directive = 'tokens=3', more: object = {}, payer = account, route = '/v1/responses') =>
+  world.post(route, body(directive, more), payer);
+const stream = (directive = 'tokens=3', more: object = {}, payer = account) =>
+  ask(directive, { stream: true, ...more }, payer);
+const typesOf = ({ events }: Answer) => events.map((event) => (event === '[DONE]' ? event : event.type));
+
+async function spentBy(payer: TestAccount): Promise<string> {
+  const { balance, held_usd } = (await world.post('/credits/balance', undefined, payer)).body;
+  expect(held_usd).toBe(0);
+  return (1.05 - balance).toFixed(12);
+}
+
+const MESSAGE = {
+  type: 'message',
+  id: expect.stringMatching(new RegExp(`^msg_${UUID}_0$`)),
+  status: 'completed',
+  role: 'assistant',
+  content: [{ type: 'output_text', text: 'every coin that', annotations: [], logprobs: [] }],
+};
+const USAGE = {
+  input_tokens: 15,
+  input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+  output_tokens: 3,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: 18,
+  cost: COST,
+  cost_details: {
+    upstream_inference_cost: null,
+    upstream_inference_input_cost: 0.00000395625,
+    upstream_inference_output_cost: 0.00000633,
+  },
+};
+/** Every key, as it is when nothing was asked for. */
+const RESPONSE = {
+  id: expect.stringMatching(new RegExp(`^resp_${UUID}$`)),
+  object: 'response',
+  created_at: expect.any(Number),
+  completed_at: expect.any(Number),
+  status: 'completed',
+  model: GPT,
+  output: [MESSAGE],
+  output_text: 'every coin that',
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  temperature: 1,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  tool_choice: 'auto',
+  tools: [],
+  max_output_tokens: null,
+  previous_response_id: null,
+  reasoning: { effort: null, summary: null },
+  store: true,
+  text: { format: { type: 'text' } },
+  truncation: 'disabled',
+  usage: USAGE,
+};
+
+describe('a response', () => {
+  test('has every key that clients want, with what it cost', async () => {
+    const { status, headers, body } = await ask();
+    expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(body).toEqual(RESPONSE);
+    expect(body.id).toBe(`resp_${headers.get('x-request-id')}`);
+  });
+
+  test('has a price as a plain number', async () => {
+    expect((await ask()).text).toContain('"cost":0.00001028625,');
+  });
+
+  test.each(['/v1/responses', '/responses'])('is served at %s', async (route) => {
+    expect((await ask('tokens=3', {}, account, route)).body).toEqual(RESPONSE);
+  });
+
+  test('echoes what was asked for', async () => {
+    const asked = {
+      instructions: 'Be brief',
+      metadata: { a: 'x', b: 2, c: true },
+      parallel_tool_calls: false,
+      temperature: 0.5,
+      top_p: 0.5,
+      presence_penalty: 0.5,
+      frequency_penalty: 0.5,
+      tool_choice: { type: 'function', name: 'f' },
+      tools: [{ type: 'function', name: 'f', description: 'F', parameters: { type: 'object' }, strict: false }],
+      max_output_tokens: 50,
+      reasoning: { effort: 'low', summary: 'auto' },
+      store: false,
+      text: { format: { type: 'json_schema', name: 's', schema: { type: 'object' }, strict: true }, verbosity: 'low' },
+      truncation: 'auto',
+      user: 'u',
+      include: ['reasoning.encrypted_content'],
+    };
+    const { status, body } = await ask('text="{}"', asked);
+    const { include: _, ...echoed } = asked;
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ ...echoed, metadata: { a: 'x', b: '2', c: 'true' } });
+  });
+
+  test('is held first and settled with what it used, and the history knows it as a response', async () => {
+    const payer = await world.account(1.05);
+    const { body } = await ask('tokens=3', {}, payer);
+    const [held, settled] = (await world.facts(payer)).slice(-2);
+    expect(held).toMatchObject({ type: 'FundsHeld', data: { query: { model: GPT, type: 'response' } } });
+    expect(settled).toMatchObject({
+      type: 'HoldSettled',
+      data: { holdId: body.id.slice('resp_'.length), charged: '10286250' },
+    });
+    const history = (await world.get('/queries/history?query_type=response', payer)).body.data;
+    expect(history).toEqual([expect.objectContaining({ query_type: 'response', price_in_usd: COST, output_count: 3 })]);
+    expect(await spentBy(payer)).toBe(COST.toFixed(12));
+  });
+
+  test('that costs as much as the chat completion it stands for', async () => {
+    const input = '[[sandbox tokens=8 reasoning=5 fault=cached]]';
+    const chat = await world.post(
+      '/v1/chat/completions',
+      { model: GPT, messages: [{ role: 'user', content: input }] },
+      account,
+    );
+    const { usage } = (await world.post('/v1/responses', { model: GPT, input }, account)).body;
+    expect(usage.cost).toBe(chat.body.usage.cost);
+    expect(usage).toMatchObject({
+      input_tokens_details: { cached_tokens: 11 },
+      output_tokens_details: { reasoning_tokens: 5 },
+    });
+  });
+
+  test.each([false, true])('that reached its limit is incomplete (stream: %p)', async (streamed) => {
+    const answer = await ask('tokens=40', { max_output_tokens: 4, stream: streamed });
+    const response = answer.body ?? answer.events.at(-2).response;
+    expect(response).toMatchObject({
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+      completed_at: null,
+      output: [{ status: 'incomplete' }],
+      output_text: 'every coin that comes ',
+      usage: { output_tokens: 4 },
+    });
+    if (streamed)
+      expect(typesOf(answer).slice(-3)).toEqual(['response.output_item.done', 'response.incomplete', '[DONE]']);
+  });
+
+  test.each(['openai/gpt-5.4-mini', 'openai/gpt-4o-mini', 'countinghouse/flat'])('is made by %s', async (model) => {
+    const { status, body } = await ask('tokens=3', { model });
+    expect([status, body.model, body.output_text]).toEqual([200, model, 'every coin that']);
+  });
+});
+
+describe('a streamed response', () => {
+  const ORDER = [
+    'response.created',
+    'response.in_progress',
+    'response.output_item.added',
+    'response.content_part.added',
+    'response.output_text.delta',
+    'response.output_text.delta',
+    'response.output_text.delta',
+    'response.output_text.done',
+    'response.content_part.done',
+    'response.output_item.done',
+    'response.completed',
+  ];
+
+  test('is told in this order, each event by its name and its number, and ends with a marker', async () => {
+    const answer = await stream();
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toMatch(/^text\/event-stream/);
+    expect(typesOf(answer)).toEqual([...ORDER, '[DONE]']);
+    expect(answer.events.slice(0, -1).map(({ sequence_number }) => sequence_number)).toEqual([...ORDER.keys()]);
+    const names = answer.text.split('\n').filter((line) => line.startsWith('event: '));
+    expect(names).toEqual(ORDER.map((type) => `event: ${type}`));
+  });
+
+  test('begins without an answer, and ends with all of it, with usage and cost', async () => {
+    const { events, headers } = await stream();
+    const begun = { ...RESPONSE, status: 'in_progress', completed_at: null, output: [], output_text: '', usage: null };
+    expect(events[0].response).toEqual(begun);
+    expect(events[1].response).toEqual(begun);
+    expect(events.at(-2).response).toEqual(RESPONSE);
+    expect(events.at(-2).response.id).toBe(`resp_${headers.get('x-request-id')}`);
+    expect(events.at(-3).item).toEqual(MESSAGE);
+  });
+
+  test('is told as it comes', async () => {
+    const more = { stream: true, input: '[[sandbox tokens=2 chunk_delay=300]]', model: GPT };
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' };
+    const { body } = await fetch(`${world.api}/v1/responses`, { method: 'POST', headers, body: JSON.stringify(more) });
+    const text = body?.pipeThrough(new TextDecoderStream()) as AsyncIterable<string>;
+    let read = '';
+    for await (const piece of text) {
+      read += piece;
+      if (read.includes('"delta":"every "')) break;
+    }
+    expect(read).not.toContain('"delta":"coin"');
+  });
+
+  test('costs what it costs in one piece, and is charged before its end is told', async () => {
+    const payer = await world.account(1.05);
+    await stream('tokens=3', {}, payer);
+    expect(await spentBy(payer)).toBe(COST.toFixed(12));
+  });
+});
+
+describe('a failure', () => {
+  test.each(['400', '429', '500', 'refuse'])(
+    'before the first byte (%s) is an error, and costs nothing',
+    async (fault) => {
+      for (const streamed of [false, true]) {
+        const payer = await world.account(1.05);
+        const { status, body } = await ask(`fault=${fault}`, { stream: streamed }, payer);
+        const expected = { 400: 400, 429: 429, 500: 502, refuse: 503 }[fault];
+        expect([status, body.status, body.statusCode, body.error.code]).toEqual([
+          expected,
+          'error',
+          expected,
+          expected,
+        ]);
+        expect(await spentBy(payer)).toBe('0.000000000000');
+      }
+    },
+  );
+
+  test.each(['cut', 'malformed'])('of an answer in one piece (%s) is an error, and costs nothing', async (fault) => {
+    const payer = await world.account(1.05);
+    const { status, body } = await ask(`fault=${fault} tokens=40`, {}, payer);
+    expect([status, body.error.type]).toEqual([502, 'upstream_error']);
+    expect(await spentBy(payer)).toBe('0.000000000000');
+  });
+
+  test('within a stream is told by its last event, and what was delivered is charged', async () => {
+    const payer = await world.account(1.05);
+    const answer = await stream('fault=cut tokens=8', {}, payer);
+    expect(typesOf(answer).slice(-3)).toEqual(['response.output_text.delta', 'response.failed', '[DONE]']);
+    const { response } = answer.events.at(-2);
+    expect(response).toMatchObject({
+      status: 'failed',
+      error: { code: 'server_error', message: 'The upstream broke off the answer' },
+      output: [{ status: 'incomplete' }],
+      output_text: 'every coin that comes ',
+      completed_at: null,
+      store: false,
+    });
+    const [record] = (await world.get('/queries/history', payer)).body.data;
+    expect(record).toMatchObject({ query_type: 'response', error_code: 'upstream_error', isEstimated: true });
+    expect(response.usage.cost).toBe(record.price_in_usd);
+    expect(record.price_in_usd).toBeGreaterThan(0);
+    expect(await spentBy(payer)).toBe(record.price_in_usd.toFixed(12));
+    expect((await world.get(`/v1/responses/${response.id}`, payer)).status).toBe(404);
+  });
+
+  test('before the first token of a stream costs nothing', async () => {
+    const payer = await world.account(1.05);
+    const answer = await stream('fault=malformed', {}, payer);
+    expect(typesOf(answer)).toEqual(['response.created', 'response.in_progress', 'response.failed', '[DONE]']);
+    expect(answer.events.at(-2).response).toMatchObject({ output: [], usage: { total_tokens: 0, cost: 0 } });
+    expect(await spentBy(payer)).toBe('0.000000000000');
+  });
+
+  test('by silence is a failure as well', async () => {
+    const { response } = (await stream('tokens=2 chunk_delay=2000')).events.at(-2);
+    expect(response).toMatchObject({ status: 'failed', error: { message: 'The upstream took too long' } });
+  });
+});
+
+describe('what cannot be served', () => {
+  const refusedWith = async (answer: Promise<Answer>, status: number, param: string | null) => {
+    const { status: got, body } = await answer;
+    expect([got, body.status, body.statusCode, body.error.code, body.error.param]).toEqual([
+      status,
+      'error',
+      status,
+      status,
+      param,
+    ]);
+  };
+
+  test('is refused before anything is held, and leaves no fact behind', async () => {
+    const before = await world.facts();
+    const poor = await world.account(0);
+    const opened = (await world.facts()).length - before.length;
+    await refusedWith(ask('', { model: 'nope' }), 404, 'model');
+    await refusedWith(ask('', { model: 'private/gpt-oss-120b' }), 400, 'model');
+    await refusedWith(ask('', { tools: [{ type: 'file_search' }] }), 400, 'tools[0].type');
+    await refusedWith(ask('', { previous_response_id: 'resp_nope' }), 404, 'previous_response_id');
+    await refusedWith(ask('', {}, poor), 402, null);
+    await refusedWith(world.post('/v1/responses', body('')), 401, null);
+    await refusedWith(world.post('/v1/responses', '{"model":', account), 400, null);
+    await refusedWith(world.post('/v1/responses', [], account), 400, null);
+    expect((await world.facts()).length).toBe(before.length + opened);
+  });
+
+  test.each([
+    ['model', [undefined, null, 7, {}]],
+    ['input', [undefined, null, 7, {}, '', []]],
+    ['instructions', [7, {}, []]],
+    ['max_output_tokens', ['5', 0, -1, 1.5]],
+    ['temperature', ['1', -0.1, 2.1]],
+    ['top_p', ['1', -0.1, 1.1]],
+    ['presence_penalty', ['1']],
+    ['tools', ['x', {}, 1]],
+    ['parallel_tool_calls', ['true', 1]],
+    ['reasoning', ['low', [], { effort: 7 }, { summary: {} }]],
+    ['text', ['x', [], { verbosity: {} }]],
+    ['response_format', ['json', 7]],
+    ['previous_response_id', [7, {}]],
+    ['store', ['true', 1]],
+    ['metadata', ['x', 7, { a: {} }]],
+    ['stream', ['true', 1]],
+    ['include', ['x', [7]]],
+    ['truncation', ['some', 7]],
+    ['user', [7]],
+    ['background', [true]],
+    ['tool_choice', [7, 'any']],
+  ])('includes a wrong %s, which the refusal names', async (param, values) => {
+    for (const value of values) await refusedWith(ask('', { [param]: value }), 400, param);
+  });
+
+  test('includes endless nesting, wherever it is', async () => {
+    const deep = `${'['.repeat(9_999)}${']'.repeat(9_999)}`;
+    const sent = (field: string) => `{"model":"${GPT}","input":"Hi","${field}":${deep}}`;
+    for (const field of ['input', 'tools', 'tool_choice', 'include']) {
+      expect((await world.post('/v1/responses', sent(field), account)).status).toBe(400);
+    }
+    for (const field of ['provider', 'plugins', 'anything']) {
+      expect((await world.post('/v1/responses', sent(field), account)).status).toBeLessThan(500);
+    }
+    const schema = `{"model":"${GPT}","input":"Hi","text":{"format":{"type":"json_schema","name":"s","schema":{"a":${deep}}}}}`;
+    expect((await world.post('/v1/responses', schema, account)).status).toBe(400);
+  });
+});

@@ -1,0 +1,162 @@
+import { cp, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { shippedCatalogue } from '#catalogue';
+import type { DomainEvent } from '#domain';
+import { type TestAccount, World } from '#testing';
+
+const offer = (provider: string, upstream: string, input: string, more: object = {}) => ({
+  provider,
+  upstream,
+  model: 'gpt-4o-mini',
+  usdPerMillionTokens: { input, output: '0.6' },
+  margin: '1.055',
+  parameters: 'openai-sampling',
+  ...more,
+});
+
+const model = (id: string, endpoints: readonly object[], more: object = {}) => ({
+  id,
+  type: 'chat',
+  name: id,
+  provider: 'Test',
+  description: 'A model to route.',
+  released: '2026-01-01',
+  popular: false,
+  privacy: 'anon',
+  inputs: ['text'],
+  context: 128000,
+  maxOutput: 16384,
+  endpoints,
+  ...more,
+});
+
+/** Nothing listens at Groq's address in this world. */
+const MODELS = [
+  model('test/falls-back', [offer('Gone', 'groq', '0.01'), offer('There', 'openai', '0.15', { zdr: true })], {
+    variants: { thinking: 'test/two' },
+  }),
+  model('test/gone', [offer('Gone', 'groq', '0.01')]),
+  model('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
+];
+
+let directory: string;
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-routing-'));
+  await cp(shippedCatalogue(), directory, { recursive: true });
+  await writeFile(path.join(directory, 'test.json'), JSON.stringify(MODELS));
+  world = await World.open({ CATALOGUE_DIR: directory, GROQ_BASE_URL: 'http://127.0.0.1:9/v1' });
+  account = await world.account(1);
+});
+afterAll(async () => {
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+const ask = (name: string, more: object = {}, directive = 'tokens=4') =>
+  world.chat(account, directive, { model: name, ...more });
+
+async function lastCharge() {
+  const facts = await world.facts();
+  const settled = facts.filter(({ type }) => type === 'HoldSettled') as Extract<DomainEvent, { type: 'HoldSettled' }>[];
+  return settled.at(-1)?.data.charge;
+}
+
+describe('a request', () => {
+  test('goes on to the next endpoint when the first does not answer, and the charge tells of both', async () => {
+    const answer = await ask('test/falls-back');
+    expect(answer.status).toBe(200);
+    expect(answer.body).toMatchObject({ model: 'test/falls-back', provider: 'There' });
+    expect(await lastCharge()).toMatchObject({
+      provider: 'there',
+      attempts: [
+        { provider: 'gone', outcome: 'upstream_unavailable' },
+        { provider: 'there', outcome: 'ok' },
+      ],
+    });
+  });
+
+  test('leaves an endpoint alone that failed a moment ago', async () => {
+    await ask('test/falls-back');
+    expect((await lastCharge())?.attempts).toMatchObject([{ provider: 'there', outcome: 'ok' }]);
+  });
+
+  test('streams from the next endpoint as well', async () => {
+    const answer = await ask('test/falls-back', { stream: true, provider: { order: ['gone'] } });
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('"provider":"There"');
+  });
+
+  test('fails when fallbacks are not allowed, and is charged nothing', async () => {
+    const balance = await world.balance(account);
+    const answer = await ask('test/falls-back', { provider: { only: ['gone'], allow_fallbacks: false } });
+    expect(answer.status).toBe(503);
+    expect(await world.balance(account)).toBe(balance);
+  });
+
+  test('is charged by the prices of the endpoint that served it', async () => {
+    await ask('test/two', { provider: { order: ['dear'] } });
+    expect(await lastCharge()).toMatchObject({ provider: 'dear' });
+    await ask('test/two:floor');
+    expect(await lastCharge()).toMatchObject({ provider: 'cheap' });
+  });
+
+  test('is not tried elsewhere when its own content is refused', async () => {
+    const answer = await ask('test/two', { temperature: 2, logit_bias: 'nonsense' });
+    expect(answer.status).toBe(400);
+  });
+
+  test.each([
+    ['a model without an endpoint that retains nothing', 'test/two', { provider: { zdr: true } }, 404],
+    ['a variant that is not there', 'test/two:extended', {}, 404],
+    ['a model that does not exist', 'test/none:nitro', {}, 404],
+    ['a wish that cannot be understood', 'test/two', { provider: { sort: 'best' } }, 400],
+    ['a private model', 'private/any', {}, 400],
+  ])('for %s is refused before anything is held', async (_, name, more, status) => {
+    const facts = (await world.facts()).length;
+    const answer = await ask(name, more);
+    expect(answer.status).toBe(status);
+    expect(answer.body).toMatchObject({ status: 'error', statusCode: status });
+    expect(await world.facts()).toHaveLength(facts);
+  });
+
+  test('reaches a variant by its suffix', async () => {
+    expect((await ask('test/falls-back:thinking')).body.model).toBe('test/two');
+  });
+
+  test('takes a suffix that nobody knows on to the upstream', async () => {
+    const answer = await ask('test/two:beta');
+    expect(answer.body.message ?? answer.body.error?.message).toBeDefined();
+    expect(answer.status).not.toBe(200); // the upstream has no gpt-4o-mini:beta
+  });
+});
+
+describe('the catalogue, edited while the service runs', () => {
+  const file = () => path.join(directory, 'test.json');
+  const write = async (content: string) => {
+    await writeFile(file(), content);
+    const later = new Date(Date.now() + 5_000);
+    await utimes(file(), later, later); // however coarse the clock of the file system is
+  };
+
+  test('is in force soon, and its prices are a fact before they are charged', async () => {
+    const changed = [...MODELS, model('test/new', [offer('Cheap', 'openai', '0.33')])];
+    await write(JSON.stringify(changed));
+    await world.until(async () => (await world.get('/v1/models/test/new')).status === 200);
+    await ask('test/new');
+    const { priceList } = (await lastCharge()) ?? {};
+    const lists = (await world.facts()).filter(({ type }) => type === 'PriceListPublished');
+    expect(lists.map(({ data }) => (data as { version: string }).version)).toContain(priceList);
+  });
+
+  test('stays as it was when a file has a slip', async () => {
+    const before = await readFile(file(), 'utf8');
+    await write('[{]');
+    expect((await world.get('/v1/models/test/new')).status).toBe(200);
+    await write(before.replaceAll('0.33', '0.34'));
+    await world.until(async () => (await world.get('/v1/models/test/new')).body.pricing.prompt === '0.0000003587');
+  });
+});

@@ -1,0 +1,162 @@
+import { Body, Controller, Get, Param, Post, Req } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import { IsString } from 'class-validator';
+import type { FastifyRequest } from 'fastify';
+import { Clock, PAYMENT_METHODS, type PaymentMethod, RequestInvoice } from '#application';
+import type { RejectionCode } from '#domain';
+import { money, Rejection } from '#kernel';
+import { readTopup, type TopupView } from '#projections';
+import { Authenticator } from '../edge/authenticator.ts';
+import { BooksReader } from '../edge/books-reader.ts';
+import { plainNumber } from '../edge/json.ts';
+import { PublicAddress } from '../edge/public-address.ts';
+import { Satisfies, valid } from '../edge/validated.ts';
+import { json, Operation } from '../openapi/operation.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
+import { PaymentMethods, TopupInvoice, TopupStatus } from './topups.schemas.ts';
+
+const MSAT_DECIMALS = 11;
+const METHODS = PAYMENT_METHODS.map(methodWire);
+
+class NewTopup {
+  @Field({ type: 'number', exclusiveMinimum: 0 })
+  @Satisfies(
+    (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
+    'amount must be a number above 0',
+  )
+  amount!: number;
+
+  @Field({ description: 'One that the payment method supports, in any case' })
+  @IsString({ message: 'currency must be a string' })
+  currency!: string;
+
+  @Field(nullable(CREDIT_ID))
+  credit_id?: unknown;
+}
+
+@Controller('topup')
+export class TopupsController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly authenticator: Authenticator,
+    private readonly books: BooksReader,
+    private readonly clock: Clock,
+    private readonly address: PublicAddress,
+  ) {}
+
+  @Post('create/:method')
+  @Operation({
+    id: 'createTopup',
+    tag: 'Top-ups',
+    summary: 'Makes an invoice',
+    description: 'The account is credited as soon as the invoice is paid.',
+    auth: 'key',
+    params: { method: { description: 'A payment method', example: 'btc-lightning' } },
+    body: NewTopup,
+    example: { amount: 5, currency: 'USD' },
+    answer: json(TopupInvoice),
+    errors: [404, 502],
+  })
+  async create(
+    @Req() request: FastifyRequest,
+    @Param('method') method: string,
+    @Body() sent: { credit_id?: unknown } | undefined,
+  ) {
+    const { accountId } = await this.authenticator.reader(request, sent?.credit_id);
+    const body = valid(NewTopup, sent);
+    const command = new RequestInvoice(accountId, method, String(body.amount), body.currency.toUpperCase());
+    const { topupId, position } = await this.commands.execute(command);
+    await this.books.show(position, 'topups');
+    const topup = await this.find(topupId);
+    const due = coins(topup.msat);
+    return {
+      ...head(topup),
+      checkout_url: `${this.address.url}/topup/status/${topupId}`,
+      lightning_invoice: topup.invoice,
+      payment_request: topup.invoice,
+      crypto_amount_due: due,
+    };
+  }
+
+  /** Readable by whoever knows the id, which cannot be guessed; tells nothing of the account. */
+  @Get('status/:id')
+  @Operation({
+    id: 'getTopup',
+    tag: 'Top-ups',
+    summary: 'Tells the status of an invoice',
+    auth: 'public',
+    params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
+    answer: json(TopupStatus),
+    errors: [404],
+  })
+  async status(@Param('id') id: string) {
+    const topup = await this.find(id);
+    const open = topup.status === 'Settled' ? 0n : topup.msat;
+    return {
+      ...head(topup),
+      status: topup.status,
+      payment_method: PAYMENT_METHODS.find(({ method }) => method === topup.method)?.displayName ?? topup.method,
+      amount_paid: coins(topup.paidMsat),
+      amount_due: coins(open),
+      lightning_invoice: topup.invoice,
+    };
+  }
+
+  @Get('payment-methods')
+  @Operation({
+    id: 'listPaymentMethods',
+    tag: 'Top-ups',
+    summary: 'Lists the payment methods and their limits',
+    auth: 'public',
+    answer: json(PaymentMethods),
+  })
+  methods() {
+    return { status: 'success', success: true, supported_methods: METHODS, data: METHODS };
+  }
+
+  private async find(topupId: string): Promise<TopupView> {
+    const topup = await readTopup(this.books.pool, topupId, this.clock.now());
+    if (!topup) throw new Rejection<RejectionCode>('topup_not_found', 'Invoice not found');
+    return topup;
+  }
+}
+
+/** The amount is echoed exactly as it was sent; times are whole Unix seconds. */
+function head(topup: TopupView) {
+  return {
+    invoice_id: topup.topupId,
+    amount: plainNumber(money.unscaled(money.scaled(topup.amount, 18), 18)),
+    currency: topup.currency,
+    created_at: seconds(topup.createdAt),
+    expires_at: seconds(topup.expiresAt),
+  };
+}
+
+/** Whole bitcoins, from millisatoshis. */
+function coins(msat: bigint): object {
+  return plainNumber(money.unscaled(msat, MSAT_DECIMALS));
+}
+
+function seconds(instant: string): number {
+  return Math.floor(Date.parse(instant) / 1000);
+}
+
+function methodWire({ method, displayName, limits, expiryMinutes, bonus }: PaymentMethod) {
+  const numbers = Object.entries(limits).map(([currency, { min, max }]) => [
+    currency,
+    { min: plainNumber(min), max: plainNumber(max) },
+  ]);
+  const currencies = Object.keys(limits);
+  return {
+    method,
+    display_name: displayName,
+    supported_currencies: currencies,
+    limits: Object.fromEntries(numbers),
+    expiration_minutes: expiryMinutes,
+    bonus,
+    min_usd: plainNumber(limits.USD?.min ?? '0'),
+    max_usd: plainNumber(limits.USD?.max ?? '0'),
+    currencies,
+  };
+}

@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { decode } from 'light-bolt11-decoder';
+import { type TestAccount, World } from '#testing';
+
+const LIGHTNING = '/topup/create/btc-lightning';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account();
+});
+afterAll(() => world.close());
+
+const create = (body: unknown, route = LIGHTNING) => world.post(route, body, account);
+
+function read(invoice: string): Record<string, unknown> {
+  return Object.fromEntries(
+    decode(invoice).sections.map((section) => [section.name, 'value' in section ? section.value : undefined]),
+  );
+}
+
+describe('a Lightning top-up', () => {
+  test('is an invoice that any wallet can read, with every field clients look for', async () => {
+    const before = Math.floor(Date.now() / 1000);
+    const { status, body } = await create({ amount: 25, currency: 'USD' });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      invoice_id: expect.stringMatching(/^[A-Za-z0-9]{22}$/),
+      amount: 25,
+      currency: 'USD',
+      created_at: expect.any(Number),
+      expires_at: body.created_at + 900,
+      checkout_url: `${world.api}/topup/status/${body.invoice_id}`,
+      lightning_invoice: expect.stringMatching(/^lnbcrt/),
+      payment_request: body.lightning_invoice,
+      crypto_amount_due: 0.00025,
+    });
+    expect(body.created_at).toBeGreaterThanOrEqual(before);
+    expect(Number.isInteger(body.created_at)).toBe(true);
+    expect(read(body.lightning_invoice)).toMatchObject({
+      amount: '25000000',
+      timestamp: body.created_at,
+      expiry: 900,
+      payment_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+  });
+
+  test('begins as new, with nothing paid', async () => {
+    const { body } = await create({ amount: 1000, currency: 'SATS' });
+    const { invoice_id, amount, currency, created_at, expires_at, lightning_invoice } = body;
+    expect((await world.get(`/topup/status/${invoice_id}`)).body).toEqual({
+      ...{ invoice_id, amount, currency, created_at, expires_at, lightning_invoice },
+      status: 'New',
+      payment_method: 'Bitcoin Lightning',
+      amount_paid: 0,
+      amount_due: 0.00001,
+    });
+    expect((await world.get(body.checkout_url.slice(world.api.length))).status).toBe(200);
+  });
+
+  // At 100,000 USD for one bitcoin a satoshi is a tenth of a cent.
+  test.each([
+    ['USD', 0.1, '100000', '0.000001'],
+    ['USD', 1000, '1000000000', '0.01'],
+    ['USD', 0.1001, '101000', '0.00000101'],
+    ['USD', 1.23, '1230000', '0.0000123'],
+    ['SATS', 100, '100000', '0.000001'],
+    ['SATS', 1_000_000, '1000000000', '0.01'],
+    ['BTC', 0.000001, '100000', '0.000001'],
+    ['BTC', 0.01, '1000000000', '0.01'],
+    ['BTC', 0.00000123, '123000', '0.00000123'],
+    ['sats', 100, '100000', '0.000001'],
+  ])('of %s %d asks for %s msat, and echoes the amount as it came', async (currency, amount, msat, coins) => {
+    const { status, body, text } = await create({ amount, currency });
+    expect(status).toBe(201);
+    expect([body.amount, body.currency]).toEqual([amount, currency.toUpperCase()]);
+    expect(read(body.lightning_invoice).amount).toBe(msat);
+    expect(text).toContain(`"crypto_amount_due":${coins}}`);
+    expect(text).not.toMatch(/":-?\d+(\.\d+)?e/i);
+  });
+
+  test.each([
+    ['USD', 0.09],
+    ['USD', 1000.01],
+    ['USD', 0],
+    ['USD', -5],
+    ['SATS', 99],
+    ['SATS', 1_000_001],
+    ['SATS', 100.5],
+    ['BTC', 0.00000099],
+    ['BTC', 0.01000001],
+    ['BTC', 0.000001001],
+    ['USD', '5'],
+    ['USD', null],
+    ['USD', undefined],
+    ['USD', [5]],
+    ['USD', 1e300],
+  ])('of %s %p is refused, and the refusal names the amount', async (currency, amount) => {
+    const { status, body } = await create({ amount, currency });
+    expect([status, body.error.param, body.error.type]).toEqual([400, 'amount', 'invalid_request_error']);
+  });
+
+  test.each(['EUR', 'LTC', '', 'constructor', null, undefined, 5, ['USD']])(
+    'in %p is refused, and the refusal names the currency',
+    async (currency) => {
+      const { status, body } = await create({ amount: 5, currency });
+      expect([status, body.error.param]).toEqual([400, 'currency']);
+    },
+  );
+
+  test.each(['btc', 'card', 'BTC-LIGHTNING', 'constructor'])('is not to be had by the method %s', async (method) => {
+    expect((await create({ amount: 25, currency: 'USD' }, `/topup/create/${method}`)).status).toBe(404);
+  });
+
+  test('that was refused asks neither the node nor the books', async () => {
+    const before = await world.facts();
+    await create({ amount: 5000, currency: 'USD' });
+    await world.send('POST', LIGHTNING, { body: { amount: 5, currency: 'USD' } });
+    expect(await world.facts()).toEqual(before);
+  });
+
+  test('is one fact, with the rate and the source it was made with', async () => {
+    const { body } = await create({ amount: 5, currency: 'USD' });
+    const issued = (await world.facts()).at(-1);
+    expect(issued?.stream).toBe(`topup-${body.invoice_id}`);
+    expect(issued).toMatchObject({
+      type: 'InvoiceIssued',
+      data: {
+        accountId: account.creditId,
+        method: 'btc-lightning',
+        requested: { amount: '5', currency: 'USD' },
+        usd: '5000000000000',
+        rate: '100000.00000',
+        rateSource: 'kraken',
+        msat: '5000000',
+        paymentHash: read(body.lightning_invoice).payment_hash,
+        expiresAt: new Date(body.expires_at * 1000).toISOString(),
+      },
+    });
+  });
+
+  test.each<[string, number, () => { headers?: Record<string, string>; body?: object }]>([
+    ['a bearer key', 201, () => ({ headers: { authorization: `Bearer ${account.apiKey}` } })],
+    ['an api-key header', 201, () => ({ headers: { 'api-key': account.apiKey } })],
+    ['an x-credit-id header', 201, () => ({ headers: { 'x-credit-id': account.creditId } })],
+    ['a credit_id in the body', 201, () => ({ body: { credit_id: account.creditId } })],
+    ['a key and fields that nobody knows', 201, () => ({ headers: { 'api-key': account.apiKey }, body: { memo: 1 } })],
+    ['nothing', 401, () => ({})],
+    ['an unknown key', 401, () => ({ headers: { 'api-key': 'sk-x' } })],
+    ['the id of no account', 401, () => ({ headers: { 'x-credit-id': crypto.randomUUID() } })],
+    ['the id of no account in the body', 401, () => ({ body: { credit_id: crypto.randomUUID() } })],
+  ])('asked for with %s is answered with %i', async (_, status, sent) => {
+    const { headers = {}, body } = sent();
+    const answer = await world.send('POST', LIGHTNING, { headers, body: { amount: 1, currency: 'USD', ...body } });
+    expect(answer.status).toBe(status);
+  });
+});
+
+describe('the status of a top-up', () => {
+  test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'x', '%F0%9F%8E%89', "'%20or%201=1"])(
+    'that is not there (%s) is not found',
+    async (id) => {
+      const { status, body } = await world.get(`/topup/status/${id}`);
+      expect([status, body.message]).toEqual([404, 'Invoice not found']);
+    },
+  );
+
+  test('tells nothing of the account', async () => {
+    const { invoice_id } = (await create({ amount: 1, currency: 'USD' })).body;
+    const { text } = await world.get(`/topup/status/${invoice_id}`);
+    expect(text).not.toContain(account.creditId);
+    expect(text).not.toContain('sk-');
+  });
+
+  test('is expired once its time is over', async () => {
+    const id = 'ExpiredExpiredExpired1';
+    const { body } = await create({ amount: 1, currency: 'USD' });
+    const issued = (await world.facts()).findLast(({ type }) => type === 'InvoiceIssued')?.data ?? {};
+    const long = {
+      expiresAt: '2020-01-01T00:15:00.000Z',
+      at: '2020-01-01T00:00:00.000Z',
+      paymentHash: '00'.repeat(32),
+    };
+    const fact = { id: crypto.randomUUID(), type: 'InvoiceIssued', data: { ...issued, ...long }, metadata: {} };
+    await world.foundation.store.append(`topup-${id}`, -1, [fact]);
+    await world.until(async () => (await world.get(`/topup/status/${id}`)).status === 200);
+    expect((await world.get(`/topup/status/${id}`)).body).toMatchObject({ status: 'Expired', expires_at: 1577837700 });
+    expect((await world.get(`/topup/status/${body.invoice_id}`)).body.status).toBe('New');
+  });
+});
+
+describe('the payment methods', () => {
+  test('are public, and say what they take', async () => {
+    const { status, headers, body } = await world.get('/topup/payment-methods');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    const lightning = {
+      method: 'btc-lightning',
+      display_name: 'Bitcoin Lightning',
+      supported_currencies: ['USD', 'BTC', 'SATS'],
+      limits: { USD: { min: 0.1, max: 1000 }, BTC: { min: 0.000001, max: 0.01 }, SATS: { min: 100, max: 1_000_000 } },
+      expiration_minutes: 15,
+      bonus: '5% Lightning fee bonus',
+      min_usd: 0.1,
+      max_usd: 1000,
+      currencies: ['USD', 'BTC', 'SATS'],
+    };
+    expect(body).toEqual({ status: 'success', success: true, supported_methods: [lightning], data: [lightning] });
+  });
+});

@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import type { DomainEvent } from '#domain';
+import { formatUsd, type PicoUsd } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+const MODEL = 'openai/gpt-5-mini';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  account = await world.account(1);
+  await fetch(`${world.sandbox}/bill`, { method: 'DELETE' });
+});
+
+const ask = (more: object, directive = 'tokens=4') => world.chat(account, directive, { model: MODEL, ...more });
+const web = (more: object = {}) => ({ plugins: [{ id: 'web', ...more }] });
+
+async function charges() {
+  const stream = `account-${account.creditId}`;
+  const facts = (await world.facts()) as readonly (DomainEvent & { stream: string })[];
+  return facts.flatMap((fact) =>
+    fact.stream === stream && (fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed') ? [fact.data.charge] : [],
+  );
+}
+
+async function bill(): Promise<{ readonly total_usd: string; readonly lines: number }> {
+  return (await (await fetch(`${world.sandbox}/bill`)).json()) as never;
+}
+
+async function billLines(): Promise<
+  readonly { readonly model: string; readonly tokens: { readonly input: number } }[]
+> {
+  return (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as never;
+}
+
+describe('a chat with web search', () => {
+  test.each([
+    ['the plugin', web()],
+    ['the tool', { tools: [{ type: 'web_search' }], tool_choice: 'required' }],
+    ['the tool by its older name', { tools: [{ type: 'openrouter:web_search' }] }],
+    [':online', { model: `${MODEL}:online` }],
+    [':online after an alias', { model: 'gpt-5-mini:online' }],
+  ])('by %s has sources, a fee of its own, and is marked', async (_, more) => {
+    const answer = await ask(more);
+    expect(answer.status).toBe(200);
+    const [choice] = answer.body.choices;
+    expect(choice.message.annotations).toHaveLength(5);
+    expect(choice.message.annotations[0]).toEqual({
+      type: 'url_citation',
+      url_citation: expect.objectContaining({ url: expect.stringMatching(/^https:/), title: 'Page 1' }),
+    });
+    const [charge] = await charges();
+    expect(charge?.fees).toEqual([{ name: 'web_search', provider: 'exa', price: '20000000000', cost: '5000000000' }]);
+    expect(answer.body.usage.cost).toBeGreaterThan(0.02);
+    expect(formatUsd(BigInt(charge?.cost ?? 0) as PicoUsd)).toBe((await bill()).total_usd);
+    const history = await world.get('/queries/history', account);
+    expect(history.body.data[0]).toMatchObject({ isOnline: true, model: MODEL });
+  });
+
+  test('gives the model what was found, in front of the question', async () => {
+    await ask({});
+    await ask(web());
+    await ask(web({ max_results: 1 }));
+    const inputs = (await billLines()).filter(({ model }) => model === 'gpt-5-mini').map(({ tokens }) => tokens.input);
+    expect(inputs[1]).toBeGreaterThan((inputs[2] as number) + 100);
+    expect(inputs[2]).toBeGreaterThan((inputs[0] as number) + 30);
+  });
+
+  test('tells a stream’s client the sources before the answer', async () => {
+    const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
+    const stream = await client.chat.completions.create({
+      model: `${MODEL}:online`,
+      messages: [{ role: 'user', content: 'What is a ledger?' }],
+      stream: true,
+    });
+    const chunks = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    expect(chunks[0]?.choices[0]?.delta).toMatchObject({ annotations: expect.arrayContaining([expect.anything()]) });
+    expect(new Set(chunks.map(({ model }) => model))).toEqual(new Set([MODEL]));
+    expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
+    expect((await charges())[0]?.fees).toHaveLength(1);
+  });
+
+  test('searches only the domains that are named', async () => {
+    const answer = await ask(web({ max_results: 2, include_domains: ['books.example'] }));
+    const urls = answer.body.choices[0].message.annotations.map(
+      ({ url_citation }: { url_citation: { url: string } }) => url_citation.url,
+    );
+    expect(urls).toEqual([expect.stringContaining('//books.example/'), expect.stringContaining('//books.example/')]);
+  });
+
+  test('keeps the tools that are the caller’s', async () => {
+    const tool = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
+    const answer = await ask({ tools: [{ type: 'web_search' }, tool] }, 'tool=book');
+    expect(answer.body.choices[0].message.tool_calls[0].function.name).toBe('book');
+  });
+
+  test('is left to models that search by themselves, unless another engine is named', async () => {
+    await ask({ model: 'perplexity/sonar', ...web() });
+    expect((await charges())[0]?.fees).toBeUndefined();
+    await ask({ model: 'perplexity/sonar', ...web({ engine: 'exa' }) });
+    expect((await charges())[1]?.fees).toHaveLength(1);
+    const history = await world.get('/queries/history', account);
+    expect(history.body.data.map(({ isOnline }: { isOnline: boolean }) => isOnline)).toEqual([true, true]);
+  });
+
+  test('by a disabled plugin is none', async () => {
+    await ask(web({ enabled: false }));
+    expect((await charges())[0]?.fees).toBeUndefined();
+  });
+});
+
+describe('money', () => {
+  test('is held for the fee and the results as well', async () => {
+    const poor = await world.account(0.105);
+    const body = { model: MODEL, max_tokens: 45_000, messages: [{ role: 'user', content: '[[sandbox tokens=1]]' }] };
+    expect((await world.post('/v1/chat/completions', { ...body, ...web() }, poor)).status).toBe(402);
+    expect((await bill()).lines).toBe(0);
+    expect((await world.post('/v1/chat/completions', body, poor)).status).toBe(200);
+  });
+
+  test('is not taken when the search fails', async () => {
+    const balance = await world.balance(account);
+    for (const fault of ['500', 'refuse', 'malformed']) {
+      const answer = await ask(web(), `fault=${fault} at=exa`);
+      expect(answer.status).toBeGreaterThanOrEqual(500);
+      expect(answer.body).toMatchObject({ status: 'error' });
+    }
+    expect(await world.balance(account)).toBe(balance);
+    expect(await charges()).toEqual([]);
+  });
+
+  test('for a search is borne by the house when the model fails after it', async () => {
+    const balance = await world.balance(account);
+    expect((await ask(web(), 'fault=500 at=openai')).status).toBe(502);
+    expect(await world.balance(account)).toBe(balance);
+    const [absorbed] = await charges();
+    expect(absorbed).toMatchObject({ cost: '5000000000', fees: [{ name: 'web_search' }] });
+    expect((await bill()).total_usd).toBe('0.005');
+  });
+});
+
+test.each([
+  ['plugins that are no list', { plugins: 'web' }],
+  ['too many results', web({ max_results: 100 })],
+  ['results that are no number', web({ max_results: 'many' })],
+  ['an engine that nobody knows', web({ engine: 'altavista' })],
+  ['a search of its own where the model has none', web({ engine: 'native' })],
+  ['domains that are no list', web({ include_domains: 'a.example' })],
+])('%s: 400, and nothing is searched', async (_, more) => {
+  expect((await ask(more)).status).toBe(400);
+  expect((await bill()).lines).toBe(0);
+});

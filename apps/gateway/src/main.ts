@@ -1,0 +1,5 @@
+import 'reflect-metadata';
+import { runRole } from '#infra';
+import { startGateway } from './gateway.ts';
+
+await runRole('gateway', startGateway);

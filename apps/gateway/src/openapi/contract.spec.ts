@@ -1,0 +1,485 @@
+/** The document and the service say the same: every documented route is asked, every answer checked. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { FastifyInstance } from 'fastify';
+import { type Answer, type TestAccount, World } from '#testing';
+import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
+
+interface Place {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: PathOperation;
+}
+
+let world: World;
+let account: TestAccount;
+let document: OpenApiDocument;
+let places: readonly Place[];
+/** What Fastify serves, as it says itself: `GET /keys/:id`. */
+const served = new Set<string>();
+
+beforeAll(async () => {
+  subscribe('fastify.initialization', watch);
+  world = await World.open();
+  unsubscribe('fastify.initialization', watch);
+  account = await world.account(10.5);
+  document = (await world.get('/openapi.json')).body;
+  places = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  );
+});
+afterAll(() => world.close());
+
+function watch(message: unknown): void {
+  const { fastify } = message as { fastify: FastifyInstance };
+  fastify.addHook('onRoute', ({ method, url, preParsing }) => {
+    const refusal = preParsing !== undefined && url !== '*';
+    if (!refusal && url !== '*') for (const each of [method].flat()) served.add(`${each} ${url}`);
+  });
+}
+
+// --- what an answer must be ----------------------------------------------------------------------------------------
+
+let ajv: Ajv2020;
+beforeAll(() => {
+  ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, strictRequired: false });
+  (formats as unknown as (ajv: Ajv2020) => void)(ajv);
+  ajv.addVocabulary(['components']);
+  ajv.addSchema({ $id: 'document', components: strictly(document.components) } as object, 'document');
+});
+
+/** Here, a field that is not documented is a mistake; and references lead into the document. */
+function strictly(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(strictly);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([key, each]) => [
+    key,
+    key === '$ref' ? `document${each}` : strictly(each),
+  ]);
+  const closed = 'properties' in value && !('additionalProperties' in value) ? { additionalProperties: false } : {};
+  return { ...closed, ...Object.fromEntries(entries) };
+}
+
+function mistakes(schema: unknown, value: unknown): readonly ErrorObject[] {
+  const validate = ajv.compile(strictly(schema) as object);
+  return validate(value) ? [] : (validate.errors ?? []);
+}
+
+function documented({ responses }: PathOperation, status: number): DocumentedResponse | undefined {
+  const response = responses[status];
+  if (response && '$ref' in response) return document.components.responses[response.$ref.split('/').at(-1) ?? ''];
+  return response as DocumentedResponse | undefined;
+}
+
+/** Fails unless the document has this answer, to its last field. */
+function expectDocumented({ method, path, operation }: Place, answer: Answer): void {
+  const where = `${method} ${path} → ${answer.status} ${answer.text.slice(0, 500)}`;
+  const response = documented(operation, answer.status);
+  expect([where, response]).toEqual([where, expect.anything()]);
+  const type = answer.headers.get('content-type')?.split(';')[0] ?? '';
+  const content = response?.content?.[type];
+  expect([where, type, content]).toEqual([where, type, expect.anything()]);
+  const bodies = type === 'text/event-stream' ? answer.events.filter((event) => event !== '[DONE]') : [bodyOf(answer)];
+  for (const body of bodies) expect([where, mistakes(content?.schema, body)]).toEqual([where, []]);
+  expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+}
+
+function bodyOf({ body, text }: Answer): unknown {
+  return body === undefined ? text : body;
+}
+
+// --- how an operation is asked -------------------------------------------------------------------------------------
+
+/** Ids that only exist once they have been made, by operation. Everything else is asked with the document's examples. */
+const IDS: Readonly<Record<string, () => Promise<string>>> = {
+  getKey: newKey,
+  updateKey: newKey,
+  revokeKey: newKey,
+  getResponse: newResponse,
+  deleteResponse: newResponse,
+  getTopup: async () => {
+    const { body } = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
+    return body.invoice_id;
+  },
+};
+
+let keys = 0;
+async function newKey(): Promise<string> {
+  const headers = { 'x-credit-id': account.creditId };
+  const { body } = await world.send('POST', '/keys', { headers, body: { name: `key ${keys++}` } });
+  return body.data._id;
+}
+
+async function newResponse(): Promise<string> {
+  const { body } = await world.post('/v1/responses', { model: 'openai/gpt-5-mini', input: 'Hello' }, account);
+  return body.id;
+}
+
+/** The credential that a scheme of the document stands for. */
+function credential(scheme: string): Record<string, string> {
+  if (scheme === 'bearer') return { authorization: `Bearer ${account.apiKey}` };
+  return { [scheme]: scheme === 'x-credit-id' ? account.creditId : account.apiKey };
+}
+
+const UNKNOWN: Readonly<Record<string, string>> = {
+  bearer: 'Bearer sk-unknown',
+  'x-credit-id': '00000000-0000-4000-8000-000000000000',
+};
+
+function schemesOf({ security }: PathOperation): readonly string[] {
+  return security.flatMap((each) => Object.keys(each));
+}
+
+async function addressOf({ path, operation }: Place): Promise<string> {
+  const { operationId, 'x-alias-of': aliasOf = operationId, parameters } = operation;
+  const id = await IDS[aliasOf]?.();
+  const search = new URLSearchParams();
+  let at = path;
+  for (const { name, in: where, example } of parameters) {
+    if (where === 'path') at = at.replace(`{${name}}`, id ?? String(example));
+    else if (example !== undefined) search.set(name, String(example));
+  }
+  return search.size > 0 ? `${at}?${search}` : at;
+}
+
+function exampleOf({ requestBody }: PathOperation): unknown {
+  return requestBody?.content['application/json']?.example;
+}
+
+async function ask(place: Place, headers: Record<string, string>, body = exampleOf(place.operation)) {
+  return world.send(place.method, await addressOf(place), { headers, body });
+}
+
+// --- the tests -----------------------------------------------------------------------------------------------------
+
+describe('the document', () => {
+  test('has every route that is served, and no other', () => {
+    const nameless = (route: string) => route.replaceAll(/\{\w+\}|:\w+|\*/g, '{}');
+    const paths = places.map(({ method, path }) => nameless(`${method} ${path}`));
+    const expected = [...served].filter((route) => !route.startsWith('HEAD ')).map(nameless);
+    expect(paths.toSorted()).toEqual(expected.toSorted());
+    expect(paths.length).toBeGreaterThan(15);
+  });
+
+  test('is valid OpenAPI 3.1 in its structure', () => {
+    expect(mistakesOf(OPENAPI, document)).toEqual([]);
+  });
+
+  test('has valid schemas, and every reference leads somewhere', () => {
+    for (const schema of Object.values(document.components.schemas))
+      expect(() => ajv.compile(strictly(schema) as object)).not.toThrow();
+    const references = JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g);
+    for (const [, reference = ''] of references) {
+      const found = reference.split('/').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], document);
+      expect([reference, found]).toEqual([reference, expect.anything()]);
+    }
+  });
+
+  test('has no schema that nothing refers to', () => {
+    for (const name of Object.keys(document.components.schemas)) {
+      expect(JSON.stringify(document)).toContain(`"#/components/schemas/${name}"`);
+    }
+  });
+
+  test('gives every operation an id of its own', () => {
+    const ids = places.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z0-9]+$/);
+  });
+
+  test('names every parameter that is in a path, and no other', () => {
+    for (const { path, operation } of places) {
+      const names = operation.parameters.filter(({ in: where }) => where === 'path').map(({ name }) => name);
+      expect([path, names]).toEqual([path, [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)]);
+    }
+  });
+
+  test('says of every field of a request what it is', () => {
+    const fields = places.flatMap(({ operation }) => {
+      const { parameters, operationId } = operation;
+      return [
+        ...parameters.map(({ name, schema }) => [`${operationId}.${name}`, schema] as const),
+        ...Object.entries(bodySchemaOf(operation).properties ?? {}).map(
+          ([name, schema]) => [`${operationId}.${name}`, schema] as const,
+        ),
+      ];
+    });
+    const vague = fields.filter(
+      ([, schema]) => !['type', 'enum', 'const', '$ref', 'oneOf', 'anyOf'].some((each) => each in (schema as object)),
+    );
+    expect(vague.map(([name]) => name)).toEqual([]);
+  });
+
+  test('has examples that are what it asks for', () => {
+    for (const { operation } of places) {
+      const content = operation.requestBody?.content['application/json'];
+      if (content?.example) expect(mistakes(content.schema, content.example)).toEqual([]);
+      for (const { schema, example, in: where } of operation.parameters) {
+        if (where === 'query' && example !== undefined) expect(mistakes(schema, example)).toEqual([]);
+      }
+    }
+  });
+
+  test('names the address that clients reach the API at', () => {
+    expect(document.servers).toEqual([{ url: world.api }]);
+  });
+
+  test('derives the fields of requests from the rules that check them', () => {
+    expect(document.components.schemas.NewKey).toMatchObject({
+      required: ['name'],
+      properties: {
+        name: { type: 'string', minLength: 1, maxLength: 25 },
+        usage_limit_usd: { type: ['number', 'null'], minimum: 0.01, maximum: 1_000_000_000 },
+        reset_period: { enum: ['daily', 'weekly', 'monthly', null] },
+        expire_at: { type: ['string', 'null'] },
+      },
+    });
+    expect(document.components.schemas.ChatRequest).toMatchObject({
+      required: ['model', 'messages'],
+      properties: { n: { type: ['integer', 'null'], minimum: 1, maximum: 128 }, model: { type: 'string' } },
+    });
+  });
+});
+
+describe('every operation', () => {
+  test('answers to its example as documented, with each credential it takes', async () => {
+    for (const place of places) {
+      const schemes = schemesOf(place.operation);
+      for (const headers of schemes.length > 0 ? schemes.map(credential) : [{}]) {
+        const answer = await ask(place, headers, exampleFor(place));
+        expect([place.method, place.path, answer.status, answer.text.slice(0, 300)]).toEqual([
+          place.method,
+          place.path,
+          successOf(place),
+          expect.anything(),
+        ]);
+        expectDocumented(place, answer);
+      }
+    }
+  });
+
+  test('refuses who has no credential, or a wrong one, exactly where one is needed', async () => {
+    for (const place of places.filter(({ operation }) => schemesOf(operation).length > 0)) {
+      const [scheme = ''] = schemesOf(place.operation);
+      const headers = { [scheme === 'bearer' ? 'authorization' : scheme]: UNKNOWN[scheme] ?? '' };
+      for (const answer of [await ask(place, {}), await ask(place, headers)]) {
+        expect([place.path, answer.status]).toEqual([place.path, 401]);
+        expectDocumented(place, answer);
+      }
+    }
+  });
+
+  test('answers as documented to an address and to bodies that cannot be read', async () => {
+    for (const place of places) {
+      const address = (await addressOf(place)).split('?')[0];
+      const answers = [await world.send(place.method, `${address}?x=%00`)];
+      if (place.method === 'POST' || place.method === 'PATCH') {
+        answers.push(
+          await world.send(place.method, `${address}`, { body: '{"broken', headers: allCredentials() }),
+          await world.send(place.method, `${address}`, {
+            body: 'x',
+            headers: { ...allCredentials(), 'content-type': 'text/plain' },
+          }),
+        );
+      }
+      expect([place.path, ...answers.map(({ status }) => status)]).toEqual([
+        place.path,
+        ...[400, 400, 415].slice(0, answers.length),
+      ]);
+      for (const answer of answers) expectDocumented(place, answer);
+    }
+  });
+
+  test('with an id in its path answers as documented to one that does not exist', async () => {
+    const withIds = places.filter(({ path }) => path.includes('{'));
+    expect(withIds.length).toBeGreaterThan(5);
+    for (const place of withIds) {
+      const address = place.path.replaceAll(/\{\w+\}/g, 'nothing');
+      const answer = await world.send(place.method, address, {
+        headers: allCredentials(),
+        body: exampleOf(place.operation),
+      });
+      expect([place.path, answer.status]).toEqual([place.path, 404]);
+      expectDocumented(place, answer);
+    }
+  });
+
+  test('that takes fields refuses each required one that is missing, as documented', async () => {
+    for (const place of places) {
+      for (const name of (bodySchemaOf(place.operation).required ?? []) as string[]) {
+        const { [name]: _, ...body } = exampleOf(place.operation) as Record<string, unknown>;
+        const answer = await ask(place, credential(schemesOf(place.operation)[0] ?? ''), body);
+        expect([place.path, name, answer.status, answer.body.error.param]).toEqual([place.path, name, 400, name]);
+        expectDocumented(place, answer);
+      }
+    }
+  });
+});
+
+describe('answers that need more than an example', () => {
+  const placeOf = (id: string) => places.find(({ operation }) => operation.operationId === id) as Place;
+  const chat = (directive: string, more: object = {}) => world.chat(account, directive, more);
+
+  test.each<[string, string, number, () => Promise<Answer>]>([
+    ['a stream', 'createChatCompletion', 200, () => chat('tokens=4', { stream: true })],
+    ['a stream that breaks off', 'createChatCompletion', 200, () => chat('tokens=8 fault=cut', { stream: true })],
+    ['an answer with reasoning', 'createChatCompletion', 200, () => chat('reasoning=8')],
+    ['an unknown model', 'createChatCompletion', 404, () => chat('', { model: 'nope' })],
+    ['an empty account', 'createChatCompletion', 402, async () => world.chat(await world.account())],
+    ['a key that was used for another request', 'createChatCompletion', 409, () => again({ n: 1 }, { n: 2 })],
+    ['a refusal of the upstream', 'createChatCompletion', 400, () => chat('fault=400')],
+    ['an upstream with too much to do', 'createChatCompletion', 429, () => chat('fault=429')],
+    ['an upstream that fails', 'createChatCompletion', 502, () => chat('fault=500')],
+    ['an upstream that hangs up', 'createChatCompletion', 503, () => chat('fault=refuse')],
+    [
+      'a response in pieces',
+      'createResponse',
+      200,
+      () => world.post('/v1/responses', { model: 'openai/gpt-5-mini', input: 'Hello', stream: true }, account),
+    ],
+    ['a name that is taken', 'createKey', 409, () => manage('POST', '/keys', { name: 'Default' })],
+    ['a limit that is too small', 'createKey', 400, () => manage('POST', '/keys', { name: 'x', usage_limit_usd: 0 })],
+    ['keys with their secrets', 'listKeys', 200, () => manage('GET', '/keys?show_key=true&include_disabled=true')],
+    [
+      'a key with a limit',
+      'createKey',
+      201,
+      () =>
+        manage('POST', '/keys', {
+          name: 'limited',
+          usage_limit_usd: 1,
+          reset_period: 'daily',
+          expire_at: '2999-01-01',
+        }),
+    ],
+    [
+      'an amount that is too large',
+      'createTopup',
+      400,
+      () => world.post('/topup/create/btc-lightning', { amount: 1e6, currency: 'USD' }, account),
+    ],
+    ['the history of the account', 'getHistory', 200, () => world.get('/queries/history?all_keys=true', account)],
+    ['a page that is no number', 'getHistory', 400, () => world.get('/queries/history?page=x', account)],
+    ['all models', 'listModels', 200, () => world.get('/v1/models?type=all')],
+  ])('such as %s (%s) are documented', async (_, id, status, asked) => {
+    const answer = await asked();
+    expect([answer.status, answer.text.slice(0, 300)]).toEqual([status, expect.anything()]);
+    expectDocumented(placeOf(id), answer);
+  });
+
+  /** Two requests under one Idempotency-Key; the answer to the second. */
+  async function again(...changes: readonly [object, object]): Promise<Answer> {
+    const example = exampleOf(placeOf('createChatCompletion').operation) as object;
+    const headers = { ...credential('bearer'), 'idempotency-key': 'used twice' };
+    const [first, second] = changes.map((change) => ({ ...example, ...change }));
+    await world.send('POST', '/v1/chat/completions', { headers, body: first });
+    return world.send('POST', '/v1/chat/completions', { headers, body: second });
+  }
+
+  const manage = (method: string, route: string, body?: unknown) =>
+    world.send(method, route, { headers: { 'x-credit-id': account.creditId }, body });
+});
+
+/** Names are taken once: an example that has one gets another each time. */
+function exampleFor({ operation }: Place): unknown {
+  const example = exampleOf(operation) as Record<string, unknown> | undefined;
+  return example && 'name' in example ? { ...example, name: `example ${keys++}` } : example;
+}
+
+function successOf({ operation }: Place): number {
+  return Number(Object.keys(operation.responses).find((status) => status.startsWith('2')));
+}
+
+function allCredentials(): Record<string, string> {
+  return { ...credential('bearer'), ...credential('x-credit-id') };
+}
+
+function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, unknown>> {
+  const { $ref } = (requestBody?.content['application/json']?.schema ?? {}) as { $ref?: string };
+  return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
+}
+
+// --- what an OpenAPI 3.1 document is, as far as this one goes ------------------------------------------------------
+
+function mistakesOf(schema: object, value: unknown): readonly ErrorObject[] {
+  const validate = new Ajv2020({ allErrors: true, strict: false }).compile(schema);
+  return validate(value) ? [] : (validate.errors ?? []);
+}
+
+const closed = (required: readonly string[], properties: object) => ({
+  type: 'object',
+  required,
+  properties,
+  additionalProperties: false,
+  patternProperties: { '^x-': {} },
+});
+const mapOf = (additionalProperties: object) => ({ type: 'object', additionalProperties });
+const REFERENCE = closed(['$ref'], { $ref: { type: 'string', pattern: '^#/' } });
+const HEADER = closed(['schema'], { description: { type: 'string' }, schema: { type: 'object' } });
+const MEDIA = mapOf(closed(['schema'], { schema: { type: 'object' }, example: {} }));
+const RESPONSE = closed(['description'], {
+  description: { type: 'string', minLength: 1 },
+  headers: mapOf({ anyOf: [HEADER, REFERENCE] }),
+  content: MEDIA,
+});
+const OPERATION = closed(['operationId', 'responses', 'summary', 'tags', 'security'], {
+  operationId: { type: 'string' },
+  summary: { type: 'string', minLength: 1 },
+  description: { type: 'string' },
+  tags: { type: 'array', items: { type: 'string' }, minItems: 1 },
+  security: { type: 'array', items: mapOf({ type: 'array', items: { type: 'string' } }) },
+  parameters: {
+    type: 'array',
+    items: closed(['name', 'in', 'schema'], {
+      name: { type: 'string' },
+      in: { enum: ['path', 'query', 'header', 'cookie'] },
+      required: { type: 'boolean' },
+      description: { type: 'string' },
+      schema: { type: 'object' },
+      example: {},
+    }),
+  },
+  requestBody: closed(['content'], { required: { type: 'boolean' }, content: MEDIA }),
+  responses: {
+    type: 'object',
+    minProperties: 1,
+    patternProperties: { '^[1-5]\\d\\d$': { anyOf: [RESPONSE, REFERENCE] } },
+    additionalProperties: false,
+  },
+});
+const OPENAPI = closed(['openapi', 'info', 'paths'], {
+  openapi: { type: 'string', pattern: '^3\\.1\\.\\d+$' },
+  info: closed(['title', 'version'], {
+    title: { type: 'string' },
+    version: { type: 'string' },
+    description: { type: 'string' },
+  }),
+  servers: { type: 'array', items: closed(['url'], { url: { type: 'string', pattern: '^https?://' } }) },
+  tags: {
+    type: 'array',
+    items: closed(['name'], { name: { type: 'string' }, description: { type: 'string' } }),
+  },
+  paths: {
+    type: 'object',
+    patternProperties: {
+      '^/': closed(
+        [],
+        Object.fromEntries(['get', 'put', 'post', 'patch', 'delete'].map((method) => [method, OPERATION])),
+      ),
+    },
+    additionalProperties: false,
+  },
+  components: closed([], {
+    schemas: { type: 'object', propertyNames: { pattern: '^[\\w.-]+$' } },
+    responses: mapOf(RESPONSE),
+    headers: mapOf(HEADER),
+    securitySchemes: mapOf({
+      oneOf: [
+        closed(['type', 'scheme'], { type: { const: 'http' }, scheme: {}, description: {} }),
+        closed(['type', 'in', 'name'], { type: { const: 'apiKey' }, in: {}, name: {}, description: {} }),
+      ],
+    }),
+  }),
+});

@@ -1,0 +1,149 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { IsIn, IsOptional, Min } from 'class-validator';
+import { type Answer, World } from '#testing';
+import { docsPage } from './docs-page.ts';
+import { type OpenApiDocument, openApiDocument } from './document.ts';
+import { html } from './html.ts';
+import { json, named, type OperationNotes } from './operation.ts';
+import { Field, requestSchema } from './request-schema.ts';
+import { object, text } from './schemas.ts';
+
+const NASTY = `<script>alert("1 & 'x'")</script>`;
+
+const notes: OperationNotes = {
+  id: 'doIt',
+  tag: 'Service',
+  summary: NASTY,
+  auth: 'public',
+  params: { id: { description: NASTY, example: `it's` } },
+  answer: json(named('Thing', object({ [NASTY]: text(NASTY) }))),
+};
+const documentOf = (changes: Partial<OperationNotes>, paths = ['/things/:id']) =>
+  openApiDocument([{ handler: 'X.y', method: 'get', paths, status: 200, notes: { ...notes, ...changes } }], NASTY);
+
+describe('the page', () => {
+  let world: World;
+  let page: Answer;
+  let document: OpenApiDocument;
+  beforeAll(async () => {
+    world = await World.open();
+    page = await world.get('/docs');
+    document = (await world.get('/openapi.json')).body;
+  });
+  afterAll(() => world.close());
+
+  test('may load and run nothing, and its one style is the one that is allowed', () => {
+    const policy = page.headers.get('content-security-policy') ?? '';
+    expect(policy).toMatch(
+      /^default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'none'; frame-/,
+    );
+    const style = page.text.match(/<style>(.*)<\/style>/s)?.[1] ?? '';
+    expect(policy).toContain(createHash('sha256').update(style).digest('base64'));
+    expect(page.text).not.toMatch(/<script|<link|<img|\sstyle=|\son\w+=|src=/);
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  });
+
+  test('has a section for each operation and each shape, and every link leads somewhere', () => {
+    const ids = [...page.text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+    const first = operations.filter((operation) => operation['x-alias-of'] === undefined);
+    for (const { operationId } of first) expect(ids).toContain(operationId);
+    for (const name of Object.keys(document.components.schemas)) expect(ids).toContain(`shape-${name}`);
+    for (const [, target] of page.text.matchAll(/href="#([^"]+)"/g)) expect(ids).toContain(target);
+    for (const path of Object.keys(document.paths)) expect(page.text).toContain(`<code>${path}</code>`);
+  });
+
+  test('shows how to call an operation', () => {
+    expect(page.text).toContain(`curl -X POST &#39;${world.api}/v1/chat/completions&#39;`);
+    expect(page.text).toContain('authorization: Bearer sk-…');
+  });
+
+  test('is tidy HTML: every element that is opened is closed', () => {
+    const open: string[] = [];
+    for (const [, slash, name = ''] of page.text.matchAll(/<(\/?)([a-z][a-z0-9]*)/g)) {
+      if (name === 'meta') continue;
+      if (slash === '') open.push(name);
+      else expect(open.pop()).toBe(name);
+    }
+    expect(open).toEqual([]);
+  });
+
+  test('escapes whatever the document says', () => {
+    const nasty = docsPage(documentOf({}));
+    expect(nasty).not.toContain('<script');
+    expect(nasty).toContain('&lt;script&gt;alert(&quot;1 &amp; &#39;x&#39;&quot;)&lt;/script&gt;');
+    expect(nasty).not.toContain('undefined');
+  });
+});
+
+describe('html', () => {
+  test('escapes what is put in, unless it is HTML', () => {
+    const bold = html`<b>${'<&>'}</b>`;
+    expect(html`<p title="${`"'`}">${bold}${[bold, 1]}${undefined}</p>`.text).toBe(
+      '<p title="&quot;&#39;"><b>&lt;&amp;&gt;</b><b>&lt;&amp;&gt;</b>1</p>',
+    );
+  });
+});
+
+describe('a document', () => {
+  test('gives other paths of a route ids of their own', () => {
+    const { paths } = documentOf({}, ['/v1/things/:id', '/things/:id', '/old/*']);
+    expect(Object.entries(paths).map(([path, { get }]) => [path, get?.operationId, get?.['x-alias-of']])).toEqual([
+      ['/v1/things/{id}', 'doIt', undefined],
+      ['/things/{id}', 'doItAlias', 'doIt'],
+      ['/old/{id}', 'doItAlias2', 'doIt'],
+    ]);
+  });
+
+  test('cannot have two schemas of one name', () => {
+    const one = named('Same', object({ a: text('a') }));
+    const other = named('Same', object({ b: text('b') }));
+    expect(() => documentOf({ answer: json(object({ one, other })) })).toThrow('two schemas are called Same');
+  });
+
+  test('asks for a credential, or for none where the account’s id may come in a field', () => {
+    class Claim {
+      @Field(text('The account'))
+      credit_id?: unknown;
+    }
+    const security = (changes: Partial<OperationNotes>) => documentOf(changes).paths['/things/{id}']?.get?.security;
+    expect(security({})).toEqual([]);
+    expect(security({ auth: 'account' })).toEqual([{ 'x-credit-id': [] }]);
+    expect(security({ auth: 'key', body: Claim })).toEqual([
+      ...['bearer', 'api-key', 'x-api-key', 'x-credit-id'].map((name) => ({ [name]: [] })),
+      {},
+    ]);
+  });
+});
+
+describe('the schema of a request', () => {
+  class Thing {
+    @Field({ description: 'how many' })
+    @IsOptional()
+    @Min(1)
+    count?: number | null;
+
+    @IsIn(['a', 'b'])
+    kind!: string;
+  }
+
+  class Special extends Thing {
+    @Field({ type: 'string' })
+    unchecked?: unknown;
+  }
+
+  test('is made of its rules and of what is said of its fields, those of its parents included', () => {
+    expect(requestSchema(Special)).toEqual({
+      type: 'object',
+      properties: {
+        count: { minimum: 1, description: 'how many' },
+        kind: { enum: ['a', 'b'] },
+        unchecked: { type: 'string' },
+      },
+      required: ['kind'],
+    });
+  });
+});

@@ -1,0 +1,203 @@
+/** The document as one page for people: no script, nothing from elsewhere. */
+import { createHash } from 'node:crypto';
+import type { DocumentedResponse, OpenApiDocument, Parameter, PathOperation } from './document.ts';
+import { Html, html } from './html.ts';
+import type { Schema } from './operation.ts';
+
+const STYLE = `
+:root { color-scheme: light dark; --line: light-dark(#ddd, #444); --soft: light-dark(#f5f5f3, #222); --accent: light-dark(#0550ae, #79b8ff); }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 62rem; padding: 1rem 1.5rem 4rem; }
+code, pre { font: 0.875em/1.5 ui-monospace, monospace; }
+pre { background: var(--soft); border-radius: 6px; overflow-x: auto; padding: 0.75rem 1rem; }
+a { color: var(--accent); }
+nav ul, .fields { list-style: none; padding-left: 0; }
+.fields .fields { border-left: 2px solid var(--line); margin-left: 0.25rem; padding-left: 1rem; }
+.fields li { padding: 0.15rem 0; }
+section { border-top: 1px solid var(--line); margin-top: 2rem; }
+.method { border: 1px solid var(--accent); border-radius: 4px; color: var(--accent); font-weight: 600; padding: 0 0.4em; }
+.type { color: var(--accent); }
+.note { opacity: 0.75; }
+`;
+
+/** Nothing may be loaded or run; the one style is known by its hash. */
+export const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+interface Place {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: PathOperation;
+  /** Other paths of the same operation. */
+  readonly aliases: readonly string[];
+}
+
+export function docsPage(document: OpenApiDocument): string {
+  const places = placesIn(document);
+  const tags = document.tags.map((tag) => ({
+    ...tag,
+    places: places.filter(({ operation }) => operation.tags.includes(tag.name)),
+  }));
+  const url = document.servers[0]?.url ?? '';
+  const { title, version, description } = document.info;
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} API</title>
+<style>${new Html(STYLE)}</style>
+</head>
+<body>
+<h1>${title} API ${version}</h1>
+${description.split('\n\n').map((paragraph) => html`<p>${paragraph}</p>`)}
+<p>Base address: <code>${url}</code>. For programs: <a href="/openapi.json">openapi.json</a>.</p>
+<nav>${tags.map((tag) => html`<h3>${tag.name}</h3><ul>${tag.places.map(linkTo)}</ul>`)}</nav>
+<section id="credentials"><h2>Credentials</h2>${credentials(document)}</section>
+${tags.map((tag) => html`<section><h2>${tag.name}</h2><p>${tag.description}</p></section>${tag.places.map((place) => operationSection(place, document, url))}`)}
+<section><h2>Shapes</h2></section>
+${Object.entries(document.components.schemas).map(([name, schema]) => html`<section id="${schemaId(name)}"><h3>${name}</h3>${shape(schema)}</section>`)}
+</body>
+</html>
+`;
+  return page.text;
+}
+
+function placesIn({ paths }: OpenApiDocument): Place[] {
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+  );
+  const first = all.filter(({ operation }) => operation['x-alias-of'] === undefined);
+  return first.map((place) => {
+    const others = all.filter(({ operation }) => operation['x-alias-of'] === place.operation.operationId);
+    return { ...place, aliases: others.map(({ path }) => path) };
+  });
+}
+
+function linkTo({ method, path, operation }: Place): Html {
+  return html`<li><a href="#${operation.operationId}"><code>${method.toUpperCase()} ${path}</code></a> ${operation.summary}</li>`;
+}
+
+function credentials({ components }: OpenApiDocument): Html {
+  const items = Object.entries(components.securitySchemes).map(([name, { type, description }]) => {
+    const example = type === 'http' ? 'Authorization: Bearer …' : `${name}: …`;
+    return html`<li><code>${example}</code> ${description}</li>`;
+  });
+  return html`<ul>${items}</ul>`;
+}
+
+function operationSection({ method, path, operation, aliases }: Place, document: OpenApiDocument, url: string): Html {
+  const { operationId, summary, description, parameters, requestBody, responses } = operation;
+  const content = requestBody?.content['application/json'];
+  return html`<section id="${operationId}">
+<h3><span class="method">${method.toUpperCase()}</span> <code>${path}</code></h3>
+<p><strong>${summary}.</strong> ${description}</p>
+${aliases.map((alias) => html`<p class="note">Also at <code>${alias}</code></p>`)}
+<p class="note">${credentialOf(operation)}</p>
+${parameters.length > 0 ? html`<h4>Parameters</h4><ul class="fields">${parameters.map(parameterItem)}</ul>` : undefined}
+${content ? html`<h4>Body${requestBody?.required ? '' : ', optional'}</h4>${shape(referred(content.schema, document))}` : undefined}
+<h4>Example</h4><pre>${curl(method, path, operation, url)}</pre>
+<h4>Answers</h4><ul class="fields">${Object.entries(responses).map(([status, response]) => answerItem(status, response, document))}</ul>
+</section>
+`;
+}
+
+function credentialOf({ security }: PathOperation): Html {
+  const names = security.flatMap((each) => Object.keys(each));
+  if (names.length === 0) return html`No credential is needed.`;
+  const inFields = security.some((each) => Object.keys(each).length === 0);
+  return html`<a href="#credentials">Credential</a>: ${names.join(' or ')}${inFields ? ', or the field credit_id' : ''}.`;
+}
+
+function parameterItem({ name, in: where, required, description, schema }: Parameter): Html {
+  return field(name, { ...schema, ...(description ? { description } : {}) }, required, ` in the ${where}`);
+}
+
+function answerItem(status: string, response: PathOperation['responses'][string], document: OpenApiDocument): Html {
+  const { description, content = {} } = resolved(response, document);
+  const types = Object.entries(content).map(([type, { schema }]) => html` <code>${type}</code> ${typeOf(schema)}`);
+  return html`<li><strong>${status}</strong> ${description}:${types}</li>`;
+}
+
+function resolved(response: PathOperation['responses'][string], { components }: OpenApiDocument): DocumentedResponse {
+  if (!('$ref' in response)) return response;
+  return components.responses[lastOf(response.$ref)] as DocumentedResponse;
+}
+
+/** What a reference leads to. */
+function referred(schema: Schema, { components }: OpenApiDocument): Schema {
+  return components.schemas[lastOf(String(schema.$ref))] ?? schema;
+}
+
+/** What an object has in it; of everything else, what it is. */
+function shape(schema: Schema): Html {
+  const { description, properties, required = [], items } = schema;
+  if (!properties) return items ? html`${typeOf(schema)}` : html`<p>${typeOf(schema)} ${description}</p>`;
+  const fields = Object.entries(properties as Record<string, Schema>);
+  const list = fields.map(([name, each]) => field(name, each, (required as string[]).includes(name)));
+  return html`${description === undefined ? undefined : html`<p>${description}</p>`}<ul class="fields">${list}</ul>`;
+}
+
+function field(name: string, schema: Schema, required: boolean, where = ''): Html {
+  const { description, items, additionalProperties } = schema;
+  const [inner] = [schema, items, additionalProperties].filter((each) => (each as Schema | undefined)?.properties);
+  return html`<li><code>${name}</code> <span class="type">${typeOf(schema)}</span><span class="note">${where}${required ? '' : ', optional'}${boundsOf(schema)}</span> ${description}${inner ? shape({ ...(inner as Schema), description: undefined }) : undefined}</li>`;
+}
+
+function typeOf(schema: Schema): Html {
+  const { $ref, type, enum: values, const: constant, items, format } = schema;
+  if (typeof $ref === 'string') return html`<a href="#${schemaId(lastOf($ref))}">${lastOf($ref)}</a>`;
+  if (constant !== undefined) return html`<code>${JSON.stringify(constant)}</code>`;
+  if (Array.isArray(values)) return html`${values.map((each) => JSON.stringify(each)).join(' or ')}`;
+  if (items && type === 'array') return html`array of ${typeOf(items as Schema)}`;
+  return html`${[type ?? 'anything'].flat().join(' or ')}${typeof format === 'string' ? ` (${format})` : undefined}`;
+}
+
+const BOUNDS: Readonly<Record<string, string>> = {
+  minimum: 'at least',
+  exclusiveMinimum: 'above',
+  maximum: 'at most',
+  minLength: 'shortest',
+  maxLength: 'longest',
+  minItems: 'items at least',
+  maxItems: 'items at most',
+  default: 'by default',
+};
+
+function boundsOf(schema: Schema): string {
+  const bounds = Object.entries(BOUNDS).filter(([keyword]) => schema[keyword] !== undefined);
+  return bounds.map(([keyword, words]) => `, ${words} ${schema[keyword]}`).join('');
+}
+
+/** A call that can be copied into a shell. */
+export function curl(method: string, path: string, operation: PathOperation, url: string): string {
+  const { parameters, security, requestBody } = operation;
+  const query = parameters.filter(({ in: where, example }) => where === 'query' && example !== undefined);
+  const search = query.map(({ name, example }) => `${name}=${encodeURIComponent(String(example))}`).join('&');
+  const filled = parameters.reduce((at, { name, example }) => at.replace(`{${name}}`, String(example)), path);
+  const [scheme] = Object.keys(security[0] ?? {});
+  const credential = { bearer: 'authorization: Bearer sk-…', 'x-credit-id': 'x-credit-id: …' }[scheme ?? ''];
+  const body = requestBody?.content['application/json']?.example;
+  return [
+    `curl${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoted(`${url}${filled}${search && `?${search}`}`)}`,
+    ...(credential ? [`-H ${quoted(credential)}`] : []),
+    ...(body ? [`-H 'content-type: application/json'`, `-d ${quoted(JSON.stringify(body))}`] : []),
+  ].join(' \\\n  ');
+}
+
+/** For a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function schemaId(name: string): string {
+  return `shape-${name}`;
+}
+
+function lastOf(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1);
+}

@@ -1,0 +1,252 @@
+/** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
+import { STATUS_CODES } from 'node:http';
+import {
+  type Auth,
+  type Content,
+  type Dto,
+  json,
+  named,
+  nameOf,
+  type OperationNotes,
+  type Schema,
+  TAGS,
+} from './operation.ts';
+import { requestSchema } from './request-schema.ts';
+import type { Route } from './routes.ts';
+import { ErrorSchema } from './schemas.ts';
+
+/** Of the interface, not of the program. */
+const VERSION = '1.0.0';
+const DESCRIPTION = `A prepaid gateway to many AI models. Its inference routes are OpenAI's: change a client's base URL and its key.
+
+Every amount of money is a bare JSON number in plain decimals. Fields that are not known are ignored in requests, and answers
+may get further fields. Every error has one shape; a known path with another method is answered with 405 and \`Allow\`.`;
+
+const SCHEMES = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'An API key' },
+  'api-key': { type: 'apiKey', in: 'header', name: 'api-key', description: 'An API key' },
+  'x-api-key': { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'An API key' },
+  'x-credit-id': { type: 'apiKey', in: 'header', name: 'x-credit-id', description: 'The id of the account itself' },
+} as const;
+
+const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
+  public: [],
+  key: ['bearer', 'api-key', 'x-api-key', 'x-credit-id'],
+  account: ['x-credit-id'],
+};
+
+/** Whatever is asked: an address can be broken, and so can the service. */
+const ANYWHERE = [400, 500];
+const WITH_CREDENTIAL = [401, 503];
+const WITH_BODY = [413, 415];
+const TAKE_BODIES = ['post', 'put', 'patch'];
+const RETRIED = [429, 503];
+
+const HEADERS = {
+  'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
+  'retry-after': { description: 'Seconds to wait before the next attempt, if known', schema: { type: 'string' } },
+};
+
+export interface OpenApiDocument {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, PathOperation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, DocumentedResponse>>;
+    readonly headers: object;
+    readonly securitySchemes: Readonly<Record<string, Schema>>;
+  };
+}
+
+export interface PathOperation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description?: string;
+  /** The operation that this is another address of. */
+  readonly 'x-alias-of'?: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: {
+    readonly required: boolean;
+    readonly content: Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
+  };
+  readonly responses: Readonly<Record<string, DocumentedResponse | { readonly $ref: string }>>;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query';
+  readonly required: boolean;
+  readonly description?: string;
+  readonly schema: Schema;
+  readonly example?: unknown;
+}
+
+export interface DocumentedResponse {
+  readonly description: string;
+  readonly headers?: object;
+  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+}
+
+/** @param url where clients reach the API */
+export function openApiDocument(routes: readonly Route[], url: string): OpenApiDocument {
+  const components = new Components();
+  const paths: Record<string, Record<string, PathOperation>> = {};
+  for (const route of routes) {
+    const { notes } = route;
+    if (!notes) continue;
+    const operation = operationOf(route, notes, components);
+    route.paths
+      .map((path) => templateOf(path, notes))
+      .forEach((path, i) => {
+        paths[path] = { ...paths[path], [route.method]: i === 0 ? operation : aliasOf(operation, i) };
+      });
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Countinghouse', version: VERSION, description: DESCRIPTION },
+    servers: [{ url }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: components.schemas,
+      responses: components.responses,
+      headers: HEADERS,
+      securitySchemes: SCHEMES,
+    },
+  };
+}
+
+/** `/keys/:id` is `/keys/{id}`; a wildcard is called as the operation calls it. */
+function templateOf(path: string, { params = {} }: OperationNotes): string {
+  const names = Object.keys(params);
+  let next = 0;
+  return path.replaceAll(/:\w+|\*/g, () => `{${names[next++]}}`);
+}
+
+function aliasOf(operation: PathOperation, number: number): PathOperation {
+  const { operationId } = operation;
+  const suffix = number === 1 ? 'Alias' : `Alias${number}`;
+  return { ...operation, operationId: operationId + suffix, 'x-alias-of': operationId };
+}
+
+function operationOf(route: Route, notes: OperationNotes, components: Components): PathOperation {
+  const { id, tag, summary, description, body, query } = notes;
+  const fields = [body, query].flatMap((type) => (type ? Object.keys(propertiesOf(requestSchema(type))) : []));
+  const inFields = notes.auth === 'key' && fields.includes('credit_id');
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description ? { description } : {}),
+    // No credential in a header is needed where the account's id may come in a field.
+    security: [...CREDENTIALS[notes.auth].map((scheme) => ({ [scheme]: [] })), ...(inFields ? [{}] : [])],
+    parameters: [...pathParameters(notes), ...queryParameters(notes, components)],
+    ...(body ? { requestBody: requestBody(body, notes, components) } : {}),
+    responses: responsesOf(route, notes, components),
+  };
+}
+
+function pathParameters({ params = {} }: OperationNotes): Parameter[] {
+  return Object.entries(params).map(([name, { description, example }]) => {
+    return { name, in: 'path', required: true, description, schema: { type: 'string' }, example };
+  });
+}
+
+function queryParameters({ query, example }: OperationNotes, components: Components): Parameter[] {
+  if (!query) return [];
+  const { required = [], ...schema } = requestSchema(query);
+  return Object.entries(propertiesOf(schema)).map(([name, { description, ...property }]) => ({
+    name,
+    in: 'query',
+    required: (required as string[]).includes(name),
+    ...(typeof description === 'string' ? { description } : {}),
+    schema: components.refer(withoutNull(property)),
+    ...(example && name in example ? { example: example[name] } : {}),
+  }));
+}
+
+/** A query has no null. */
+function withoutNull(schema: Schema): Schema {
+  const { type, enum: values } = schema;
+  const [only, ...others] = [type].flat().filter((each) => each !== 'null');
+  return {
+    ...schema,
+    ...(type === undefined ? {} : { type: others.length === 0 ? only : [only, ...others] }),
+    ...(Array.isArray(values) ? { enum: values.filter((each) => each !== null) } : {}),
+  };
+}
+
+function requestBody(body: Dto, { example }: OperationNotes, components: Components) {
+  const schema = requestSchema(body);
+  const content = { schema: components.refer(named(body.name, schema)), ...(example ? { example } : {}) };
+  return { required: schema.required !== undefined, content: { 'application/json': content } };
+}
+
+function responsesOf(route: Route, notes: OperationNotes, components: Components): PathOperation['responses'] {
+  const { auth, answer, errors = [], others = {} } = notes;
+  const statuses = [
+    ...ANYWHERE,
+    ...(auth === 'public' ? [] : WITH_CREDENTIAL),
+    ...(TAKE_BODIES.includes(route.method) ? WITH_BODY : []),
+    ...errors,
+  ];
+  const contents = Object.entries({ [route.status]: answer, ...others });
+  return {
+    ...Object.fromEntries(statuses.map((status) => [status, components.error(status)])),
+    ...Object.fromEntries(contents.map(([status, content]) => [status, components.response(Number(status), content)])),
+  };
+}
+
+/** What the document refers to by name. */
+class Components {
+  readonly schemas: Record<string, Schema> = {};
+  readonly responses: Record<string, DocumentedResponse> = {};
+  private readonly taken = new Map<string, string>();
+
+  error(status: number): { readonly $ref: string } {
+    const name = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
+    this.responses[name] ??= this.response(status, json(ErrorSchema));
+    return { $ref: `#/components/responses/${name}` };
+  }
+
+  response(status: number, content: Content): DocumentedResponse {
+    const headers = ['x-request-id', ...(RETRIED.includes(status) ? ['retry-after'] : [])];
+    return {
+      description: STATUS_CODES[status] ?? String(status),
+      headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+      content: Object.fromEntries(
+        Object.entries(content).map(([type, schema]) => [type, { schema: this.refer(schema) }]),
+      ),
+    };
+  }
+
+  /** The schema with every named one in it, itself included, replaced by a reference. */
+  refer(schema: Schema): Schema {
+    const name = nameOf(schema);
+    if (name === undefined) return this.inside(schema);
+    const content = JSON.stringify(schema);
+    if (this.taken.get(name) === undefined) {
+      this.taken.set(name, content);
+      this.schemas[name] = this.inside(schema);
+    } else if (this.taken.get(name) !== content) throw new Error(`two schemas are called ${name}`);
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  private inside(schema: Schema): Schema {
+    return Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, this.within(value)]));
+  }
+
+  private within(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((each) => this.within(each));
+    return typeof value === 'object' && value !== null ? this.refer(value as Schema) : value;
+  }
+}
+
+function propertiesOf(schema: Schema): Readonly<Record<string, Schema>> {
+  return (schema.properties ?? {}) as Record<string, Schema>;
+}

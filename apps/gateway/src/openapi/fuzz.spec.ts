@@ -1,0 +1,310 @@
+/**
+ * Requests that nobody meant: made from the document's own schemas and then spoilt. Whatever is sent, the answer is one
+ * that is documented and never a 500, and nobody pays for an error.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { type Answer, type TestAccount, World } from '#testing';
+import type { OpenApiDocument, PathOperation } from './document.ts';
+import type { Schema } from './operation.ts';
+
+/** Of the sandbox; those that are answered at once. */
+const FAULTS = ['400', 'cut', 'malformed', 'no_usage', 'zero'];
+const FUNDED = 1.05;
+const RUNS = 60;
+const CHAT_RUNS = 120;
+const SEED = 20_261_121;
+const LARGE = 100_000;
+
+let world: World;
+let account: TestAccount;
+let document: OpenApiDocument;
+let isError: ValidateFunction;
+
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(FUNDED);
+  document = (await world.get('/openapi.json')).body;
+  const { components } = document;
+  const ajv = new Ajv2020({ strict: false });
+  isError = ajv.compile({ $ref: '#/components/schemas/Error', components });
+}, 30_000);
+afterAll(() => world.close());
+
+// --- what is sent --------------------------------------------------------------------------------------------------
+
+const ODD_TEXT = [
+  '',
+  ' ',
+  '\0',
+  '\ud800',
+  '\udfff',
+  '\u202e',
+  '🎉'.repeat(30),
+  'ǆ',
+  "' or 1=1 --",
+  '__proto__',
+  '%00',
+  '\r\nx: y',
+];
+const ODD = [null, true, 0, -1, 0.5, 1e308, -1e-308, Number.MAX_SAFE_INTEGER, [], {}, [[]], 'constructor', ...ODD_TEXT];
+
+const nested = fc.integer({ min: 1, max: 2_000 }).map((depth) => {
+  let value: unknown = 'deep';
+  for (let i = 0; i < depth; i++) value = i % 2 ? [value] : { a: value };
+  return value;
+});
+const large = fc.constantFrom<unknown>(
+  'x'.repeat(LARGE),
+  '🎉'.repeat(LARGE),
+  Array.from({ length: LARGE }, () => 0),
+);
+const odd = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom<unknown>(...ODD) },
+  { weight: 2, arbitrary: fc.anything({ maxDepth: 3 }).map(asJson) },
+  { weight: 1, arbitrary: nested },
+);
+const anything = fc.oneof({ weight: 7, arbitrary: odd }, { weight: 1, arbitrary: large });
+
+/** What JSON makes of a value: it has no NaN, no function and no cycle. */
+function asJson(value: unknown): unknown {
+  const text = JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each));
+  return text === undefined ? null : JSON.parse(text);
+}
+
+/** Values that a schema allows. */
+function allowed(schema: Schema): fc.Arbitrary<unknown> {
+  const { $ref, type, enum: values, const: constant } = schema;
+  if (typeof $ref === 'string') return allowed(document.components.schemas[$ref.split('/').at(-1) ?? ''] ?? {});
+  if (constant !== undefined) return fc.constant(constant);
+  if (Array.isArray(values)) return fc.constantFrom(...values);
+  if (Array.isArray(type)) return fc.oneof(...type.map((each) => allowed({ ...schema, type: each })));
+  return OF_TYPE[String(type)]?.(schema) ?? anything;
+}
+
+const OF_TYPE: Readonly<Record<string, (schema: Schema) => fc.Arbitrary<unknown>>> = {
+  null: () => fc.constant(null),
+  boolean: () => fc.boolean(),
+  string: ({ minLength = 0, maxLength = 40 }) =>
+    fc.string({ unit: 'binary', minLength: Number(minLength), maxLength: Number(maxLength) }),
+  integer: ({ minimum = -1_000, maximum = 1_000_000 }) => fc.integer({ min: Number(minimum), max: Number(maximum) }),
+  number: ({ minimum = 0, maximum = 1_000_000 }) =>
+    fc.double({ min: Number(minimum), max: Number(maximum), noNaN: true }),
+  array: ({ items = {}, minItems = 0 }) =>
+    fc.array(allowed(items as Schema), { minLength: Number(minItems), maxLength: Number(minItems) + 3 }),
+  object: ({ properties = {}, required = [] }) => {
+    const fields = Object.entries(properties as Record<string, Schema>).map(([name, each]) => [name, allowed(each)]);
+    return fc.record(Object.fromEntries(fields), { requiredKeys: required as never[] });
+  },
+};
+
+/** A good body, or one with some of its fields spoilt, left out or added; or no object at all. */
+function bodies(schema: Schema, example: object): fc.Arbitrary<unknown> {
+  const made = allowed(schema) as fc.Arbitrary<Record<string, unknown>>;
+  const kept = fc.subarray(Object.entries(example)).map((entries) => Object.fromEntries(entries));
+  const good = fc.oneof(
+    fc.constant(example),
+    fc.tuple(made, kept).map(([all, some]) => ({ ...all, ...some })),
+    made,
+  );
+  const names = Object.keys((schema.properties ?? {}) as object);
+  const name = fc.constantFrom(...names, 'constructor', 'toString', '__proto__', 'unknown');
+  const spoilt = fc
+    .tuple(good, fc.array(fc.tuple(name, fc.option(anything, { nil: undefined })), { minLength: 1, maxLength: 3 }))
+    .map(([body, changes]) => Object.fromEntries([...Object.entries(body), ...changes]));
+  return fc.oneof({ weight: 2, arbitrary: good }, { weight: 6, arbitrary: spoilt }, { weight: 1, arbitrary: anything });
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Mostly one that is right. */
+function credentials({ security }: PathOperation): fc.Arbitrary<Headers> {
+  const key = { authorization: `Bearer ${account.apiKey}` };
+  const id = { 'x-credit-id': account.creditId };
+  const right = security.some((each) => 'bearer' in each) ? [key, id] : [id];
+  const wrong: Headers[] = [{}, { 'api-key': '' }, { authorization: 'Bearer \u00ff' }, { 'x-credit-id': '{}' }];
+  return fc.oneof(
+    { weight: 9, arbitrary: fc.constantFrom<Headers>(...right) },
+    { weight: 1, arbitrary: fc.constantFrom<Headers>(...wrong) },
+  );
+}
+
+const segment = fc.oneof(
+  fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
+  fc.constantFrom(...ODD_TEXT, 'a/b', '..'),
+);
+
+// --- what is expected ----------------------------------------------------------------------------------------------
+
+/** Documented, in the one shape, and not our fault. */
+function expectDecent(answer: Answer, operation: PathOperation | undefined): void {
+  const about = `${answer.status} ${answer.text.slice(0, 300)}`;
+  expect(answer.status === 500 ? about : '').toBe('');
+  if (answer.status >= 400) expect([about, isError(answer.body)]).toEqual([about, true]);
+  if (operation)
+    expect([about, Object.keys(operation.responses)]).toEqual([about, expect.arrayContaining([String(answer.status)])]);
+}
+
+async function money(): Promise<{ readonly balance: number; readonly held_usd: number }> {
+  return (await world.post('/credits/balance', undefined, account)).body;
+}
+
+/** Nothing is held any more, and who got an error has what he had. */
+async function expectFair({ status }: Answer, before: number): Promise<void> {
+  const { balance, held_usd } = await money();
+  expect(held_usd).toBe(0);
+  if (status >= 400) expect(balance).toBe(before);
+}
+
+const places = () =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  );
+
+async function newKey(): Promise<string> {
+  const headers = { 'x-credit-id': account.creditId };
+  return (await world.send('POST', '/keys', { headers, body: { name: 'to be changed' } })).body.data._id;
+}
+
+const contentOf = ({ requestBody }: PathOperation) => {
+  const { schema = {}, example = {} } = requestBody?.content['application/json'] ?? {};
+  const name = String(schema.$ref).split('/').at(-1) ?? '';
+  return { schema: document.components.schemas[name] ?? {}, example: example as object };
+};
+
+describe('whatever is sent', () => {
+  test('as a body gets a documented answer, and an error costs nothing and holds nothing', async () => {
+    const first = places().filter(({ operation }) => operation.requestBody && !operation['x-alias-of']);
+    expect(first.length).toBeGreaterThan(4);
+    const key = await newKey();
+    const seen = new Set<string>();
+    for (const { method, path, operation } of first) {
+      const { schema, example } = contentOf(operation);
+      const address = path.replace('{method}', 'btc-lightning').replace('{id}', key);
+      const numRuns = path.includes('chat') ? CHAT_RUNS : RUNS;
+      await fc.assert(
+        fc.asyncProperty(credentials(operation), bodies(schema, example), async (headers, body) => {
+          const before = await money();
+          const answer = await world.send(method, address, { headers, body: JSON.stringify(body) });
+          seen.add(`${operation.operationId} ${answer.status}`);
+          expectDecent(answer, operation);
+          await expectFair(answer, before.balance);
+        }),
+        { numRuns, seed: SEED, endOnFailure: true },
+      );
+    }
+    const reached = [
+      ...['createChatCompletion 200', 'createChatCompletion 404', 'createKey 201', 'createTopup 201', 'updateKey 200'],
+      ...first.flatMap(({ operation }) => [`${operation.operationId} 400`, `${operation.operationId} 401`]),
+    ];
+    expect([...seen]).toEqual(expect.arrayContaining(reached));
+  }, 60_000);
+
+  test('as a conversation gets a documented answer, and an error costs nothing and holds nothing', async () => {
+    const place = document.paths['/v1/chat/completions']?.post as PathOperation;
+    const { example } = contentOf(place);
+    // One thing is wrong at a time, or nothing: what is wrong in many ways is refused for the first of them.
+    const content = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.constantFrom('Hello', ...FAULTS.map((fault) => `[[sandbox tokens=2 fault=${fault}]]`)),
+      },
+      { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+      { weight: 2, arbitrary: odd },
+    );
+    const spoilt = (...names: string[]) =>
+      fc.oneof(
+        { weight: 2, arbitrary: fc.constant({}) },
+        {
+          weight: 1,
+          arbitrary: fc.tuple(fc.constantFrom(...names), odd).map((entry) => Object.fromEntries([entry])),
+        },
+      );
+    const message = fc
+      .tuple(fc.constantFrom('user', 'user', 'system', 'nobody'), content, spoilt('name', 'tool_calls', 'refusal'))
+      .map(([role, text, more]) => ({ role, content: text, ...more }));
+    const more = fc
+      .tuple(fc.boolean(), spoilt('tools', 'response_format', 'reasoning', 'metadata', 'tool_choice', 'stop', 'user'))
+      .map(([stream, fields]) => ({ stream, ...fields }));
+    await fc.assert(
+      fc.asyncProperty(fc.array(message, { minLength: 1, maxLength: 2 }), more, async (messages, fields) => {
+        const before = await money();
+        const answer = await world.post('/v1/chat/completions', { ...example, messages, ...fields }, account);
+        expectDecent(answer, place);
+        await expectFair(answer, before.balance);
+      }),
+      { numRuns: CHAT_RUNS, seed: SEED, endOnFailure: true },
+    );
+  }, 60_000);
+
+  test('as text that is hardly JSON gets a documented answer', async () => {
+    const first = places().filter(({ operation }) => operation.requestBody && !operation['x-alias-of']);
+    const texts = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 50 }),
+      fc.constantFrom(
+        '{',
+        '[',
+        '"',
+        'null',
+        '[[[[',
+        '{"a":1,}',
+        '{"__proto__":{"x":1}}',
+        '{"constructor":{"prototype":{}}}',
+        '['.repeat(LARGE),
+        `{"model":${'['.repeat(LARGE)}`,
+        '\ufeff{}',
+        '1e999',
+        '{"amount":1e999,"currency":"USD"}',
+      ),
+    );
+    for (const { method, path, operation } of first) {
+      await fc.assert(
+        fc.asyncProperty(credentials(operation), texts, async (headers, body) => {
+          const sent = { ...headers, 'content-type': 'application/json' };
+          expectDecent(await world.send(method, path.replace(/\{\w+\}/g, 'x'), { headers: sent, body }), operation);
+        }),
+        { numRuns: RUNS / 2, seed: SEED, endOnFailure: true },
+      );
+    }
+  }, 60_000);
+
+  test('in a path or a query gets a documented answer', async () => {
+    for (const { method, path, operation } of places()) {
+      const query = operation.parameters.filter(({ in: where }) => where === 'query');
+      if (query.length === 0 && !path.includes('{')) continue;
+      const name = fc.constantFrom(...query.map(({ name }) => name), 'x', 'constructor', '__proto__');
+      const { example } = contentOf(operation);
+      const body = operation.requestBody ? example : undefined;
+      await fc.assert(
+        fc.asyncProperty(
+          credentials(operation),
+          segment,
+          fc.array(fc.tuple(name, fc.oneof(segment, fc.constantFrom('true', '1', '2020-01-01', '-5', '1e9')))),
+          async (headers, id, fields) => {
+            const search = fields.map(([key, value]) => `${key}=${encoded(value)}`).join('&');
+            const address = `${path.replace(/\{\w+\}/g, encoded(id))}?${search}`;
+            const answer = await world.send(method, address, { headers, body });
+            // A segment of dots is another path.
+            expectDecent(answer, /^\.\.?$/.test(id) ? undefined : operation);
+          },
+        ),
+        { numRuns: RUNS / 2, seed: SEED, endOnFailure: true },
+      );
+    }
+  }, 60_000);
+
+  test('leaves the books in order: every hold has ended', async () => {
+    expect((await money()).held_usd).toBe(0);
+    const facts = await world.facts(account);
+    const count = (type: string) => facts.filter((fact) => fact.type === type).length;
+    const [held, settled, released] = ['FundsHeld', 'HoldSettled', 'HoldReleased'].map(count);
+    expect([settled, released].map((each) => each !== 0)).toEqual([true, true]);
+    expect(held).toBe((settled ?? 0) + (released ?? 0));
+  });
+});
+
+/** Percent-encoded, with what cannot be as it is. */
+function encoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}

@@ -1,0 +1,27 @@
+/** Text that is HTML already. Everything else is escaped where it enters `html`. */
+export class Html {
+  constructor(readonly text: string) {}
+}
+
+/** Writes HTML; whatever is put into it is escaped, unless it is HTML itself. Lists are joined, undefined is left out. */
+export function html(parts: TemplateStringsArray, ...values: readonly unknown[]): Html {
+  return new Html(parts.map((part, i) => part + (i < values.length ? written(values[i]) : '')).join(''));
+}
+
+function written(value: unknown): string {
+  if (value instanceof Html) return value.text;
+  if (Array.isArray(value)) return value.map(written).join('');
+  return value === undefined ? '' : escaped(String(value));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escaped(value: string): string {
+  return value.replaceAll(/[&<>"']/g, (each) => ENTITIES[each] as string);
+}

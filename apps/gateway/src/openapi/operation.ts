@@ -1,0 +1,75 @@
+/** What a route says about itself. The document, the page and the contract test are made of it. */
+
+/** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
+export type Schema = { readonly [keyword: string]: unknown };
+
+/** A class whose fields are checked by `valid()`, or that only describes them with `@Field`. */
+export type Dto = new () => object;
+
+/** Schemas by media type. */
+export type Content = Readonly<Record<string, Schema>>;
+
+/** Who may call: anybody, whoever has a key or the account's id, or only the account by its own id. */
+export type Auth = 'public' | 'key' | 'account';
+
+export const TAGS = {
+  Inference: 'Paid use of models. Money is held before a model is called and settled to the last pico-USD after it.',
+  Models: 'Which models there are, and what they cost.',
+  Account: 'Accounts and their balance.',
+  Keys: 'API keys of an account and their limits.',
+  'Top-ups': 'Funding an account.',
+  History: 'What was used, and what it cost.',
+  Service: 'The state and the description of the service itself.',
+} as const;
+
+export interface OperationNotes {
+  /** Unique: generated clients name their functions after it. */
+  readonly id: string;
+  readonly tag: keyof typeof TAGS;
+  readonly summary: string;
+  readonly description?: string;
+  readonly auth: Auth;
+  /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */
+  readonly params?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;
+  readonly query?: Dto;
+  readonly body?: Dto;
+  /** A query or body that succeeds: it is shown on the page and sent by the contract test. */
+  readonly example?: Readonly<Record<string, unknown>>;
+  readonly answer: Content;
+  /** Statuses of errors that this operation has beside those that follow from `auth` and the method. */
+  readonly errors?: readonly number[];
+  /** Statuses that are answered with something else than an error. */
+  readonly others?: Readonly<Record<number, Content>>;
+}
+
+const NOTES = Symbol('operation');
+
+/** Documents the route that it stands on. */
+export function Operation(notes: OperationNotes): MethodDecorator {
+  return (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
+}
+
+export function notesOf(prototype: object, method: string): OperationNotes | undefined {
+  return Reflect.getMetadata(NOTES, prototype, method);
+}
+
+const names = new WeakMap<Schema, string>();
+
+/** Makes a schema a component: wherever it is used, the document refers to it by its name. */
+export function named<T extends Schema>(name: string, schema: T): T {
+  names.set(schema, name);
+  return schema;
+}
+
+export function nameOf(schema: object): string | undefined {
+  return names.get(schema as Schema);
+}
+
+export function json(schema: Schema): Content {
+  return { 'application/json': schema };
+}
+
+/** Server-sent events; `schema` is that of what one event carries. */
+export function events(schema: Schema): Content {
+  return { 'text/event-stream': schema };
+}

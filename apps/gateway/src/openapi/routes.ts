@@ -1,0 +1,47 @@
+import { RequestMethod } from '@nestjs/common';
+import { HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import { notesOf, type OperationNotes } from './operation.ts';
+
+export interface Route {
+  /** Where it is declared: `KeysController.list`. */
+  readonly handler: string;
+  /** In lower case. */
+  readonly method: string;
+  /** As Nest has them, with `:name` and `*`; the first is the usual one. */
+  readonly paths: readonly string[];
+  /** Of an answer to a request that succeeds. */
+  readonly status: number;
+  readonly notes: OperationNotes | undefined;
+}
+
+/** Every route of every controller, whether it is documented or not. */
+export function routesOf(modules: ModulesContainer): Route[] {
+  const controllers = [...modules.values()].flatMap(({ controllers }) => [...controllers.values()]);
+  return controllers.flatMap(({ metatype }) => {
+    const { name, prototype } = metatype as { name: string; prototype: Record<string, object> };
+    const prefixes = [Reflect.getMetadata(PATH_METADATA, metatype as object)].flat();
+    return new MetadataScanner().getAllMethodNames(prototype).flatMap((method): Route[] => {
+      const handler = prototype[method] as object;
+      const verb: RequestMethod | undefined = Reflect.getMetadata(METHOD_METADATA, handler);
+      if (verb === undefined) return [];
+      const paths = [Reflect.getMetadata(PATH_METADATA, handler)].flat();
+      return [
+        {
+          handler: `${name}.${method}`,
+          method: RequestMethod[verb].toLowerCase(),
+          paths: prefixes.flatMap((prefix) => paths.map((path) => joined(prefix, path))),
+          status: Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? (verb === RequestMethod.POST ? 201 : 200),
+          notes: notesOf(prototype, method),
+        },
+      ];
+    });
+  });
+}
+
+function joined(...parts: readonly string[]): string {
+  return `/${parts
+    .flatMap((part) => part.split('/'))
+    .filter((part) => part !== '')
+    .join('/')}`;
+}

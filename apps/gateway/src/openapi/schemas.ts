@@ -1,0 +1,65 @@
+/** Words that schemas are written in. */
+import { named, type Schema } from './operation.ts';
+
+/** An object with these fields, all of which are there except the optional ones. Further fields may come later. */
+export function object(properties: Readonly<Record<string, Schema>>, optional: readonly string[] = []): Schema {
+  const required = Object.keys(properties).filter((name) => !optional.includes(name));
+  return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
+}
+
+export function array(items: Schema): Schema {
+  return { type: 'array', items };
+}
+
+/** Text, with what it means. */
+export function text(description: string, more: Schema = {}): Schema {
+  return { type: 'string', description, ...more };
+}
+
+export function nullable(schema: Schema): Schema {
+  const { type, enum: values } = schema;
+  return { ...schema, type: [type, 'null'], ...(Array.isArray(values) ? { enum: [...values, null] } : {}) };
+}
+
+export const STRING: Schema = { type: 'string' };
+export const BOOLEAN: Schema = { type: 'boolean' };
+export const COUNT: Schema = { type: 'integer', minimum: 0 };
+
+/** An amount of USD that cannot be negative. */
+export function usd(description: string): Schema {
+  return { type: 'number', minimum: 0, description: `${description}, in USD: a plain decimal, never an exponent` };
+}
+
+export function instant(description: string): Schema {
+  return { type: 'string', format: 'date-time', description };
+}
+
+export function seconds(description: string): Schema {
+  return { type: 'integer', description: `${description}, in Unix seconds` };
+}
+
+/** A field of a request that takes a date, with or without a time. */
+export function dateOrTime(description: string): Schema {
+  return { type: 'string', description: `${description}: ISO 8601, in UTC unless it names a time zone` };
+}
+
+export const CREDIT_ID = text('The id of the account, instead of a credential in a header', { format: 'uuid' });
+
+export const ErrorSchema = named(
+  'Error',
+  object({
+    status: { const: 'error' },
+    statusCode: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status' },
+    message: text('What went wrong, for people', { minLength: 1 }),
+    error: object({
+      message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
+      type: text('What went wrong, for programs', { pattern: '^[a-z_]+$' }),
+      code: { type: 'integer', description: 'The HTTP status again' },
+      param: { type: ['string', 'null'], description: 'The field that is wrong, where it is one' },
+      metadata: {
+        ...object({ error_type: text('OpenRouter’s word for the kind of error', { pattern: '^[a-z_]+$' }) }),
+        additionalProperties: STRING,
+      },
+    }),
+  }),
+);

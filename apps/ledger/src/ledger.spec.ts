@@ -1,0 +1,211 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { idOf, postings } from '#domain';
+import { formatUsd, type PicoUsd } from '#kernel';
+import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
+import { type Answer, type TestAccount, World } from '#testing';
+
+const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
+/** Costs 0.01 USD for each request, whatever its length. */
+const FLAT = { model: 'countinghouse/flat' };
+
+let world: World;
+let database: pg.Pool;
+let rich: TestAccount;
+let poor: TestAccount;
+/** Requests that nobody answers before the world ends: their holds stay open. */
+let waiting: Promise<Answer>[];
+/** The moment between the money coming in and its first use. */
+let funded: { readonly position: bigint; readonly time: string };
+
+beforeAll(async () => {
+  world = await World.open({ SHUTDOWN_TIMEOUT_MS: '0' });
+  database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: BOOKS_OPTIONS });
+  rich = await world.account(10.5);
+  poor = await world.account(1.05);
+  await world.account();
+  funded = { position: (await world.facts()).at(-1)?.position ?? 0n, time: new Date().toISOString() };
+  await world.until(async () => new Date().toISOString() > funded.time); // no use may be booked in that millisecond
+  await use();
+  const end = (await world.facts()).at(-1)?.position;
+  await world.until(async () => (await one('select min(position) from checkpoints')) === String(end));
+});
+afterAll(async () => {
+  await database.end();
+  await world.close();
+  await Promise.all(waiting);
+});
+
+/** Six charges, two of them estimates; one request that failed; two that wait. */
+async function use(): Promise<void> {
+  const headers = { 'x-credit-id': rich.creditId };
+  const key = (await world.send('POST', '/keys', { headers, body: { name: 'limited', usage_limit_usd: 0.05 } })).body;
+  await world.chat({ ...rich, apiKey: key.data.api_key }, '', FLAT);
+  for (const directive of ['tokens=8', 'fault=400', 'fault=no_usage', 'fault=cut tokens=8'])
+    await world.chat(rich, directive, { stream: true });
+  await world.chat(rich, 'tokens=8');
+  await world.chat(poor, '', FLAT);
+  await world.send('DELETE', `/keys/${key.data._id}`, { headers });
+  waiting = [world.chat(rich, 'fault=timeout', FLAT), world.chat(poor, 'fault=timeout', FLAT)];
+  await world.until(async () => (await one('select count(*) from holds')) === '2');
+}
+
+async function one(sql: string): Promise<string> {
+  return String(Object.values((await database.query(sql)).rows[0] ?? {})[0]);
+}
+
+interface Ended {
+  readonly code: number;
+  readonly lines: readonly string[];
+  readonly complaint: string;
+}
+
+/** Runs the built command line against the world's database. */
+function ledger(...args: string[]): Promise<Ended> {
+  const env = { DATABASE_URL: world.databaseUrl };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [BUILT, ...args], { env }, (error, output, complaint) => {
+      resolve({ code: error ? Number(error.code) : 0, lines: output.trimEnd().split('\n'), complaint });
+    });
+  });
+}
+
+describe('verify', () => {
+  test('replays everything, compares every row, and ends with drift 0', async () => {
+    const facts = await world.facts();
+    const lines = facts.reduce((sum, fact) => sum + postings(idOf(fact), fact).length, 0);
+    expect(await ledger('verify')).toEqual({
+      code: 0,
+      complaint: '',
+      lines: [
+        `${facts.length} facts replayed`,
+        `trial balance: ${lines} lines, sum 0 USD`,
+        '2 accounts, 2 holds open, 0 of them past their expiry',
+        '6 charges computed again, 2 of them estimates',
+        'balances: 3 rows compared',
+        `journal: ${lines} rows compared`,
+        'keys: 4 rows compared',
+        'queries: 7 rows compared',
+        'topups: 2 rows compared',
+        'holds: 2 rows compared',
+        'drift 0',
+      ],
+    });
+  });
+
+  const NOBODY = '00000000-0000-4000-8000-000000000000';
+  test.each([
+    ['balances', 'account_id', 'available', '42', { account_id: NOBODY }],
+    ['journal', 'position, line', 'account', 'revenue:tips', { position: 0 }],
+    ['keys', 'key_id', 'used_in_all', '42', { key_id: 'added' }],
+    ['queries', 'position', 'price', '42', { position: 0 }],
+    ['topups', 'topup_id', 'credited', '42', { topup_id: 'added', payment_hash: 'added' }],
+    ['holds', 'hold_id', 'amount', '42', { hold_id: 'added' }],
+  ])('finds a row of %s that was changed, one that is gone, and one that was added', async (...tampering) => {
+    const [table, order, column, wrong, added] = tampering;
+    const first = `select ctid from ${table} order by ${order} limit 1`;
+    const last = `select ctid from ${table} order by ${order.replace(',', ' desc,')} desc limit 1`;
+    await database.query(`update ${table} set ${column} = $1 where ctid = (${first})`, [wrong]);
+    await database.query(`delete from ${table} where ctid = (${last})`);
+    await database.query(`insert into ${table} select (json_populate_record(t, $1)).* from ${table} t limit 1`, [
+      added,
+    ]);
+
+    const { code, lines, complaint } = await ledger('verify');
+    const differences = lines.filter((line) => line.startsWith('difference: '));
+    const [key, value] = Object.entries(added)[0] ?? [];
+    expect(differences).toContainEqual(expect.stringMatching(`${table} has .*${column}=${wrong}.* instead of `));
+    expect(differences).toContainEqual(expect.stringMatching(`${table} lacks `));
+    expect(differences).toContainEqual(
+      expect.stringMatching(`${table} has .*${key}=${value} .*, which no fact explains$`),
+    );
+    expect(differences).toHaveLength(3);
+    expect([code, lines.at(-1), complaint]).toEqual([1, 'drift 3', '']);
+
+    const projection = projections.find(({ name }) => name === table);
+    if (projection) await rebuild(projection, world.foundation.store, world.databaseUrl);
+  });
+
+  test('finds nothing any more once the read models were rebuilt', async () => {
+    const { code, lines } = await ledger('verify');
+    expect([code, lines.at(-1)]).toEqual([0, 'drift 0']);
+  });
+});
+
+describe('replay', () => {
+  const table = ({ lines }: Ended) => lines.map((line) => line.split(/\s{2,}/));
+
+  test('tells every balance and the trial balance as of a position', async () => {
+    const facts = (await world.facts()).filter(({ position }) => position <= funded.position);
+    const ended = await ledger('replay', '--until', String(funded.position));
+    const balances = [
+      [rich.creditId, '10.5', '0'],
+      [poor.creditId, '1.05', '0'],
+    ];
+    expect(table(ended)).toEqual([
+      [`As of position ${funded.position}: ${facts.length} facts, 2 accounts with money`],
+      [''],
+      ['account', 'available USD', 'held USD'],
+      ...balances.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1)),
+      [''],
+      ['trial balance', 'debit USD', 'credit USD'],
+      ['bonus:btc-lightning', '0.55'],
+      ['clearing:btc-lightning', '11'],
+      ['customer:available', '11.55'],
+      ['sum', '11.55', '11.55'],
+      ['difference', '0'],
+    ]);
+    expect(ended).toMatchObject({ code: 0, complaint: '' });
+  });
+
+  test.each([
+    ['in UTC', (time: string) => time],
+    ['in another zone', (time: string) => `${new Date(Date.parse(time) + 3_600_000).toISOString().slice(0, -1)}+01:00`],
+  ])('tells them as of a time %s', async (_, written) => {
+    const asOfPosition = await ledger('replay', '--until', String(funded.position));
+    expect(await ledger('replay', '--until', written(funded.time))).toEqual(asOfPosition);
+  });
+
+  test('tells them as of now, when it is not told otherwise: what the service says itself', async () => {
+    const ended = table(await ledger('replay'));
+    expect(ended).toContainEqual([rich.creditId, await world.balance(rich), '0.01']);
+    expect(ended).toContainEqual([poor.creditId, '1.03', '0.01']);
+    expect(ended.at(-1)).toEqual(['difference', '0']);
+    const { rows } = await database.query(
+      'select account, sum(amount) from journal group by account having sum(amount) <> 0',
+    );
+    for (const { account, sum } of rows) {
+      const amount = BigInt(sum);
+      expect(ended).toContainEqual([account, formatUsd((amount < 0n ? -amount : amount) as PicoUsd)]);
+    }
+  });
+
+  test('before the first fact tells of nothing', async () => {
+    const { code, lines } = await ledger('replay', '--until', '0');
+    expect([code, lines[0]]).toEqual([0, 'As of the beginning: 0 facts, 0 accounts with money']);
+  });
+});
+
+describe('a wrong call ends with one sentence and exit code 1:', () => {
+  const usage = 'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>]';
+  const until = '--until takes a position or an ISO 8601 time.';
+  test.each<[string[], string]>([
+    [[], usage],
+    [['audit'], usage],
+    [['verify', 'balances'], usage],
+    [['verify', '--until', '1'], usage],
+    [['replay', '--until', 'yesterday'], until],
+    [['replay', '--until', '1.5'], until],
+    [['replay', '--until', '11/21/2026'], until],
+    [['replay', '--until', '2026-02-30'], until],
+    [['replay', '--until'], "Option '--until <value>' argument missing"],
+    [['replay', '--since', '1'], "Unknown option '--since'"],
+  ])('ledger %j', async (args, complaint) => {
+    const ended = await ledger(...args);
+    expect(ended).toMatchObject({ code: 1, lines: [''] });
+    expect(ended.complaint).toContain(complaint);
+    expect(ended.complaint.trimEnd()).toMatch(/^[^\n]+$/);
+  });
+});

@@ -1,0 +1,70 @@
+import pg from 'pg';
+import type { DomainEvent } from '#domain';
+import type { Foundation } from '#infra';
+import { type Recorded, START } from '#kernel';
+import { BOOKS_OPTIONS, projections } from '#projections';
+import { Auditor } from './auditor.ts';
+import { type Comparison, comparisonOf } from './comparison.ts';
+
+/** Differences that are printed; all are counted. */
+const MAX_PRINTED = 100;
+
+/**
+ * Replays all facts and compares every read model, row by row, as of its own checkpoint, and audits the facts
+ * themselves. Everything is read in one snapshot, so it can run beside the service.
+ * @returns true when nothing differs
+ */
+export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
+  const client = new pg.Client({ connectionString: databaseUrl, options: BOOKS_OPTIONS });
+  await client.connect();
+  const differences: string[] = [];
+  const report = (difference: string) => void differences.push(difference);
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    const positions = await checkpoints(client);
+    const comparisons = projections.map((projection) => comparisonOf(projection, client, report));
+    const auditor = new Auditor(report);
+    let facts = 0;
+    for await (const { events } of store.history(START)) {
+      for (const recorded of events) {
+        const fact = recorded as Recorded<DomainEvent>;
+        facts++;
+        auditor.see(fact);
+        for (const comparison of comparisons) {
+          if (fact.position > (positions.get(comparison.name) ?? START)) comparison.unseen++;
+          else {
+            const fetching = comparison.see(fact);
+            if (fetching) await fetching;
+          }
+        }
+      }
+    }
+    for (const comparison of comparisons) await comparison.finish();
+    summary(facts, auditor, comparisons, differences, print);
+    return differences.length === 0;
+  } finally {
+    await client.end();
+  }
+}
+
+async function checkpoints(client: pg.Client): Promise<ReadonlyMap<string, bigint>> {
+  const { rows } = await client.query<{ projection: string; position: string }>('select * from checkpoints');
+  return new Map(rows.map(({ projection, position }) => [projection, BigInt(position)]));
+}
+
+function summary(
+  facts: number,
+  auditor: Auditor,
+  comparisons: readonly Comparison[],
+  differences: readonly string[],
+  print: (line: string) => void,
+): void {
+  print(`${facts} facts replayed`);
+  for (const line of auditor.summary()) print(line);
+  for (const { name, compared, unseen } of comparisons) {
+    print(`${name}: ${compared} rows compared${unseen > 0 ? `, ${unseen} facts not applied yet` : ''}`);
+  }
+  for (const difference of differences.slice(0, MAX_PRINTED)) print(`difference: ${difference}`);
+  if (differences.length > MAX_PRINTED) print(`and ${differences.length - MAX_PRINTED} more differences`);
+  print(`drift ${differences.length}`);
+}

@@ -1,0 +1,4 @@
+import { runRole } from '#infra';
+import { startProjector } from './projector.ts';
+
+await runRole('projector', startProjector);

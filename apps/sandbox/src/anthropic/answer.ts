@@ -1,0 +1,112 @@
+/** An answer as Anthropic gives it: a message of content blocks, whole or as server-sent events. */
+import type { Answer } from '../provider/answer.ts';
+import type { Events } from '../provider/delivery.ts';
+import type { Fault } from '../provider/directive.ts';
+import { wordsOf } from '../provider/tokens.ts';
+
+const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
+/** Looks like a signature, and is none. */
+const SIGNATURE = 'c2FuZGJveA==';
+
+const STOP_REASONS = { end: 'end_turn', length: 'max_tokens', tool: 'tool_use' } as const;
+
+export function messageId({ serial }: Answer): string {
+  return `msg_${serial}`;
+}
+
+export function identityHeaders({ serial }: Answer): Readonly<Record<string, string>> {
+  return { 'request-id': `req_${serial}` };
+}
+
+export function message(answer: Answer, fault: Fault | undefined) {
+  const { reasoning, visible, text, finish } = answer;
+  const thinking = { type: 'thinking', thinking: wordsOf(reasoning), signature: SIGNATURE };
+  return {
+    ...emptyMessage(answer),
+    content: [...(reasoning > 0 ? [thinking] : []), ...(visible > 0 ? [contentBlock(answer, text)] : [])],
+    stop_reason: STOP_REASONS[finish],
+    ...(fault === 'no_usage' ? {} : { usage: usageOf(answer, fault) }),
+  };
+}
+
+/** Arguments that were cut are no JSON, and then none are given. */
+function contentBlock(answer: Answer, text: string) {
+  if (answer.tool === undefined) return { type: 'text', text };
+  return { ...toolUse(answer), input: answer.finish === 'length' ? {} : JSON.parse(text) };
+}
+
+function toolUse({ serial, tool }: Answer) {
+  return { type: 'tool_use', id: `toolu_${serial}`, name: tool, input: {} };
+}
+
+function emptyMessage(answer: Answer) {
+  return {
+    id: messageId(answer),
+    type: 'message',
+    role: 'assistant',
+    model: answer.model.snapshot,
+    content: [] as unknown[],
+    stop_reason: null as string | null,
+    stop_sequence: null,
+  };
+}
+
+/** Anthropic's `input_tokens` are those that were not cached. */
+function usageOf({ input, cached, reasoning, visible }: Answer, fault: Fault | undefined) {
+  const zero = fault === 'zero';
+  return {
+    input_tokens: zero ? 0 : input - cached,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: zero ? 0 : cached,
+    output_tokens: zero ? 0 : reasoning + visible,
+    output_tokens_details: { thinking_tokens: zero ? 0 : reasoning },
+    service_tier: 'standard',
+  };
+}
+
+export function eventsOf(answer: Answer, _: unknown, fault: Fault | undefined): Events {
+  const { reasoning, visible, pieces, tool, finish } = answer;
+  const usage = usageOf(answer, fault);
+  const withUsage = <T>(value: T) => (fault === 'no_usage' ? {} : { usage: value });
+  const index = reasoning > 0 ? 1 : 0;
+  const begun = {
+    ...emptyMessage(answer),
+    ...withUsage({ ...usage, output_tokens: Math.min(usage.output_tokens, 1) }),
+  };
+  const block = tool === undefined ? { type: 'text', text: '' } : toolUse(answer);
+  const [kind, field] = tool === undefined ? ['text_delta', 'text'] : ['input_json_delta', 'partial_json'];
+  const opening =
+    event({ type: 'message_start', message: begun }) +
+    (reasoning > 0 ? thoughts(wordsOf(reasoning)) : '') +
+    (visible > 0 ? event({ type: 'content_block_start', index, content_block: block }) : '') +
+    event({ type: 'ping' });
+  const head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${kind}","${field}":`;
+  return {
+    opening,
+    content: pieces.map(({ json, tokens }) => ({ event: `${head}${json}}}\n\n`, tokens })),
+    closing:
+      (visible > 0 ? event({ type: 'content_block_stop', index }) : '') +
+      event({
+        type: 'message_delta',
+        delta: { stop_reason: STOP_REASONS[finish], stop_sequence: null },
+        ...withUsage(usage),
+      }) +
+      event({ type: 'message_stop' }),
+    broken: 'event: content_block_delta\ndata: {"type":"content_block_de\n\n',
+    error: event(ERROR),
+  };
+}
+
+function thoughts(thinking: string): string {
+  const delta = (more: object) => event({ type: 'content_block_delta', index: 0, delta: more });
+  return (
+    event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } }) +
+    delta({ type: 'thinking_delta', thinking }) +
+    delta({ type: 'signature_delta', signature: SIGNATURE }) +
+    event({ type: 'content_block_stop', index: 0 })
+  );
+}
+
+function event(data: { readonly type: string; readonly [field: string]: unknown }): string {
+  return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+}

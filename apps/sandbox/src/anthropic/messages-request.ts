@@ -1,0 +1,118 @@
+/** A Messages request as Anthropic would understand it, or refuse it. */
+import type { Question } from '../provider/serve.ts';
+import { countTokens } from '../provider/tokens.ts';
+import type { Tool, Toolbox } from '../provider/tools.ts';
+import { parseObject } from '../router.ts';
+import { invalid, type Version } from './errors.ts';
+import { type AnthropicModel, findModel } from './models.ts';
+import { assertParameters } from './parameters.ts';
+import { assertTurns, type Block, blocksOf, type Turn } from './turns.ts';
+
+/** A request costs this many tokens, each turn this many, and each block that is not text this many. */
+const TOKENS_PER_REQUEST = 3;
+const TOKENS_PER_TURN = 4;
+const TOKENS_PER_ATTACHMENT = 85;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** @throws Refusal in Anthropic's shape */
+export function readMessagesRequest(text: string, version: Version): Question<AnthropicModel> {
+  const body = parseObject(text);
+  if (!body) throw invalid('The request body is not valid JSON');
+  assertParameters(body, version);
+  const model = findModel(body.model as string);
+  const limit = body.max_tokens as number;
+  if (limit > model.maxOutput) {
+    const which = `the maximum allowed number of output tokens for ${model.id}`;
+    throw invalid(`max_tokens: ${limit} > ${model.maxOutput}, which is ${which}`);
+  }
+  const turns = assertTurns(body.messages);
+  const toolbox = toolboxOf(body, turns);
+  const promptTokens = countPrompt(body, turns);
+  if (promptTokens > model.context) {
+    throw invalid(`prompt is too long: ${promptTokens} tokens > ${model.context} maximum`);
+  }
+  return {
+    model,
+    stream: body.stream === true,
+    n: 1,
+    limit,
+    promptTokens,
+    reasons: (body.thinking as Fields | undefined)?.type === 'enabled',
+    toolbox,
+    lastUserText: lastUserText(turns),
+  };
+}
+
+function toolboxOf({ tools, tool_choice, thinking }: Fields, turns: readonly Turn[]): Toolbox {
+  const offered = ((tools ?? []) as readonly Fields[]).map(toolFrom);
+  const choice = (tool_choice ?? { type: 'auto' }) as { readonly type: string; readonly name?: string };
+  if (tool_choice && offered.length === 0) throw invalid('tool_choice may only be specified while providing tools.');
+  if ((thinking as Fields | undefined)?.type === 'enabled' && (choice.type === 'any' || choice.type === 'tool')) {
+    throw invalid('Thinking may not be enabled when tool_choice forces tool use.');
+  }
+  const answered = blocksOf(turns.at(-1)?.content).some(({ type }) => type === 'tool_result');
+  return { tools: offered, choice: chosen(choice, offered), answered };
+}
+
+function toolFrom({ name, input_schema }: Fields, index: number): Tool {
+  if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,128}$/.test(name)) {
+    throw invalid(`tools.${index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'`);
+  }
+  if ((input_schema as Fields | undefined)?.type !== 'object') {
+    throw invalid(`tools.${index}.custom.input_schema.type: Input should be 'object'`);
+  }
+  return { name, schema: input_schema };
+}
+
+function chosen({ type, name }: { type: string; name?: string }, tools: readonly Tool[]): Toolbox['choice'] {
+  if (type === 'auto' || type === 'none') return type;
+  if (type === 'any') return 'required';
+  if (type !== 'tool')
+    throw invalid(
+      `tool_choice: Input tag '${type}' found using 'type' does not match any of the expected tags: 'any', 'auto', 'none', 'tool'`,
+    );
+  const tool = tools.find((each) => each.name === name);
+  if (!tool) throw invalid(`Tool '${name}' not found in provided tools`);
+  return { name: tool.name };
+}
+
+/** Input tokens as the sandbox counts them: the system prompt counts as a turn, tools and schemas as their JSON. */
+function countPrompt({ system, tools, output_config }: Fields, turns: readonly Turn[]): number {
+  let tokens = TOKENS_PER_REQUEST;
+  const contents = [...(system === undefined ? [] : [system]), ...turns.map(({ content }) => content)];
+  for (const content of contents) {
+    tokens += TOKENS_PER_TURN;
+    for (const block of blocksOf(content)) tokens += countBlock(block);
+  }
+  for (const more of [tools, output_config]) if (more) tokens += countTokens(JSON.stringify(more));
+  return tokens;
+}
+
+function countBlock(block: Block): number {
+  const { type, text, name, input, thinking, content } = block;
+  switch (type) {
+    case 'text':
+      return countTokens(String(text));
+    case 'thinking':
+      return countTokens(String(thinking));
+    case 'tool_use':
+      return countTokens(String(name)) + countTokens(JSON.stringify(input ?? {}));
+    case 'tool_result':
+      return blocksOf(content).reduce((total, each) => total + countBlock(each), 0);
+    default:
+      return TOKENS_PER_ATTACHMENT;
+  }
+}
+
+/** Results of tools stand on the user's side as well, and are not the user's words. */
+function lastUserText(turns: readonly Turn[]): string {
+  const said = turns.filter(({ role }) => role === 'user').map(({ content }) => wordsIn(content));
+  return said.findLast((words) => words !== '') ?? '';
+}
+
+function wordsIn(content: unknown): string {
+  return blocksOf(content)
+    .flatMap(({ type, text }) => (type === 'text' ? [text] : []))
+    .join('\n');
+}

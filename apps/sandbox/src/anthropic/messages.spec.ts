@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { startSandbox } from '../sandbox.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+});
+afterAll(() => sandbox.close());
+beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
+
+const HEADERS = { 'x-api-key': 'any', 'anthropic-version': '2023-06-01' };
+const hello = [{ role: 'user', content: 'Hello' }];
+const tool = { name: 'f', input_schema: { type: 'object' } };
+const thinking = { type: 'enabled', budget_tokens: 1_024 };
+
+function post(body: unknown, headers: Record<string, string> = HEADERS): Promise<Response> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return fetch(`${sandbox.url}/anthropic/v1/messages`, { method: 'POST', headers, body: text });
+}
+
+function ask(content: unknown, more: object = {}): Promise<Response> {
+  return post({ model: 'claude-sonnet-4-6', max_tokens: 100, messages: [{ role: 'user', content }], ...more });
+}
+
+interface Line {
+  id: string;
+  model: string;
+  tokens: unknown;
+  usd: string;
+}
+
+async function bill(): Promise<Line[]> {
+  return (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as Line[];
+}
+
+async function eventsOf(response: Response) {
+  const events = (await response.text()).split('\n\n').filter((event) => event !== '');
+  return events.map((event) => {
+    const [, name, json = ''] = /^event: (\w+)\ndata: (.*)$/.exec(event) ?? [];
+    const data = JSON.parse(json);
+    expect(data.type).toBe(name);
+    return data;
+  });
+}
+
+describe('an answer', () => {
+  test('is what Anthropic answers, and stands on the bill under its id', async () => {
+    const response = await ask('[[sandbox tokens=4]]');
+    expect(response.headers.get('request-id')).toMatch(/^req_\w+$/);
+    const message = (await response.json()) as { id: string };
+    expect(message).toEqual({
+      id: expect.stringMatching(/^msg_\w+$/),
+      type: 'message',
+      role: 'assistant',
+      model: 'claude-sonnet-4-6',
+      content: [{ type: 'text', text: 'every coin that comes' }],
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage: {
+        input_tokens: 15, // 3 for the request, 4 for the turn, 8 of text
+        cache_creation_input_tokens: 0,
+        cache_read_input_tokens: 0,
+        output_tokens: 4,
+        output_tokens_details: { thinking_tokens: 0 },
+        service_tier: 'standard',
+      },
+    });
+    // 15 × 3 USD and 4 × 15 USD for a million.
+    const tokens = { input: 15, cached_input: 0, output: 4 };
+    expect(await bill()).toMatchObject([{ id: message.id, model: 'claude-sonnet-4-6', tokens, usd: '0.000105' }]);
+  });
+
+  test('whose input is half cached tells what was not cached, and what was', async () => {
+    const { usage } = (await (await ask('[[sandbox fault=cached]]')).json()) as { usage: object };
+    expect(usage).toMatchObject({ input_tokens: 8, cache_read_input_tokens: 7, output_tokens: 16 });
+    expect(await bill()).toMatchObject([{ tokens: { input: 8, cached_input: 7, output: 16 } }]);
+  });
+
+  test('is cut by max_tokens, and says so', async () => {
+    const answer = await (await ask('[[sandbox tokens=9]]', { max_tokens: 2 })).json();
+    expect(answer).toMatchObject({ content: [{ text: 'every coin ' }], stop_reason: 'max_tokens' });
+  });
+});
+
+describe('a stream', () => {
+  test('tells the input at its start and the output at its end', async () => {
+    const events = await eventsOf(await ask('[[sandbox tokens=4 chunks=2]]', { stream: true }));
+    expect(events).toEqual([
+      {
+        type: 'message_start',
+        message: expect.objectContaining({
+          content: [],
+          stop_reason: null,
+          usage: expect.objectContaining({ input_tokens: 18, output_tokens: 1 }),
+        }),
+      },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'ping' },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'every coin ' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'that comes' } },
+      { type: 'content_block_stop', index: 0 },
+      {
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn', stop_sequence: null },
+        usage: expect.objectContaining({ input_tokens: 18, output_tokens: 4 }),
+      },
+      { type: 'message_stop' },
+    ]);
+  });
+
+  test('with an error in its midst is billed as far as it came', async () => {
+    const events = await eventsOf(await ask('[[sandbox tokens=8 chunks=8 fault=error]]', { stream: true }));
+    expect(events.at(-1)).toEqual({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } });
+    expect(await bill()).toMatchObject([{ tokens: { output: 4 } }]);
+  });
+});
+
+describe('a request is refused as Anthropic refuses it', () => {
+  const asked = { model: 'claude-sonnet-4-6', max_tokens: 100, messages: hello };
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} };
+  const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' };
+  const format = (schema: object) => ({ output_config: { format: { type: 'json_schema', schema } } });
+
+  test.each<[string, number, string, Record<string, string>]>([
+    ['without a key', 401, 'authentication_error', { 'anthropic-version': '2023-06-01' }],
+    ['without a version', 400, 'invalid_request_error', { 'x-api-key': 'any' }],
+    ['with an unknown version', 400, 'invalid_request_error', { ...HEADERS, 'anthropic-version': '1' }],
+  ])('%s: %p', async (_, status, type, headers) => {
+    const response = await post(asked, headers);
+    expect(response.status).toBe(status);
+    const error = { type, message: expect.any(String) };
+    expect(await response.json()).toEqual({ type: 'error', error, request_id: expect.any(String) });
+  });
+
+  test.each(['temperature', 'top_p', 'top_k'])('with %s in the version that has no sampling: 400', async (name) => {
+    const statusOf = async (version: string) =>
+      (await post({ ...asked, [name]: 1 }, { ...HEADERS, 'anthropic-version': version })).status;
+    expect([await statusOf('2023-06-01'), await statusOf('2026-10-21')]).toEqual([200, 400]);
+  });
+
+  test('for an unknown model: 404', async () => {
+    expect((await post({ ...asked, model: 'claude-sonnet-4.6' })).status).toBe(404);
+  });
+
+  test.each<[string, unknown, RegExp]>([
+    ['no JSON', '{', /not valid JSON/],
+    ['no model', { max_tokens: 1, messages: hello }, /^model: Field required/],
+    ['no limit', { model: 'claude-opus-4-6', messages: hello }, /^max_tokens: Field required/],
+    ['no messages', { model: 'claude-opus-4-6', max_tokens: 1 }, /^messages: Field required/],
+    ['an empty list of messages', { ...asked, messages: [] }, /at least one message/],
+    ['more than the model can say', { ...asked, max_tokens: 64_001 }, /maximum allowed number of output tokens/],
+    ['a field of OpenAI', { ...asked, n: 1 }, /^n: Extra inputs are not permitted/],
+    ['a system message', { ...asked, messages: [{ role: 'system', content: 'x' }] }, /top-level `system`/],
+    ['a message of a tool', { ...asked, messages: [{ role: 'tool', content: 'x' }] }, /Unexpected role "tool"/],
+    ['an empty message', { ...asked, messages: [{ role: 'user', content: [] }] }, /non-empty content/],
+    ['an empty text', { ...asked, messages: [{ role: 'user', content: [{ type: 'text', text: '' }] }] }, /non-empty/],
+    ['a part of OpenAI', { ...asked, messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, /expected tags/],
+    ['an image from nowhere', { ...asked, messages: [{ role: 'user', content: [{ type: 'image' }] }] }, /source/],
+    [
+      'a call without result',
+      { ...asked, messages: [...hello, { role: 'assistant', content: [call] }, ...hello] },
+      /toolu_1/,
+    ],
+    [
+      'a result without call',
+      { ...asked, messages: [{ role: 'user', content: [result] }] },
+      /unexpected `tool_use_id`/,
+    ],
+    ['a temperature above 1', { ...asked, temperature: 1.1 }, /range: 0\.\.1/],
+    ['temperature and top_p', { ...asked, temperature: 1, top_p: 1 }, /cannot both be specified/],
+    ['a blank stop sequence', { ...asked, stop_sequences: ['\n'] }, /non-whitespace/],
+    ['a choice among no tools', { ...asked, tool_choice: { type: 'any' } }, /while providing tools/],
+    [
+      'a choice that is no tool',
+      { ...asked, tools: [tool], tool_choice: { type: 'tool', name: 'g' } },
+      /'g' not found/,
+    ],
+    ['a tool in the shape of OpenAI', { ...asked, tools: [{ type: 'function', function: tool }] }, /^tools\.0/],
+    ['a small budget', { ...asked, max_tokens: 9_000, thinking: { ...thinking, budget_tokens: 9 } }, /budget_tokens/],
+    ['a budget beyond the limit', { ...asked, max_tokens: 1_024, thinking }, /must be greater than/],
+    ['thinking and heat', { ...asked, max_tokens: 2_000, thinking, temperature: 0 }, /only be set to 1/],
+    [
+      'thinking about a forced call',
+      { ...asked, max_tokens: 2_000, thinking, tools: [tool], tool_choice: { type: 'any' } },
+      /forces tool use/,
+    ],
+    ['an open schema', { ...asked, ...format({ type: 'object' }) }, /additionalProperties/],
+    ['a directive that is nonsense', { ...asked, messages: [{ role: 'user', content: '[[sandbox x]]' }] }, /directive/],
+    [
+      'a directive for a tool that is not there',
+      { ...asked, messages: [{ role: 'user', content: '[[sandbox tool=f]]' }] },
+      /no tool "f"/,
+    ],
+  ])('with %s: 400', async (_, body, words) => {
+    const response = await post(body);
+    const { error } = (await response.json()) as { error: object };
+    expect({ status: response.status, ...error }).toEqual({
+      status: 400,
+      type: 'invalid_request_error',
+      message: expect.stringMatching(words),
+    });
+  });
+
+  test('but turns of one side may follow each other, and results of tools may be followed by words', async () => {
+    const messages = [
+      ...hello,
+      ...hello,
+      { role: 'assistant', content: [call] },
+      { role: 'user', content: [result] },
+      ...hello,
+    ];
+    expect((await post({ ...asked, tools: [tool], messages })).status).toBe(200);
+  });
+});

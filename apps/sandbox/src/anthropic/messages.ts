@@ -1,0 +1,24 @@
+/** `POST /anthropic/v1/messages`. */
+import type { Bill } from '../bill.ts';
+import { serve } from '../provider/serve.ts';
+import type { Routes } from '../router.ts';
+import { eventsOf, identityHeaders, message, messageId } from './answer.ts';
+import { assertHeaders, invalid, refusalAsTold } from './errors.ts';
+import { readMessagesRequest } from './messages-request.ts';
+
+export function messagesRoutes(bill: Bill): Routes {
+  const handle = serve('anthropic', bill, {
+    refusalAsTold,
+    misunderstood: invalid,
+    idOf: messageId,
+    headersOf: identityHeaders,
+    wholeOf: message,
+    eventsOf,
+  });
+  return {
+    'POST /anthropic/v1/messages': async (call) => {
+      const version = assertHeaders(call);
+      await handle(call, readMessagesRequest(await call.text(), version));
+    },
+  };
+}

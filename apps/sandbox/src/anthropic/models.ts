@@ -1,0 +1,82 @@
+/** The models of the simulated Anthropic. */
+import { type Model, offered, type PriceInUsd } from '../provider/model.ts';
+import type { Routes } from '../router.ts';
+import { assertHeaders, refusal } from './errors.ts';
+
+interface Offer {
+  readonly name: string;
+  readonly snapshot: string;
+  readonly context: number;
+  readonly maxOutput: number;
+  readonly usd: PriceInUsd;
+}
+
+const OFFERS: Readonly<Record<string, Offer>> = {
+  'claude-sonnet-4-6': {
+    name: 'Claude Sonnet 4.6',
+    snapshot: 'claude-sonnet-4-6',
+    context: 200_000,
+    maxOutput: 64_000,
+    usd: { input: '3', cachedInput: '0.3', output: '15', request: '0' },
+  },
+  'claude-haiku-4-5': {
+    name: 'Claude Haiku 4.5',
+    snapshot: 'claude-haiku-4-5-20251001',
+    context: 200_000,
+    maxOutput: 64_000,
+    usd: { input: '1', cachedInput: '0.1', output: '5', request: '0' },
+  },
+  'claude-opus-4-6': {
+    name: 'Claude Opus 4.6',
+    snapshot: 'claude-opus-4-6',
+    context: 200_000,
+    maxOutput: 128_000,
+    usd: { input: '5', cachedInput: '0.5', output: '25', request: '0' },
+  },
+  'claude-sonnet-4-5': {
+    name: 'Claude Sonnet 4.5',
+    snapshot: 'claude-sonnet-4-5-20250929',
+    context: 200_000,
+    maxOutput: 64_000,
+    usd: { input: '3', cachedInput: '0.3', output: '15', request: '0' },
+  },
+  'claude-opus-4-5': {
+    name: 'Claude Opus 4.5',
+    snapshot: 'claude-opus-4-5-20251101',
+    context: 200_000,
+    maxOutput: 64_000,
+    usd: { input: '5', cachedInput: '0.5', output: '25', request: '0' },
+  },
+};
+
+export interface AnthropicModel extends Model, Omit<Offer, 'usd'> {}
+
+const MODELS: ReadonlyMap<string, AnthropicModel> = offered<Offer>(OFFERS);
+/** A dated snapshot answers by its own name as well. */
+const BY_SNAPSHOT: ReadonlyMap<string, AnthropicModel> = new Map(
+  [...MODELS.values()].map((model) => [model.snapshot, model]),
+);
+
+/** The list wants a date, and nothing depends on it. */
+const CREATED = '2025-10-01T00:00:00Z';
+
+export function findModel(id: string): AnthropicModel {
+  const model = MODELS.get(id) ?? BY_SNAPSHOT.get(id);
+  if (model) return model;
+  throw refusal(404, 'not_found_error', `model: ${id}`);
+}
+
+export function modelRoutes(): Routes {
+  const listed = ({ id, name }: AnthropicModel) => ({ type: 'model', id, display_name: name, created_at: CREATED });
+  return {
+    'GET /anthropic/v1/models': (call) => {
+      assertHeaders(call);
+      const data = [...MODELS.values()].map(listed);
+      call.json(200, { data, has_more: false, first_id: data[0]?.id, last_id: data.at(-1)?.id });
+    },
+    'GET /anthropic/v1/models/:id': (call) => {
+      assertHeaders(call);
+      call.json(200, listed(findModel(call.parameter)));
+    },
+  };
+}

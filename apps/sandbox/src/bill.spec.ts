@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { startSandbox } from './sandbox.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+});
+afterAll(() => sandbox.close());
+beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
+
+interface Line {
+  id: string;
+  tokens: unknown;
+  usd: string;
+  fault?: string;
+}
+
+async function get<T>(path: string): Promise<T> {
+  return (await fetch(sandbox.url + path)).json() as Promise<T>;
+}
+
+const bill = () => get<{ total_usd: string; lines: number }>('/bill');
+const lines = () => get<Line[]>('/bill/lines');
+
+function ask(content: string, more: Record<string, unknown> = {}, signal?: AbortSignal): Promise<Response> {
+  const body = JSON.stringify({ model: 'gpt-5-mini', messages: [{ role: 'user', content }], ...more });
+  const request = { method: 'POST', headers: { authorization: 'Bearer any' }, body, ...(signal ? { signal } : {}) };
+  return fetch(`${sandbox.url}/openai/v1/chat/completions`, request);
+}
+
+/** Asks, and reads as far as it gets. */
+async function asked(content: string, more?: Record<string, unknown>): Promise<string> {
+  return ask(content, more).then(
+    (response) => response.text().catch(() => 'broken off'),
+    () => 'no answer',
+  );
+}
+
+describe('the bill', () => {
+  test('is empty at first', async () => {
+    expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
+    expect(await lines()).toEqual([]);
+  });
+
+  test('has a line for an answer, under its id, exact to the pico-USD', async () => {
+    // [ [ sandbox tokens = 20 reasonin g = 4 ] ] are 12 tokens of input, and the format has 7.
+    const answer = JSON.parse(await asked('[[sandbox tokens=20 reasoning=4]]'));
+    expect(answer.usage).toMatchObject({ prompt_tokens: 19, completion_tokens: 20 });
+    expect(await lines()).toEqual([
+      {
+        id: answer.id,
+        model: 'gpt-5-mini',
+        tokens: { input: 19, cached_input: 0, output: 20 },
+        usd: '0.00004475',
+        at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      },
+    ]);
+  });
+
+  test('charges cached input at its own price', async () => {
+    const { usage } = JSON.parse(await asked('[[sandbox fault=cached]]', { model: 'gpt-5.4-mini' }));
+    expect(usage).toMatchObject({ prompt_tokens: 15, prompt_tokens_details: { cached_tokens: 7 } });
+    // 8 × 0.75 + 7 × 0.075 + 16 × 4.5 = 78.525 USD per million
+    expect(await lines()).toMatchObject([
+      { tokens: { input: 8, cached_input: 7, output: 16 }, usd: '0.000078525', fault: 'cached' },
+    ]);
+  });
+
+  test.each([
+    ['gpt-5-mini', '0.00003425'],
+    ['gpt-5.4-mini', '0.00007875'],
+    ['gpt-4o-mini', '0.00001095'],
+    ['flat', '0.01'],
+  ])('charges %s by the price table', async (model, usd) => {
+    await asked('Hi!', { model });
+    expect(await bill()).toEqual({ total_usd: usd, lines: 1 });
+  });
+
+  test('adds up, and counts every choice', async () => {
+    await asked('Hi!', { model: 'flat' });
+    await asked('Hi!', { model: 'flat', stream: true });
+    await asked('Hi!', { n: 2 });
+    expect(await bill()).toEqual({ total_usd: '0.02006625', lines: 3 });
+  });
+
+  test.each(['400', '429', '500', 'refuse', 'malformed'])('has nothing for %s', async (fault) => {
+    await asked(`[[sandbox fault=${fault}]]`);
+    await asked(`[[sandbox fault=${fault}]]`, { stream: true });
+    expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
+  });
+
+  test('has nothing for a request that was refused or timed out', async () => {
+    await asked('Hi!', { n: 0 });
+    await ask('[[sandbox fault=timeout]]', {}, AbortSignal.timeout(20)).catch(() => {});
+    expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
+  });
+
+  test('has a line of zero for an answer with zero usage, where nothing is charged by the request', async () => {
+    await asked('[[sandbox fault=zero]]');
+    expect(await lines()).toMatchObject([
+      { usd: '0', fault: 'zero', tokens: { input: 0, cached_input: 0, output: 0 } },
+    ]);
+  });
+
+  test('charges an answer in full when its usage was not reported', async () => {
+    await asked('[[sandbox fault=no_usage]]', { stream: true });
+    expect(await lines()).toMatchObject([{ tokens: { input: 15, output: 16 }, fault: 'no_usage' }]);
+  });
+
+  test('charges a stream that was cut for the input, the reasoning and the chunks that were delivered', async () => {
+    await asked('[[sandbox tokens=12 reasoning=2 chunks=5 fault=cut]]', { stream: true });
+    // 10 visible tokens in 5 chunks: 2 chunks were delivered
+    expect(await lines()).toMatchObject([{ tokens: { output: 2 + 4 }, fault: 'cut' }]);
+  });
+
+  test('charges a whole answer that was cut for half of its text', async () => {
+    await asked('[[sandbox tokens=12 reasoning=2 fault=cut]]');
+    expect(await lines()).toMatchObject([{ tokens: { output: 2 + 5 }, fault: 'cut' }]);
+  });
+
+  test('charges the whole answer when the client leaves: generation goes on', async () => {
+    const leaving = new AbortController();
+    const more = { stream: true };
+    const response = await ask('[[sandbox tokens=10 chunks=10 chunk_delay=1]]', more, leaving.signal);
+    await response.body?.getReader().read();
+    leaving.abort();
+    while ((await bill()).lines === 0);
+    expect(await lines()).toMatchObject([{ tokens: { output: 10 } }]);
+  });
+
+  test('charges an answer that nobody waited for', async () => {
+    await ask('[[sandbox latency=30]]', {}, AbortSignal.timeout(10)).catch(() => {});
+    expect((await bill()).lines).toBe(0);
+    while ((await bill()).lines === 0);
+    expect(await lines()).toMatchObject([{ tokens: { output: 16 } }]);
+  });
+
+  test('can be read while it is long', async () => {
+    await Promise.all(Array.from({ length: 1_100 }, () => asked('Hi!', { model: 'flat' })));
+    expect(new Set((await lines()).map(({ id }) => id)).size).toBe(1_100);
+    expect((await bill()).total_usd).toBe('11');
+  });
+});

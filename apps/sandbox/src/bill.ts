@@ -1,0 +1,90 @@
+/** What the simulated provider would invoice: exact to the pico-USD, and for nothing but what it delivered. */
+import { Readable } from 'node:stream';
+import { formatUsd, type PicoUsd, picoUsd } from '#kernel';
+import type { Fault } from './provider/directive.ts';
+import type { Model } from './provider/model.ts';
+import type { Routes } from './router.ts';
+
+/** At least so many of the last lines are kept, at most twice as many; older ones stay in the total. A line takes 400 bytes. */
+const KEPT_LINES = 500_000;
+const LINES_PER_PAGE = 1_000;
+
+/** Tokens in classes that do not overlap; reasoning is part of the output. */
+export interface BilledTokens {
+  readonly input: number;
+  readonly cached_input: number;
+  readonly output: number;
+}
+
+interface Line {
+  readonly id: string;
+  readonly model: string;
+  readonly tokens: BilledTokens;
+  readonly cost: PicoUsd;
+  readonly at: number;
+  readonly fault: Fault | undefined;
+}
+
+export const NO_TOKENS: BilledTokens = { input: 0, cached_input: 0, output: 0 };
+
+export class Bill {
+  private total = 0n;
+  private count = 0;
+  private lines: Line[] = [];
+
+  /** Charges for a delivered answer. */
+  charge(id: string, model: Pick<Model, 'id' | 'price'>, tokens: BilledTokens, fault: Fault | undefined): void {
+    const { input, cachedInput, output, request } = model.price;
+    const cost =
+      BigInt(tokens.input) * input +
+      BigInt(tokens.cached_input) * cachedInput +
+      BigInt(tokens.output) * output +
+      request;
+    this.add({ id, model: model.id, tokens, cost: picoUsd(cost), at: Date.now(), fault });
+  }
+
+  summary() {
+    return { total_usd: formatUsd(picoUsd(this.total)), lines: this.count };
+  }
+
+  /** The kept lines, oldest first, as the pieces of a JSON array. */
+  *pages(): Generator<string> {
+    const lines = this.lines.slice();
+    for (let start = 0; start < lines.length; start += LINES_PER_PAGE) {
+      const page = lines.slice(start, start + LINES_PER_PAGE).map((line) => JSON.stringify(printed(line)));
+      yield (start === 0 ? '[' : ',') + page.join(',');
+    }
+    yield lines.length === 0 ? '[]' : ']';
+  }
+
+  clear(): void {
+    this.total = 0n;
+    this.count = 0;
+    this.lines = [];
+  }
+
+  private add(line: Line): void {
+    this.total += line.cost;
+    this.count += 1;
+    this.lines.push(line);
+    if (this.lines.length >= 2 * KEPT_LINES) this.lines = this.lines.slice(-KEPT_LINES);
+  }
+}
+
+function printed({ cost, at, fault, ...line }: Line) {
+  return { ...line, usd: formatUsd(cost), at: new Date(at).toISOString(), ...(fault ? { fault } : {}) };
+}
+
+export function billRoutes(bill: Bill): Routes {
+  return {
+    'GET /bill': (call) => call.json(200, bill.summary()),
+    'GET /bill/lines': ({ response }) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      Readable.from(bill.pages()).pipe(response);
+    },
+    'DELETE /bill': (call) => {
+      bill.clear();
+      call.json(200, bill.summary());
+    },
+  };
+}

@@ -1,0 +1,114 @@
+/** BOLT 11 invoices for regtest, signed. Facts: lightning/bolts, 11-payment-encoding.md. */
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { bech32 } from '@scure/base';
+
+const REGTEST_PREFIX = 'lnbcrt';
+/** A description is at most so many bytes: a field is at most 1023 groups of 5 bits. */
+export const MAX_DESCRIPTION_BYTES = 639;
+
+export interface InvoiceTerms {
+  /** 0 leaves the amount to the payer. */
+  readonly msat: bigint;
+  /** Unix seconds. */
+  readonly timestamp: number;
+  readonly paymentHash: Uint8Array;
+  readonly paymentSecret: Uint8Array;
+  readonly description: string;
+  readonly expirySeconds: number;
+  readonly minFinalCltv: number;
+}
+
+/** What LND 0.18 announces: variable onion and payment secret required, multi-part payments optional. */
+const FEATURE_BITS = [8, 14, 17];
+
+const TIMESTAMP_GROUPS = 7;
+const SIGNATURE_GROUPS = 104;
+const HASH_TYPE = 1;
+const FEATURES_TYPE = 5;
+const EXPIRY_TYPE = 6;
+const DESCRIPTION_TYPE = 13;
+const SECRET_TYPE = 16;
+const CLTV_TYPE = 24;
+
+/** Encodes and signs an invoice with the node's private key. */
+export function encodeInvoice(terms: InvoiceTerms, privateKey: Uint8Array): string {
+  const prefix = REGTEST_PREFIX + amountOf(terms.msat);
+  const groups = [
+    ...integerGroups(BigInt(terms.timestamp), TIMESTAMP_GROUPS),
+    ...field(HASH_TYPE, bech32.toWords(terms.paymentHash)),
+    ...field(SECRET_TYPE, bech32.toWords(terms.paymentSecret)),
+    ...field(DESCRIPTION_TYPE, bech32.toWords(Buffer.from(terms.description))),
+    ...field(EXPIRY_TYPE, integerGroups(BigInt(terms.expirySeconds))),
+    ...field(CLTV_TYPE, integerGroups(BigInt(terms.minFinalCltv))),
+    ...field(FEATURES_TYPE, integerGroups(FEATURE_BITS.reduce((bits, bit) => bits | (1n << BigInt(bit)), 0n))),
+  ];
+  return bech32.encode(prefix, [...groups, ...signatureGroups(prefix, groups, privateKey)], false);
+}
+
+/** What a signature is over: the prefix as text and the data, filled up with zero bits to whole bytes. SHA-256 is to follow. */
+export function signedBytes(prefix: string, groups: readonly number[]): Uint8Array {
+  const data = Buffer.alloc(Math.ceil((groups.length * 5) / 8));
+  groups.forEach((group, index) => {
+    const bit = index * 5;
+    const shifted = group << (11 - (bit % 8)); // in the two bytes from bit / 8 on
+    const at = bit >> 3;
+    data[at] = (data[at] as number) | (shifted >> 8);
+    if (at + 1 < data.length) data[at + 1] = (data[at + 1] as number) | (shifted & 0xff);
+  });
+  return Buffer.concat([Buffer.from(prefix), data]);
+}
+
+/** r, s and then the recovery id, which lets anybody compute the node's public key. */
+function signatureGroups(prefix: string, groups: readonly number[], privateKey: Uint8Array): number[] {
+  const [recoveryId = 0, ...rs] = secp256k1.sign(signedBytes(prefix, groups), privateKey, { format: 'recovered' });
+  return bech32.toWords(Uint8Array.from([...rs, recoveryId]));
+}
+
+/** Millisatoshis by the multiplier letter that stands for them in an amount; the largest that divides comes first. */
+const MULTIPLIERS: readonly (readonly [letter: string, msat: bigint])[] = [
+  ['', 100_000_000_000n],
+  ['m', 100_000_000n],
+  ['u', 100_000n],
+  ['n', 100n],
+];
+
+function amountOf(msat: bigint): string {
+  if (msat === 0n) return '';
+  const fitting = MULTIPLIERS.find(([, unit]) => msat % unit === 0n);
+  return fitting ? `${msat / fitting[1]}${fitting[0]}` : `${msat * 10n}p`;
+}
+
+function field(type: number, groups: readonly number[]): number[] {
+  return [type, groups.length >> 5, groups.length & 31, ...groups];
+}
+
+/** A number in groups of 5 bits, most significant first, in as few groups as it takes or in so many. */
+function integerGroups(value: bigint, length?: number): number[] {
+  const groups: number[] = [];
+  for (let rest = value; rest > 0n; rest >>= 5n) groups.unshift(Number(rest & 31n));
+  while (groups.length < (length ?? 0)) groups.unshift(0);
+  return groups;
+}
+
+/**
+ * Reads the payment hash of an invoice; its signature is not looked at.
+ * @returns lower-case hexadecimal; undefined when this is not an invoice of this network
+ */
+export function paymentHashIn(invoice: string): string | undefined {
+  const decoded = bech32.decodeUnsafe(invoice, false);
+  if (!decoded || !/^lnbcrt(\d+[munp]?)?$/.test(decoded.prefix)) return undefined;
+  const { words } = decoded;
+  let at = TIMESTAMP_GROUPS;
+  while (at < words.length - SIGNATURE_GROUPS) {
+    const [type, high = 0, low = 0] = words.slice(at, at + 3);
+    const end = at + 3 + high * 32 + low;
+    if (type === HASH_TYPE) return hexOf(words.slice(at + 3, end));
+    at = end;
+  }
+  return undefined;
+}
+
+function hexOf(groups: number[]): string | undefined {
+  const bytes = bech32.fromWordsUnsafe(groups);
+  return bytes ? Buffer.from(bytes).toString('hex') : undefined;
+}

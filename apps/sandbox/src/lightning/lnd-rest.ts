@@ -1,0 +1,206 @@
+/**
+ * The node through LND's REST API. Facts: api.lightning.community; error bodies as grpc-gateway prints them; and what
+ * surprises clients: bytes are base64, 64-bit numbers are strings, `settle_index=0` replays nothing (lnd #2469), new
+ * invoices are on the stream too, and the stream's headers come with its first message.
+ */
+import { type Call, type Handler, parseObject, Refusal, type Routes } from '../router.ts';
+import { MAX_DESCRIPTION_BYTES } from './bolt11.ts';
+import { type Invoice, type LightningNode, MIN_FINAL_CLTV } from './node.ts';
+
+const DEFAULT_EXPIRY_SECONDS = 86_400;
+const MAX_EXPIRY_SECONDS = 365 * 86_400;
+
+/** gRPC status codes by name, with the HTTP status that each becomes. */
+const CODES = { unknown: [2, 500], invalid: [3, 400], notFound: [5, 404] } as const;
+
+/** Fields of LND's `Invoice` that a caller may set. Only some mean something here. */
+const FIELDS: ReadonlySet<string> = new Set([
+  'memo',
+  'r_preimage',
+  'value',
+  'value_msat',
+  'description_hash',
+  'expiry',
+  'fallback_addr',
+  'cltv_expiry',
+  'route_hints',
+  'private',
+  'is_amp',
+  'is_blinded',
+  'blinded_path_config',
+]);
+const MEANT: ReadonlySet<string> = new Set(['memo', 'value', 'value_msat', 'expiry', 'private']);
+
+export function lndRoutes(node: LightningNode): Routes {
+  const routes: Record<string, Handler> = {
+    'POST /lnd/v1/invoices': async (call) => add(node, call),
+    'GET /lnd/v1/invoice/:r_hash': (call) => call.json(200, printed(node, lookUp(node, call.parameter))),
+    'GET /lnd/v1/invoices/subscribe': (call) => subscribe(node, call),
+    'GET /lnd/v1/getinfo': (call) => call.json(200, info(node)),
+  };
+  const guarded = Object.entries(routes).map(([route, handler]) => [route, withMacaroon(handler)]);
+  return Object.fromEntries(guarded);
+}
+
+/** Any macaroon in hexadecimal will do, but there must be one. */
+function withMacaroon(handler: Handler): Handler {
+  return (call) => {
+    const macaroon = call.request.headers['grpc-metadata-macaroon'];
+    if (!macaroon) throw failure('unknown', 'expected 1 macaroon, got 0');
+    if (!/^([0-9a-f]{2})+$/i.test(String(macaroon))) throw failure('unknown', 'encoding/hex: invalid byte');
+    return handler(call);
+  };
+}
+
+async function add(node: LightningNode, call: Call): Promise<void> {
+  const body = parseObject(await call.text());
+  if (!body) throw failure('invalid', 'proto: syntax error (line 1:1): unexpected token');
+  for (const name in body) {
+    if (!FIELDS.has(name)) throw failure('invalid', `proto: (line 1:2): unknown field "${name}"`);
+    if (!MEANT.has(name) && body[name]) throw failure('invalid', `the sandbox does not simulate "${name}"`);
+  }
+  const { memo = '', value, value_msat, expiry } = body;
+  const msat = int64('value_msat', value_msat);
+  const sat = int64('value', value);
+  if (msat > 0n && sat > 0n) throw failure('unknown', 'sat and msat arguments are mutually exclusive');
+  if (msat < 0n || sat < 0n) throw failure('unknown', 'payments of negative value are not allowed');
+  if (typeof memo !== 'string') throw failure('invalid', 'proto: (line 1:2): invalid value for string field memo');
+  if (Buffer.byteLength(memo) > MAX_DESCRIPTION_BYTES) {
+    throw failure('unknown', `memo too large: ${Buffer.byteLength(memo)} bytes (maxsize=${MAX_DESCRIPTION_BYTES})`);
+  }
+  const amount = { msat: msat || sat * 1000n, memo, expirySeconds: expirySecondsOf(int64('expiry', expiry)) };
+  const { hash, paymentRequest, addIndex, paymentAddress } = node.issue(amount);
+  call.json(200, {
+    r_hash: hash.toString('base64'),
+    payment_request: paymentRequest,
+    add_index: String(addIndex),
+    payment_addr: paymentAddress.toString('base64'),
+  });
+}
+
+function expirySecondsOf(expiry: bigint): number {
+  if (expiry < 0n) throw failure('unknown', `negative payment expiry of ${expiry} seconds is not allowed`);
+  if (expiry > MAX_EXPIRY_SECONDS) {
+    throw failure('unknown', `expiry of ${expiry} seconds greater than max expiry of ${MAX_EXPIRY_SECONDS} seconds`);
+  }
+  return Number(expiry) || DEFAULT_EXPIRY_SECONDS;
+}
+
+/** JSON for protocol buffers takes a 64-bit number as a number or as a string. */
+function int64(name: string, value: unknown): bigint {
+  if (value === undefined || value === null) return 0n;
+  const valid = typeof value === 'string' ? /^-?\d{1,18}$/.test(value) : Number.isSafeInteger(value);
+  if (!valid)
+    throw failure('invalid', `proto: (line 1:2): invalid value for int64 field ${name}: ${JSON.stringify(value)}`);
+  return BigInt(value as string | number);
+}
+
+function lookUp(node: LightningNode, hash: string): Invoice {
+  if (!/^([0-9a-f]{2})*$/i.test(hash)) throw failure('unknown', 'encoding/hex: invalid byte');
+  if (hash.length !== 64) {
+    throw failure('invalid', `payment hash must be exactly 32 bytes, is instead ${hash.length / 2}`);
+  }
+  const invoice = node.find(hash.toLowerCase());
+  if (!invoice) throw failure('notFound', 'unable to locate invoice');
+  return invoice;
+}
+
+function subscribe(node: LightningNode, { query, response }: Call): void {
+  const [addIndex, settleIndex] = [indexIn(query, 'add_index'), indexIn(query, 'settle_index')];
+  response.setHeader('content-type', 'application/json');
+  const send = (invoice: Invoice) => response.write(`${JSON.stringify({ result: printed(node, invoice) })}\n`);
+  if (addIndex > 0) node.added(addIndex).forEach(send);
+  if (settleIndex > 0) node.settledInvoices(settleIndex).forEach(send);
+  const unsubscribe = node.subscribe(send);
+  response.on('close', unsubscribe);
+}
+
+function indexIn(query: URLSearchParams, name: string): number {
+  const text = query.get(name) ?? '0';
+  if (!/^\d{1,15}$/.test(text))
+    throw failure('invalid', `parsing field "${name}": strconv.ParseUint: parsing "${text}"`);
+  return Number(text);
+}
+
+/** An invoice as LND prints it, fields without a value included. */
+function printed(node: LightningNode, invoice: Invoice) {
+  const { payment, msat, created } = invoice;
+  const paid = payment?.msat ?? 0n;
+  return {
+    memo: invoice.memo,
+    r_preimage: invoice.preimage.toString('base64'),
+    r_hash: invoice.hash.toString('base64'),
+    value: String(msat / 1000n),
+    value_msat: String(msat),
+    settled: payment !== undefined,
+    creation_date: String(created),
+    settle_date: String(payment?.at ?? 0),
+    payment_request: invoice.paymentRequest,
+    description_hash: '',
+    expiry: String(invoice.expirySeconds),
+    fallback_addr: '',
+    cltv_expiry: String(MIN_FINAL_CLTV),
+    route_hints: [],
+    private: false,
+    add_index: String(invoice.addIndex),
+    settle_index: String(payment?.settleIndex ?? 0),
+    amt_paid: String(paid),
+    amt_paid_sat: String(paid / 1000n),
+    amt_paid_msat: String(paid),
+    state: node.stateOf(invoice),
+    htlcs: payment ? [htlc(payment.msat, payment.at, payment.settleIndex)] : [],
+    features: {},
+    is_keysend: false,
+    payment_addr: invoice.paymentAddress.toString('base64'),
+    is_amp: false,
+    amp_invoice_state: {},
+    is_blinded: false,
+    blinded_path_config: null,
+  };
+}
+
+function htlc(msat: bigint, at: number, index: number) {
+  return {
+    chan_id: '118747255865345',
+    htlc_index: String(index),
+    amt_msat: String(msat),
+    accept_height: 100,
+    accept_time: String(at),
+    resolve_time: String(at),
+    expiry_height: 100 + MIN_FINAL_CLTV,
+    state: 'SETTLED',
+    custom_records: {},
+    mpp_total_amt_msat: String(msat),
+    amp: null,
+  };
+}
+
+function info(node: LightningNode) {
+  return {
+    version: '0.18.5-beta.sandbox',
+    commit_hash: '',
+    identity_pubkey: node.publicKey,
+    alias: 'sandbox',
+    color: '#3399ff',
+    num_pending_channels: 0,
+    num_active_channels: 1,
+    num_inactive_channels: 0,
+    num_peers: 1,
+    block_height: 100,
+    block_hash: '0'.repeat(64),
+    best_header_timestamp: String(node.seconds()),
+    synced_to_chain: true,
+    synced_to_graph: true,
+    testnet: false,
+    chains: [{ chain: 'bitcoin', network: 'regtest' }],
+    uris: [],
+    features: {},
+    require_htlc_interceptor: false,
+    store_final_htlc_resolutions: false,
+  };
+}
+
+function failure(name: keyof typeof CODES, message: string): Refusal {
+  const [code, status] = CODES[name];
+  return new Refusal(status, { code, message, details: [] });
+}

@@ -1,0 +1,123 @@
+/** The books of a simulated Lightning node: invoices it issued, and what came in for them. */
+import { createHash, randomBytes } from 'node:crypto';
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { encodeInvoice } from './bolt11.ts';
+
+/** LND's default: blocks that the last hop must leave. */
+export const MIN_FINAL_CLTV = 80;
+
+export type InvoiceState = 'OPEN' | 'SETTLED' | 'CANCELED';
+
+export interface Invoice {
+  readonly addIndex: number;
+  readonly preimage: Buffer;
+  readonly hash: Buffer;
+  readonly paymentAddress: Buffer;
+  readonly memo: string;
+  readonly msat: bigint;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly expirySeconds: number;
+  readonly paymentRequest: string;
+  readonly payment: Payment | undefined;
+}
+
+export interface Payment {
+  readonly msat: bigint;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly settleIndex: number;
+  /** How often a subscription hears of it. A real node: once, and not at all while nobody listens. */
+  readonly reports: number;
+}
+
+type Listener = (invoice: Invoice) => void;
+
+export class LightningNode {
+  readonly publicKey: string;
+  private readonly privateKey: Uint8Array;
+  private readonly byHash = new Map<string, Invoice>();
+  /** Hashes in the order in which invoices were settled. */
+  private readonly settled: string[] = [];
+  private readonly listeners = new Set<Listener>();
+  private readonly now: () => number;
+
+  /** @param now milliseconds since 1970 */
+  constructor(now: () => number = Date.now) {
+    const { secretKey, publicKey } = secp256k1.keygen();
+    this.privateKey = secretKey;
+    this.publicKey = Buffer.from(publicKey).toString('hex');
+    this.now = now;
+  }
+
+  seconds(): number {
+    return Math.floor(this.now() / 1000);
+  }
+
+  issue({ msat, memo, expirySeconds }: Pick<Invoice, 'msat' | 'memo' | 'expirySeconds'>): Invoice {
+    const preimage = randomBytes(32);
+    const hash = createHash('sha256').update(preimage).digest();
+    const paymentAddress = randomBytes(32);
+    const created = this.seconds();
+    const terms = {
+      msat,
+      timestamp: created,
+      paymentHash: hash,
+      paymentSecret: paymentAddress,
+      description: memo,
+      expirySeconds,
+      minFinalCltv: MIN_FINAL_CLTV,
+    };
+    const paymentRequest = encodeInvoice(terms, this.privateKey);
+    const addIndex = this.byHash.size + 1;
+    const base = { addIndex, preimage, hash, paymentAddress, memo, msat, created, expirySeconds, paymentRequest };
+    const invoice: Invoice = { ...base, payment: undefined };
+    this.byHash.set(hash.toString('hex'), invoice);
+    this.tell(invoice);
+    return invoice;
+  }
+
+  /** @param hash lower-case hexadecimal */
+  find(hash: string): Invoice | undefined {
+    return this.byHash.get(hash);
+  }
+
+  /** An invoice that nobody paid is cancelled when it expires. */
+  stateOf({ payment, created, expirySeconds }: Invoice): InvoiceState {
+    if (payment) return 'SETTLED';
+    return this.seconds() < created + expirySeconds ? 'OPEN' : 'CANCELED';
+  }
+
+  /** Takes a payment, also one that is late: whether it may come is the payer's side of the story. */
+  settle({ hash }: Invoice, { msat, at, reports }: Omit<Payment, 'settleIndex'>): Invoice {
+    const key = hash.toString('hex');
+    const known = this.byHash.get(key);
+    if (!known || known.payment) throw new Error('only an unpaid invoice can be settled');
+    this.settled.push(key);
+    const invoice = { ...known, payment: { msat, at, reports, settleIndex: this.settled.length } };
+    this.byHash.set(key, invoice);
+    for (let report = 0; report < reports; report++) this.tell(invoice);
+    return invoice;
+  }
+
+  added(behind: number): Invoice[] {
+    return [...this.byHash.values()].slice(behind);
+  }
+
+  settledInvoices(behind: number): Invoice[] {
+    return this.settled.slice(behind).flatMap((hash) => {
+      const invoice = this.byHash.get(hash);
+      return invoice ? Array.from({ length: invoice.payment?.reports ?? 0 }, () => invoice) : [];
+    });
+  }
+
+  /** Calls for each invoice as it is added and as it is settled. Returns what ends it. */
+  subscribe(listener: Listener): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private tell(invoice: Invoice): void {
+    for (const listener of this.listeners) listener(invoice);
+  }
+}

@@ -1,0 +1,146 @@
+/** A chat completion request as OpenAI would understand it, or refuse it. */
+import type { Question } from '../provider/serve.ts';
+import { countTokens } from '../provider/tokens.ts';
+import type { Tool, Toolbox } from '../provider/tools.ts';
+import { parseObject } from '../router.ts';
+import { refusal } from './errors.ts';
+import { findModel, type OpenAiModel, type OpenAiProvider } from './models.ts';
+import { assertParameters, type Body, outputLimit, wrongType, wrongValue } from './parameters.ts';
+
+export interface ChatRequest extends Question<OpenAiModel> {
+  readonly includeUsage: boolean;
+  readonly obfuscate: boolean;
+}
+
+const ROLES = ['system', 'assistant', 'user', 'function', 'tool', 'developer'] as const;
+const PARTS = ['text', 'image_url', 'input_audio', 'file', 'refusal'] as const;
+
+/** A request costs this many tokens, each message this many, and each part that is not text this many. */
+const TOKENS_PER_REQUEST = 3;
+const TOKENS_PER_MESSAGE = 4;
+const TOKENS_PER_ATTACHMENT = 85;
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** @throws Refusal in OpenAI's shape */
+export function readChatRequest(text: string, provider: OpenAiProvider): ChatRequest {
+  const body = parseObject(text);
+  if (!body) throw refusal(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
+  if (body.model === undefined || body.model === '') throw refusal(400, 'you must provide a model parameter');
+  assertParameters(body, provider);
+  const model = findModel(provider, body.model as string);
+  const messages = readMessages(body);
+  const limit = outputLimit(body, model);
+  const promptTokens = countPrompt(body, messages);
+  if (promptTokens > model.context) throw tooLong(model, promptTokens);
+  const options = body.stream_options as Part | null | undefined;
+  return {
+    model,
+    stream: body.stream === true,
+    includeUsage: options?.include_usage === true,
+    obfuscate: options?.include_obfuscation !== false,
+    n: (body.n as number | null | undefined) ?? 1,
+    limit,
+    promptTokens,
+    reasons: true,
+    toolbox: toolboxOf(body, messages),
+    lastUserText: textOf(messages.findLast(({ role }) => role === 'user')?.content),
+  };
+}
+
+function toolboxOf({ tools, tool_choice }: Body, messages: readonly Part[]): Toolbox {
+  const declared = ((tools ?? []) as readonly Part[]).map(({ function: named }) => (named ?? {}) as Part);
+  const offered = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters }));
+  const answered = messages.at(-1)?.role === 'tool';
+  return { tools: offered, choice: toolChoice(tool_choice, offered), answered };
+}
+
+function toolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
+  if (choice === undefined || choice === null) return 'auto';
+  if (tools.length === 0) {
+    throw refusal(
+      400,
+      "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.",
+      'tool_choice',
+    );
+  }
+  if (choice === 'auto' || choice === 'none' || choice === 'required') return choice;
+  const name = ((choice as Part).function as Part | undefined)?.name;
+  const tool = tools.find((each) => each.name === name);
+  if (tool) return { name: tool.name };
+  throw refusal(400, `Tool choice '${name}' not found in 'tools' parameter.`, 'tool_choice');
+}
+
+function readMessages({ messages }: Body): readonly Part[] {
+  if (messages === undefined || messages === null) {
+    throw refusal(400, "Missing required parameter: 'messages'.", 'messages', 'missing_required_parameter');
+  }
+  const list = messages as readonly Part[];
+  if (list.length === 0) {
+    const message =
+      "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.";
+    throw refusal(400, message, 'messages', 'empty_array');
+  }
+  list.forEach(assertMessage);
+  return list;
+}
+
+function assertMessage(message: unknown, index: number): void {
+  const name = `messages[${index}]`;
+  if (!isObject(message)) throw wrongType(name, 'an object', message);
+  const { role, content } = message;
+  if (role === undefined) {
+    throw refusal(400, `Missing required parameter: '${name}.role'.`, `${name}.role`, 'missing_required_parameter');
+  }
+  if (!ROLES.some((each) => each === role)) throw wrongValue(`${name}.role`, role, ROLES);
+  if (role === 'tool' && typeof message.tool_call_id !== 'string') {
+    const param = `${name}.tool_call_id`;
+    throw refusal(400, `Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
+  }
+  if (typeof content === 'string' || (role === 'assistant' && (content ?? null) === null)) return;
+  if (!Array.isArray(content))
+    throw wrongType(`${name}.content`, 'one of a string or array of objects', content ?? null);
+  content.forEach((part: unknown, at) => {
+    const param = `${name}.content[${at}]`;
+    if (!isObject(part)) throw wrongType(param, 'an object', part);
+    if (!PARTS.some((each) => each === part.type)) throw wrongValue(`${param}.type`, part.type, PARTS);
+    if (part.type === 'text' && typeof part.text !== 'string')
+      throw wrongType(`${param}.text`, 'a string', part.text ?? null);
+  });
+}
+
+function isObject(value: unknown): value is Part {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Input tokens as the sandbox counts them: texts, names, tool calls, tools and schemas, and a little per message. */
+function countPrompt({ tools, functions, response_format }: Body, messages: readonly Part[]): number {
+  let tokens = TOKENS_PER_REQUEST;
+  for (const { content, name, tool_calls } of messages) {
+    tokens += TOKENS_PER_MESSAGE;
+    if (typeof content === 'string') tokens += countTokens(content);
+    else if (Array.isArray(content)) for (const part of content) tokens += countPart(part);
+    if (typeof name === 'string') tokens += countTokens(name);
+    if (tool_calls) tokens += countTokens(JSON.stringify(tool_calls));
+  }
+  for (const more of [tools, functions, response_format]) if (more) tokens += countTokens(JSON.stringify(more));
+  return tokens;
+}
+
+function countPart({ type, text, refusal: refused }: Part): number {
+  if (type === 'text') return countTokens(text as string);
+  if (type === 'refusal') return countTokens(String(refused));
+  return TOKENS_PER_ATTACHMENT;
+}
+
+function textOf(content: unknown): string {
+  if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
+  return content.flatMap(({ type, text }: Part) => (type === 'text' ? [text] : [])).join('\n');
+}
+
+function tooLong({ context }: OpenAiModel, tokens: number) {
+  const message =
+    `This model's maximum context length is ${context} tokens. However, your messages resulted in ${tokens} tokens. ` +
+    'Please reduce the length of the messages.';
+  return refusal(400, message, 'messages', 'context_length_exceeded');
+}

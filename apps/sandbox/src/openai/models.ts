@@ -1,0 +1,52 @@
+/** The providers that speak OpenAI's chat completions, and their models: independent of the product's catalogue. */
+import { type Model, offered } from '../provider/model.ts';
+import type { Call, Routes } from '../router.ts';
+import { assertKey, refusal } from './errors.ts';
+import { DEEPINFRA, GROQ, type Offer, type Offers, OPENAI, OPENROUTER } from './offers.ts';
+
+export interface OpenAiModel extends Model, Omit<Offer, 'usd'> {}
+
+export interface OpenAiProvider {
+  readonly name: string;
+  readonly models: ReadonlyMap<string, OpenAiModel>;
+  /** Parameters that it takes beside OpenAI's. */
+  readonly more: ReadonlySet<string>;
+}
+
+const OPEN_WEIGHTS = ['top_k', 'min_p', 'repetition_penalty'];
+
+export const OPENAI_ITSELF = provider('openai', OPENAI);
+
+export const PROVIDERS: readonly OpenAiProvider[] = [
+  OPENAI_ITSELF,
+  provider('openrouter', OPENROUTER, [...OPEN_WEIGHTS, 'provider', 'plugins', 'reasoning', 'usage', 'models']),
+  provider('groq', GROQ, OPEN_WEIGHTS),
+  provider('deepinfra', DEEPINFRA, OPEN_WEIGHTS),
+];
+
+function provider(name: string, offers: Offers, more: readonly string[] = []): OpenAiProvider {
+  return { name, models: offered<Offer>(offers), more: new Set(more) };
+}
+
+/** 2024-07-18: the list wants a date, and nothing depends on it. */
+const CREATED = 1_721_260_800;
+
+export function findModel({ models }: OpenAiProvider, id: string): OpenAiModel {
+  const model = models.get(id);
+  if (model) return model;
+  throw refusal(404, `The model \`${id}\` does not exist or you do not have access to it.`, null, 'model_not_found');
+}
+
+export function modelRoutes(of: OpenAiProvider): Routes {
+  const listed = ({ id }: OpenAiModel) => ({ id, object: 'model', created: CREATED, owned_by: 'system' });
+  return {
+    [`GET /${of.name}/v1/models`]: (call: Call) => {
+      assertKey(call);
+      call.json(200, { object: 'list', data: [...of.models.values()].map(listed) });
+    },
+    [`GET /${of.name}/v1/models/:id`]: (call: Call) => {
+      assertKey(call);
+      call.json(200, listed(findModel(of, call.parameter)));
+    },
+  } as Routes;
+}

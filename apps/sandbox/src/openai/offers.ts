@@ -1,0 +1,118 @@
+/** What the simulated providers that speak OpenAI's chat completions sell, each with its own prices. */
+import type { PriceInUsd } from '../provider/model.ts';
+
+export interface Offer {
+  /** What the answer calls the model: OpenAI answers an alias with the name of its dated snapshot. */
+  readonly snapshot: string;
+  readonly context: number;
+  readonly maxOutput: number;
+  /** Models that reason refuse `max_tokens`; the others refuse `reasoning_effort`. */
+  readonly reasons: boolean;
+  readonly fingerprint: string | null;
+  readonly usd: PriceInUsd;
+}
+
+export type Offers = Readonly<Record<string, Offer>>;
+
+/** A model whose answers are called as it is itself. */
+function plain(
+  snapshot: string,
+  context: number,
+  maxOutput: number,
+  input: string,
+  cachedInput: string,
+  output: string,
+  more: Partial<Pick<Offer, 'reasons'>> & { readonly request?: string } = {},
+): Offers {
+  const { reasons = false, request = '0' } = more;
+  const usd = { input, cachedInput, output, request };
+  return { [snapshot]: { snapshot, context, maxOutput, reasons, fingerprint: null, usd } };
+}
+
+export const OPENAI: Offers = {
+  'gpt-5-mini': {
+    snapshot: 'gpt-5-mini-2025-08-07',
+    context: 400_000,
+    maxOutput: 128_000,
+    reasons: true,
+    fingerprint: null,
+    usd: { input: '0.25', cachedInput: '0.025', output: '2', request: '0' },
+  },
+  'gpt-5.4-mini': {
+    snapshot: 'gpt-5.4-mini-2026-03-17',
+    context: 400_000,
+    maxOutput: 128_000,
+    reasons: true,
+    fingerprint: null,
+    usd: { input: '0.75', cachedInput: '0.075', output: '4.5', request: '0' },
+  },
+  'gpt-4o-mini': {
+    snapshot: 'gpt-4o-mini-2024-07-18',
+    context: 128_000,
+    maxOutput: 16_384,
+    reasons: false,
+    fingerprint: 'fp_5a4db0c5d1',
+    usd: { input: '0.15', cachedInput: '0.075', output: '0.6', request: '0' },
+  },
+  flat: {
+    snapshot: 'flat',
+    context: 32_000,
+    maxOutput: 4_096,
+    reasons: false,
+    fingerprint: 'fp_5a4db0c5d1',
+    usd: { input: '0', cachedInput: '0', output: '0', request: '0.01' },
+  },
+  ...plain('gpt-5.4', 1050000, 128000, '2.5', '0.25', '15', { reasons: true }),
+  ...plain('gpt-5.4-nano', 400000, 128000, '0.2', '0.02', '1.25', { reasons: true }),
+  ...plain('gpt-5.1', 400000, 128000, '1.25', '0.125', '10', { reasons: true }),
+  ...plain('gpt-5', 400000, 128000, '1.25', '0.125', '10', { reasons: true }),
+  ...plain('gpt-5-nano', 400000, 128000, '0.05', '0.005', '0.4', { reasons: true }),
+  ...plain('gpt-4.1', 1047576, 32768, '2', '0.5', '8'),
+  ...plain('gpt-4.1-mini', 1047576, 32768, '0.4', '0.1', '1.6'),
+  ...plain('gpt-4.1-nano', 1047576, 32768, '0.1', '0.025', '0.4'),
+  ...plain('gpt-4o', 128000, 16384, '2.5', '1.25', '10'),
+  ...plain('o3', 200000, 100000, '2', '0.5', '8', { reasons: true }),
+  ...plain('o4-mini', 200000, 100000, '1.1', '0.275', '4.4', { reasons: true }),
+};
+
+export const OPENROUTER: Offers = {
+  ...plain('google/gemini-2.5-pro', 1048576, 65536, '1.25', '0.125', '10'),
+  ...plain('google/gemini-2.5-flash', 1048576, 65536, '0.3', '0.03', '2.5'),
+  ...plain('google/gemini-2.5-flash-lite', 1048576, 65536, '0.1', '0.01', '0.4'),
+  ...plain('x-ai/grok-4', 256000, 64000, '3', '0.75', '15'),
+  ...plain('x-ai/grok-4-fast', 2000000, 30000, '0.2', '0.05', '0.5'),
+  ...plain('deepseek/deepseek-chat-v3.1', 131072, 32768, '0.27', '0.07', '1.1'),
+  ...plain('deepseek/deepseek-r1-0528', 131072, 32768, '0.55', '0.14', '2.19'),
+  ...plain('mistralai/mistral-large-2512', 262144, 32768, '0.5', '0.5', '1.5'),
+  ...plain('perplexity/sonar', 127072, 8192, '1', '1', '1', { request: '0.005' }),
+  ...plain('perplexity/sonar-pro', 200000, 8192, '3', '3', '15', { request: '0.006' }),
+};
+
+export const GROQ: Offers = {
+  ...plain('llama-3.3-70b-versatile', 131072, 32768, '0.59', '0.59', '0.79'),
+  ...plain('llama-3.1-8b-instant', 131072, 16384, '0.05', '0.05', '0.08'),
+  ...plain('meta-llama/llama-4-maverick-17b-128e-instruct', 131072, 8192, '0.2', '0.2', '0.6'),
+  ...plain('meta-llama/llama-4-scout-17b-16e-instruct', 131072, 8192, '0.11', '0.11', '0.34'),
+  ...plain('openai/gpt-oss-120b', 131072, 32768, '0.15', '0.15', '0.6'),
+  ...plain('openai/gpt-oss-20b', 131072, 32768, '0.075', '0.075', '0.3'),
+  ...plain('moonshotai/kimi-k2-instruct-0905', 131072, 16384, '1', '1', '3'),
+  ...plain('qwen/qwen3-32b', 40960, 16384, '0.29', '0.29', '0.59'),
+};
+
+export const DEEPINFRA: Offers = {
+  ...plain('meta-llama/Llama-3.3-70B-Instruct', 131072, 32768, '0.23', '0.23', '0.4'),
+  ...plain('meta-llama/Meta-Llama-3.1-8B-Instruct', 131072, 16384, '0.02', '0.02', '0.03'),
+  ...plain('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', 131072, 8192, '0.15', '0.15', '0.6'),
+  ...plain('meta-llama/Llama-4-Scout-17B-16E-Instruct', 131072, 8192, '0.08', '0.08', '0.3'),
+  ...plain('openai/gpt-oss-120b', 131072, 32768, '0.09', '0.09', '0.45'),
+  ...plain('openai/gpt-oss-20b', 131072, 32768, '0.04', '0.04', '0.16'),
+  ...plain('moonshotai/Kimi-K2-Instruct-0905', 131072, 16384, '0.5', '0.5', '2'),
+  ...plain('Qwen/Qwen3-32B', 40960, 16384, '0.1', '0.1', '0.3'),
+  ...plain('Qwen/Qwen3-235B-A22B-Instruct-2507', 131072, 16384, '0.09', '0.09', '0.57'),
+  ...plain('Qwen/Qwen3-235B-A22B-Thinking-2507', 131072, 32768, '0.3', '0.3', '2.9'),
+  ...plain('Qwen/Qwen3-Coder-480B-A35B-Instruct', 262144, 65536, '0.4', '0.4', '1.6'),
+  ...plain('deepseek-ai/DeepSeek-V3.1', 131072, 32768, '0.27', '0.27', '1'),
+  ...plain('deepseek-ai/DeepSeek-R1-0528', 131072, 32768, '0.5', '0.5', '2.15'),
+  ...plain('mistralai/Mistral-Small-3.2-24B-Instruct-2506', 128000, 16384, '0.075', '0.075', '0.2'),
+  ...plain('zai-org/GLM-4.6', 202752, 65536, '0.45', '0.45', '1.9'),
+};

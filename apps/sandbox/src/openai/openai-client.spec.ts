@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import { startSandbox } from '../sandbox.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let client: OpenAI;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  client = new OpenAI({ apiKey: 'any', baseURL: `${sandbox.url}/openai/v1`, maxRetries: 0 });
+});
+afterAll(() => sandbox.close());
+
+const told = (content: string) => ({ model: 'gpt-5-mini', messages: [{ role: 'user' as const, content }] });
+
+describe("OpenAI's own client", () => {
+  test('reads an answer', async () => {
+    const { choices, usage } = await client.chat.completions.create(told('[[sandbox text=Yes reasoning=3]]'));
+    expect(choices[0]).toMatchObject({ message: { content: 'Yes' }, finish_reason: 'stop' });
+    expect(usage?.completion_tokens).toBe(4);
+  });
+
+  test('reads a stream', async () => {
+    const stream = client.chat.completions.stream({
+      ...told('[[sandbox tokens=8 chunks=3]]'),
+      stream_options: { include_usage: true },
+    });
+    const { choices, usage } = await stream.finalChatCompletion();
+    expect(choices[0]?.message.content).toBe('every coin that comes in is counted twice');
+    expect(usage?.completion_tokens).toBe(8);
+  });
+
+  test('is answered with a tool call, whole and streamed, and then with words', async () => {
+    const parameters = { type: 'object', properties: { city: { enum: ['Zürich', 'Ur'] } }, required: ['city'] };
+    const tools = [{ type: 'function' as const, function: { name: 'weather', parameters } }];
+    const asked = { ...told('[[sandbox tool=any chunks=2]]'), tools };
+    const answers = [
+      await client.chat.completions.create(asked),
+      await client.chat.completions.stream(asked).finalChatCompletion(),
+    ];
+    for (const { choices } of answers) {
+      const [choice] = choices;
+      expect(choice?.finish_reason).toBe('tool_calls');
+      const call = { type: 'function', function: { name: 'weather', arguments: '{"city":"Zürich"}' } };
+      expect(choice?.message).toMatchObject({ content: null, tool_calls: [call] });
+      const result = {
+        role: 'tool' as const,
+        tool_call_id: choice?.message.tool_calls?.[0]?.id ?? '',
+        content: 'sunny',
+      };
+      const messages = [...asked.messages, choice?.message ?? [], result].flat();
+      const next = await client.chat.completions.create({ ...asked, messages });
+      expect(next.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.any(String) } });
+    }
+  });
+
+  test.each([
+    ['required', 'tool_calls'],
+    ['auto', 'stop'],
+    ['none', 'stop'],
+  ] as const)('is obeyed in its choice of a tool: %s', async (tool_choice, reason) => {
+    const tools = [{ type: 'function' as const, function: { name: 'now' } }];
+    const { choices } = await client.chat.completions.create({ ...told('Hello'), tools, tool_choice });
+    expect(choices[0]?.finish_reason).toBe(reason);
+  });
+
+  test('lists the models, and retrieves one', async () => {
+    const ids = (await client.models.list()).data.map(({ id }) => id);
+    expect(ids).toEqual(expect.arrayContaining(['gpt-5-mini', 'gpt-5.4-mini', 'gpt-4o-mini', 'flat']));
+    expect(await client.models.retrieve('flat')).toMatchObject({ id: 'flat', object: 'model' });
+    await expect(client.models.retrieve('gpt-6')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+  });
+
+  test('hears of an error in the midst of a stream', async () => {
+    const stream = client.chat.completions.stream(told('[[sandbox fault=error]]'));
+    await expect(stream.finalChatCompletion()).rejects.toBeInstanceOf(OpenAI.APIError);
+  });
+
+  test.each([
+    ['400', OpenAI.BadRequestError],
+    ['429', OpenAI.RateLimitError],
+    ['500', OpenAI.InternalServerError],
+    ['overloaded', OpenAI.InternalServerError],
+    ['error', OpenAI.InternalServerError],
+    ['refuse', OpenAI.APIConnectionError],
+  ])('knows the fault %s as its own error', async (fault, error) => {
+    await expect(client.chat.completions.create(told(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
+  });
+});

@@ -1,0 +1,57 @@
+/** OpenAI's answer as server-sent events. */
+import type { Answer } from '../provider/answer.ts';
+import type { Events } from '../provider/delivery.ts';
+import type { Fault } from '../provider/directive.ts';
+import type { ChatRequest } from './chat-request.ts';
+import { answerId, callId, finishReason } from './identity.ts';
+import type { OpenAiModel } from './models.ts';
+import { usageOf } from './usage.ts';
+
+/** OpenAI pads chunks with this many random characters at most, so that their size does not tell the word. */
+const PADDING = 'hG7uQ2vXk9TzLw4R';
+const DONE = 'data: [DONE]\n\n';
+const ERROR = { message: 'The server had an error while processing your request.', type: 'server_error' };
+
+export function eventsOf(
+  answer: Answer<OpenAiModel>,
+  { includeUsage, obfuscate }: ChatRequest,
+  fault: Fault | undefined,
+): Events {
+  const { created, model, n, pieces, tool } = answer;
+  const withUsage = includeUsage && fault !== 'no_usage';
+  const head =
+    `data: {"id":"${answerId(answer)}","object":"chat.completion.chunk","created":${created},` +
+    `"model":"${model.snapshot}","service_tier":"default",` +
+    `"system_fingerprint":${JSON.stringify(model.fingerprint)},"choices":[`;
+  const chunk = (choices: string, padding = 0, usage = 'null') =>
+    head +
+    choices +
+    (withUsage ? `],"usage":${usage}` : ']') +
+    (obfuscate ? `,"obfuscation":"${PADDING.slice(padding % PADDING.length)}"}\n\n` : '}\n\n');
+  const choice = (index: number, delta: string, reason = 'null') =>
+    `{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":${reason}}`;
+  const delta = (json: string) =>
+    tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":0,"function":{"arguments":${json}}}]}`;
+
+  const indexes = Array.from({ length: n }, (_, index) => index);
+  const opening = indexes.map((index) => chunk(choice(index, firstDelta(answer, index)))).join('');
+  return {
+    opening,
+    content: pieces.flatMap(({ json, tokens }) =>
+      indexes.map((index) => ({ event: chunk(choice(index, delta(json)), json.length), tokens })),
+    ),
+    closing:
+      indexes.map((index) => chunk(choice(index, '{}', `"${finishReason(answer)}"`))).join('') +
+      (withUsage ? chunk('', 0, JSON.stringify(usageOf(answer, fault))) : '') +
+      DONE,
+    broken: `${opening.slice(0, opening.indexOf('"choices"'))}\n\n`,
+    error: `data: ${JSON.stringify({ error: { ...ERROR, param: null, code: null } })}\n\n`,
+  };
+}
+
+function firstDelta(answer: Answer, choice: number): string {
+  const { tool } = answer;
+  if (tool === undefined) return '{"role":"assistant","content":"","refusal":null}';
+  const call = { index: 0, id: callId(answer, choice), type: 'function', function: { name: tool, arguments: '' } };
+  return JSON.stringify({ role: 'assistant', content: null, tool_calls: [call], refusal: null });
+}

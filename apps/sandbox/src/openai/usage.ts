@@ -1,0 +1,22 @@
+import type { Answer } from '../provider/answer.ts';
+import type { Fault } from '../provider/directive.ts';
+
+/** Usage as OpenAI reports it: cached tokens are part of the prompt's, reasoning tokens of the completion's. */
+export function usageOf({ n, input, cached, reasoning, visible }: Answer, fault: Fault | undefined) {
+  return fault === 'zero' ? usage(0, 0, 0, 0) : usage(input, n * (reasoning + visible), cached, n * reasoning);
+}
+
+function usage(prompt: number, completion: number, cached: number, reasoning: number) {
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cached, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: reasoning,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  };
+}

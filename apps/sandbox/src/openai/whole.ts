@@ -1,0 +1,31 @@
+/** OpenAI's answer in one piece. */
+import type { Answer } from '../provider/answer.ts';
+import type { Fault } from '../provider/directive.ts';
+import { answerId, callId, finishReason } from './identity.ts';
+import type { OpenAiModel } from './models.ts';
+import { usageOf } from './usage.ts';
+
+export function completion(answer: Answer<OpenAiModel>, fault: Fault | undefined) {
+  const { created, model, n } = answer;
+  const choice = (index: number) => {
+    return { index, message: message(answer, index), logprobs: null, finish_reason: finishReason(answer) };
+  };
+  return {
+    id: answerId(answer),
+    object: 'chat.completion',
+    created,
+    model: model.snapshot,
+    choices: Array.from({ length: n }, (_, index) => choice(index)),
+    ...(fault === 'no_usage' ? {} : { usage: usageOf(answer, fault) }),
+    service_tier: 'default',
+    system_fingerprint: model.fingerprint,
+  };
+}
+
+function message(answer: Answer, index: number) {
+  const { text, tool } = answer;
+  const rest = { refusal: null, annotations: [] };
+  if (tool === undefined) return { role: 'assistant', content: text, ...rest };
+  const call = { id: callId(answer, index), type: 'function', function: { name: tool, arguments: text } };
+  return { role: 'assistant', content: null, tool_calls: [call], ...rest };
+}

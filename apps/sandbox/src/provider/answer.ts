@@ -1,0 +1,123 @@
+/** The answer to a chat request: generated words or a tool call, cut at the limit, and the tokens that belong to them. */
+import { randomBytes } from 'node:crypto';
+import type { Directive, Fault } from './directive.ts';
+import type { Model } from './model.ts';
+import { tokenStarts, wordsOf } from './tokens.ts';
+import { argumentsFor, chosenTool, type Toolbox } from './tools.ts';
+
+/** What a provider understood of a request. */
+export interface Asked<M extends Model = Model> {
+  readonly model: M;
+  /** How many answers. */
+  readonly n: number;
+  /** Most completion tokens of one answer. */
+  readonly limit: number;
+  readonly promptTokens: number;
+  /** Whether the model may reason. */
+  readonly reasons: boolean;
+  readonly toolbox: Toolbox;
+}
+
+export interface Answer<M extends Model = Model> {
+  /** Unique, without the prefix that each provider has. */
+  readonly serial: string;
+  readonly created: number;
+  readonly model: M;
+  /** How many choices; each has the same text and the same reasoning. */
+  readonly n: number;
+  readonly text: string;
+  /** The tool that is called: then the text is its arguments. */
+  readonly tool: string | undefined;
+  /** Visible tokens, and tokens of reasoning, of one choice. */
+  readonly visible: number;
+  readonly reasoning: number;
+  readonly finish: 'end' | 'length' | 'tool';
+  readonly input: number;
+  readonly cached: number;
+  /** Content chunks of a stream. */
+  readonly pieces: readonly Piece[];
+}
+
+/** A part of the text, as it stands in a content chunk. */
+export interface Piece {
+  /** A JSON string. */
+  readonly json: string;
+  readonly tokens: number;
+}
+
+const DEFAULT_MOST_CHUNKS = 64;
+
+/** A random part for this run and a counter: unique as OpenAI's ids, and cheaper. */
+const RUN = randomBytes(10).toString('hex');
+let answers = 0;
+
+/** @throws MisunderstoodDirective when it wants a tool that was not offered */
+export function compose<M extends Model>(request: Asked<M>, directive: Directive, fault: Fault | undefined): Answer<M> {
+  const tool = chosenTool(request.toolbox, directive.tool);
+  const given = directive.text ?? (tool && argumentsFor(tool));
+  const { text, starts } = given === undefined ? generated(directive) : literal(given);
+  const thought = request.reasons ? directive.reasoning : 0;
+  const reasoning = Math.min(thought, request.limit);
+  const visible = Math.min(starts.length, request.limit - reasoning);
+  const whole = visible === starts.length && reasoning === thought;
+  const end = visible < starts.length ? (starts[visible] as number) : text.length;
+  const chunks = Math.min(directive.chunks ?? DEFAULT_MOST_CHUNKS, visible);
+  return {
+    serial: `${RUN}${(++answers).toString(36).padStart(9, '0')}`,
+    created: Math.floor(Date.now() / 1000),
+    model: request.model,
+    n: request.n,
+    text: whole ? text : text.slice(0, end),
+    tool: tool?.name,
+    visible,
+    reasoning,
+    finish: !whole ? 'length' : tool ? 'tool' : 'end',
+    input: request.promptTokens,
+    cached: fault === 'cached' ? Math.floor(request.promptTokens / 2) : 0,
+    pieces: piecesOf(text, starts, visible, end, chunks),
+  };
+}
+
+interface Text {
+  readonly text: string;
+  readonly starts: readonly number[];
+}
+
+/** The same numbers come again and again under load: what they lead to is kept. */
+const TEXTS = new Map<number, Text>();
+const PIECES = new Map<string, readonly Piece[]>();
+const MOST_KEPT = 256;
+const MOST_KEPT_TOKENS = 4_096;
+
+function generated({ tokens, reasoning }: Directive): Text {
+  const visible = tokens - reasoning;
+  return kept(TEXTS, visible, visible, () => literal(wordsOf(visible)));
+}
+
+function literal(text: string): Text {
+  return { text, starts: tokenStarts(text) };
+}
+
+function piecesOf(text: string, starts: readonly number[], visible: number, end: number, chunks: number) {
+  const split = () => Array.from({ length: chunks }, (_, chunk) => pieceAt(chunk));
+  const pieceAt = (chunk: number): Piece => {
+    const first = Math.floor((chunk * visible) / chunks);
+    const next = Math.floor(((chunk + 1) * visible) / chunks);
+    // White space goes with the token before it, at the very start with the first one.
+    const from = chunk === 0 ? 0 : (starts[first] as number);
+    const to = chunk === chunks - 1 ? end : (starts[next] as number);
+    return { json: JSON.stringify(text.slice(from, to)), tokens: next - first };
+  };
+  const isGenerated = TEXTS.get(starts.length)?.text === text;
+  return isGenerated ? kept(PIECES, `${starts.length}/${visible}/${chunks}`, visible, split) : split();
+}
+
+function kept<K, V>(cache: Map<K, V>, key: K, tokens: number, make: () => V): V {
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  if (tokens > MOST_KEPT_TOKENS) return made;
+  if (cache.size >= MOST_KEPT) cache.clear();
+  cache.set(key, made);
+  return made;
+}

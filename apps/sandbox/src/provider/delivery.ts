@@ -1,0 +1,79 @@
+/** How an answer reaches the client, and what then stands on the bill: the same for every provider. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Call } from '../router.ts';
+import type { Fault } from './directive.ts';
+
+type Headers = Readonly<Record<string, string>>;
+
+/** A content chunk, and what is charged once it is delivered. */
+export interface Frame {
+  readonly event: string;
+  readonly tokens: number;
+}
+
+export interface Events {
+  readonly opening: string;
+  readonly content: readonly Frame[];
+  readonly closing: string;
+  /** A data line that is not JSON. */
+  readonly broken: string;
+  /** An error in the midst of the stream. */
+  readonly error: string;
+}
+
+export interface Delivery {
+  readonly headers: Headers;
+  readonly fault: Fault | undefined;
+  /** Puts so many visible tokens on the bill. */
+  charge(visible: number): void;
+}
+
+/** Sends an answer in one piece. */
+export function deliverWhole(call: Call, json: string, visible: number, { headers, fault, charge }: Delivery): void {
+  if (fault === 'malformed') {
+    call.send(200, firstHalf(json), headers);
+  } else if (fault === 'cut') {
+    charge(Math.floor(visible / 2));
+    const length = Buffer.byteLength(json);
+    call.response.writeHead(200, { ...headers, 'content-type': 'application/json', 'content-length': length });
+    call.response.write(firstHalf(json), () => call.request.socket.destroy());
+  } else {
+    charge(visible);
+    call.send(200, json, headers);
+  }
+}
+
+/**
+ * Sends a stream. Generation does not stop when the client leaves, and is then billed all the same. Without a delay
+ * between chunks everything is written at once.
+ */
+export async function deliverStream(
+  { request, response }: Call,
+  { opening, content, closing, broken, error }: Events,
+  chunkDelay: number,
+  { headers, fault, charge }: Delivery,
+): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...headers });
+  if (fault === 'malformed') return void response.end(opening + broken);
+
+  const breaksOff = fault === 'cut' || fault === 'error';
+  const frames = breaksOff ? content.slice(0, content.length / 2) : content;
+  let pending = opening;
+  for (const [index, { event }] of frames.entries()) {
+    if (chunkDelay > 0 && index > 0) {
+      if (!response.destroyed) response.write(pending);
+      pending = '';
+      await delay(chunkDelay, undefined, { ref: false });
+    }
+    pending += event;
+  }
+
+  charge(frames.reduce((total, { tokens }) => total + tokens, 0));
+  if (response.destroyed) return;
+  if (fault === 'cut') response.write(pending, () => request.socket.destroy());
+  else response.end(pending + (fault === 'error' ? error : closing));
+}
+
+function firstHalf(json: string): string {
+  return json.slice(0, json.length / 2);
+}

@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import { MisunderstoodDirective, readDirective } from './directive.ts';
+
+describe('a directive', () => {
+  test('is not needed: there are defaults', () => {
+    expect(readDirective('Hello')).toMatchObject({ latency: 0, tokens: 16, reasoning: 0, fault: undefined });
+    expect(readDirective('Hello [[sandbox]]')).toEqual(readDirective('Hello'));
+  });
+
+  test('says what is to happen, anywhere in the message', () => {
+    const text =
+      'Hi [[sandbox latency=200 tokens=64 chunk_delay=5 chunks=16 reasoning=10 fault=cut fault_times=2 id=a-1]] there';
+    expect(readDirective(text)).toEqual({
+      latency: 200,
+      chunkDelay: 5,
+      tokens: 64,
+      reasoning: 10,
+      chunks: 16,
+      text: undefined,
+      tool: undefined,
+      fault: 'cut',
+      faultTimes: 2,
+      id: 'a-1',
+    });
+  });
+
+  test('may quote a text as in JSON', () => {
+    expect(readDirective('[[sandbox text="a ]] \\"b\\"\\n"]]').text).toBe('a ]] "b"\n');
+    expect(readDirective('[[sandbox text=yes]]').text).toBe('yes');
+  });
+
+  test('that asks for reasoning only has the default answer besides', () => {
+    expect(readDirective('[[sandbox reasoning=100]]').tokens).toBe(116);
+  });
+
+  test.each([
+    ['[[sandbox', 'is not closed'],
+    ['[[sandbox tokens=1', 'is not closed'],
+    ['[[sandbox tokens=1]', 'is not closed'],
+    ['[[sandbox tokens]]', 'has no value'],
+    ['[[sandbox, tokens=1]]', 'has a comma'],
+    ['[[sandboxtokens=1]]', 'has no space'],
+    ['[[sandbox token=1]]', 'has an unknown option'],
+    ['[[sandbox tokens=1 tokens=2]]', 'has an option twice'],
+    ['[[sandbox tokens=-1]]', 'has a negative number'],
+    ['[[sandbox tokens=1.5]]', 'has a fraction'],
+    ['[[sandbox tokens=1000000]]', 'has a number that is too large'],
+    ['[[sandbox chunks=0]]', 'has no chunks'],
+    ['[[sandbox tokens=4 chunks=5]]', 'has more chunks than tokens'],
+    ['[[sandbox tokens=4 reasoning=5]]', 'has more reasoning than tokens'],
+    ['[[sandbox tokens=4 text=yes]]', 'has a text and a number of tokens'],
+    ['[[sandbox tool=any tokens=4]]', 'has a tool and a number of tokens'],
+    ['[[sandbox text="\\x"]]', 'has a string that is not JSON'],
+    ['[[sandbox fault=explode]]', 'has an unknown fault'],
+    ['[[sandbox fault=500 fault_times=1]]', 'has fault_times without an id'],
+    ['[[sandbox id=a fault_times=1]]', 'has fault_times without a fault'],
+    ['[[sandbox]] [[sandbox]]', 'stands there twice'],
+  ])('is refused: %s %s', (text) => {
+    expect(() => readDirective(text)).toThrow(MisunderstoodDirective);
+  });
+});

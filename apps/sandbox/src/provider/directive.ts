@@ -1,0 +1,183 @@
+/**
+ * What the last user message may ask of the sandbox, in words it carries:
+ * `[[sandbox latency=200 tokens=64 chunks=16 chunk_delay=5 reasoning=10 fault=cut]]`
+ */
+
+export const FAULTS = [
+  '400',
+  '429',
+  '500',
+  'timeout',
+  'refuse',
+  'malformed',
+  'cut',
+  'no_usage',
+  'zero',
+  'cached',
+  'overloaded',
+  'error',
+] as const;
+
+export type Fault = (typeof FAULTS)[number];
+
+export interface Directive {
+  /** Milliseconds before the first byte. */
+  readonly latency: number;
+  /** Milliseconds between the content chunks of a stream. */
+  readonly chunkDelay: number;
+  /** Completion tokens, reasoning included. */
+  readonly tokens: number;
+  readonly reasoning: number;
+  /** Into how many content chunks a stream is split. */
+  readonly chunks: number | undefined;
+  /** The answer, word for word. */
+  readonly text: string | undefined;
+  /** The tool to call, or `any`; a `text` is then its arguments. */
+  readonly tool: string | undefined;
+  readonly fault: Fault | undefined;
+  /** The fault hits only so many calls that carry this `id`. */
+  readonly faultTimes: number | undefined;
+  readonly id: string | undefined;
+  /** The only provider that the fault hits. */
+  readonly at: string | undefined;
+}
+
+/** Each provider tells it in its own shape, with status 400. */
+export class MisunderstoodDirective extends Error {
+  override readonly name = 'MisunderstoodDirective';
+
+  constructor(why: string) {
+    super(`The sandbox directive is not understood: ${why}.`);
+  }
+}
+
+const MARK = '[[sandbox';
+const OPTION = /\s+([a-z_]+)=("(?:[^"\\]|\\.)*"|[^\s"\]]+)/y;
+const END = /\s*\]\]/y;
+
+const MAX_LATENCY_MS = 600_000;
+const MAX_CHUNK_DELAY_MS = 60_000;
+const MAX_TOKENS = 200_000;
+const MAX_FAULT_TIMES = 1_000;
+const DEFAULT_TOKENS = 16;
+
+type Options = Readonly<Partial<Record<string, string>>>;
+
+const NAMES: ReadonlySet<string> = new Set([
+  'latency',
+  'tokens',
+  'chunk_delay',
+  'chunks',
+  'reasoning',
+  'text',
+  'tool',
+  'fault',
+  'fault_times',
+  'id',
+  'at',
+]);
+
+const PLAIN: Directive = {
+  latency: 0,
+  chunkDelay: 0,
+  tokens: DEFAULT_TOKENS,
+  reasoning: 0,
+  chunks: undefined,
+  text: undefined,
+  tool: undefined,
+  fault: undefined,
+  faultTimes: undefined,
+  id: undefined,
+  at: undefined,
+};
+
+/**
+ * Reads the directive in a message; without one everything is at its default.
+ * @throws MisunderstoodDirective
+ */
+export function readDirective(message: string): Directive {
+  const start = message.indexOf(MARK);
+  if (start < 0) return PLAIN;
+  const options = readOptions(message, start + MARK.length);
+  const reasoning = integer(options, 'reasoning', 0, MAX_TOKENS) ?? 0;
+  const directive: Directive = {
+    latency: integer(options, 'latency', 0, MAX_LATENCY_MS) ?? 0,
+    chunkDelay: integer(options, 'chunk_delay', 0, MAX_CHUNK_DELAY_MS) ?? 0,
+    tokens: integer(options, 'tokens', 0, MAX_TOKENS) ?? DEFAULT_TOKENS + reasoning,
+    reasoning,
+    chunks: integer(options, 'chunks', 1, MAX_TOKENS),
+    text: options.text,
+    tool: options.tool,
+    fault: faultIn(options),
+    faultTimes: integer(options, 'fault_times', 1, MAX_FAULT_TIMES),
+    id: options.id,
+    at: options.at,
+  };
+  assertSense(directive, options);
+  return directive;
+}
+
+function readOptions(message: string, start: number): Options {
+  const options: Partial<Record<string, string>> = {};
+  let at = start;
+  for (;;) {
+    OPTION.lastIndex = at;
+    const match = OPTION.exec(message);
+    if (!match) break;
+    const [whole, name = '', value = ''] = match;
+    if (!NAMES.has(name)) throw misunderstood(`there is no option "${name}"; there are ${[...NAMES].join(', ')}`);
+    if (name in options) throw misunderstood(`"${name}" stands there twice`);
+    options[name] = value.startsWith('"') ? unquoted(value) : value;
+    at += whole.length;
+  }
+  END.lastIndex = at;
+  if (!END.test(message))
+    throw misunderstood(`it must be name=value pairs and end with "]]", see "${message.slice(at, at + 20)}"`);
+  if (message.includes(MARK, at)) throw misunderstood('there is more than one');
+  return options;
+}
+
+function unquoted(value: string): string {
+  try {
+    return JSON.parse(value);
+  } catch {
+    throw misunderstood(`${value} is not a string as in JSON`);
+  }
+}
+
+function integer(options: Options, name: string, least: number, most: number): number | undefined {
+  const text = options[name];
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < least || value > most) {
+    throw misunderstood(`${name} must be a whole number from ${least} to ${most}, not "${text}"`);
+  }
+  return value;
+}
+
+function faultIn({ fault }: Options): Fault | undefined {
+  const known = FAULTS.find((each) => each === fault);
+  if (fault !== undefined && !known)
+    throw misunderstood(`there is no fault "${fault}"; there are ${FAULTS.join(', ')}`);
+  return known;
+}
+
+function assertSense(
+  { tokens, reasoning, chunks, text, tool, fault, faultTimes, id }: Directive,
+  options: Options,
+): void {
+  if (text !== undefined && options.tokens !== undefined) throw misunderstood('a text has its own number of tokens');
+  if (reasoning > tokens) throw misunderstood('reasoning tokens are part of tokens and cannot be more');
+  if (tool !== undefined && options.tokens !== undefined)
+    throw misunderstood('a tool call has its own number of tokens');
+  if (text === undefined && tool === undefined && chunks !== undefined && chunks > tokens - reasoning) {
+    throw misunderstood('there cannot be more chunks than visible tokens');
+  }
+  if (faultTimes !== undefined && (fault === undefined || id === undefined)) {
+    throw misunderstood('fault_times needs a fault and an id');
+  }
+}
+
+export function misunderstood(why: string): MisunderstoodDirective {
+  return new MisunderstoodDirective(why);
+}

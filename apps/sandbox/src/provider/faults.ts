@@ -1,0 +1,50 @@
+/** What goes wrong on request. Faults of a delivered answer are in delivery.ts. */
+import type { Call, Refusal } from '../router.ts';
+import type { Directive, Fault } from './directive.ts';
+
+/** So many ids are counted; the oldest is forgotten first. */
+const MOST_IDS = 100_000;
+
+/** Counts the calls that carried a directive's `id`, so that a fault can hit the first few and spare the rest. */
+export class FaultCounter {
+  private readonly calls = new Map<string, number>();
+
+  /** The fault that hits this call to a provider. */
+  next({ fault, faultTimes, id, at }: Directive, provider: string): Fault | undefined {
+    if (at !== undefined && at !== provider) return undefined;
+    if (faultTimes === undefined || id === undefined) return fault;
+    const calls = (this.calls.get(id) ?? 0) + 1;
+    this.calls.set(id, calls);
+    if (this.calls.size > MOST_IDS) this.calls.delete(this.calls.keys().next().value as string);
+    return calls <= faultTimes ? fault : undefined;
+  }
+}
+
+/** What a provider may refuse as it was told; each has its own words for it. */
+export type Refused = '400' | '429' | '500' | 'overloaded';
+
+/**
+ * Faults that deliver nothing, and so cost nothing.
+ * @returns whether the request has come to its end
+ * @throws Refusal
+ */
+export function failedOutright(
+  fault: Fault | undefined,
+  { request }: Call,
+  refusalOf: (refused: Refused) => Refusal,
+): boolean {
+  switch (fault) {
+    case '400':
+    case '429':
+    case '500':
+    case 'overloaded':
+      throw refusalOf(fault);
+    case 'timeout':
+      return true; // and never answers: the connection stays open until the client hangs up
+    case 'refuse':
+      request.socket.destroy();
+      return true;
+    default:
+      return false;
+  }
+}

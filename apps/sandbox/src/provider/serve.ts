@@ -1,0 +1,55 @@
+/** One request to a simulated provider, whatever it speaks. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Bill } from '../bill.ts';
+import type { Call, Refusal } from '../router.ts';
+import { type Answer, type Asked, compose } from './answer.ts';
+import { charge } from './charge.ts';
+import { type Delivery, deliverStream, deliverWhole, type Events } from './delivery.ts';
+import { type Fault, MisunderstoodDirective, readDirective } from './directive.ts';
+import { FaultCounter, failedOutright, type Refused } from './faults.ts';
+import type { Model } from './model.ts';
+
+export interface Question<M extends Model> extends Asked<M> {
+  readonly stream: boolean;
+  /** Text of the last user message. */
+  readonly lastUserText: string;
+}
+
+/** What differs between providers. */
+export interface Protocol<M extends Model, Q extends Question<M>> {
+  refusalAsTold(refused: Refused): Refusal;
+  misunderstood(message: string): Refusal;
+  idOf(answer: Answer<M>): string;
+  headersOf(answer: Answer<M>): Readonly<Record<string, string>>;
+  /** The answer in one piece. */
+  wholeOf(answer: Answer<M>, fault: Fault | undefined): unknown;
+  eventsOf(answer: Answer<M>, question: Q, fault: Fault | undefined): Events;
+}
+
+/** Reads the directive, waits, fails as told, composes, delivers, bills. */
+export function serve<M extends Model, Q extends Question<M>>(provider: string, bill: Bill, protocol: Protocol<M, Q>) {
+  const faults = new FaultCounter();
+  return async (call: Call, question: Q): Promise<void> => {
+    try {
+      const directive = readDirective(question.lastUserText);
+      const fault = faults.next(directive, provider);
+      if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
+      // An answer in one piece has no midst to tell an error in.
+      const outright = fault === 'error' && !question.stream ? '500' : fault;
+      if (failedOutright(outright, call, protocol.refusalAsTold)) return;
+      const answer = compose(question, directive, fault);
+      const delivery: Delivery = {
+        headers: protocol.headersOf(answer),
+        fault,
+        charge: (visible) => charge(bill, protocol.idOf(answer), answer, visible, fault),
+      };
+      if (question.stream) {
+        await deliverStream(call, protocol.eventsOf(answer, question, fault), directive.chunkDelay, delivery);
+      } else {
+        deliverWhole(call, JSON.stringify(protocol.wholeOf(answer, fault)), answer.n * answer.visible, delivery);
+      }
+    } catch (error) {
+      throw error instanceof MisunderstoodDirective ? protocol.misunderstood(error.message) : error;
+    }
+  };
+}

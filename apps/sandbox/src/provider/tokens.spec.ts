@@ -1,0 +1,32 @@
+import { describe, expect, test } from '@jest/globals';
+import { countTokens, tokenStarts, wordsOf } from './tokens.ts';
+
+describe("the sandbox's tokens", () => {
+  test.each([
+    ['', 0],
+    [' \n\t', 0],
+    ['Hello, world!', 4],
+    ["don't", 1],
+    ['eightlet', 1],
+    ['ninechars', 2],
+    ['internationalisation', 3],
+    ['a-b', 3],
+    ['日本', 2],
+    ['😀', 1],
+  ])('%j has so many', (text, tokens) => {
+    expect(countTokens(text)).toBe(tokens);
+    expect(tokenStarts(text)).toHaveLength(tokens);
+  });
+
+  test('a generated text has exactly as many as were asked for', () => {
+    for (const tokens of [0, 1, 16, 64, 1_000]) expect(countTokens(wordsOf(tokens))).toBe(tokens);
+  });
+
+  test('the text between two starts is one token', () => {
+    const text = 'An answer, in 2 halves: 日本!';
+    const starts = tokenStarts(text);
+    const tokens = starts.map((start, index) => text.slice(start, starts[index + 1]));
+    expect(tokens.map(countTokens)).toEqual(tokens.map(() => 1));
+    expect(tokens.join('')).toBe(text);
+  });
+});

@@ -1,0 +1,62 @@
+/**
+ * The sandbox's own tokens. They are simple on purpose, so that anybody can count them by hand:
+ * - a run of ASCII letters, digits, `_` and `'` is one token for every 8 characters it has or begins;
+ * - every other character that is not white space is a token of its own.
+ * "Hello, world!" is Hello · , · world · ! = 4 tokens; "internationalisation" is 20 letters = 3 tokens.
+ */
+const CHARACTERS_PER_TOKEN = 8;
+
+export function countTokens(text: string): number {
+  let tokens = 0;
+  let run = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (isWord(code)) {
+      if (run++ % CHARACTERS_PER_TOKEN === 0) tokens++;
+    } else {
+      run = 0;
+      if (isMark(code)) tokens++;
+    }
+  }
+  return tokens;
+}
+
+/** Where each token of a text begins. */
+export function tokenStarts(text: string): number[] {
+  const starts: number[] = [];
+  let run = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    const begins = isWord(code) ? run++ % CHARACTERS_PER_TOKEN === 0 : isMark(code);
+    if (!isWord(code)) run = 0;
+    if (begins) starts.push(at);
+  }
+  return starts;
+}
+
+function isWord(code: number): boolean {
+  return (
+    (code >= 97 && code <= 122) ||
+    (code >= 48 && code <= 57) ||
+    (code >= 65 && code <= 90) ||
+    code === 95 ||
+    code === 39
+  );
+}
+
+/** Not white space, and not the second half of a character outside the basic plane. */
+function isMark(code: number): boolean {
+  return code > 32 && code !== 0xa0 && code !== 0x3000 && (code < 0xdc00 || code > 0xdfff);
+}
+
+const WORDS = (
+  'every coin that comes in is counted twice and every coin that goes out is written down before it leaves so the book ' +
+  'is never wrong for long and whoever doubts a line may read the whole page again from its very first entry'
+).split(' ');
+
+/** A text of exactly so many tokens: words in a fixed order. */
+export function wordsOf(tokens: number): string {
+  let text = '';
+  for (let at = 0; at < tokens; at++) text += at === 0 ? WORDS[0] : ` ${WORDS[at % WORDS.length]}`;
+  return text;
+}

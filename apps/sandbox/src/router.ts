@@ -1,0 +1,132 @@
+/** HTTP for the sandbox: a table of routes over `node:http`. It stands in for fast providers, so it does next to nothing. */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Log } from '#infra';
+
+/** Requests with more than this are refused with 413. The largest that the product accepts is 25 MiB. */
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+
+const JSON_TYPE = 'application/json';
+
+type Headers = Readonly<Record<string, string | number>>;
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+export type Handler = (call: Call) => void | Promise<void>;
+
+/** Handlers by method and path. The last segment of a path may be a `:parameter`. */
+export type Routes = Readonly<Partial<Record<`${Method} /${string}`, Handler>>>;
+
+/** An answer that ends a request early; a handler throws it. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers: Headers;
+
+  constructor(status: number, body: unknown, headers: Headers = {}) {
+    super(`refused with status ${status}`);
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+/** The client hung up before its request was complete. */
+class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+/** One request and its answer. */
+export class Call {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** What stands in the path where the route has a `:parameter`. */
+  readonly parameter: string;
+
+  constructor(request: IncomingMessage, response: ServerResponse, parameter: string) {
+    this.request = request;
+    this.response = response;
+    this.parameter = parameter;
+  }
+
+  get query(): URLSearchParams {
+    const { url = '' } = this.request;
+    const start = url.indexOf('?');
+    return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
+  }
+
+  /** Reads the whole body as text. */
+  text(): Promise<string> {
+    const { request } = this;
+    return new Promise((resolve, reject) => {
+      const pieces: Buffer[] = [];
+      let size = 0;
+      request.on('data', (piece: Buffer) => {
+        size += piece.length;
+        if (size <= MAX_BODY_BYTES) pieces.push(piece);
+        else reject(new Refusal(413, { error: 'the body is too large' }, { connection: 'close' }));
+      });
+      request.on('end', () => resolve((pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))?.toString() ?? ''));
+      request.on('error', () => reject(new ClientGone()));
+    });
+  }
+
+  json(status: number, body: unknown, headers: Headers = {}): void {
+    this.send(status, JSON.stringify(body), headers);
+  }
+
+  /** Sends text that is already JSON. */
+  send(status: number, json: string, headers: Headers = {}): void {
+    this.response
+      .writeHead(status, { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(json), ...headers })
+      .end(json);
+  }
+}
+
+export function createListener(routes: Routes, log?: Log): RequestListener {
+  const exact = new Map<string, Handler>();
+  const withParameter = new Map<string, Handler>();
+  for (const [route, handler] of Object.entries(routes)) {
+    const colon = route.indexOf(':');
+    if (!handler) continue;
+    if (colon < 0) exact.set(route, handler);
+    else withParameter.set(route.slice(0, colon), handler);
+  }
+
+  return (request, response) => {
+    const { url = '/', method = '' } = request;
+    const question = url.indexOf('?');
+    const path = question < 0 ? url : url.slice(0, question);
+    const lastSlash = path.lastIndexOf('/') + 1;
+    const handler = exact.get(`${method} ${path}`) ?? withParameter.get(`${method} ${path.slice(0, lastSlash)}`);
+    const call = new Call(request, response, path.slice(lastSlash));
+    void answer(call, handler ?? unknownRoute, log);
+  };
+}
+
+async function answer(call: Call, handler: Handler, log: Log | undefined): Promise<void> {
+  try {
+    await handler(call);
+  } catch (error) {
+    if (error instanceof ClientGone) return;
+    if (error instanceof Refusal) return call.json(error.status, error.body, error.headers);
+    log?.error({ err: error, url: call.request.url }, 'the sandbox failed');
+    if (call.response.headersSent) call.response.destroy();
+    else call.json(500, { error: 'the sandbox itself failed; see its log' });
+  }
+}
+
+/** In the shape of OpenAI's own answer, whose readers are the strictest. */
+function unknownRoute({ request: { method, url } }: Call): never {
+  const message = `Invalid URL (${method} ${url})`;
+  throw new Refusal(404, { error: { message, type: 'invalid_request_error', param: null, code: null } });
+}
+
+/** @returns undefined when the text is not a JSON object */
+export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}

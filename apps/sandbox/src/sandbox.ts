@@ -1,0 +1,80 @@
+/**
+ * The simulated outside world: two AI providers with a bill of their own, a Lightning node and a wallet, sources of exchange
+ * rates. It keeps everything in memory, and the product knows nothing of it but addresses in its configuration.
+ */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Log, type Running, StartError } from '#infra';
+import { messagesRoutes } from './anthropic/messages.ts';
+import { modelRoutes as anthropicModelRoutes } from './anthropic/models.ts';
+import { Bill, billRoutes } from './bill.ts';
+import { exaRoutes } from './exa.ts';
+import { lndRoutes } from './lightning/lnd-rest.ts';
+import { LightningNode } from './lightning/node.ts';
+import { walletRoutes } from './lightning/wallet.ts';
+import { chatRoutes } from './openai/chat.ts';
+import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
+import { modelRoutes, PROVIDERS } from './openai/models.ts';
+import { rateRoutes } from './rates.ts';
+import { createListener, type Routes } from './router.ts';
+
+/** Longer than clients keep idle connections, so that none is closed under a request. */
+const KEEP_ALIVE_MS = 75_000;
+
+export interface SandboxOptions {
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Address to listen on; only a container needs another than loopback. */
+  readonly host?: string;
+  readonly log?: Log;
+}
+
+/** @throws StartError when the port is taken */
+export async function startSandbox({
+  port,
+  host = '127.0.0.1',
+  log,
+}: SandboxOptions): Promise<Running & { readonly url: string }> {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(world(), log));
+  await listen(server, port, host);
+  const url = `http://${host}:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    where: { url },
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function world(): Routes {
+  const bill = new Bill();
+  const node = new LightningNode();
+  const routes: Routes = {
+    ...Object.assign({}, ...PROVIDERS.flatMap((each) => [chatRoutes(each, bill), modelRoutes(each)])),
+    ...messagesRoutes(bill),
+    ...anthropicModelRoutes(),
+    ...embeddingRoutes(bill),
+    ...exaRoutes(bill),
+    ...billRoutes(bill),
+    ...lndRoutes(node),
+    ...walletRoutes(node),
+    ...rateRoutes(),
+  };
+  const index = { name: 'Countinghouse sandbox', simulated: true, routes: Object.keys(routes) };
+  return { ...routes, 'GET /': (call) => call.json(200, index) };
+}
+
+async function listen(server: Server, port: number, host: string): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw new StartError(`Port ${port} is already in use; stop what listens there or set SANDBOX_PORT.`);
+  }
+}

@@ -1,0 +1,476 @@
+/** The clients that people use, unmodified, over the built program: what they see is what a new user would. */
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { createOpenAI } from '@ai-sdk/openai';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import Anthropic from '@anthropic-ai/sdk';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { OpenRouter } from '@openrouter/sdk';
+import type { EventStream } from '@openrouter/sdk/lib/event-streams.js';
+import type { ChatMessages, ChatResult, ChatStreamChunk } from '@openrouter/sdk/models';
+import { APICallError, embed, embedMany, generateText, isStepCount, streamText, tool } from 'ai';
+import OpenAI, { APIError } from 'openai';
+import pg from 'pg';
+import { z } from 'zod';
+import { startEmbeddedPostgres } from '#infra';
+import { money } from '#kernel';
+
+const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
+const HAPPENS_WITHIN_MS = 15_000;
+const LOOK_AGAIN_MS = 10;
+jest.setTimeout(20_000);
+
+const GPT = 'openai/gpt-5-mini';
+const CLAUDE = 'anthropic/claude-haiku-4.5';
+const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
+/** One of each kind of upstream. */
+const MODELS = [GPT, CLAUDE, LLAMA];
+const EMBEDDER = 'openai/text-embedding-3-small';
+const UNKNOWN = 'openai/no-such-model';
+const DIMENSIONS = 1_536;
+/** Three words of the sandbox's, and the question that has them answered. */
+const SAID = 'every coin that';
+const ASKING = '[[sandbox tokens=3]]';
+/** Has the model call the tool that is offered. */
+const CALLING = 'How is the weather? [[sandbox tool=any]]';
+/** USD in all: 5 paid, and 5 % on top. */
+const FUNDED = 5.25;
+
+let dataDir: string;
+let child: ChildProcessByStdio<null, Readable, null>;
+/** Its exit code, once it has ended. */
+let ended: Promise<number | null>;
+let api: string;
+let sandbox: string;
+let key: string;
+/** Ids of answers that somebody had of the sandbox without the gateway. */
+const direct = new Set<string>();
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-acceptance-'));
+  [api, sandbox] = await start();
+  key = (await post(`${api}/accounts/create`)).api_key;
+  const invoice = await post(`${api}/topup/create/btc-lightning`, { amount: 5, currency: 'USD' });
+  await post(`${sandbox}/wallet/pay`, { invoice: invoice.lightning_invoice });
+  await until(async () => (await balance()).balance > 0);
+});
+afterAll(async () => {
+  child.kill('SIGTERM');
+  const code = await ended;
+  await rm(dataDir, { recursive: true });
+  expect(code).toBe(0);
+});
+
+/** The built program as `npm start` runs it. @returns where the API and the sandbox listen */
+async function start(): Promise<[string, string]> {
+  const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir };
+  child = spawn(process.execPath, [path.join(BUILT, 'standalone/src/main.js')], {
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  ended = new Promise((resolve) => child.once('close', resolve));
+  let output = '';
+  child.stdout.on('data', (piece) => {
+    output += piece;
+  });
+  const line = () => output.split('\n').find((each) => each.includes('"ready"') && each.endsWith('}'));
+  await until(async () => line() !== undefined || child.exitCode !== null);
+  const ready = JSON.parse(line() ?? 'null');
+  if (!ready) throw new Error(`it ended instead of being ready: ${output}`);
+  return [ready.api, ready.sandbox];
+}
+
+async function until(happened: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + HAPPENS_WITHIN_MS;
+  while (!(await happened())) {
+    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+async function post(url: string, body?: object): Promise<any> {
+  const headers = { 'content-type': 'application/json', ...(key ? { authorization: `Bearer ${key}` } : {}) };
+  return (await fetch(url, { method: 'POST', headers, body: body ? JSON.stringify(body) : '' })).json();
+}
+
+const balance = (): Promise<{ balance: number; held_usd: number }> => post(`${api}/credits/balance`);
+
+async function collected<T>(pieces: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return all;
+}
+
+const refusalOf = (promise: PromiseLike<unknown>) =>
+  Promise.resolve(promise).then(
+    () => Promise.reject(new Error('it was not refused')),
+    (error) => error,
+  );
+
+const user = (content: string) => [{ role: 'user' as const, content }];
+const CITY = {
+  type: 'object',
+  properties: { city: { type: 'string', enum: ['Ur'] } },
+  required: ['city'],
+  additionalProperties: false,
+};
+const FUNCTION = { name: 'weather', description: 'Tells the weather', parameters: CITY };
+const ARGUMENTS = { city: 'Ur' };
+const RESULT = 'sunny';
+
+describe("OpenAI's client", () => {
+  let client: OpenAI;
+  beforeAll(() => {
+    client = new OpenAI({ apiKey: key, baseURL: `${api}/v1`, maxRetries: 0 });
+  });
+  const tools = [{ type: 'function' as const, function: FUNCTION }];
+
+  test('lists the models, and finds one', async () => {
+    const ids = (await client.models.list()).data.map(({ id }) => id);
+    expect(ids).toEqual(expect.arrayContaining(MODELS));
+    for (const id of MODELS) expect(await client.models.retrieve(id)).toMatchObject({ id, object: 'model' });
+  });
+
+  test.each(MODELS)('completes a chat: %s', async (model) => {
+    const chat = await client.chat.completions.create({ model, messages: user(ASKING) });
+    expect(chat.choices).toMatchObject([{ message: { role: 'assistant', content: SAID }, finish_reason: 'stop' }]);
+    expect(chat.usage).toMatchObject({ completion_tokens: 3, cost: expect.any(Number) });
+    expect(chat.model).toBe(model);
+  });
+
+  test.each(MODELS)('streams a chat: %s', async (model) => {
+    const stream = client.chat.completions.stream({ model, messages: user(ASKING) });
+    const pieces: string[] = [];
+    stream.on('content', (piece) => pieces.push(piece));
+    const chat = await stream.finalChatCompletion();
+    expect([pieces.join(''), chat.choices[0]?.message.content, chat.choices[0]?.finish_reason]).toEqual([
+      SAID,
+      SAID,
+      'stop',
+    ]);
+    expect((await stream.totalUsage()).completion_tokens).toBe(3);
+  });
+
+  test.each(MODELS)('hears what a stream used: %s', async (model) => {
+    const stream = client.chat.completions.stream({
+      model,
+      messages: user(ASKING),
+      stream_options: { include_usage: true },
+    });
+    expect((await stream.totalUsage()).completion_tokens).toBe(3);
+  });
+
+  test.each(MODELS.flatMap((model) => [false, true].map((streamed) => [model, streamed] as const)))(
+    'makes a call, and tells what came of it: %s (stream: %p)',
+    async (model, streamed) => {
+      const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
+        const asked = { model, messages, tools };
+        const chat = streamed
+          ? await client.chat.completions.stream(asked).finalChatCompletion()
+          : await client.chat.completions.create(asked);
+        return chat.choices[0] as OpenAI.ChatCompletion.Choice;
+      };
+      const { message, finish_reason } = await ask(user(CALLING));
+      expect(finish_reason).toBe('tool_calls');
+      const [call] = message.tool_calls as OpenAI.ChatCompletionMessageFunctionToolCall[];
+      expect([call?.function.name, JSON.parse(call?.function.arguments ?? '')]).toEqual(['weather', ARGUMENTS]);
+      const result = { role: 'tool' as const, tool_call_id: call?.id ?? '', content: RESULT };
+      const told = await ask([...user(CALLING), message, result]);
+      expect(told).toMatchObject({ finish_reason: 'stop', message: { content: expect.stringContaining(SAID) } });
+    },
+  );
+
+  test.each(MODELS)('runs tools by itself: %s', async (model) => {
+    const weather = jest.fn((_: object) => RESULT);
+    const tools = [{ type: 'function' as const, function: { ...FUNCTION, function: weather, parse: JSON.parse } }];
+    const runner = client.chat.completions.runTools({ model, messages: user(CALLING), tools });
+    expect(await runner.finalContent()).toContain(SAID);
+    expect(weather.mock.calls).toEqual([[ARGUMENTS, expect.anything()]]);
+  });
+
+  test.each(MODELS)('creates a response: %s', async (model) => {
+    const response = await client.responses.create({ model, input: ASKING });
+    expect([response.status, response.output_text, response.usage?.output_tokens]).toEqual(['completed', SAID, 3]);
+  });
+
+  test.each(MODELS)('streams a response that continues another: %s', async (model) => {
+    const { id } = await client.responses.create({ model, input: ASKING });
+    const stream = client.responses.stream({ model, input: ASKING, previous_response_id: id });
+    const pieces: string[] = [];
+    stream.on('response.output_text.delta', ({ delta }) => pieces.push(delta));
+    const response = await stream.finalResponse();
+    expect([pieces.join(''), response.output_text, response.status]).toEqual([SAID, SAID, 'completed']);
+  });
+
+  test.each(MODELS)('makes a call in a response, and continues with what came of it: %s', async (model) => {
+    const tools = [{ type: 'function' as const, ...FUNCTION, strict: true }];
+    const { id, output } = await client.responses.create({ model, input: CALLING, tools });
+    const call = output.find(({ type }) => type === 'function_call') as OpenAI.Responses.ResponseFunctionToolCall;
+    expect([call.name, JSON.parse(call.arguments)]).toEqual(['weather', ARGUMENTS]);
+    const input = [{ type: 'function_call_output' as const, call_id: call.call_id, output: RESULT }];
+    const told = await client.responses.create({ model, previous_response_id: id, input, tools });
+    expect(told.output_text).toContain(SAID);
+  });
+
+  test('embeds as floats, and as base64, which is what it asks for by itself', async () => {
+    const input = ['one', 'two'];
+    const floats = await client.embeddings.create({ model: EMBEDDER, input, encoding_format: 'float' });
+    const decoded = await client.embeddings.create({ model: EMBEDDER, input });
+    expect(floats.data.map(({ embedding }) => embedding.length)).toEqual([DIMENSIONS, DIMENSIONS]);
+    for (const [i, { embedding }] of decoded.data.entries()) {
+      expect([...embedding]).toEqual([...new Float32Array(floats.data[i]?.embedding ?? [])]);
+    }
+  });
+
+  test.each<[string, number, () => PromiseLike<unknown>]>([
+    ['an unknown model', 404, () => client.chat.completions.create({ model: UNKNOWN, messages: user(ASKING) })],
+    ['an unknown key', 401, () => client.withOptions({ apiKey: 'sk-x' }).responses.create({ model: GPT, input: 'a' })],
+    ['an empty input', 400, () => client.embeddings.create({ model: EMBEDDER, input: '' })],
+  ])('reads the refusal of %s', async (_, status, ask) => {
+    const error = await refusalOf(ask());
+    expect(error).toBeInstanceOf(APIError);
+    expect(error).toMatchObject({ status, type: expect.any(String), requestID: expect.any(String) });
+  });
+});
+
+describe("OpenRouter's client, which checks everything it reads", () => {
+  let client: OpenRouter;
+  beforeAll(() => {
+    client = new OpenRouter({ apiKey: key, serverURL: `${api}/v1`, retryConfig: { strategy: 'none' } });
+  });
+  const tools = [{ type: 'function' as const, function: FUNCTION }];
+
+  test('lists the models', async () => {
+    const pages = await collected(await client.models.list());
+    const ids = pages.flatMap(({ result }) => result.data.map(({ id }) => id));
+    expect(ids).toEqual(expect.arrayContaining(MODELS));
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test.each(MODELS)('completes a chat: %s', async (model) => {
+    const chat = await client.chat.send({ chatRequest: { model, messages: user(ASKING) } });
+    expect(chat).toMatchObject({
+      choices: [{ message: { content: SAID }, finishReason: 'stop' }],
+      usage: { completionTokens: 3, cost: expect.any(Number) },
+    });
+  });
+
+  test.each(MODELS)('streams a chat: %s', async (model) => {
+    const stream = await client.chat.send({ chatRequest: { model, messages: user(ASKING), stream: true } });
+    const chunks = await collected(stream as EventStream<ChatStreamChunk>);
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe(SAID);
+    expect(chunks.at(-1)?.usage).toMatchObject({ completionTokens: 3, cost: expect.any(Number) });
+  });
+
+  test.each(MODELS)('makes a call, and tells what came of it: %s', async (model) => {
+    const ask = async (messages: ChatMessages[]) =>
+      (await client.chat.send({ chatRequest: { model, messages, tools, stream: false } })) as ChatResult;
+    const message = (await ask(user(CALLING))).choices[0]?.message;
+    const [call] = message?.toolCalls ?? [];
+    expect([call?.function.name, JSON.parse(call?.function.arguments ?? '')]).toEqual(['weather', ARGUMENTS]);
+    const result = { role: 'tool' as const, toolCallId: call?.id ?? '', content: RESULT };
+    const told = await ask([...user(CALLING), message as ChatMessages, result]);
+    expect(told.choices[0]?.message.content).toContain(SAID);
+  });
+
+  test.each(MODELS)('reads a response, whole and streamed: %s', async (model) => {
+    const asked = { model, input: ASKING };
+    const response = await client.beta.responses.send({ responsesRequest: asked });
+    expect(response).toMatchObject({ status: 'completed', outputText: SAID });
+    const stream = await client.beta.responses.send({ responsesRequest: { ...asked, stream: true } });
+    const types = (await collected(stream as unknown as AsyncIterable<{ type: string }>)).map(({ type }) => type);
+    expect(types).not.toContain('UNKNOWN');
+    expect([types[0], types.at(-1)]).toEqual(['response.created', 'response.completed']);
+  });
+
+  test.each(['float', 'base64'] as const)('embeds as %s', async (encodingFormat) => {
+    const list = await client.embeddings.generate({ requestBody: { model: EMBEDDER, input: 'one', encodingFormat } });
+    const [first] = typeof list === 'string' ? [] : list.data;
+    const bytes = typeof first?.embedding === 'string' ? Buffer.from(first.embedding, 'base64').length : undefined;
+    expect(bytes === undefined ? first?.embedding.length : bytes / 4).toBe(DIMENSIONS);
+  });
+
+  test.each<[string, string, number, () => Promise<unknown>]>([
+    [
+      'an unknown model',
+      'NotFoundResponseError',
+      404,
+      () => client.chat.send({ chatRequest: { model: UNKNOWN, messages: user(ASKING) } }),
+    ],
+    [
+      'an unknown key',
+      'UnauthorizedResponseError',
+      401,
+      () =>
+        new OpenRouter({ apiKey: 'sk-x', serverURL: `${api}/v1` }).chat.send({
+          chatRequest: { model: GPT, messages: user(ASKING) },
+        }),
+    ],
+    [
+      'an upstream that fails',
+      'BadGatewayResponseError',
+      502,
+      () => client.chat.send({ chatRequest: { model: GPT, messages: user('[[sandbox fault=500]]') } }),
+    ],
+  ])('reads the refusal of %s', async (_, name, statusCode, ask) => {
+    expect(await refusalOf(ask())).toMatchObject({ name, statusCode, error: { code: statusCode } });
+  });
+});
+
+describe("Vercel's AI SDK", () => {
+  const ways = {
+    'openai-compatible': (model: string) =>
+      createOpenAICompatible({ name: 'countinghouse', apiKey: key, baseURL: `${api}/v1`, includeUsage: true })(model),
+    'openai, chat': (model: string) => createOpenAI({ apiKey: key, baseURL: `${api}/v1` }).chat(model),
+    'openai, responses': (model: string) => createOpenAI({ apiKey: key, baseURL: `${api}/v1` }).responses(model),
+  };
+  type Way = keyof typeof ways;
+  const each = (Object.keys(ways) as Way[]).flatMap((way) => MODELS.map((model) => [way, model] as const));
+  const weather = tool({
+    description: FUNCTION.description,
+    inputSchema: z.object({ city: z.enum(['Ur']) }),
+    execute: async () => RESULT,
+  });
+  const acting = { prompt: CALLING, tools: { weather }, stopWhen: isStepCount(3), maxRetries: 0 };
+
+  test.each(each)('generates text (%s): %s', async (way, model) => {
+    const { text, usage, finishReason } = await generateText({ model: ways[way](model), prompt: ASKING });
+    expect([text, usage.outputTokens, finishReason]).toEqual([SAID, 3, 'stop']);
+  });
+
+  test.each(each)('streams text (%s): %s', async (way, model) => {
+    const result = streamText({ model: ways[way](model), prompt: ASKING });
+    expect((await collected(result.textStream)).join('')).toBe(SAID);
+    expect([(await result.usage).outputTokens, await result.finishReason]).toEqual([3, 'stop']);
+  });
+
+  test.each(each)('makes a call, runs it, and hears what came of it (%s): %s', async (way, model) => {
+    const { steps, text } = await generateText({ model: ways[way](model), ...acting });
+    expect(steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
+    expect(steps[0]?.toolResults).toMatchObject([{ toolName: 'weather', input: ARGUMENTS, output: RESULT }]);
+    expect(text).toContain(SAID);
+  });
+
+  test.each(each)('does so in a stream (%s): %s', async (way, model) => {
+    const result = streamText({ model: ways[way](model), ...acting });
+    expect((await collected(result.textStream)).join('')).toContain(SAID);
+    expect((await result.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
+  });
+
+  test('embeds one and many', async () => {
+    const compatible = createOpenAICompatible({ name: 'countinghouse', apiKey: key, baseURL: `${api}/v1` });
+    for (const model of [
+      compatible.embeddingModel(EMBEDDER),
+      createOpenAI({ apiKey: key, baseURL: `${api}/v1` }).embedding(EMBEDDER),
+    ]) {
+      const { embedding, usage } = await embed({ model, value: 'one' });
+      expect([embedding.length, usage.tokens]).toEqual([DIMENSIONS, 1]);
+      const { embeddings } = await embedMany({ model, values: ['one', 'two'] });
+      expect(embeddings).toEqual([embedding, expect.any(Array)]);
+    }
+  });
+
+  test.each(Object.keys(ways) as Way[])('reads a refusal (%s)', async (way) => {
+    const error = await refusalOf(generateText({ model: ways[way](UNKNOWN), prompt: ASKING, maxRetries: 0 }));
+    expect(APICallError.isInstance(error)).toBe(true);
+    expect(error).toMatchObject({ statusCode: 404, isRetryable: false });
+    expect(error.message).toContain(UNKNOWN);
+  });
+});
+
+describe("Anthropic's client, at the sandbox", () => {
+  let client: Anthropic;
+  beforeAll(() => {
+    client = new Anthropic({ apiKey: 'any', baseURL: `${sandbox}/anthropic`, maxRetries: 0 });
+  });
+  const asked = { model: 'claude-haiku-4-5', max_tokens: 64 };
+  const had = (message: Anthropic.Message) => {
+    direct.add(message.id);
+    return message;
+  };
+
+  test('reads an answer, whole and streamed', async () => {
+    const hello = { ...asked, messages: user(ASKING) };
+    for (const message of [await client.messages.create(hello), await client.messages.stream(hello).finalMessage()]) {
+      expect(had(message)).toMatchObject({ content: [{ type: 'text', text: SAID }], usage: { output_tokens: 3 } });
+    }
+  });
+
+  test('makes a call, and tells what came of it', async () => {
+    const { name, description, parameters } = FUNCTION;
+    const tools = [{ name, description, input_schema: parameters as Anthropic.Tool.InputSchema }];
+    const { content } = had(await client.messages.create({ ...asked, tools, messages: user(CALLING) }));
+    const [call] = content as Anthropic.ToolUseBlock[];
+    expect(call).toMatchObject({ type: 'tool_use', name, input: ARGUMENTS });
+    const result = { type: 'tool_result' as const, tool_use_id: call?.id ?? '', content: RESULT };
+    const messages = [
+      ...user(CALLING),
+      { role: 'assistant' as const, content },
+      { role: 'user' as const, content: [result] },
+    ];
+    const told = had(await client.messages.create({ ...asked, tools, messages }));
+    expect(told.content).toEqual([{ type: 'text', text: expect.stringContaining(SAID) }]);
+  });
+
+  test('reads an error', async () => {
+    const error = await refusalOf(client.messages.create({ ...asked, messages: user('[[sandbox fault=429]]') }));
+    expect(error).toBeInstanceOf(Anthropic.RateLimitError);
+  });
+});
+
+describe('after all that', () => {
+  interface Line {
+    readonly id: string;
+    readonly usd: string;
+  }
+
+  /** What the providers will invoice for all that went through the gateway. */
+  async function invoiced(): Promise<bigint> {
+    const lines = (await (await fetch(`${sandbox}/bill/lines`)).json()) as Line[];
+    const total = (some: readonly Line[]) => some.reduce((sum, { usd }) => sum + money.usd(usd), 0n);
+    const bill = (await (await fetch(`${sandbox}/bill`)).json()) as { total_usd: string; lines: number };
+    expect([lines.length, total(lines)]).toEqual([bill.lines, money.usd(bill.total_usd)]);
+    const others = lines.filter(({ id }) => direct.has(id));
+    expect(others).toHaveLength(direct.size);
+    return total(lines) - total(others);
+  }
+
+  test("the sum of the charges' costs is the providers' bill, to the pico-USD", async () => {
+    const embedded = await startEmbeddedPostgres(dataDir);
+    const database = new pg.Client({ connectionString: embedded.url });
+    await database.connect();
+    const charged = async (what: string) => {
+      const sql = `select count(*)::int as charges, coalesce(sum((data->'charge'->>$1)::numeric), 0)::text as sum
+                     from es.events where type in ('HoldSettled', 'ChargeAbsorbed')`;
+      const { charges, sum } = (await database.query(sql, [what])).rows[0];
+      return { charges: charges as number, sum: BigInt(sum) };
+    };
+    try {
+      const { charges, sum } = await charged('cost');
+      expect(charges).toBeGreaterThan(60);
+      expect(sum).toBe(await invoiced());
+      const { balance: left, held_usd } = await balance();
+      expect(held_usd).toBe(0);
+      expect(money.usd(FUNDED) - money.usd(left)).toBe((await charged('price')).sum);
+    } finally {
+      await database.end();
+      await embedded.close();
+    }
+  });
+
+  test('the books verify', async () => {
+    const main = path.join(BUILT, 'ledger/src/main.js');
+    const output = await new Promise<string>((resolve, reject) => {
+      execFile(process.execPath, [main, 'verify'], { env: { DATA_DIR: dataDir } }, (error, text) =>
+        error ? reject(error) : resolve(text),
+      );
+    });
+    expect(output.trimEnd().split('\n')).toEqual(
+      expect.arrayContaining(['drift 0', expect.stringMatching(/charges computed again, 0 of them estimates$/)]),
+    );
+  });
+});

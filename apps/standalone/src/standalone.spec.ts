@@ -1,0 +1,307 @@
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import OpenAI from 'openai';
+import { money } from '#kernel';
+
+const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
+const HAPPENS_WITHIN_MS = 20_000;
+const LOOK_AGAIN_MS = 10;
+jest.setTimeout(30_000);
+
+type Settings = Readonly<Record<string, string>>;
+
+let directory: string;
+let dataDir: string;
+const started: Program[] = [];
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-standalone-'));
+  dataDir = path.join(directory, 'data');
+});
+afterAll(async () => {
+  for (const program of started) program.send('SIGKILL');
+  const left = await postmaster();
+  if (left !== undefined) process.kill(left, 'SIGQUIT');
+  await until(async () => (await postmaster()) === undefined);
+  await rm(directory, { recursive: true });
+});
+
+/** The built program as `npm start` runs it, on any free ports and without any other configuration. */
+class Program {
+  private readonly child: ChildProcessByStdio<null, Readable, Readable>;
+  private output = '';
+  /** What it says to people. */
+  spoken = '';
+  /** Its exit code, once it has ended. */
+  readonly ended: Promise<number | null>;
+
+  constructor(settings: Settings = {}) {
+    const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir, ...settings };
+    const main = path.join(BUILT, 'standalone/src/main.js');
+    this.child = spawn(process.execPath, [main], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child.stdout.on('data', (piece) => {
+      this.output += piece;
+    });
+    this.child.stderr.on('data', (piece) => {
+      this.spoken += piece;
+    });
+    this.ended = new Promise((resolve) => this.child.once('close', resolve));
+    started.push(this);
+  }
+
+  send(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: a line has any fields
+  get log(): any[] {
+    const lines = this.output.split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line));
+  }
+
+  async ready(): Promise<this> {
+    let over = false;
+    void this.ended.then(() => {
+      over = true;
+    });
+    await until(async () => over || this.log.some(({ msg }) => msg === 'ready'));
+    if (over) throw new Error(`it ended instead of being ready: ${this.output}${this.spoken}`);
+    return this;
+  }
+
+  get api(): string {
+    return this.log.at(-1).api;
+  }
+
+  get sandbox(): string {
+    return this.log.at(-1).sandbox;
+  }
+
+  client(apiKey: string): OpenAI {
+    return new OpenAI({ apiKey, baseURL: `${this.api}/v1`, maxRetries: 0 });
+  }
+}
+
+/** The server of the embedded database, while it runs. */
+async function postmaster(): Promise<number | undefined> {
+  const file = await readFile(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8').catch(() => '');
+  const pid = Number(file.split('\n')[0]);
+  try {
+    return pid > 0 && process.kill(pid, 0) ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function until(happened: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + HAPPENS_WITHIN_MS;
+  while (!(await happened())) {
+    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+function verify(): Promise<{ readonly code: number; readonly lines: string[] }> {
+  const main = path.join(BUILT, 'ledger/src/main.js');
+  return new Promise((resolve) => {
+    execFile(process.execPath, [main, 'verify'], { env: { DATA_DIR: dataDir } }, (error, output, complaint) => {
+      resolve({ code: error ? Number(error.code) : 0, lines: `${output}${complaint}`.trimEnd().split('\n') });
+    });
+  });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+async function post(url: string, body?: object, key?: string): Promise<any> {
+  const headers = { 'content-type': 'application/json', ...(key ? { authorization: `Bearer ${key}` } : {}) };
+  return (await fetch(url, { method: 'POST', headers, body: body ? JSON.stringify(body) : '' })).json();
+}
+
+const asked = (directive: string) => [{ role: 'user' as const, content: `[[sandbox ${directive}]]` }];
+const MODEL = 'openai/gpt-5-mini';
+
+/** One story: what happens to an account while the program is started and ended in every way. */
+describe('the program that `npm start` runs', () => {
+  let program: Program;
+  let key: string;
+  /** USD in all: 5 paid, and 5 % on top. */
+  const FUNDED = 5.25;
+  /** What was answered, by the id of the request, and what it cost. */
+  const answered = new Map<string, number>();
+  const remember = ({ id, usage }: { id: string; usage?: unknown }) => {
+    answered.set(id.replace('gen-', ''), (usage as { cost: number }).cost);
+  };
+
+  async function balance(): Promise<{ readonly balance: number; readonly held_usd: number }> {
+    return post(`${program.api}/credits/balance`, undefined, key);
+  }
+
+  async function history(): Promise<readonly { readonly request_id: string; readonly price_in_usd: number }[]> {
+    const headers = { authorization: `Bearer ${key}` };
+    const response = await fetch(`${program.api}/queries/history?page_count=100`, { headers });
+    return ((await response.json()) as { data: [] }).data;
+  }
+
+  const total = (amounts: Iterable<number>) => [...amounts].reduce((sum, usd) => sum + money.usd(usd), 0n);
+
+  /** The history has every answer once, at its cost, and all the money is accounted for. */
+  async function expectNothingLost(): Promise<void> {
+    const records = await history();
+    for (const [id, cost] of answered) {
+      expect(records.filter(({ request_id }) => request_id === id)).toEqual([
+        expect.objectContaining({ price_in_usd: cost }),
+      ]);
+    }
+    const { balance: left, held_usd } = await balance();
+    expect(total([left, held_usd, ...records.map(({ price_in_usd }) => price_in_usd)])).toBe(money.usd(FUNDED));
+  }
+
+  test('starts without any configuration; its last word is that it is ready, and where', async () => {
+    program = await new Program().ready();
+    expect(program.log.at(-1)).toMatchObject({
+      level: 'info',
+      msg: 'ready',
+      api: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      sandbox: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    });
+    expect((await fetch(`${program.api}/health/ready`)).status).toBe(200);
+  });
+
+  test('shows a person where things are, and a first paid request to copy', () => {
+    const { spoken, api, sandbox } = program;
+    for (const each of [
+      `${api}/v1\n`,
+      sandbox,
+      `${api}/accounts/create`,
+      `${sandbox}/wallet/pay`,
+      '/v1/chat/completions',
+    ]) {
+      expect(spoken).toContain(each);
+    }
+  });
+
+  test('opens an account, and credits what is paid to it over Lightning', async () => {
+    key = (await post(`${program.api}/accounts/create`)).api_key;
+    const invoice = await post(`${program.api}/topup/create/btc-lightning`, { amount: 5, currency: 'USD' }, key);
+    await post(`${program.sandbox}/wallet/pay`, { invoice: invoice.lightning_invoice });
+    await until(async () => (await balance()).balance > 0);
+    expect(await balance()).toMatchObject({ balance: FUNDED, held_usd: 0 });
+  });
+
+  test("serves OpenAI's client: models, a chat, a stream", async () => {
+    const client = program.client(key);
+    expect((await client.models.list()).data.map(({ id }) => id)).toContain(MODEL);
+    const chat = await client.chat.completions.create({ model: MODEL, messages: asked('tokens=3') });
+    expect(chat.choices[0]?.message.content).toBe('every coin that');
+    remember(chat);
+    const stream = client.chat.completions.stream({ model: MODEL, messages: asked('tokens=3') });
+    expect(await stream.finalContent()).toBe('every coin that');
+    remember(await stream.finalChatCompletion());
+  });
+
+  test('charges exactly what it says', async () => {
+    expect(answered.size).toBe(2);
+    expect(money.usd((await balance()).balance)).toBe(money.usd(FUNDED) - total(answered.values()));
+    await expectNothingLost();
+  });
+
+  test('lets the ledger verify beside it', async () => {
+    expect(await verify()).toMatchObject({ code: 0, lines: expect.arrayContaining(['drift 0']) });
+  });
+
+  test('finishes a running stream on SIGTERM, and ends with exit code 0', async () => {
+    const messages = asked('tokens=12 chunk_delay=30');
+    const stream = program.client(key).chat.completions.stream({ model: MODEL, messages });
+    stream.once('content', () => program.send('SIGTERM'));
+    const completion = await stream.finalChatCompletion();
+    expect(completion.usage?.completion_tokens).toBe(12);
+    remember(completion);
+    expect(await program.ended).toBe(0);
+    expect(program.log.map(({ msg }) => msg)).toEqual(['ready', 'draining', 'stopped']);
+    expect(await postmaster()).toBeUndefined();
+  });
+
+  test('has everything when it is started again', async () => {
+    program = await new Program().ready();
+    await expectNothingLost();
+    expect(await history()).toHaveLength(3);
+  });
+
+  test('loses no answer when it is killed under load, and its database as well', async () => {
+    const client = program.client(key);
+    const requests = Array.from({ length: 30 }, async (_, i) => {
+      const body = { model: 'countinghouse/flat', messages: asked(`latency=${10 * i}`) };
+      remember(await client.chat.completions.create(body));
+      if (answered.size === 10) {
+        program.send('SIGKILL');
+        process.kill((await postmaster()) as number, 'SIGKILL');
+      }
+    });
+    const outcomes = await Promise.allSettled(requests);
+    expect(outcomes.filter(({ status }) => status === 'rejected').length).toBeGreaterThan(0);
+    await program.ended;
+    expect(await verify()).toMatchObject({ code: 0, lines: expect.arrayContaining(['drift 0']) });
+    expect(await postmaster()).toBeUndefined();
+    program = await new Program({ SHUTDOWN_TIMEOUT_MS: '200' }).ready();
+    await expectNothingLost();
+  });
+
+  describe('cannot start, says why in one sentence, and ends with exit code 1:', () => {
+    const file = () => path.join(directory, 'file');
+    const damaged = () => path.join(directory, 'damaged');
+    beforeAll(async () => {
+      await writeFile(file(), '');
+      await mkdir(path.join(damaged(), 'postgres'), { recursive: true });
+      await writeFile(path.join(damaged(), 'postgres/PG_VERSION'), '17\n');
+    });
+
+    test.each<[string, () => Settings, RegExp]>([
+      ['a wrong number', () => ({ PORT: 'abc' }), /^PORT must be a whole number from 0 to 65535, not "abc"\.$/],
+      ['a wrong choice', () => ({ LOG_LEVEL: 'loud' }), /^LOG_LEVEL must be one of info, .*, not "loud"\.$/],
+      [
+        'a port that is taken',
+        () => ({ PORT: new URL(program.api).port }),
+        /^Port \d+ is already in use; .* set PORT\.$/,
+      ],
+      [
+        "the sandbox's port is taken",
+        () => ({ SANDBOX_PORT: new URL(program.sandbox).port }),
+        /^Port \d+ is already in use; .* set SANDBOX_PORT\.$/,
+      ],
+      [
+        'a data directory that is a file',
+        () => ({ DATA_DIR: file() }),
+        /^The data directory .*\/file cannot be used: .*\.$/,
+      ],
+      [
+        'a damaged database',
+        () => ({ DATA_DIR: damaged() }),
+        /^The embedded database in .*\/damaged\/postgres does not start: .*\.$/,
+      ],
+    ])('%s', async (_, settings, sentence) => {
+      const failing = new Program(settings());
+      expect(await failing.ended).toBe(1);
+      expect(failing.log).toEqual([expect.objectContaining({ level: 'fatal', msg: expect.stringMatching(sentence) })]);
+      expect(failing.log[0]).not.toHaveProperty('err');
+      expect(failing.spoken).toBe('');
+    });
+  });
+
+  test('settles a stream as it is when that takes longer than a shutdown may, on Ctrl-C as well', async () => {
+    const messages = asked('tokens=64 chunk_delay=100');
+    const stream = await program.client(key).chat.completions.create({ model: MODEL, messages, stream: true });
+    const told: unknown[] = [];
+    const read = async () => {
+      for await (const chunk of stream) {
+        if (told.push(chunk) === 2) program.send('SIGINT');
+      }
+    };
+    await expect(read()).rejects.toThrow('shutting down');
+    expect(await program.ended).toBe(0);
+    const { code, lines } = await verify();
+    expect([code, lines.at(-1)]).toEqual([0, 'drift 0']);
+    expect(lines).toContainEqual(expect.stringMatching(/charges computed again, 1 of them estimates$/));
+  });
+});

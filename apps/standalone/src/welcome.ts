@@ -1,0 +1,20 @@
+/** What a person sees after `npm start`: where things are, and a first paid request to copy. */
+export function welcome(api: string, sandbox: string): string {
+  return `
+  Countinghouse
+    API      ${api}/v1
+    Sandbox  ${sandbox}   (simulated models, Lightning node, wallet and exchange rates)
+
+  An account, 5 USD over Lightning, and a paid answer:
+
+    account=$(curl -s -X POST ${api}/accounts/create)
+    key=$(echo "$account" | sed 's/.*"api_key":"\\([^"]*\\)".*/\\1/')
+    invoice=$(curl -s ${api}/topup/create/btc-lightning -H "Authorization: Bearer $key" \\
+      -H 'Content-Type: application/json' -d '{"amount":5,"currency":"USD"}' | sed 's/.*"lightning_invoice":"\\([^"]*\\)".*/\\1/')
+    curl -s ${sandbox}/wallet/pay -H 'Content-Type: application/json' -d "{\\"invoice\\":\\"$invoice\\"}"; sleep 1
+    curl -s ${api}/v1/chat/completions -H "Authorization: Bearer $key" -H 'Content-Type: application/json' \\
+      -d '{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"Say hello"}]}'
+    curl -s -X POST ${api}/credits/balance -H "Authorization: Bearer $key"
+
+`;
+}

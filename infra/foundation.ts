@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CATEGORIES } from '#domain';
+import { type ClosableEventStore, eventStoreMigrations, openEventStore } from '#eventstore';
+import type { Runtime } from '#kernel';
+import { projectionMigrations } from '#projections';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts';
+import type { Log } from './log.ts';
+import { migrate } from './migrate.ts';
+import { openTogether } from './open-together.ts';
+import { type Running, runProcess } from './process.ts';
+import type { Settings } from './settings.ts';
+import { StartError } from './start-error.ts';
+
+/** How often it is looked whether the embedded database still runs. */
+const WATCH_MS = 500;
+
+/** What every role stands on: the settings, a migrated database and the event store. One of each in a process. */
+export interface Foundation {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly databaseUrl: string;
+  readonly store: ClosableEventStore;
+  readonly runtime: Runtime;
+  close(): Promise<void>;
+}
+
+/** @throws StartError when the database cannot be used */
+export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
+  return openTogether(async (opened) => {
+    const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
+    if (embedded) {
+      opened.defer(() => embedded.close());
+      const watch = setInterval(() => assertRunning(embedded), WATCH_MS).unref();
+      opened.defer(() => clearInterval(watch));
+    }
+    const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
+    await migrate(databaseUrl, [...eventStoreMigrations, ...projectionMigrations]).catch((error) => {
+      throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
+    });
+    const runtime: Runtime = {
+      newId: randomUUID,
+      sleep: (milliseconds) => delay(milliseconds),
+      alarm: (problem, err) => log.warn({ err }, problem),
+    };
+    const { eventStoreUrl } = settings;
+    const store = openEventStore({ eventStoreUrl, databaseUrl, categories: CATEGORIES, onProblem: runtime.alarm });
+    opened.defer(() => store.close());
+    return { settings, log, databaseUrl, store, runtime };
+  });
+}
+
+/** Thrown out of a timer, this ends the process: whoever supervises it starts it again, and with it the database. */
+function assertRunning(embedded: EmbeddedPostgres): void {
+  if (!embedded.isRunning()) throw new StartError('The embedded database has ended; start again.');
+}
+
+/** Runs a role as this process, on a foundation of its own. */
+export function runRole(role: string, start: (foundation: Foundation) => Promise<Running>): Promise<void> {
+  return runProcess(role, async (settings, log, opened) => {
+    const foundation = await openFoundation(settings, log);
+    opened.defer(() => foundation.close());
+    const running = await start(foundation);
+    opened.defer(() => running.close());
+    return running.where;
+  });
+}

@@ -1,0 +1,10 @@
+export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts';
+export { type Foundation, openFoundation, runRole } from './foundation.ts';
+export { leadWhile } from './leader.ts';
+export { createLog, type Log } from './log.ts';
+export { readMasterKey } from './master-key.ts';
+export { type Migration, migrate } from './migrate.ts';
+export { openTogether } from './open-together.ts';
+export { type Running, runProcess, type Where } from './process.ts';
+export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
+export { StartError } from './start-error.ts';

@@ -1,0 +1,19 @@
+import { randomBytes } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { dataDirectory } from './data-directory.ts';
+import type { Settings } from './settings.ts';
+import { StartError } from './start-error.ts';
+
+/** The key behind all sealed and hashed secrets: the setting, or one that is made once in the data directory. */
+export async function readMasterKey({ masterKey, dataDir }: Pick<Settings, 'masterKey' | 'dataDir'>): Promise<Buffer> {
+  if (masterKey) return Buffer.from(masterKey, 'hex');
+  const file = path.join(await dataDirectory(dataDir), 'master.key');
+  await writeFile(file, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx' }).catch((error) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  const text = (await readFile(file, 'utf8')).trim();
+  if (!/^[0-9a-f]{64}$/.test(text))
+    throw new StartError(`${file} does not hold a master key of 64 hexadecimal digits.`);
+  return Buffer.from(text, 'hex');
+}

@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { readSettings, SETTINGS, SettingError } from './settings.ts';
+
+const KEY = '0123456789abcdef'.repeat(4);
+
+/** What a person is told about a wrong environment. */
+function complaint(env: Record<string, string>): string {
+  try {
+    readSettings(env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(SettingError);
+    return (error as Error).message;
+  }
+  throw new Error('it was accepted');
+}
+
+describe('without any setting', () => {
+  test('everything has a default, and the outside world is the sandbox', () => {
+    expect(readSettings({})).toEqual({
+      port: 3000,
+      host: '127.0.0.1',
+      sandboxPort: 3100,
+      publicBaseUrl: undefined,
+      logLevel: 'info',
+      dataDir: '.data',
+      databaseUrl: undefined,
+      eventStoreUrl: undefined,
+      masterKey: undefined,
+      openaiBaseUrl: 'http://127.0.0.1:3100/openai/v1',
+      openaiApiKey: 'sandbox',
+      anthropicBaseUrl: 'http://127.0.0.1:3100/anthropic',
+      anthropicApiKey: 'sandbox',
+      openrouterBaseUrl: 'http://127.0.0.1:3100/openrouter/v1',
+      openrouterApiKey: 'sandbox',
+      groqBaseUrl: 'http://127.0.0.1:3100/groq/v1',
+      groqApiKey: 'sandbox',
+      deepinfraBaseUrl: 'http://127.0.0.1:3100/deepinfra/v1',
+      deepinfraApiKey: 'sandbox',
+      exaBaseUrl: 'http://127.0.0.1:3100/exa',
+      exaApiKey: 'sandbox',
+      catalogueDir: undefined,
+      lndUrl: 'http://127.0.0.1:3100/lnd',
+      lndMacaroon: '00',
+      lndCertificate: undefined,
+      krakenUrl: 'http://127.0.0.1:3100/kraken',
+      coinbaseUrl: 'http://127.0.0.1:3100/coinbase',
+      connectTimeoutMs: 5_000,
+      idleTimeoutMs: 60_000,
+      totalTimeoutMs: 600_000,
+      drainTimeoutMs: 120_000,
+      shutdownTimeoutMs: 25_000,
+      maxLagMs: 5_000,
+    });
+  });
+
+  test.each(Object.values(SETTINGS))('an empty $variable is as good as none', ({ variable }) => {
+    for (const value of ['', '  ']) expect(readSettings({ [variable]: value })).toEqual(readSettings({}));
+  });
+});
+
+describe('a setting', () => {
+  test.each<[string, string, keyof typeof SETTINGS, unknown]>([
+    ['PORT', '0', 'port', 0],
+    ['PORT', '65535', 'port', 65_535],
+    ['PORT', ' 8080\n', 'port', 8_080],
+    ['LOG_LEVEL', 'fatal', 'logLevel', 'fatal'],
+    ['HOST', '::', 'host', '::'],
+    ['DATA_DIR', '/somewhere/else', 'dataDir', '/somewhere/else'],
+    ['PUBLIC_BASE_URL', 'https://api.example.org/', 'publicBaseUrl', 'https://api.example.org'],
+    ['DATABASE_URL', 'postgresql://a:b@db/books', 'databaseUrl', 'postgresql://a:b@db/books'],
+    ['EVENTSTORE_URL', 'esdb+discover://a:b@es:2113', 'eventStoreUrl', 'esdb+discover://a:b@es:2113'],
+    ['MASTER_KEY', KEY.toUpperCase(), 'masterKey', KEY],
+    ['OPENAI_BASE_URL', 'https://api.openai.com/v1/', 'openaiBaseUrl', 'https://api.openai.com/v1'],
+    ['LND_MACAROON', '0201036C6E64', 'lndMacaroon', '0201036c6e64'],
+    ['LND_TLS_CERT', import.meta.filename, 'lndCertificate', import.meta.filename],
+    ['CATALOGUE_DIR', import.meta.dirname, 'catalogueDir', import.meta.dirname],
+    ['DISCONNECT_DRAIN_MS', '0', 'drainTimeoutMs', 0],
+  ])('%s can be %j', (variable, value, name, meant) => {
+    expect(readSettings({ [variable]: value })[name]).toBe(meant);
+  });
+
+  test('of the sandbox moves the outside world with it, except for what has an address of its own', () => {
+    const env = { SANDBOX_PORT: '4100', KRAKEN_URL: 'https://api.kraken.com' };
+    expect(readSettings(env)).toMatchObject({
+      openaiBaseUrl: 'http://127.0.0.1:4100/openai/v1',
+      lndUrl: 'http://127.0.0.1:4100/lnd',
+      krakenUrl: 'https://api.kraken.com',
+      coinbaseUrl: 'http://127.0.0.1:4100/coinbase',
+    });
+  });
+});
+
+describe('a wrong setting is refused in one sentence that names it', () => {
+  const numbers = ['abc', '-1', '1.5', '1e3', '0x10', '12 000', '٣'];
+  test.each(numbers)('PORT=%s', (value) => {
+    expect(complaint({ PORT: value })).toBe(`PORT must be a whole number from 0 to 65535, not "${value}".`);
+  });
+
+  test.each([
+    ['CATALOGUE_DIR', '/nowhere', 'a directory'],
+    ['PORT', '65536', 'a whole number from 0 to 65535'],
+    ['SANDBOX_PORT', '70000', 'a whole number from 0 to 65535'],
+    ['UPSTREAM_CONNECT_TIMEOUT_MS', '0', 'a whole number from 1 to 600000'],
+    ['UPSTREAM_IDLE_TIMEOUT_MS', '3600001', 'a whole number from 1 to 3600000'],
+    ['UPSTREAM_TOTAL_TIMEOUT_MS', 'none', 'a whole number from 1 to 3600000'],
+    ['DISCONNECT_DRAIN_MS', '-5', 'a whole number from 0 to 3600000'],
+    ['SHUTDOWN_TIMEOUT_MS', '9999999', 'a whole number from 0 to 3600000'],
+    ['READY_MAX_LAG_MS', '0', 'a whole number from 1 to 3600000'],
+    ['LOG_LEVEL', 'loud', 'one of info, trace, debug, warn, error, fatal'],
+    ['LOG_LEVEL', 'INFO', 'one of info, trace, debug, warn, error, fatal'],
+    ['PUBLIC_BASE_URL', 'api.example.org', 'an address that starts with http:// or https://'],
+    ['OPENAI_BASE_URL', 'ftp://api.openai.com', 'an address that starts with http:// or https://'],
+    ['LND_REST_URL', 'https://', 'an address that starts with http:// or https://'],
+    ['KRAKEN_URL', 'kraken', 'an address that starts with http:// or https://'],
+    ['COINBASE_URL', '//coinbase', 'an address that starts with http:// or https://'],
+    ['DATABASE_URL', 'mysql://db/books', 'an address that starts with postgres:// or postgresql://'],
+    ['EVENTSTORE_URL', 'http://es:2113', 'an address that starts with esdb:// or esdb+discover://'],
+    ['LND_TLS_CERT', '/nowhere/tls.cert', 'a file that can be read'],
+    ['LND_TLS_CERT', import.meta.dirname, 'a file that can be read'],
+  ])('%s=%s', (variable, value, must) => {
+    expect(complaint({ [variable]: value })).toBe(`${variable} must be ${must}, not "${value}".`);
+  });
+
+  test.each([
+    ['MASTER_KEY', 'secret', '64 hexadecimal digits'],
+    ['MASTER_KEY', KEY.slice(1), '64 hexadecimal digits'],
+    ['MASTER_KEY', `${KEY}0`, '64 hexadecimal digits'],
+    ['MASTER_KEY', KEY.replace('0', 'g'), '64 hexadecimal digits'],
+    ['LND_MACAROON', '/root/admin.macaroon', 'hexadecimal digits'],
+    ['LND_MACAROON', '020', 'hexadecimal digits'],
+  ])('%s, without repeating what is secret', (variable, value, must) => {
+    expect(complaint({ [variable]: value })).toBe(`${variable} must be ${must}.`);
+  });
+
+  test.each([
+    ['mysql://me:hush@db/books', 'mysql://***@db/books'],
+    ['mysql://me:hu/sh@db/books', 'mysql://***@db/books'],
+    ['mysql://me:hu@sh@db/books', 'mysql://***@db/books'],
+    ['me:hush@db/books', '***@db/books'],
+  ])('DATABASE_URL=%s, without its password', (value, shown) => {
+    expect(complaint({ DATABASE_URL: value })).toContain(`not "${shown}".`);
+  });
+});
+
+test('the table in the README tells every setting, its default and what it does', () => {
+  const readme = readFileSync(path.resolve(import.meta.dirname, '../README.md'), 'utf8');
+  const table = /<!-- settings -->\n(.*)<!-- \/settings -->/s.exec(readme)?.[1] ?? '';
+  const rows = table.split('\n').filter((line) => line.startsWith('|'));
+  const cells = rows.map((line) =>
+    line
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim()),
+  );
+  expect(cells.slice(2)).toEqual(
+    Object.values(SETTINGS).map(({ variable, byDefault, meaning }) => [
+      `\`${variable}\``,
+      byDefault && `\`${byDefault}\``,
+      meaning,
+    ]),
+  );
+});

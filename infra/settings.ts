@@ -1,0 +1,225 @@
+/**
+ * Settings come from the environment and from nowhere else. Each is read once, at start-up; one that is wrong stops the
+ * start with a sentence that names it. The README's table is checked against this list.
+ */
+import { readFileSync, statSync } from 'node:fs';
+
+/** A setting is wrong; the message is one sentence for a person. */
+export class SettingError extends Error {
+  override readonly name = 'SettingError';
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface Setting<T> {
+  readonly variable: string;
+  readonly meaning: string;
+  /** How the default reads in the documentation. */
+  readonly byDefault: string;
+  read(env: Environment): T;
+}
+
+export const SETTINGS = {
+  port: integer('PORT', 3000, 0, 65_535, 'Port of the API'),
+  host: text('HOST', '127.0.0.1', 'Address the API listens on'),
+  sandboxPort: integer('SANDBOX_PORT', 3100, 0, 65_535, 'Port of the simulated outside world'),
+  publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
+  logLevel: choice(
+    'LOG_LEVEL',
+    ['info', 'trace', 'debug', 'warn', 'error', 'fatal'],
+    'The least that is logged: trace, debug, info, warn, error or fatal',
+  ),
+  dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
+  databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
+  eventStoreUrl: optional(
+    url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
+  ),
+  masterKey: optional(
+    hex(
+      'MASTER_KEY',
+      32,
+      'Seals and hashes secrets: 64 hexadecimal digits, the same for every process; unset: made in DATA_DIR',
+    ),
+  ),
+  openaiBaseUrl: sandboxUrl('OPENAI_BASE_URL', '/openai/v1', 'OpenAI-compatible upstream'),
+  openaiApiKey: text('OPENAI_API_KEY', 'sandbox', 'Credential for it'),
+  anthropicBaseUrl: sandboxUrl('ANTHROPIC_BASE_URL', '/anthropic', 'Anthropic, or what speaks its Messages API'),
+  anthropicApiKey: text('ANTHROPIC_API_KEY', 'sandbox', 'Credential for it'),
+  openrouterBaseUrl: sandboxUrl(
+    'OPENROUTER_BASE_URL',
+    '/openrouter/v1',
+    'OpenRouter: an upstream that routes by itself',
+  ),
+  openrouterApiKey: text('OPENROUTER_API_KEY', 'sandbox', 'Credential for it'),
+  groqBaseUrl: sandboxUrl('GROQ_BASE_URL', '/groq/v1', 'Groq, or any other OpenAI-compatible upstream'),
+  groqApiKey: text('GROQ_API_KEY', 'sandbox', 'Credential for it'),
+  deepinfraBaseUrl: sandboxUrl(
+    'DEEPINFRA_BASE_URL',
+    '/deepinfra/v1',
+    'DeepInfra, or any other OpenAI-compatible upstream',
+  ),
+  deepinfraApiKey: text('DEEPINFRA_API_KEY', 'sandbox', 'Credential for it'),
+  exaBaseUrl: sandboxUrl('EXA_BASE_URL', '/exa', 'Exa, which searches the web'),
+  exaApiKey: text('EXA_API_KEY', 'sandbox', 'Credential for it'),
+  catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),
+  lndUrl: sandboxUrl('LND_REST_URL', '/lnd', 'REST address of the LND node that invoices come from'),
+  lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),
+  lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
+  krakenUrl: sandboxUrl('KRAKEN_URL', '/kraken', 'First source of exchange rates'),
+  coinbaseUrl: sandboxUrl('COINBASE_URL', '/coinbase', 'Second source of exchange rates'),
+  connectTimeoutMs: integer(
+    'UPSTREAM_CONNECT_TIMEOUT_MS',
+    5_000,
+    1,
+    600_000,
+    'Longest wait for a connection to an upstream',
+  ),
+  idleTimeoutMs: integer('UPSTREAM_IDLE_TIMEOUT_MS', 60_000, 1, 3_600_000, 'Longest silence of an upstream'),
+  totalTimeoutMs: integer('UPSTREAM_TOTAL_TIMEOUT_MS', 600_000, 1, 3_600_000, 'Longest time for a whole answer'),
+  drainTimeoutMs: integer(
+    'DISCONNECT_DRAIN_MS',
+    120_000,
+    0,
+    3_600_000,
+    'How long an answer is read on after its client has gone',
+  ),
+  shutdownTimeoutMs: integer(
+    'SHUTDOWN_TIMEOUT_MS',
+    25_000,
+    0,
+    3_600_000,
+    'How long running requests may take after SIGTERM',
+  ),
+  maxLagMs: integer('READY_MAX_LAG_MS', 5_000, 1, 3_600_000, 'Projector lag up to which the gateway says it is ready'),
+} as const;
+
+export type Settings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
+
+/** @throws SettingError */
+export function readSettings(env: Environment): Settings {
+  return Object.fromEntries(Object.entries(SETTINGS).map(([name, setting]) => [name, setting.read(env)])) as Settings;
+}
+
+function given(env: Environment, variable: string): string | undefined {
+  const value = env[variable]?.trim();
+  return value === '' ? undefined : value;
+}
+
+function wrong(variable: string, must: string, value: string): never {
+  throw new SettingError(`${variable} must be ${must}, not "${value}".`);
+}
+
+function text(variable: string, byDefault: string, meaning: string): Setting<string> {
+  return { variable, meaning, byDefault, read: (env) => given(env, variable) ?? byDefault };
+}
+
+function optional<T>(setting: Setting<T>): Setting<T | undefined> {
+  const { variable } = setting;
+  return { ...setting, byDefault: '', read: (env) => (given(env, variable) ? setting.read(env) : undefined) };
+}
+
+function integer(variable: string, byDefault: number, least: number, most: number, meaning: string): Setting<number> {
+  return {
+    variable,
+    meaning,
+    byDefault: String(byDefault),
+    read(env) {
+      const value = given(env, variable);
+      if (value === undefined) return byDefault;
+      const number = Number(value);
+      const valid = /^\d+$/.test(value) && number >= least && number <= most;
+      return valid ? number : wrong(variable, `a whole number from ${least} to ${most}`, value);
+    },
+  };
+}
+
+function choice<T extends string>(variable: string, choices: readonly [T, ...T[]], meaning: string): Setting<T> {
+  return {
+    variable,
+    meaning,
+    byDefault: choices[0],
+    read(env) {
+      const value = given(env, variable);
+      if (value === undefined) return choices[0];
+      return choices.find((each) => each === value) ?? wrong(variable, `one of ${choices.join(', ')}`, value);
+    },
+  };
+}
+
+function url(variable: string, protocols: readonly string[], meaning: string, byDefault = ''): Setting<string> {
+  return {
+    variable,
+    meaning,
+    byDefault,
+    read(env) {
+      const value = given(env, variable) ?? byDefault;
+      const valid = URL.canParse(value) && protocols.includes(new URL(value).protocol);
+      if (!valid)
+        wrong(
+          variable,
+          `an address that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`,
+          withoutSecrets(value),
+        );
+      return value.replace(/\/+$/, '');
+    },
+  };
+}
+
+/** By default everything outside is the sandbox. */
+function sandboxUrl(variable: string, path: string, meaning: string): Setting<string> {
+  const setting = url(variable, ['http:', 'https:'], meaning);
+  return {
+    ...setting,
+    byDefault: `http://127.0.0.1:3100${path}`,
+    read: (env) =>
+      given(env, variable) ? setting.read(env) : `http://127.0.0.1:${SETTINGS.sandboxPort.read(env)}${path}`,
+  };
+}
+
+/** What it says is secret, so it is not repeated. */
+function hex(variable: string, bytes: number | undefined, meaning: string, byDefault = ''): Setting<string> {
+  return {
+    variable,
+    meaning,
+    byDefault,
+    read(env) {
+      const value = (given(env, variable) ?? byDefault).toLowerCase();
+      if (/^([0-9a-f]{2})+$/.test(value) && (bytes === undefined || value.length === bytes * 2)) return value;
+      throw new SettingError(`${variable} must be ${bytes === undefined ? '' : `${bytes * 2} `}hexadecimal digits.`);
+    },
+  };
+}
+
+function file(variable: string, meaning: string): Setting<string> {
+  return existing(variable, 'a file that can be read', (name) => readFileSync(name) !== undefined, meaning);
+}
+
+function directory(variable: string, meaning: string): Setting<string> {
+  return existing(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
+}
+
+/** The name of something that is there. */
+function existing(
+  variable: string,
+  what: string,
+  isThere: (name: string) => boolean,
+  meaning: string,
+): Setting<string> {
+  return {
+    variable,
+    meaning,
+    byDefault: '',
+    read(env) {
+      const name = given(env, variable) ?? '';
+      try {
+        if (isThere(name)) return name;
+      } catch {} // as good as not there
+      return wrong(variable, what, name);
+    },
+  };
+}
+
+/** Also of what somebody meant to be an address. */
+function withoutSecrets(value: string): string {
+  return value.replace(/^([\w+.-]+:\/\/)?.*@/, '$1***@');
+}

@@ -1,0 +1,26 @@
+export default {
+  testMatch: ['<rootDir>/{apps,libs,infra,tools}/**/*.spec.ts'],
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      {
+        swcrc: false,
+        jsc: {
+          parser: { syntax: 'typescript', decorators: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true },
+          keepClassNames: true,
+          target: 'es2024',
+        },
+        module: { type: 'es6' },
+        sourceMaps: 'inline',
+      },
+    ],
+  },
+  testEnvironmentOptions: { customExportConditions: ['app-source', 'node', 'node-addons'] },
+  maxWorkers: 2,
+  testTimeout: 20_000, // on a machine that is busy with other things
+  globalSetup: '<rootDir>/libs/testing/src/jest/global-setup.ts',
+  globalTeardown: '<rootDir>/libs/testing/src/jest/global-teardown.ts',
+  reporters: [['default', { summaryThreshold: 0 }], '<rootDir>/tools/jest-summary.mjs'],
+};

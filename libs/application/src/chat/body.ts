@@ -1,0 +1,49 @@
+import type { Endpoint } from '#catalogue';
+
+/** A chat request in OpenAI's shape, as far as the gateway reads it; the rest passes through. */
+export interface ChatBody {
+  readonly model: string;
+  readonly messages: readonly Readonly<Record<string, unknown>>[];
+  readonly stream?: boolean | null;
+  readonly max_tokens?: number | null;
+  readonly max_completion_tokens?: number | null;
+  readonly n?: number | null;
+  readonly tools?: readonly unknown[] | null;
+  readonly response_format?: unknown;
+  readonly [field: string]: unknown;
+}
+
+/** Fields that go to the upstream by another name. */
+const RENAMED: ReadonlySet<string> = new Set(['max_tokens', 'reasoning']);
+
+/** The caller's own limit on output tokens of one choice, if there is one. */
+export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): number | undefined {
+  return max_completion_tokens ?? max_tokens ?? undefined;
+}
+
+/**
+ * The request for an upstream: the fields that it knows; all others are ours, or would be refused. Usage is always
+ * asked for. The limit goes by OpenAI's present name, whatever the caller called it.
+ * @param limit output tokens per choice at most; undefined for as many as the model makes
+ */
+export function upstreamBody(
+  body: ChatBody,
+  { model, parameters }: Pick<Endpoint, 'model' | 'parameters'>,
+  limit: number | undefined,
+): Record<string, unknown> {
+  const sent: Record<string, unknown> = { model, messages: body.messages };
+  for (const field of parameters) {
+    const value = body[field];
+    if (value !== undefined && value !== null && !RENAMED.has(field)) sent[field] = value;
+  }
+  if (limit !== undefined) sent.max_completion_tokens = limit;
+  if (parameters.includes('reasoning')) {
+    const effort = body.reasoning_effort ?? (body.reasoning as { effort?: unknown } | null | undefined)?.effort;
+    if (effort !== undefined && effort !== null) sent.reasoning_effort = effort;
+  }
+  if (body.stream) {
+    sent.stream = true;
+    sent.stream_options = { include_usage: true };
+  }
+  return sent;
+}

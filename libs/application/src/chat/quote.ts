@@ -1,0 +1,58 @@
+import type { Endpoint, Model } from '#catalogue';
+import { affordableOutput, dearest } from '#domain';
+import { money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
+import { type ChatBody, wantedOutput } from './body.ts';
+import { boundInputTokens } from './tokens.ts';
+
+/** What a request may cost, before it is made. */
+export interface Quote {
+  readonly inputTokens: number;
+  readonly choices: number;
+  /** The caller's own limit of output tokens per choice, at most what the model makes. */
+  readonly wanted: number | undefined;
+  readonly atLeast: PicoUsd;
+  readonly atMost: PicoUsd;
+  /** Fees that are part of it, whatever the model does. */
+  readonly fees: PicoUsd;
+  /** Those that may serve it: the quote is good for each of them. */
+  readonly endpoints: readonly Endpoint[];
+}
+
+/**
+ * The dearest that a request can get; where the caller named no limit, at least one token of output.
+ * @param more what is added to the request before it is sent, and what that costs by itself
+ */
+export function quoteFor(
+  body: ChatBody,
+  model: Model,
+  endpoints: readonly Endpoint[],
+  more: { readonly inputTokens: number; readonly fees: PicoUsd } = { inputTokens: 0, fees: ZERO },
+): Quote {
+  const { fees } = more;
+  const inputTokens = Math.min(boundInputTokens(body) + more.inputTokens, model.context);
+  const choices = body.n ?? 1;
+  const own = wantedOutput(body);
+  const wanted = own === undefined ? undefined : Math.min(own, model.maxOutput);
+  const dearestFor = (output: number) =>
+    money.add(fees, money.most(...endpoints.map(({ rates }) => dearest(inputTokens, output, rates))));
+  const atMost = dearestFor((wanted ?? model.maxOutput) * choices);
+  const atLeast = wanted === undefined ? dearestFor(choices) : atMost;
+  return { inputTokens, choices, wanted, atLeast, atMost, fees, endpoints };
+}
+
+/** How many output tokens per choice an amount affords beside the input; negative when not even that. */
+export function affordedOutput(amount: PicoUsd, { inputTokens, choices, fees, endpoints }: Quote): number {
+  const left = money.subtract(amount, fees);
+  const each = endpoints.map(({ rates }) => affordableOutput(left, inputTokens, rates));
+  return Math.floor(Math.min(...each) / choices);
+}
+
+/** A refusal for lack of money that also says how many tokens there is money for. */
+export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
+  if (!(error instanceof Rejection) || error.details.affordable === undefined) return error;
+  const { required = '', affordable } = error.details;
+  const tokens = affordedOutput(usd(affordable), quote);
+  const enough = tokens >= 1 ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
+  const message = `${error.message}: the request may cost ${required} USD and ${affordable} USD is there, ${enough}`;
+  return new Rejection(error.code, message, { ...error.details, affordable_tokens: String(Math.max(tokens, 0)) });
+}

@@ -1,0 +1,71 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { boundInputTokens, countInputTokens, countTokens } from '#application';
+
+const request = (content: unknown) => ({ model: 'm', messages: [{ role: 'user', content }] });
+
+/** Deterministic text over an alphabet, as hard to compress as it gets. */
+function noise(alphabet: string, length: number): string {
+  const letters = [...alphabet];
+  let seed = 42;
+  return Array.from({ length }, () => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+    return letters[(seed >>> 8) % letters.length];
+  }).join('');
+}
+
+describe('the bound of the input tokens', () => {
+  test.each([
+    [
+      'English',
+      'The quick brown fox jumps over the lazy dog, and every coin that comes in is counted twice. '.repeat(40),
+    ],
+    ['code', 'export const total = rows.map(({ amount }) => BigInt(amount)).reduce((a, b) => a + b, 0n);\n'.repeat(40)],
+    ['JSON', JSON.stringify({ a: [1, 2.5, null, true], key: 'value', nested: { 'x-y': '…' } }).repeat(40)],
+    ['base64', noise('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', 5_000)],
+    ['hexadecimal digits', noise('0123456789abcdef', 5_000)],
+    ['punctuation', noise('!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', 5_000)],
+    ['single letters', 'a b c d e f '.repeat(500)],
+    ['Chinese', '每一笔进出都要记两次账，每一分钱都有它的来历。'.repeat(100)],
+    ['Arabic', 'كل قرش يدخل يُعدّ مرتين وكل قرش يخرج يُكتب '.repeat(100)],
+    ['emoji', '😀🎉🚀👩‍👩‍👧‍👦🏳️‍🌈💾🧮'.repeat(100)],
+    ['rare scripts', noise('ꙮ𓀀𒀱ᚠᛇᚻ𐍈', 2_000)],
+    ['line ends', '\r\n\t \n'.repeat(1_000)],
+  ])('is above what a tokenizer counts for %s', async (_, text) => {
+    expect(boundInputTokens(request(text))).toBeGreaterThanOrEqual(await countTokens(text));
+  });
+
+  test('is above what a tokenizer counts for any text', async () => {
+    const any = fc.string({ unit: 'binary', maxLength: 300 });
+    await fc.assert(
+      fc.asyncProperty(any, async (text) => {
+        expect(boundInputTokens(request(text))).toBeGreaterThanOrEqual(await countInputTokens(request(text)));
+      }),
+    );
+  });
+
+  test('counts an image as one, however many bytes it has', () => {
+    const image = (bytes: number) => [
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(bytes)}` } },
+    ];
+    expect(boundInputTokens(request(image(1_000_000)))).toBe(boundInputTokens(request(image(10))));
+  });
+
+  test('counts tools and schemas', () => {
+    const tools = [{ type: 'function', function: { name: 'f', description: 'x'.repeat(1_000) } }];
+    const more = boundInputTokens({ ...request('hi'), tools }) - boundInputTokens(request('hi'));
+    expect(more).toBeGreaterThan(500);
+  });
+});
+
+test('a long text is counted in parts, as exactly as in one', async () => {
+  const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
+  const text = 'The ledger is never wrong; 42 entries were made, and each was balanced.\n'.repeat(200);
+  expect(await countTokens(text)).toBe(count(text));
+});
+
+test('a run without gaps takes no longer than its length', async () => {
+  const began = performance.now();
+  await countTokens('x'.repeat(200_000));
+  expect(performance.now() - began).toBeLessThan(5_000); // with the square of it, half a minute
+});

@@ -1,0 +1,56 @@
+/** The port through which chat reaches the world. Adapters: `libs/connectors`. */
+import type { Usage } from '#domain';
+import type { Hold } from '../holds.ts';
+
+/** What the answer says about itself, whatever the upstream called it. */
+export interface AnswerIdentity {
+  readonly id: string;
+  readonly model: string;
+  readonly provider: string;
+}
+
+export interface ChatCall {
+  /** Name of the upstream, as the catalogue has it. */
+  readonly upstream: string;
+  /** The request in OpenAI's shape, with the upstream's name of the model. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly stream: boolean;
+  readonly identity: AnswerIdentity;
+  readonly signal: AbortSignal;
+}
+
+/** A complete answer: OpenAI's `chat.completion` with our identity, and the usage that the upstream reported. */
+export interface WholeAnswer {
+  readonly kind: 'whole';
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly usage: Usage | undefined;
+  /** All text that was generated, for counting tokens that nobody reported. */
+  deliveredText(): string;
+}
+
+/**
+ * Takes server-sent events in OpenAI's `chat.completion.chunk` shape with our identity, whole events, without the usage
+ * chunk and the end marker. Returns a promise when it has no room for more until that resolves.
+ */
+export type EventReceiver = (events: Uint8Array) => Promise<void> | undefined;
+
+/** An answer as it is generated. */
+export interface StreamedAnswer {
+  readonly kind: 'stream';
+  /**
+   * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
+   * @throws UpstreamFailure when the answer breaks off
+   */
+  relayTo(receiver: EventReceiver): Promise<void>;
+  /** Once the events have ended, also by a failure. */
+  usage(): Usage | undefined;
+  deliveredText(): string;
+}
+
+export abstract class ChatUpstreams {
+  /**
+   * Makes one call and returns when the first byte of the answer is there.
+   * @throws UpstreamFailure when there is no answer
+   */
+  abstract complete(hold: Hold, call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
+}

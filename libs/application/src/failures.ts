@@ -1,0 +1,50 @@
+/** What the outside world did to us: expected, and answered by the edge with a status of its own. */
+
+export type FailureCode =
+  /** The upstream refused the request itself: its fault is in what the caller sent. */
+  | 'invalid_request'
+  | 'rate_limited'
+  | 'timeout'
+  | 'upstream_error'
+  /** It could not be reached, or hung up before it said anything. */
+  | 'upstream_unavailable'
+  /** The client went away, and the answer took too long to be read to its end. */
+  | 'client_disconnected'
+  /** This process was told to stop before the answer was complete. */
+  | 'shutdown';
+
+/** An upstream or a payment back end failed. */
+export class UpstreamFailure extends Error {
+  override readonly name = 'UpstreamFailure';
+  readonly code: FailureCode;
+  /** HTTP status of the upstream, where it answered. */
+  readonly status: number | undefined;
+  readonly retryAfterSeconds: number | undefined;
+  /** What had arrived of an answer that broke off after its first byte: the upstream may invoice it. */
+  readonly delivered: string | undefined;
+
+  constructor(
+    code: FailureCode,
+    message: string,
+    more: Partial<Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'delivered' | 'cause'>> = {},
+  ) {
+    super(message, { cause: more.cause });
+    this.code = code;
+    this.status = more.status;
+    this.retryAfterSeconds = more.retryAfterSeconds;
+    this.delivered = more.delivered;
+  }
+}
+
+/** What was asked for does not exist, or cannot be had; nothing was held or called. */
+export class UnservableRequest extends Error {
+  override readonly name = 'UnservableRequest';
+  readonly status: 400 | 404;
+  readonly param: string | null;
+
+  constructor(status: 400 | 404, message: string, param: string | null = null) {
+    super(message);
+    this.status = status;
+    this.param = param;
+  }
+}

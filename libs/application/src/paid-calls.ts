@@ -1,0 +1,145 @@
+/** What all paid calls have in common: one endpoint is asked after the other, and what comes of it is charged once. */
+import type { Endpoint, Model, PriceList } from '#catalogue';
+import { type Attempt, type Charge, type Fee, NO_USAGE, priceOf, type Usage, withFees } from '#domain';
+import { money, type PicoUsd, ZERO } from '#kernel';
+import { asFailure, MAX_TRIES, withAttempts } from './attempts.ts';
+import type { UpstreamFailure } from './failures.ts';
+import { type Hold, Holds } from './holds.ts';
+import { Pulses } from './routing/pulses.ts';
+
+/** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
+export const HOLD_MARGIN_MS = 60_000;
+
+/** A call whose money is held. */
+export interface PaidCall {
+  readonly model: Model;
+  /** In the order in which they are asked; at least one. */
+  readonly endpoints: readonly Endpoint[];
+  readonly priceList: PriceList;
+  readonly hold: Hold;
+  /** What was used beside the model. */
+  readonly fees?: readonly Fee[];
+  readonly attempts: Attempt[];
+  readonly signal: AbortSignal;
+  /** The usage that no upstream reported, counted from the request and from what was delivered. */
+  counted(delivered: string): Promise<Usage>;
+}
+
+/** An answer and where it comes from. */
+export interface Served<A> {
+  readonly answer: A;
+  readonly endpoint: Endpoint;
+  /** When its first byte was there, in milliseconds of `performance.now`. */
+  readonly began: number;
+}
+
+/** What was used, as far as it is known. */
+export interface Outcome {
+  readonly endpoint: Endpoint;
+  readonly reported: Usage | undefined;
+  readonly delivered: string;
+  readonly failure?: UpstreamFailure | undefined;
+}
+
+/** What a request came to. */
+export interface Receipt {
+  readonly usage: Usage;
+  readonly charged: PicoUsd;
+  /** The part of it that is for the input. */
+  readonly chargedForInput: PicoUsd;
+}
+
+export class PaidCalls {
+  constructor(
+    private readonly holds: Holds,
+    private readonly pulses: Pulses,
+  ) {}
+
+  /**
+   * Asks one endpoint after the other until one answers. What an endpoint was given up for is kept in the attempts. When
+   * none answers, the money is given back.
+   * @throws UpstreamFailure of the last endpoint
+   */
+  async ask<A>(call: PaidCall, once: (endpoint: Endpoint) => Promise<A>): Promise<Served<A>> {
+    const endpoints = [...call.endpoints];
+    for (;;) {
+      const endpoint = endpoints.shift() as Endpoint;
+      try {
+        return await this.askOne(call, endpoint, endpoints.length === 0, () => once(endpoint));
+      } catch (error) {
+        const failure = asFailure(error);
+        if (endpoints.length > 0 && mayFallBack(failure, call.signal)) {
+          this.pulses.failed(call.model, endpoint, failure);
+          continue;
+        }
+        await this.release(call, endpoint, failure, failure.delivered);
+        throw failure;
+      }
+    }
+  }
+
+  /** The last endpoint is asked again. */
+  private async askOne<A>(call: PaidCall, endpoint: Endpoint, last: boolean, once: () => Promise<A>) {
+    const asked = performance.now();
+    const tries = last ? MAX_TRIES : 1;
+    const answer = await withAttempts(endpoint.slug, call.attempts, tries, call.signal, once);
+    const began = performance.now();
+    this.pulses.answered(call.model, endpoint, began - asked);
+    return { answer, endpoint, began };
+  }
+
+  /** Gives the money back. What was `delivered` before the failure, be it nothing but the input, the house bears. */
+  async release(call: PaidCall, endpoint: Endpoint, failure: UpstreamFailure, delivered?: string): Promise<void> {
+    this.pulses.failed(call.model, endpoint, failure);
+    const outcome = { endpoint, reported: undefined, delivered: delivered ?? '', failure };
+    const absorbed = delivered === undefined ? feesOnly(call, outcome) : await chargeFor(call, outcome);
+    await this.holds.release(call.hold, failure, call.attempts, absorbed);
+  }
+
+  async settle(call: PaidCall, outcome: Outcome): Promise<Receipt> {
+    const charge = await chargeFor(call, outcome);
+    const { usage } = charge;
+    const charged = await this.holds.settle(call.hold, charge);
+    const { price } = priceOf({ ...usage, output: 0, reasoning: 0 }, outcome.endpoint.rates);
+    return { usage, charged, chargedForInput: money.least(price, charged) };
+  }
+}
+
+/** Another endpoint may do what this one could not, as long as nothing of an answer is there. */
+function mayFallBack({ code, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
+  return !signal.aborted && delivered === undefined && code !== 'invalid_request';
+}
+
+async function chargeFor(call: PaidCall, { endpoint, reported, delivered, failure }: Outcome): Promise<Charge> {
+  const usage = reported ?? (await call.counted(delivered));
+  const { fees = [] } = call;
+  const { cost, price } = withFees(priceOf(usage, endpoint.rates), fees);
+  return {
+    price: money.toJson(price),
+    cost: money.toJson(cost),
+    provider: endpoint.slug,
+    priceList: call.priceList.version,
+    ...(fees.length > 0 ? { fees } : {}),
+    usage,
+    estimated: reported === undefined,
+    attempts: call.attempts,
+    ...(failure ? { errorCode: failure.code } : {}),
+  };
+}
+
+/** A model that said nothing costs nothing; what was used beside it does. */
+function feesOnly({ fees = [], priceList, attempts }: PaidCall, { endpoint, failure }: Outcome): Charge | undefined {
+  if (fees.length === 0) return undefined;
+  const { cost, price } = withFees({ cost: ZERO, price: ZERO }, fees);
+  return {
+    price: money.toJson(price),
+    cost: money.toJson(cost),
+    provider: endpoint.slug,
+    priceList: priceList.version,
+    fees,
+    usage: NO_USAGE,
+    estimated: false,
+    attempts,
+    ...(failure ? { errorCode: failure.code } : {}),
+  };
+}

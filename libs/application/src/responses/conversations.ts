@@ -1,0 +1,101 @@
+/** Responses that are kept, so that a later request can continue from one. They are a cache of what was said, not facts. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Instant } from '#domain';
+import { Clock } from '../clock.ts';
+import { UnservableRequest } from '../failures.ts';
+import { type Sealed, Secrets } from '../secrets.ts';
+import type { Message } from './items.ts';
+
+/** As long as OpenAI keeps them. */
+const KEPT_FOR_MS = 30 * 24 * 60 * 60_000;
+/** A conversation that has grown beyond this, by its attachments, is not kept: every turn would write all of it again. */
+const MAX_LENGTH = 32 * 1024 * 1024;
+/** An answer that has been paid for does not wait longer than this to be kept. */
+const KEEP_WITHIN_MS = 2_000;
+const RESPONSE_ID = /^resp_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export interface StoredResponse {
+  readonly id: string;
+  readonly accountId: string;
+  readonly expiresAt: Instant;
+  readonly sealed: Sealed;
+}
+
+/** Where sealed responses are kept. What has expired is not found. */
+export abstract class StoredResponses {
+  abstract save(response: StoredResponse): Promise<void>;
+  abstract find(accountId: string, id: string, now: Instant): Promise<Sealed | undefined>;
+  /** Whether there was one. */
+  abstract remove(accountId: string, id: string, now: Instant): Promise<boolean>;
+  abstract removeExpired(now: Instant): Promise<void>;
+}
+
+/** A response and all that was said up to it, itself included. */
+export interface Conversation {
+  readonly messages: readonly Message[];
+  /** The response as it was answered: JSON, whose numbers are not to be read and written again. */
+  readonly response: string;
+}
+
+export class Conversations {
+  constructor(
+    private readonly stored: StoredResponses,
+    private readonly secrets: Secrets,
+    private readonly clock: Clock,
+    private readonly alarm: (problem: string, error: unknown) => void,
+  ) {}
+
+  /** Whether it is kept. A store that fails, or takes too long, is no reason to fail an answer: never throws. */
+  async keep(accountId: string, id: string, conversation: Conversation): Promise<boolean> {
+    const text = JSON.stringify(conversation);
+    if (text.length > MAX_LENGTH) return false;
+    const expiresAt = this.clock.in(KEPT_FOR_MS);
+    const waited = new AbortController();
+    const { signal } = waited;
+    const saved = this.stored.save({ id, accountId, expiresAt, sealed: this.secrets.seal(text) }).then(
+      () => true,
+      (error) => {
+        this.alarm('a response was not stored', error);
+        return false;
+      },
+    );
+    const kept = await Promise.race([saved, delay(KEEP_WITHIN_MS, false, { signal }).catch(() => false)]);
+    waited.abort();
+    return kept;
+  }
+
+  /** @throws UnservableRequest when the account has no such response, any more or at all */
+  async recall(accountId: string, id: string, param: string | null = null): Promise<Conversation> {
+    const sealed = isId(id) ? await this.stored.find(accountId, id, this.clock.now()) : undefined;
+    const text = sealed && this.opened(sealed);
+    if (text === undefined) throw notFound(param);
+    return JSON.parse(text) as Conversation;
+  }
+
+  /** @throws UnservableRequest when the account has no such response, any more or at all */
+  async forget(accountId: string, id: string): Promise<void> {
+    if (!isId(id) || !(await this.stored.remove(accountId, id, this.clock.now()))) throw notFound();
+  }
+
+  forgetExpired(): Promise<void> {
+    return this.stored.removeExpired(this.clock.now());
+  }
+
+  /** What another master key has sealed is as good as gone. */
+  private opened(sealed: Sealed): string | undefined {
+    try {
+      return this.secrets.open(sealed);
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Nothing else is looked for. */
+function isId(id: unknown): boolean {
+  return typeof id === 'string' && RESPONSE_ID.test(id);
+}
+
+function notFound(param: string | null = null): UnservableRequest {
+  return new UnservableRequest(404, 'There is no such response; they are kept for 30 days', param);
+}

@@ -1,0 +1,200 @@
+import { describe, expect, test } from '@jest/globals';
+import { type ChatDelta, ResponseOutput } from '#application';
+
+/** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
+function told(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
+  const output = new ResponseOutput('1');
+  const events = [...deltas.flatMap((delta) => output.accept(delta)), ...output.end(status)];
+  const lines = events.map(({ type, output_index, ...more }) => {
+    const { delta, text, refusal, arguments: args, annotation, item, part } = more as Record<string, never>;
+    const brings = delta ?? text ?? refusal ?? args ?? annotation ?? (part as { type: string } | undefined)?.type;
+    const { type: kind, status: how } = (item ?? {}) as { type?: string; status?: string };
+    return [type.replace('response.', ''), output_index, brings ?? (kind && `${kind} ${how}`)].join(' ');
+  });
+  return { output, events, lines };
+}
+
+const call = (index: number, more: object) => ({ tool_calls: [{ index, ...more }] });
+const opening = (index: number, id: string, name: string) =>
+  call(index, { id, type: 'function', function: { name, arguments: '' } });
+const args = (index: number, text: string) => call(index, { function: { arguments: text } });
+
+describe('the pieces of an answer', () => {
+  test('that is text add an item and a part, fill them, and end them', () => {
+    const { lines, output } = told([{ content: '' }, { content: 'Hel' }, { content: 'lo' }, {}]);
+    expect(lines).toEqual([
+      'output_item.added 0 message in_progress',
+      'content_part.added 0 output_text',
+      'output_text.delta 0 Hel',
+      'output_text.delta 0 lo',
+      'output_text.done 0 Hello',
+      'content_part.done 0 output_text',
+      'output_item.done 0 message completed',
+    ]);
+    expect(output.items).toEqual([
+      {
+        type: 'message',
+        id: 'msg_1_0',
+        status: 'completed',
+        role: 'assistant',
+        content: [{ type: 'output_text', text: 'Hello', annotations: [], logprobs: [] }],
+      },
+    ]);
+    expect(output.outputText).toBe('Hello');
+    expect(output.message).toEqual({ role: 'assistant', content: 'Hello' });
+  });
+
+  test('are told as they are at that moment', () => {
+    const { events } = told([{ content: 'Hello' }]);
+    expect(events[0]).toEqual({
+      type: 'response.output_item.added',
+      output_index: 0,
+      item: { type: 'message', id: 'msg_1_0', status: 'in_progress', role: 'assistant', content: [] },
+    });
+    expect(events[1]).toEqual({
+      type: 'response.content_part.added',
+      item_id: 'msg_1_0',
+      output_index: 0,
+      content_index: 0,
+      part: { type: 'output_text', text: '', annotations: [], logprobs: [] },
+    });
+    expect(events[2]).toEqual({
+      type: 'response.output_text.delta',
+      item_id: 'msg_1_0',
+      output_index: 0,
+      content_index: 0,
+      delta: 'Hello',
+      logprobs: [],
+    });
+  });
+
+  test.each(['reasoning', 'reasoning_content'])('that are %s are an item before the text', (name) => {
+    const { lines, output } = told([{ [name]: 'H' }, { [name]: 'm' }, { content: 'Yes' }]);
+    expect(lines).toEqual([
+      'output_item.added 0 reasoning in_progress',
+      'reasoning_summary_part.added 0 summary_text',
+      'reasoning_summary_text.delta 0 H',
+      'reasoning_summary_text.delta 0 m',
+      'reasoning_summary_text.done 0 Hm',
+      'reasoning_summary_part.done 0 summary_text',
+      'output_item.done 0 reasoning completed',
+      'output_item.added 1 message in_progress',
+      'content_part.added 1 output_text',
+      'output_text.delta 1 Yes',
+      'output_text.done 1 Yes',
+      'content_part.done 1 output_text',
+      'output_item.done 1 message completed',
+    ]);
+    expect(output.items[0]).toMatchObject({ id: 'rs_1_0', summary: [{ type: 'summary_text', text: 'Hm' }] });
+    expect(output.message).toEqual({ role: 'assistant', content: 'Yes' });
+  });
+
+  test('that are calls stay apart, also when their arguments come by turns', () => {
+    const { lines, output } = told([
+      { content: 'Let me see' },
+      opening(0, 'call_a', 'f'),
+      opening(1, 'call_b', 'g'),
+      args(0, '{"a":'),
+      args(1, '{}'),
+      args(0, '1}'),
+    ]);
+    expect(lines.slice(3)).toEqual([
+      'output_text.done 0 Let me see',
+      'content_part.done 0 output_text',
+      'output_item.done 0 message completed',
+      'output_item.added 1 function_call in_progress',
+      'output_item.added 2 function_call in_progress',
+      'function_call_arguments.delta 1 {"a":',
+      'function_call_arguments.delta 2 {}',
+      'function_call_arguments.delta 1 1}',
+      'function_call_arguments.done 1 {"a":1}',
+      'output_item.done 1 function_call completed',
+      'function_call_arguments.done 2 {}',
+      'output_item.done 2 function_call completed',
+    ]);
+    expect(output.items[1]).toEqual({
+      type: 'function_call',
+      id: 'fc_1_1',
+      status: 'completed',
+      call_id: 'call_a',
+      name: 'f',
+      arguments: '{"a":1}',
+    });
+    expect(output.message.tool_calls).toEqual([
+      { id: 'call_a', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
+      { id: 'call_b', type: 'function', function: { name: 'g', arguments: '{}' } },
+    ]);
+  });
+
+  test('of a call without an id get one', () => {
+    const { output } = told([call(0, { function: { name: 'f', arguments: '{}' } })]);
+    expect(output.items[0]).toMatchObject({ call_id: 'call_fc_1_0', arguments: '{}' });
+  });
+
+  test('that refuse are a part of their own', () => {
+    const { lines, output } = told([{ content: 'Well' }, { refusal: 'N' }, { refusal: 'o' }]);
+    expect(lines.slice(2)).toEqual([
+      'output_text.delta 0 Well',
+      'output_text.done 0 Well',
+      'content_part.done 0 output_text',
+      'content_part.added 0 refusal',
+      'refusal.delta 0 N',
+      'refusal.delta 0 o',
+      'refusal.done 0 No',
+      'content_part.done 0 refusal',
+      'output_item.done 0 message completed',
+    ]);
+    expect(output.message).toEqual({ role: 'assistant', content: 'Well', refusal: 'No' });
+  });
+
+  test('that cite are annotations of the text, in the flat form', () => {
+    const url_citation = { url: 'https://x.example', title: 'X', content: '…', start_index: 0, end_index: 3 };
+    const { events, output } = told([{ content: 'Yes' }, { annotations: [{ type: 'url_citation', url_citation }, 7] }]);
+    const annotation = { type: 'url_citation', url: 'https://x.example', title: 'X', start_index: 0, end_index: 3 };
+    expect(events[3]).toEqual({
+      type: 'response.output_text.annotation.added',
+      item_id: 'msg_1_0',
+      output_index: 0,
+      content_index: 0,
+      annotation_index: 0,
+      annotation,
+    });
+    expect(output.items[0]).toMatchObject({ content: [{ annotations: [annotation] }] });
+  });
+
+  test('that are none are an empty message', () => {
+    const { lines, output } = told([{}, { content: null, refusal: null, tool_calls: null, annotations: null }]);
+    expect(lines.map((line) => line.split(' ')[0])).toEqual([
+      'output_item.added',
+      'content_part.added',
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+    ]);
+    expect(output.message).toEqual({ role: 'assistant', content: '' });
+  });
+
+  test('that are of no kind we know change nothing', () => {
+    const odd = { content: 7, reasoning: {}, refusal: [], tool_calls: [null, 'x'], annotations: {} };
+    expect(told([odd, { content: 'Yes' }]).output.outputText).toBe('Yes');
+  });
+});
+
+test('an answer in one piece is told like its pieces', () => {
+  const pieces = told([{ reasoning: 'Hm' }, { content: 'Yes' }, opening(0, 'call_a', 'f'), args(0, '{}')]).output.items;
+  const tool_calls = [{ id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } }];
+  expect(told([{ content: 'Yes', reasoning: 'Hm', refusal: null, tool_calls }]).output.items).toEqual(pieces);
+});
+
+test('what was open when the answer was cut short is incomplete, what was done before is not', () => {
+  const { output } = told([{ reasoning: 'Hm' }, { content: 'Ye' }], 'incomplete');
+  expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
+});
+
+test('what was open when the answer broke off is incomplete', () => {
+  const output = new ResponseOutput('1');
+  output.accept({ reasoning: 'Hm' });
+  output.accept({ content: 'Ye' });
+  output.breakOff();
+  expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
+});

@@ -1,0 +1,273 @@
+import { describe, expect, test } from '@jest/globals';
+import { type ResponsesBody, readResponsesRequest, UnservableRequest } from '#application';
+
+const read = (more: object = {}, earlier = []) =>
+  readResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier);
+const messagesOf = (input: unknown) => read({ input }).chat.messages;
+const USER = { role: 'user', content: 'Hi' };
+const CALL = {
+  type: 'function_call',
+  id: 'fc_1',
+  call_id: 'call_1',
+  name: 'f',
+  arguments: '{"a":1}',
+  status: 'completed',
+};
+const TOOL_CALL = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } };
+
+describe('the input becomes messages', () => {
+  test.each<[string, unknown, unknown[]]>([
+    ['text is what the user says', 'Hi', [USER]],
+    ['an item with a role is a message, whether it says so or not', [USER, { type: 'message', ...USER }], [USER, USER]],
+    [
+      'parts of a user',
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'What is this?' },
+            { type: 'input_image', image_url: 'https://x.example/a.png', detail: 'low' },
+            { type: 'input_image', image_url: 'data:image/png;base64,AA==' },
+            { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,AA==' },
+            { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } },
+          ],
+        },
+      ],
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'What is this?' },
+            { type: 'image_url', image_url: { url: 'https://x.example/a.png', detail: 'low' } },
+            { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } },
+            { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AA==' } },
+            { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } },
+          ],
+        },
+      ],
+    ],
+    [
+      'what a developer says is said by the system, which every model knows',
+      [
+        {
+          role: 'developer',
+          content: [
+            { type: 'input_text', text: 'Be ' },
+            { type: 'input_text', text: 'brief' },
+          ],
+        },
+        USER,
+      ],
+      [{ role: 'system', content: 'Be brief' }, USER],
+    ],
+    [
+      'an answer that is sent back, without its reasoning and its searches',
+      [
+        USER,
+        { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm' }] },
+        { type: 'web_search_call', id: 'ws_1', status: 'completed' },
+        {
+          type: 'message',
+          id: 'msg_1',
+          role: 'assistant',
+          content: [{ type: 'output_text', text: 'Yes', annotations: [] }],
+        },
+      ],
+      [USER, { role: 'assistant', content: 'Yes' }],
+    ],
+    [
+      'a refusal',
+      [{ role: 'assistant', content: [{ type: 'refusal', refusal: 'No' }] }, USER],
+      [{ role: 'assistant', content: null, refusal: 'No' }, USER],
+    ],
+    [
+      'a call and its output',
+      [USER, CALL, { type: 'function_call_output', call_id: 'call_1', output: '42' }],
+      [
+        USER,
+        { role: 'assistant', content: null, tool_calls: [TOOL_CALL] },
+        { role: 'tool', tool_call_id: 'call_1', content: '42' },
+      ],
+    ],
+    [
+      'calls that were made together, with what was said before them, are one message',
+      [
+        { role: 'assistant', content: 'Let me see' },
+        CALL,
+        { ...CALL, call_id: 'call_2' },
+        { type: 'function_call_output', call_id: 'call_2', output: [{ type: 'input_text', text: '4' }] },
+        { type: 'function_call_output', call_id: 'call_1', output: '' },
+        { ...CALL, call_id: 'call_3' },
+      ],
+      [
+        { role: 'assistant', content: 'Let me see', tool_calls: [TOOL_CALL, { ...TOOL_CALL, id: 'call_2' }] },
+        { role: 'tool', tool_call_id: 'call_2', content: '4' },
+        { role: 'tool', tool_call_id: 'call_1', content: '' },
+        { role: 'assistant', content: null, tool_calls: [{ ...TOOL_CALL, id: 'call_3' }] },
+      ],
+    ],
+  ])('%s', (_, input, messages) => {
+    expect(messagesOf(input)).toEqual(messages);
+  });
+
+  test('behind the instructions, and behind what was said before; the instructions are not carried on', () => {
+    const earlier = [
+      { role: 'user', content: '1' },
+      { role: 'assistant', content: '2' },
+    ] as never;
+    const { chat, said } = read({ instructions: 'Be brief' }, earlier);
+    expect(chat.messages).toEqual([{ role: 'system', content: 'Be brief' }, ...(earlier as []), USER]);
+    expect(said).toEqual([...(earlier as []), USER]);
+  });
+
+  test('an output answers a call that was made before', () => {
+    const earlier = [{ role: 'assistant', content: null, tool_calls: [TOOL_CALL] }] as never;
+    const input = [{ type: 'function_call_output', call_id: 'call_1', output: '42' }];
+    expect(read({ input }, earlier).said).toEqual([
+      ...(earlier as []),
+      { role: 'tool', tool_call_id: 'call_1', content: '42' },
+    ]);
+  });
+});
+
+test('a great many items are read in no time', () => {
+  const many = Array.from({ length: 100_000 }, (_, i) => ({ ...CALL, call_id: `call_${i}` }));
+  const outputs = many.map(({ call_id }) => ({ type: 'function_call_output', call_id, output: '' }));
+  const started = performance.now();
+  expect(messagesOf([...many, ...outputs])).toHaveLength(100_001);
+  expect(performance.now() - started).toBeLessThan(2_000);
+});
+
+describe('fields become fields of a chat', () => {
+  const FUNCTION = { name: 'f', description: 'F', parameters: { type: 'object' }, strict: true };
+  const SCHEMA = { name: 's', schema: { type: 'object' }, strict: true };
+  const TOOLS = { tools: [{ type: 'function', ...FUNCTION }] };
+  test.each<[string, object, object]>([
+    ['none', {}, {}],
+    ['nulls', { instructions: null, max_output_tokens: null, temperature: null, tools: null, text: null }, {}],
+    [
+      'those with the same name',
+      { temperature: 0, top_p: 0.5, user: 'u', stream: true, presence_penalty: 1, provider: { zdr: true } },
+      { temperature: 0, top_p: 0.5, user: 'u', stream: true, presence_penalty: 1, provider: { zdr: true } },
+    ],
+    ['the limit', { max_output_tokens: 5 }, { max_completion_tokens: 5 }],
+    ['effort', { reasoning: { effort: 'low', summary: 'auto' } }, { reasoning: { effort: 'low' } }],
+    ['verbosity', { text: { verbosity: 'low' } }, { verbosity: 'low' }],
+    ['tags stay here', { metadata: { a: 1 }, include: ['x'], truncation: 'auto', store: false, n: 7 }, {}],
+    ['plain text', { text: { format: { type: 'text' } } }, {}],
+    ['JSON', { response_format: { type: 'json_object' } }, { response_format: { type: 'json_object' } }],
+    [
+      'a flat schema',
+      { text: { format: { type: 'json_schema', ...SCHEMA } } },
+      { response_format: { type: 'json_schema', json_schema: SCHEMA } },
+    ],
+    [
+      'a nested schema',
+      { response_format: { type: 'json_schema', json_schema: SCHEMA } },
+      { response_format: { type: 'json_schema', json_schema: SCHEMA } },
+    ],
+    [
+      'flat tools, and a choice of them',
+      { ...TOOLS, tool_choice: { type: 'function', name: 'f' }, parallel_tool_calls: false },
+      {
+        tools: [{ type: 'function', function: FUNCTION }],
+        tool_choice: { type: 'function', function: { name: 'f' } },
+        parallel_tool_calls: false,
+      },
+    ],
+    [
+      'nested tools',
+      { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'required' },
+      { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'required' },
+    ],
+    [
+      'web search, by any of its names',
+      {
+        tools: [
+          { type: 'web_search_preview_2025_03_11' },
+          { type: 'openrouter:web_search', parameters: { engine: 'exa' } },
+        ],
+      },
+      { tools: [{ type: 'web_search' }, { type: 'web_search', parameters: { engine: 'exa' } }], tool_choice: 'auto' },
+    ],
+    ['no choice where there are no tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}],
+  ])('%s', (_, sent, expected) => {
+    expect(read(sent).chat).toEqual({ model: 'm', messages: [USER], ...expected });
+  });
+
+  test('and are echoed in their flat form, with tags as text', () => {
+    const { tools, toolChoice, format, metadata } = read({
+      tools: [
+        { type: 'function', function: FUNCTION },
+        { type: 'function', name: 'g' },
+      ],
+      tool_choice: { type: 'function', function: { name: 'f' } },
+      response_format: { type: 'json_schema', json_schema: SCHEMA },
+      metadata: { a: 'x', b: 1.5, c: false },
+    });
+    expect(tools).toEqual([
+      { type: 'function', ...FUNCTION },
+      { type: 'function', name: 'g', parameters: null, strict: null },
+    ]);
+    expect(toolChoice).toEqual({ type: 'function', name: 'f' });
+    expect(format).toEqual({ type: 'json_schema', ...SCHEMA });
+    expect(metadata).toEqual({ a: 'x', b: '1.5', c: 'false' });
+  });
+
+  test.each<[object, boolean]>([
+    [{}, true],
+    [{ store: false }, false],
+    [{ provider: { zdr: true } }, false],
+    [{ provider: { data_collection: 'deny' } }, false],
+    [{ provider: { zdr: true }, store: true }, true],
+    [{ provider: { zdr: false } }, true],
+  ])('%j is stored: %p', (sent, store) => {
+    expect(read(sent).store).toBe(store);
+  });
+});
+
+describe('what cannot be served names its field', () => {
+  const part = (content: unknown) => ({ input: [{ role: 'user', content: [content] }] });
+  test.each<[string, object]>([
+    ['background', { background: true }],
+    ['conversation', { conversation: 'conv_1' }],
+    ['prompt', { prompt: { id: 'p' } }],
+    ['input', { input: [{ type: 'reasoning' }] }],
+    ['input[0]', { input: ['Hi'] }],
+    ['input[0]', { input: [null] }],
+    ['input[1].type', { input: [USER, { type: 'item_reference', id: 'msg_1' }] }],
+    ['input[0].role', { input: [{ role: 'tool', content: 'x' }] }],
+    ['input[0].role', { input: [{}] }],
+    ['input[0].content', { input: [{ role: 'user' }] }],
+    ['input[0].content', { input: [{ role: 'user', content: ['Hi'] }] }],
+    ['input[0].content', { input: [{ role: 'system', content: 7 }] }],
+    ['input[0].content[0]', { input: [{ role: 'system', content: [{ type: 'input_image', image_url: 'x' }] }] }],
+    ['input[0].content[0].type', part({ type: 'input_video' })],
+    ['input[0].content[0].type', part({})],
+    ['input[0].content[0].text', part({ type: 'input_text' })],
+    ['input[0].content[0].image_url', part({ type: 'input_image', file_id: 'file_1' })],
+    ['input[0].content[0].file_data', part({ type: 'input_file', file_url: 'https://x.example/a.pdf' })],
+    ['input[0]', { input: [{ ...CALL, arguments: {} }] }],
+    ['input[0].call_id', { input: [{ type: 'function_call_output', call_id: 'call_9', output: 'x' }] }],
+    ['input[1].output', { input: [CALL, { type: 'function_call_output', call_id: 'call_1' }] }],
+    ['tools[0]', { tools: ['f'] }],
+    ['tools[0].name', { tools: [{ type: 'function' }] }],
+    ...['file_search', 'code_interpreter', 'mcp', 'image_generation', 'computer_use_preview'].map(
+      (type) => ['tools[0].type', { tools: [{ type }] }] as [string, object],
+    ),
+    ['tool_choice', { tool_choice: 'any' }],
+    ['tool_choice', { tool_choice: { type: 'function' } }],
+    ['tool_choice', { tool_choice: { type: 'mcp', name: 'x' } }],
+    ['text.format', { text: { format: { type: 'xml' } } }],
+    ['text.format', { text: { format: 'text' } }],
+    ['text.format.name', { text: { format: { type: 'json_schema', schema: {} } } }],
+    ['text.format.schema', { response_format: { type: 'json_schema', json_schema: { name: 's' } } }],
+    ['metadata', { metadata: { a: null } }],
+    ['metadata', { metadata: { a: {} } }],
+    ['metadata', { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`t${i}`, i])) }],
+  ])('%s in %j', (param, sent) => {
+    const refused = () => read(sent);
+    expect(refused).toThrow(UnservableRequest);
+    expect(refused).toThrow(expect.objectContaining({ status: 400, param }));
+  });
+});

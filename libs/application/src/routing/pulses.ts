@@ -1,0 +1,75 @@
+import type { Endpoint, Model } from '#catalogue';
+import { Clock } from '../clock.ts';
+import type { UpstreamFailure } from '../failures.ts';
+import type { Pulse } from './route.ts';
+
+/** Weight of the newest measurement. */
+const NEWEST = 0.2;
+const FIRST_PAUSE_MS = 2_000;
+const LONGEST_PAUSE_MS = 60_000;
+/** Answers shorter than this say nothing about throughput. */
+const MEASURED_TOKENS = 16;
+
+interface Measured {
+  latencyMs: number | undefined;
+  tokensPerSecond: number | undefined;
+  failures: number;
+  coolUntil: number;
+}
+
+/** How endpoints do, as this process has seen it: what routing sorts by, and whom it leaves alone for a while. */
+export class Pulses {
+  private readonly measured = new Map<string, Measured>();
+
+  constructor(private readonly clock: Clock) {}
+
+  of(model: Model, endpoint: Endpoint): Pulse {
+    const known = this.measured.get(keyOf(model, endpoint));
+    const coolingDown = (known?.coolUntil ?? 0) > this.clock.milliseconds();
+    return { latencyMs: known?.latencyMs, tokensPerSecond: known?.tokensPerSecond, coolingDown };
+  }
+
+  /** The first byte came after `latencyMs`. */
+  answered(model: Model, endpoint: Endpoint, latencyMs: number): void {
+    const measured = this.at(model, endpoint);
+    measured.failures = 0;
+    measured.coolUntil = 0;
+    measured.latencyMs = average(measured.latencyMs, latencyMs);
+  }
+
+  /** An answer of `tokens` took `milliseconds` from its first byte on. */
+  delivered(model: Model, endpoint: Endpoint, tokens: number, milliseconds: number): void {
+    if (tokens < MEASURED_TOKENS || milliseconds <= 0) return;
+    const measured = this.at(model, endpoint);
+    measured.tokensPerSecond = average(measured.tokensPerSecond, (tokens * 1_000) / milliseconds);
+  }
+
+  /** It is left alone for as long as it asks for, or for longer each time it fails. What the caller sent is not its fault. */
+  failed(model: Model, endpoint: Endpoint, { code, retryAfterSeconds }: UpstreamFailure): void {
+    if (code === 'invalid_request' || code === 'client_disconnected' || code === 'shutdown') return;
+    const measured = this.at(model, endpoint);
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** measured.failures++, LONGEST_PAUSE_MS);
+    const asked = (retryAfterSeconds ?? 0) * 1_000;
+    measured.coolUntil = this.clock.milliseconds() + Math.max(pause, asked);
+  }
+
+  private at(model: Model, endpoint: Endpoint): Measured {
+    const key = keyOf(model, endpoint);
+    const known = this.measured.get(key) ?? {
+      latencyMs: undefined,
+      tokensPerSecond: undefined,
+      failures: 0,
+      coolUntil: 0,
+    };
+    this.measured.set(key, known);
+    return known;
+  }
+}
+
+function keyOf({ id }: Model, { slug }: Endpoint): string {
+  return `${slug} ${id}`;
+}
+
+function average(known: number | undefined, newest: number): number {
+  return known === undefined ? newest : known + NEWEST * (newest - known);
+}

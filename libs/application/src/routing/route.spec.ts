@@ -1,0 +1,203 @@
+import { describe, expect, test } from '@jest/globals';
+import { Catalogue, type Endpoint, type ModelFile } from '#catalogue';
+import { UnservableRequest } from '../failures.ts';
+import { type Pulse, routeFor } from './route.ts';
+import { modelNamed, NO_WISH, routingWish } from './wish.ts';
+
+const endpoint = (provider: string, input: string, more: object = {}): ModelFile['endpoints'][number] => ({
+  provider,
+  upstream: 'openai',
+  model: 'm',
+  usdPerMillionTokens: { input, output: input },
+  margin: '1',
+  parameters: ['max_tokens', 'tools'],
+  ...more,
+});
+
+const file = (id: string, more: object = {}): ModelFile => ({
+  id,
+  type: 'chat',
+  name: id,
+  provider: 'V',
+  description: id,
+  released: '2026-01-01',
+  popular: false,
+  privacy: 'anon',
+  inputs: ['text'],
+  context: 1000,
+  maxOutput: 100,
+  endpoints: [
+    endpoint('Alpha', '3', { zdr: true, latencyMs: 300, tokensPerSecond: 50, quantization: 'fp8' }),
+    endpoint('Beta', '1', { collectsData: true, latencyMs: 900, tokensPerSecond: 200, toolReliability: 0.9 }),
+    endpoint('Gamma Cloud', '2', {
+      latencyMs: 100,
+      tokensPerSecond: 20,
+      parameters: ['max_tokens'],
+      quantization: 'bf16',
+    }),
+  ],
+  ...more,
+});
+
+const catalogue = new Catalogue([
+  file('v/m', { aliases: ['m'], variants: { thinking: 'v/m-thinking' } }),
+  file('v/m-thinking'),
+  file('v/pinned', { routing: { only: ['alpha'] } }),
+  file('v/searching', { routing: { webSearchDropsZdr: true } }),
+  file('v/odd:free', {}),
+]);
+
+const calm: Pulse = { latencyMs: undefined, tokensPerSecond: undefined, coolingDown: false };
+
+interface Case {
+  readonly model?: string;
+  readonly provider?: object;
+  readonly fields?: readonly string[];
+  readonly usesTools?: boolean;
+  readonly searchesWeb?: boolean;
+  readonly pulses?: Readonly<Record<string, Partial<Pulse>>>;
+}
+
+function order({ model = 'v/m', provider, fields = [], usesTools = false, searchesWeb = false, pulses = {} }: Case) {
+  const named = modelNamed(model, catalogue);
+  const wish = provider ? routingWish(provider) : NO_WISH;
+  return routeFor({
+    model: named.model,
+    wish: named.sort ? { ...wish, sort: named.sort } : wish,
+    fields,
+    usesTools,
+    searchesWeb,
+    pulse: ({ slug }: Endpoint) => ({ ...calm, ...pulses[slug] }),
+  }).endpoints.map(({ slug }) => slug);
+}
+
+describe('endpoints are asked in this order', () => {
+  test.each<[string, Case, string[]]>([
+    ['the cheapest first', {}, ['beta', 'gamma-cloud', 'alpha']],
+    ['the caller’s order, then the others', { provider: { order: ['Alpha'] } }, ['alpha', 'beta', 'gamma-cloud']],
+    ['names as people write them', { provider: { order: ['Gamma Cloud', 'ALPHA'] } }, ['gamma-cloud', 'alpha', 'beta']],
+    ['no others when none are allowed', { provider: { order: ['alpha'], allow_fallbacks: false } }, ['alpha']],
+    ['only those that are named', { provider: { only: ['alpha', 'beta'] } }, ['beta', 'alpha']],
+    ['none that are to be ignored', { provider: { ignore: ['beta'] } }, ['gamma-cloud', 'alpha']],
+    ['by price', { provider: { sort: 'price' } }, ['beta', 'gamma-cloud', 'alpha']],
+    ['by throughput', { provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma-cloud']],
+    ['by latency', { provider: { sort: 'latency' } }, ['gamma-cloud', 'alpha', 'beta']],
+    [
+      'by latency, said with an object',
+      { provider: { sort: { by: 'latency', partition: 'none' } } },
+      ['gamma-cloud', 'alpha', 'beta'],
+    ],
+    ['by throughput with :nitro', { model: 'm:nitro' }, ['beta', 'alpha', 'gamma-cloud']],
+    ['by price with :floor', { model: 'v/m:floor', provider: { sort: 'latency' } }, ['beta', 'gamma-cloud', 'alpha']],
+    ['by tool calls with :exacto', { model: 'v/m:exacto' }, ['beta', 'gamma-cloud', 'alpha']],
+    ['only those that retain nothing', { provider: { zdr: true } }, ['alpha']],
+    ['only those that collect nothing', { provider: { data_collection: 'deny' } }, ['gamma-cloud', 'alpha']],
+    ['only those of a quantization', { provider: { quantizations: ['fp8', 'fp16'] } }, ['alpha']],
+    ['none above a price of input', { provider: { max_price: { prompt: 2 } } }, ['beta', 'gamma-cloud']],
+    ['none above a price of output, as text', { provider: { max_price: { completion: '1' } } }, ['beta']],
+    ['the quick ones first', { provider: { preferred_max_latency: 0.5 } }, ['gamma-cloud', 'alpha', 'beta']],
+    [
+      'the quick ones first, by percentiles',
+      { provider: { preferred_max_latency: { p50: 1, p90: 0.2 } } },
+      ['gamma-cloud', 'beta', 'alpha'],
+    ],
+    ['the broad ones first', { provider: { preferred_min_throughput: 40 } }, ['beta', 'alpha', 'gamma-cloud']],
+    ['those that know most of the fields first', { fields: ['tools'] }, ['beta', 'alpha', 'gamma-cloud']],
+    [
+      'only those that know all fields',
+      { fields: ['tools'], provider: { require_parameters: true } },
+      ['beta', 'alpha'],
+    ],
+    [
+      'only those with tools when tools are used',
+      { usesTools: true, provider: { sort: 'latency' } },
+      ['alpha', 'beta'],
+    ],
+    [
+      'what was measured counts more than what was expected',
+      { provider: { sort: 'latency' }, pulses: { beta: { latencyMs: 5 } } },
+      ['beta', 'gamma-cloud', 'alpha'],
+    ],
+    [
+      'whoever failed a moment ago comes last',
+      { pulses: { beta: { coolingDown: true } } },
+      ['gamma-cloud', 'alpha', 'beta'],
+    ],
+    [
+      'whoever failed is asked when there is nobody else',
+      { provider: { only: ['beta'] }, pulses: { beta: { coolingDown: true } } },
+      ['beta'],
+    ],
+    [
+      'enforced rules override the caller’s',
+      { model: 'v/pinned', provider: { only: ['beta'], order: ['beta'] } },
+      ['alpha'],
+    ],
+    ['a suffix changes nothing for a pinned model', { model: 'v/pinned:nitro' }, ['alpha']],
+    [
+      'web search drops zdr where it must',
+      { model: 'v/searching', provider: { zdr: true }, searchesWeb: true },
+      ['beta', 'gamma-cloud', 'alpha'],
+    ],
+    ['and only then', { model: 'v/searching', provider: { zdr: true } }, ['alpha']],
+  ])('%s', (_, given, expected) => {
+    expect(order(given)).toEqual(expected);
+  });
+});
+
+describe('no endpoint is left', () => {
+  test.each<[string, Case]>([
+    ['for zdr', { provider: { zdr: true, ignore: ['alpha'] } }],
+    ['for zdr beside an enforced rule', { model: 'v/pinned', provider: { quantizations: ['int4'] } }],
+    ['for a provider that has it not', { provider: { only: ['delta'] } }],
+    ['for a field that nobody knows', { fields: ['top_k'], provider: { require_parameters: true } }],
+  ])('%s: 404, with the reason for each', (_, given) => {
+    expect(() => order(given)).toThrow(UnservableRequest);
+    expect(() => order(given)).toThrow(/No endpoints found for v\/\w+: alpha /);
+  });
+});
+
+describe('a name with a suffix', () => {
+  test.each([
+    ['v/m:thinking', { id: 'v/m-thinking', online: false, passedOn: '' }],
+    ['m:online', { id: 'v/m', online: true, passedOn: '' }],
+    ['v/m:nitro:online', { id: 'v/m', online: true, passedOn: '' }],
+    ['v/m:beta', { id: 'v/m', online: false, passedOn: ':beta' }],
+    ['v/odd:free', { id: 'v/odd:free', online: false, passedOn: '' }],
+  ])('%s', (name, expected) => {
+    const { model, online, passedOn } = modelNamed(name, catalogue);
+    expect({ id: model.id, online, passedOn }).toEqual(expected);
+  });
+
+  test.each(['v/m:extended', 'v/pinned:thinking'])('%s has no such variant', (name) => {
+    expect(() => modelNamed(name, catalogue)).toThrow(`No endpoints found for ${name}`);
+  });
+
+  test.each(['v/none', 'v/none:nitro', ':nitro', ''])('"%s" is no model', (name) => {
+    expect(() => modelNamed(name, catalogue)).toThrow(`The model "${name}" does not exist`);
+  });
+});
+
+describe('a wish that cannot be understood is refused and named', () => {
+  test.each([
+    ['provider', 'fast'],
+    ['provider', []],
+    ['provider.order', { order: 'alpha' }],
+    ['provider.only', { only: [1] }],
+    ['provider.zdr', { zdr: 'yes' }],
+    ['provider.data_collection', { data_collection: 'maybe' }],
+    ['provider.sort', { sort: 'best' }],
+    ['provider.sort', { sort: { by: 'best' } }],
+    ['provider.quantizations', { quantizations: ['int5'] }],
+    ['provider.max_price', { max_price: 5 }],
+    ['provider.max_price.prompt', { max_price: { prompt: 'cheap' } }],
+    ['provider.preferred_max_latency', { preferred_max_latency: { p50: -1 } }],
+    ['provider.allow_fallbacks', { allow_fallbacks: 1 }],
+  ])('%s in %j', (field, provider) => {
+    expect(() => routingWish(provider)).toThrow(new RegExp(`^${field.replaceAll('.', '\\.')} must be`));
+  });
+
+  test.each([undefined, null, {}, { order: null, sort: null, max_price: null }])('%j is no wish', (provider) => {
+    expect(routingWish(provider)).toEqual(NO_WISH);
+  });
+});

@@ -1,0 +1,170 @@
+/** What a caller wishes of routing: the `provider` object of OpenRouter's convention, and suffixes of the model's name. */
+import { type Catalogue, type Model, QUANTIZATIONS, slugOf } from '#catalogue';
+import { UnservableRequest } from '../failures.ts';
+
+export const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
+export type Sort = (typeof SORTS)[number];
+
+export interface RoutingWish {
+  /** Slugs of providers. */
+  readonly order: readonly string[];
+  readonly only: readonly string[];
+  readonly ignore: readonly string[];
+  readonly sort: Sort | undefined;
+  readonly zdr: boolean;
+  readonly denyDataCollection: boolean;
+  readonly quantizations: readonly string[];
+  /** USD per million tokens, or per request. */
+  readonly maxPrice: Readonly<Partial<Record<'prompt' | 'completion' | 'request', number>>>;
+  /** Milliseconds to the first token. */
+  readonly preferredMaxLatency: number | undefined;
+  /** Tokens per second. */
+  readonly preferredMinThroughput: number | undefined;
+  readonly requireParameters: boolean;
+  readonly allowFallbacks: boolean;
+}
+
+export const NO_WISH: RoutingWish = {
+  order: [],
+  only: [],
+  ignore: [],
+  sort: undefined,
+  zdr: false,
+  denyDataCollection: false,
+  quantizations: [],
+  maxPrice: {},
+  preferredMaxLatency: undefined,
+  preferredMinThroughput: undefined,
+  requireParameters: false,
+  allowFallbacks: true,
+};
+
+/** What a model's name stands for. */
+export interface NamedModel {
+  readonly model: Model;
+  readonly sort: Sort | undefined;
+  /** Web search was asked for by `:online`. */
+  readonly online: boolean;
+  /** Suffixes that mean nothing here; the upstream gets them with its own name of the model. */
+  readonly passedOn: string;
+}
+
+const SORT_OF: Readonly<Record<string, Sort>> = { nitro: 'throughput', floor: 'price', exacto: 'exacto' };
+
+/**
+ * Finds a model by its id or alias, with or without suffixes.
+ * @throws UnservableRequest 404 when there is no such model, or it has no such variant
+ */
+export function modelNamed(name: string, catalogue: Catalogue): NamedModel {
+  const whole = catalogue.find(name);
+  if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
+  const [base = '', ...suffixes] = name.split(':');
+  let model = catalogue.find(base);
+  if (!model) throw new UnservableRequest(404, `The model "${name}" does not exist`, 'model');
+  let sort: Sort | undefined;
+  let online = false;
+  let passedOn = '';
+  for (const suffix of suffixes) {
+    if (suffix === 'online') online = true;
+    else if (suffix in SORT_OF) sort = SORT_OF[suffix];
+    else if (suffix === 'thinking' || suffix === 'extended') model = variantOf(model, suffix, name, catalogue);
+    else passedOn += `:${suffix}`;
+  }
+  return { model, sort, online, passedOn };
+}
+
+function variantOf(model: Model, suffix: 'thinking' | 'extended', name: string, catalogue: Catalogue): Model {
+  const variant = catalogue.find(model.variants?.[suffix] ?? '');
+  if (!variant) throw new UnservableRequest(404, `No endpoints found for ${name}`, 'model');
+  return variant;
+}
+
+/**
+ * Reads the `provider` object of a request; undefined and null are no wish. A suffix overrides how it sorts.
+ * @throws UnservableRequest 400 that names the field
+ */
+export function routingWish(provider: unknown, suffix?: Sort): RoutingWish {
+  if (provider === undefined || provider === null) return suffix ? { ...NO_WISH, sort: suffix } : NO_WISH;
+  if (typeof provider !== 'object' || Array.isArray(provider)) throw wrong('provider', 'an object');
+  const fields = provider as Readonly<Record<string, unknown>>;
+  const sort = sortIn(fields.sort);
+  const dataCollection = fields.data_collection ?? 'allow';
+  if (dataCollection !== 'allow' && dataCollection !== 'deny') throw wrong('data_collection', 'allow or deny');
+  return {
+    order: slugs(fields, 'order'),
+    only: slugs(fields, 'only'),
+    ignore: slugs(fields, 'ignore'),
+    sort: suffix ?? sort,
+    zdr: flag(fields, 'zdr', false),
+    denyDataCollection: dataCollection === 'deny',
+    quantizations: quantizationsIn(fields.quantizations),
+    maxPrice: maxPriceIn(fields.max_price),
+    preferredMaxLatency: preference(fields, 'preferred_max_latency', 1_000),
+    preferredMinThroughput: preference(fields, 'preferred_min_throughput', 1),
+    requireParameters: flag(fields, 'require_parameters', false),
+    allowFallbacks: flag(fields, 'allow_fallbacks', true),
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function wrong(field: string, must: string): UnservableRequest {
+  const name = field === 'provider' ? field : `provider.${field}`;
+  return new UnservableRequest(400, `${name} must be ${must}`, name);
+}
+
+function slugs(fields: Fields, field: string): readonly string[] {
+  const value = fields[field] ?? [];
+  if (!Array.isArray(value) || !value.every((each) => typeof each === 'string')) throw wrong(field, 'a list of names');
+  return value.map(slugOf);
+}
+
+function flag(fields: Fields, field: string, byDefault: boolean): boolean {
+  const value = fields[field] ?? byDefault;
+  if (typeof value !== 'boolean') throw wrong(field, 'a boolean');
+  return value;
+}
+
+/** A word, or an object that says it with `by`. */
+function sortIn(value: unknown): Sort | undefined {
+  const word = typeof value === 'object' && value !== null ? (value as { by?: unknown }).by : value;
+  if (word === undefined || word === null) return undefined;
+  if (!SORTS.includes(word as Sort)) throw wrong('sort', `one of ${SORTS.join(', ')}`);
+  return word as Sort;
+}
+
+function quantizationsIn(value: unknown): readonly string[] {
+  const list = value ?? [];
+  const known = Array.isArray(list) && list.every((each) => QUANTIZATIONS.includes(each));
+  if (!known) throw wrong('quantizations', `a list of ${QUANTIZATIONS.join(', ')}`);
+  return list;
+}
+
+function maxPriceIn(value: unknown): RoutingWish['maxPrice'] {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw wrong('max_price', 'an object');
+  const prices: Partial<Record<'prompt' | 'completion' | 'request', number>> = {};
+  for (const field of ['prompt', 'completion', 'request'] as const) {
+    const price = (value as Fields)[field];
+    if (price === undefined || price === null) continue;
+    prices[field] = numberIn(price, `max_price.${field}`);
+  }
+  return prices;
+}
+
+/** A number, or the strictest of several percentiles. */
+function preference(fields: Fields, field: string, unit: number): number | undefined {
+  const value = fields[field];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'object') return numberIn(value, field) * unit;
+  const given = Object.values(value as Fields).filter((each) => each !== undefined && each !== null);
+  const numbers = given.map((each) => numberIn(each, field));
+  if (numbers.length === 0) return undefined;
+  return (field === 'preferred_max_latency' ? Math.min(...numbers) : Math.max(...numbers)) * unit;
+}
+
+function numberIn(value: unknown, field: string): number {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isFinite(number) || number < 0) throw wrong(field, 'a number from 0');
+  return number;
+}

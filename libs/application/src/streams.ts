@@ -1,0 +1,59 @@
+/** The write paths that use cases send their wishes to. */
+
+import {
+  ACCOUNT,
+  type AccountCommand,
+  type AccountEvent,
+  accountCodec,
+  accountDecider,
+  PRICE_LIST,
+  type PriceListPublished,
+  type PublishPriceList,
+  priceListDecider,
+  TOPUP,
+  type TopupCommand,
+  type TopupEvent,
+  topupDecider,
+} from '#domain';
+import {
+  createRunner,
+  type EventStore,
+  type Metadata,
+  type Outcome,
+  type Runner,
+  type Runtime,
+  type SnapshotStore,
+} from '#kernel';
+
+export abstract class Accounts implements Runner<AccountCommand, AccountEvent> {
+  abstract run(accountId: string, command: AccountCommand, metadata?: Metadata): Promise<Outcome<AccountEvent>>;
+}
+
+export abstract class Topups implements Runner<TopupCommand, TopupEvent> {
+  abstract run(topupId: string, command: TopupCommand, metadata?: Metadata): Promise<Outcome<TopupEvent>>;
+}
+
+export abstract class PriceLists implements Runner<PublishPriceList, PriceListPublished> {
+  abstract run(version: string, command: PublishPriceList, metadata?: Metadata): Promise<Outcome<PriceListPublished>>;
+}
+
+export interface Streams {
+  readonly accounts: Accounts;
+  readonly topups: Topups;
+  readonly priceLists: PriceLists;
+}
+
+/** Opens the write paths of one process. There is one of each in a process: it owns the warm states. */
+export function openStreams(store: EventStore, snapshots: SnapshotStore, runtime: Runtime): Streams {
+  return {
+    accounts: createRunner({
+      category: ACCOUNT,
+      decider: accountDecider,
+      store,
+      runtime,
+      snapshots: { store: snapshots, codec: accountCodec },
+    }),
+    topups: createRunner({ category: TOPUP, decider: topupDecider, store, runtime }),
+    priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, store, runtime }),
+  };
+}

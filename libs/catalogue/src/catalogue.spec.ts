@@ -1,0 +1,233 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readCatalogue } from '#catalogue';
+import { dearest, priceOf } from '#domain';
+import { formatUsd, type PicoUsd } from '#kernel';
+
+let directory: string;
+let file: string;
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-catalogue-'));
+  file = path.join(directory, 'models.json');
+  await writeFile(path.join(directory, 'parameters.json'), JSON.stringify({ few: ['max_tokens', 'stop'] }));
+  await writeFile(path.join(directory, 'fees.json'), '[]');
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+const good = () => ({
+  id: 'vendor/model',
+  type: 'chat',
+  name: 'Model',
+  provider: 'Vendor',
+  description: 'A model.',
+  released: '2026-02-28',
+  popular: false,
+  privacy: 'anon',
+  inputs: ['text'],
+  context: 1000,
+  maxOutput: 100,
+  endpoints: [
+    {
+      provider: 'Open AI',
+      upstream: 'openai',
+      model: 'model',
+      usdPerMillionTokens: { input: '1.5', cacheRead: '0.15', output: '6' },
+      margin: '1.055',
+      parameters: ['max_tokens'],
+    },
+  ],
+});
+
+/** Reads a file with this in it. */
+async function reading(content: unknown) {
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return () => readCatalogue(directory);
+}
+
+/** A good model with one field changed, or left out where it is undefined: `endpoint.margin`. */
+function changed(field: string, value: unknown): object {
+  const model = good();
+  const names = field.split('.');
+  const last = names.pop() as string;
+  let at: Record<string, unknown> = model;
+  for (const name of names) at = at[name] as Record<string, unknown>;
+  at[last] = value;
+  return model;
+}
+
+describe('a data file', () => {
+  test('has prices in pico-USD, and for tokens without a price of their own that of their side', async () => {
+    const { priceList, models } = (await reading([good()]))();
+    expect(priceList.rates).toEqual([
+      {
+        model: 'vendor/model',
+        provider: 'open-ai',
+        input: '1500000000000',
+        cacheRead: '150000000000',
+        cacheWrite: '1500000000000',
+        output: '6000000000000',
+        reasoning: '6000000000000',
+        request: '0',
+        marginBasisPoints: 10_550,
+      },
+    ]);
+    expect(models[0]).toMatchObject({
+      id: 'vendor/model',
+      created: 1_772_236_800,
+      endpoints: [{ upstream: 'openai', slug: 'open-ai' }],
+    });
+  });
+
+  test('has a version that depends on its prices and on nothing else', async () => {
+    const version = async (...models: readonly object[]) => (await reading(models))().priceList.version;
+    const known = await version(good());
+    expect(known).toBe('ce2e1f47ec153ed6');
+    expect(await version(changed('description', 'Other words.'))).toBe(known);
+    expect(await version(changed('context', 2000))).toBe(known);
+    expect(await version(changed('endpoints.0.usdPerMillionTokens.input', '1.50'))).toBe(known);
+    expect(await version(changed('endpoints.0.usdPerMillionTokens.input', '1.51'))).not.toBe(known);
+    expect(await version(changed('endpoints.0.margin', '1.056'))).not.toBe(known);
+    expect(await version(good(), { ...good(), id: 'vendor/other' })).not.toBe(known);
+  });
+
+  test.each([
+    ['a price of nothing', 'endpoints.0.usdPerMillionTokens.input', '0'],
+    ['a price of a pico-USD', 'endpoints.0.usdPerRequest', '0.000000000001'],
+    ['a price in exponent form', 'endpoints.0.usdPerRequest', '1e-7'],
+    ['a margin below the cost', 'endpoints.0.margin', '0.5'],
+  ])('may have %s', async (_, field, value) => {
+    expect(await reading([changed(field, value)])).not.toThrow();
+  });
+});
+
+test('a list of parameters has a name that endpoints refer to', async () => {
+  const { models } = (await reading([changed('endpoints.0.parameters', 'few')]))();
+  expect(models[0]?.endpoints[0]?.parameters).toEqual(['max_tokens', 'stop']);
+});
+
+describe('a slip in a data file stops the start and is named with its file', () => {
+  test.each([
+    ['no JSON', 'models', /Unexpected token/],
+    ['a comma too many', '[\n{"id": "a",}\n]', /line 2 column 12/],
+    ['nothing', '', /end of JSON/],
+    ['no list', { models: [] }, /it must be a list of models/],
+    ['something else than a model', [good(), 5], /model 2 must be an object/],
+    ['a model without an id', [changed('id', undefined)], /id of model 1 must be a text/],
+  ])('that is %s', async (_, content, message) => {
+    const read = await reading(content);
+    expect(read).toThrow(message);
+    expect(read).toThrow(file);
+  });
+
+  test('that is no directory', () => {
+    expect(() => readCatalogue(path.join(directory, 'nothing'))).toThrow(/nothing cannot be used: ENOENT/);
+  });
+
+  test.each([
+    ['a model twice', [good(), changed('name', 'Another')], 'model "vendor/model" is there twice'],
+    ['an alias that is a model', [good(), { ...good(), id: 'a', aliases: ['vendor/model'] }], 'there twice'],
+    ['a provider twice', [changed('endpoints', [...good().endpoints, ...good().endpoints])], 'the provider open-ai'],
+    ['a variant that is no model', [changed('variants', { thinking: 'lost' })], 'name "lost", which is not there'],
+    ['a list that is none', [changed('endpoints.0.parameters', 'many')], 'name the list "many", which is not there'],
+  ])('that shows only among others: %s', async (_, content, message) => {
+    expect(await reading(content)).toThrow(message);
+  });
+
+  const price = 'endpoints.0.usdPerMillionTokens.input';
+  test.each<[string, string, unknown]>([
+    ['a price below zero', price, '-0.25'],
+    ['a price that is a number', price, 0.25],
+    ['a price that is none', price, 'free'],
+    ['a price with a unit', price, '$0.25'],
+    ['a price with a comma', price, '0,25'],
+    ['a price finer than a pico-USD', price, '0.0000000000001'],
+    ['no price', price, undefined],
+    ['no price of output', 'endpoints.0.usdPerMillionTokens.output', undefined],
+    ['no prices at all', 'endpoints.0.usdPerMillionTokens', undefined],
+    ['a cache price below zero', 'endpoints.0.usdPerMillionTokens.cacheWrite', '-1'],
+    ['a price of a request below zero', 'endpoints.0.usdPerRequest', '-0.01'],
+    ['a price of a request that is null', 'endpoints.0.usdPerRequest', null],
+    ['no margin', 'endpoints.0.margin', undefined],
+    ['a margin of nothing', 'endpoints.0.margin', '0'],
+    ['a margin below zero', 'endpoints.0.margin', '-1'],
+    ['a margin too fine', 'endpoints.0.margin', '1.05555'],
+    ['a margin that is a number', 'endpoints.0.margin', 1.055],
+    ['no upstream', 'endpoints.0.upstream', ''],
+    ['no model of the upstream', 'endpoints.0.model', undefined],
+    ['a quantization that nobody knows', 'endpoints.0.quantization', 'int5'],
+    ['a share above one', 'endpoints.0.toolReliability', 1.5],
+    ['a type that nobody knows', 'type', 'text'],
+    ['a parameter that is no text', 'endpoints.0.parameters', ['max_tokens', 5]],
+    ['no endpoint', 'endpoints', []],
+    ['a context of nothing', 'context', 0],
+    ['a context that is text', 'context', '1000'],
+    ['a part of a token', 'maxOutput', 1.5],
+    ['more output than context', 'maxOutput', 1001],
+    ['a day that is not in the calendar', 'released', '2026-02-29'],
+    ['a day with a time', 'released', '2026-02-28T00:00:00.000Z'],
+    ['a word of privacy that nobody knows', 'privacy', 'secret'],
+    ['a popularity that is a word', 'popular', 'yes'],
+    ['no inputs', 'inputs', []],
+    ['no name', 'name', ' '],
+  ])('that is %s', async (_, field, value) => {
+    const read = await reading([changed(field, value)]);
+    expect(read).toThrow(field.split('.').at(-1));
+    expect(read).toThrow('model "vendor/model"');
+    expect(read).toThrow(file);
+  });
+
+  test.each([
+    ['usdPerRequst', 'endpoints.0.usdPerRequst'],
+    ['cacheread', 'endpoints.0.usdPerMillionTokens.cacheread'],
+    ['margin', 'margin'],
+  ])('that is a field "%s" which nobody reads', async (name, field) => {
+    expect(await reading([changed(field, '1')])).toThrow(`has an unknown field "${name}"`);
+  });
+});
+
+describe('the catalogue that ships', () => {
+  const catalogue = readCatalogue();
+  const usd = (amount: string) => formatUsd(BigInt(amount) as PicoUsd);
+
+  test('has these prices: USD per million tokens, and per request', () => {
+    const prices = catalogue.priceList.rates.map(({ model, provider, marginBasisPoints, ...rates }) => [
+      model,
+      provider,
+      ...Object.values(rates).map(usd),
+      marginBasisPoints / 10_000,
+    ]);
+    const shown = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', 'countinghouse/flat'];
+    expect(prices.filter(([model]) => shown.includes(String(model)))).toEqual([
+      // model, provider, input, cacheRead, cacheWrite, output, reasoning, request, margin
+      ['openai/gpt-5-mini', 'openai', '0.25', '0.025', '0.25', '2', '2', '0', 1.055],
+      ['openai/gpt-5.4-mini', 'openai', '0.75', '0.075', '0.75', '4.5', '4.5', '0', 1.055],
+      ['openai/gpt-4o-mini', 'openai', '0.15', '0.075', '0.15', '0.6', '0.6', '0', 1.055],
+      ['countinghouse/flat', 'openai', '0', '0', '0', '0', '0', '0.01', 1],
+    ]);
+  });
+
+  test('gives nothing away: the least use of any model costs something, and is not sold below its cost', () => {
+    for (const endpoint of catalogue.models.flatMap(({ endpoints }) => endpoints)) {
+      const { cost, price } = priceOf(
+        { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 },
+        endpoint.rates,
+      );
+      expect(cost).toBeGreaterThan(0n);
+      expect(price).toBeGreaterThanOrEqual(cost);
+      expect(dearest(1, 1, endpoint.rates)).toBeGreaterThanOrEqual(price);
+    }
+  });
+
+  test('knows its models by their ids and aliases, and no other', () => {
+    for (const model of catalogue.models) expect(catalogue.find(model.id)).toBe(model);
+    expect(catalogue.find('gpt-5-mini')?.id).toBe('openai/gpt-5-mini');
+    for (const id of ['', 'gpt-5-mini ', 'OPENAI/GPT-5-MINI', 'constructor'])
+      expect(catalogue.find(id)).toBeUndefined();
+  });
+
+  test('is the same wherever it is read', () => {
+    expect(readCatalogue().priceList).toEqual(catalogue.priceList);
+  });
+});

@@ -1,0 +1,79 @@
+import { expect, test } from '@jest/globals';
+import { Catalogue, modelsFromOpenRouter, modelsIn } from '#catalogue';
+
+/** A row as the list has it. */
+const row = (more: object = {}) => ({
+  id: 'vendor/model',
+  canonical_slug: 'vendor/model-2026',
+  name: 'Vendor: Model',
+  created: 1_771_200_000,
+  description: 'A model.\n\nWith more to say.',
+  context_length: 200_000,
+  architecture: { modality: 'text+image->text', input_modalities: ['text', 'image'], output_modalities: ['text'] },
+  pricing: { prompt: '0.000003', completion: '0.000015', request: '0', image: '0', input_cache_read: '0.0000003' },
+  top_provider: { context_length: 200_000, max_completion_tokens: 64_000, is_moderated: false },
+  supported_parameters: ['max_tokens', 'tools'],
+  ...more,
+});
+
+const imported = (...rows: readonly object[]) => modelsFromOpenRouter({ data: rows }, '1.055');
+
+test('a row becomes an entry that the catalogue accepts, with exact prices', () => {
+  const { models, skipped } = imported(row());
+  expect(skipped).toEqual([]);
+  expect(models).toEqual([
+    {
+      id: 'vendor/model',
+      type: 'chat',
+      name: 'Vendor: Model',
+      provider: 'vendor',
+      description: 'A model.',
+      released: '2026-02-16',
+      popular: false,
+      privacy: 'anon',
+      inputs: ['text', 'image'],
+      outputs: ['text'],
+      context: 200_000,
+      maxOutput: 64_000,
+      endpoints: [
+        {
+          provider: 'OpenRouter',
+          upstream: 'openrouter',
+          model: 'vendor/model',
+          usdPerMillionTokens: { input: '3', output: '15', cacheRead: '0.3' },
+          margin: '1.055',
+          parameters: ['max_tokens', 'tools', 'provider'],
+        },
+      ],
+    },
+  ]);
+  expect(new Catalogue(modelsIn(models)).find('vendor/model')?.endpoints[0]?.rates.input).toBe(3_000_000_000_000n);
+});
+
+test('a price for each request is kept, and prices smaller than a pico-USD a token stay exact', () => {
+  const pricing = { prompt: '0.0000000375', completion: '1.5e-7', request: '0.005' };
+  expect(imported(row({ pricing })).models[0]?.endpoints[0]).toMatchObject({
+    usdPerMillionTokens: { input: '0.0375', output: '0.15' },
+    usdPerRequest: '0.005',
+  });
+});
+
+test.each([
+  ['a price that varies', { pricing: { prompt: '-1', completion: '-1' } }, 'no fixed price'],
+  ['no price', { pricing: {} }, 'no fixed price'],
+  ['images only', { architecture: { output_modalities: ['image'] } }, 'no text'],
+  ['no id', { id: '' }, 'no id'],
+])('a row with %s is left out, and told', (_, more, why) => {
+  const { models, skipped } = imported(row(more), row({ id: 'vendor/other' }));
+  expect(models.map(({ id }) => id)).toEqual(['vendor/other']);
+  expect(skipped).toEqual([expect.stringContaining(why)]);
+});
+
+test('what is left open has a cautious default', () => {
+  const { models } = imported({ id: 'm', pricing: { prompt: '0', completion: '0' }, top_provider: {} });
+  expect(modelsIn(models)[0]).toMatchObject({ context: 8_192, maxOutput: 2_048, inputs: ['text'], name: 'm' });
+});
+
+test.each([null, [], { data: 5 }, 'list'])('%j is no list', (list) => {
+  expect(() => modelsFromOpenRouter(list, '1')).toThrow('it must be a list of models');
+});

@@ -1,0 +1,67 @@
+/** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
+import { type AnswerIdentity, UpstreamFailure, type WholeAnswer } from '#application';
+import { type Block, finishReason, reasoningDetail } from './blocks.ts';
+import { usageFrom } from './usage.ts';
+
+interface Message {
+  readonly content: readonly Block[];
+  readonly stop_reason: string;
+  readonly usage?: unknown;
+}
+
+/** @throws UpstreamFailure when the body is no message */
+export function wholeAnswer(text: string, identity: AnswerIdentity): WholeAnswer {
+  const { content, stop_reason, usage } = parseMessage(text);
+  const choice = { index: 0, message: messageOf(content), logprobs: null, finish_reason: finishReason(stop_reason) };
+  return {
+    kind: 'whole',
+    body: {
+      ...identity,
+      object: 'chat.completion',
+      created: Math.floor(Date.now() / 1000),
+      choices: [choice],
+      system_fingerprint: null,
+    },
+    usage: usageFrom(usage),
+    deliveredText: () => content.map(generated).join(''),
+  };
+}
+
+function parseMessage(text: string): Message {
+  let message: Partial<Message> | null = null;
+  try {
+    message = JSON.parse(text);
+  } catch {} // judged with everything else that is not an answer
+  if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
+    const more = { status: 200, delivered: text };
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a message', more);
+  }
+  return message as Message;
+}
+
+function messageOf(content: readonly Block[]) {
+  const text = content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+  const reasoning = content.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
+  const details = content
+    .filter((block) => block.type === 'thinking' || block.type === 'redacted_thinking')
+    .map((block, index) => reasoningDetail(index, block));
+  const calls = content.flatMap((block) => (block.type === 'tool_use' ? [toolCall(block)] : []));
+  return {
+    role: 'assistant',
+    content: text === '' && calls.length > 0 ? null : text,
+    refusal: null,
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+}
+
+function toolCall({ id, name, input }: Extract<Block, { type: 'tool_use' }>) {
+  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+}
+
+function generated(block: Block): string {
+  if (block.type === 'text') return block.text;
+  if (block.type === 'thinking') return block.thinking;
+  return block.type === 'tool_use' ? block.name + JSON.stringify(block.input ?? {}) : '';
+}

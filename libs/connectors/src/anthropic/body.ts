@@ -1,0 +1,36 @@
+/** What is read of a chat request in OpenAI's shape. */
+import { UpstreamFailure } from '#application';
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface ChatRequestBody extends Fields {
+  readonly model?: unknown;
+  readonly messages?: readonly Fields[];
+  readonly max_completion_tokens?: number | null;
+  readonly max_tokens?: number | null;
+  readonly n?: number | null;
+  readonly temperature?: number | null;
+  readonly top_p?: number | null;
+  readonly top_k?: number | null;
+  readonly stop?: string | readonly string[] | null;
+  readonly user?: string | null;
+  readonly tools?: readonly Fields[] | null;
+  readonly tool_choice?: unknown;
+  readonly parallel_tool_calls?: boolean | null;
+  readonly response_format?: Fields | null;
+  readonly reasoning_effort?: string | null;
+  readonly reasoning?: Fields | null;
+}
+
+/** What the caller must have and Anthropic cannot give. */
+export function unsupported(message: string): UpstreamFailure {
+  return new UpstreamFailure('invalid_request', message);
+}
+
+/**
+ * A mark for Anthropic's cache, as OpenRouter's clients set it. Always of the short life: the long one costs more than
+ * what is charged for a cache write.
+ */
+export function cached(mark: unknown): Fields {
+  return typeof mark === 'object' && mark !== null ? { cache_control: { type: 'ephemeral' } } : {};
+}

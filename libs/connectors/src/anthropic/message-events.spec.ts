@@ -1,0 +1,267 @@
+import { describe, expect, test } from '@jest/globals';
+import { UpstreamFailure } from '#application';
+import { MessageEvents } from './message-events.ts';
+
+const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic' };
+
+const start = (usage?: object) => ({ type: 'message_start', message: { id: 'msg_1', content: [], usage } });
+const open = (index: number, content_block: object) => ({ type: 'content_block_start', index, content_block });
+const delta = (index: number, more: object) => ({ type: 'content_block_delta', index, delta: more });
+const text = (words: string, index = 0) => delta(index, { type: 'text_delta', text: words });
+const thinking = (words: string) => delta(0, { type: 'thinking_delta', thinking: words });
+const json = (partial_json: string, index: number) => delta(index, { type: 'input_json_delta', partial_json });
+const close = (index: number) => ({ type: 'content_block_stop', index });
+const end = (stop_reason: string, usage: object = { output_tokens: 5 }) => ({
+  type: 'message_delta',
+  delta: { stop_reason, stop_sequence: null },
+  usage,
+});
+const stop = { type: 'message_stop' };
+const ping = { type: 'ping' };
+const tool = (id: string, name: string, input: object = {}) => ({ type: 'tool_use', id, name, input });
+
+const printed = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+interface Told {
+  /** Deltas and finish reasons of the chunks. */
+  readonly chunks: readonly unknown[];
+  readonly events: MessageEvents;
+  readonly failure: unknown;
+}
+
+/** What becomes of a body, in pieces of so many bytes. */
+function tell(body: string, size = Number.POSITIVE_INFINITY): Told {
+  const events = new MessageEvents(identity);
+  const bytes = Buffer.from(body);
+  let out = '';
+  let failure: unknown;
+  const pass = (piece: Uint8Array) => {
+    expect(Buffer.from(piece).toString()).toMatch(/\n\n$/);
+    out += Buffer.from(piece).toString();
+  };
+  try {
+    for (let at = 0; at < bytes.length; at += size) events.accept(bytes.subarray(at, at + size), pass);
+    events.end(pass);
+  } catch (error) {
+    failure = error;
+  }
+  const chunks = out
+    .split('\n\n')
+    .filter((event) => event !== '')
+    .map((event) => {
+      const { choices, ...rest } = JSON.parse(event.replace(/^data: /, ''));
+      expect(rest).toEqual({ ...identity, object: 'chat.completion.chunk', created: expect.any(Number) });
+      expect(choices).toEqual([expect.objectContaining({ index: 0 })]);
+      return choices[0].finish_reason === null ? choices[0].delta : choices[0].finish_reason;
+    });
+  return { chunks, events, failure };
+}
+
+const role = { role: 'assistant', content: '' };
+const begun = (index: number, id: string, name: string) => ({
+  tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
+});
+const args = (index: number, more: string) => ({ tool_calls: [{ index, function: { arguments: more } }] });
+const detail = (index: number, words: string, signature: string | null) => ({
+  reasoning_details: [{ type: 'reasoning.text', text: words, signature, format: 'anthropic-claude-v1', index }],
+});
+
+const VECTORS: [string, { type: string }[], unknown[], string][] = [
+  [
+    'text, with pings and events that nobody knows yet',
+    [
+      start(),
+      open(0, { type: 'text', text: '' }),
+      ping,
+      text('Hé'),
+      { type: 'news' },
+      text('llo "😀"\n'),
+      close(0),
+      end('end_turn'),
+      stop,
+    ],
+    [role, { content: 'Hé' }, { content: 'llo "😀"\n' }, 'stop'],
+    'Héllo "😀"\n',
+  ],
+  [
+    'a text that begins with its block',
+    [start(), open(0, { type: 'text', text: 'A' }), text('B'), close(0), end('max_tokens'), stop],
+    [role, { content: 'A' }, { content: 'B' }, 'length'],
+    'AB',
+  ],
+  [
+    'words, and two calls of tools',
+    [
+      start(),
+      open(0, { type: 'text', text: '' }),
+      text('Wait'),
+      close(0),
+      open(1, tool('toolu_1', 'weather')),
+      json('', 1),
+      json('{"city":', 1),
+      json(' "Zürich"}', 1),
+      close(1),
+      open(2, tool('toolu_2', 'time')),
+      json('{"zone":"CET"}', 2),
+      close(2),
+      end('tool_use'),
+      stop,
+    ],
+    [
+      role,
+      { content: 'Wait' },
+      begun(0, 'toolu_1', 'weather'),
+      args(0, '{"city":'),
+      args(0, ' "Zürich"}'),
+      begun(1, 'toolu_2', 'time'),
+      args(1, '{"zone":"CET"}'),
+      'tool_calls',
+    ],
+    'Waitweather{"city": "Zürich"}time{"zone":"CET"}',
+  ],
+  [
+    'a call without arguments, which are an empty object',
+    [start(), open(0, tool('toolu_1', 'now')), json('', 0), close(0), end('tool_use'), stop],
+    [role, begun(0, 'toolu_1', 'now'), args(0, '{}'), 'tool_calls'],
+    'now',
+  ],
+  [
+    'thinking with its signature, hidden thinking, and text',
+    [
+      start(),
+      open(0, { type: 'thinking', thinking: '', signature: '' }),
+      thinking('Hm, "'),
+      thinking('ü"'),
+      delta(0, { type: 'signature_delta', signature: 'c2ln' }),
+      close(0),
+      open(1, { type: 'redacted_thinking', data: 'ZGF0YQ==' }),
+      close(1),
+      open(2, { type: 'text', text: '' }),
+      text('Yes', 2),
+      close(2),
+      end('stop_sequence'),
+      stop,
+    ],
+    [
+      role,
+      { reasoning: 'Hm, "' },
+      { reasoning: 'ü"' },
+      detail(0, 'Hm, "ü"', 'c2ln'),
+      {
+        reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZGF0YQ==', format: 'anthropic-claude-v1', index: 1 }],
+      },
+      { content: 'Yes' },
+      'stop',
+    ],
+    'Hm, "ü"Yes',
+  ],
+  ['a refusal without words', [start(), end('refusal'), stop], [role, 'content_filter'], ''],
+  [
+    'citations, which have no place',
+    [
+      start(),
+      open(0, { type: 'text', text: '' }),
+      delta(0, { type: 'citations_delta', citation: {} }),
+      text('A'),
+      close(0),
+      end('pause_turn'),
+      stop,
+    ],
+    [role, { content: 'A' }, 'stop'],
+    'A',
+  ],
+];
+
+describe('a stream of Anthropic becomes one of OpenAI', () => {
+  test.each(VECTORS)('%s', (_, events, chunks, delivered) => {
+    const told = tell(events.map(printed).join(''));
+    expect(told.failure).toBeUndefined();
+    expect(told.chunks).toEqual(chunks);
+    expect(told.events.deliveredText()).toBe(delivered);
+    expect(told.events.ended).toBe(true);
+  });
+
+  test.each([1, 7, 64])('wherever its pieces end: at every %p bytes', (size) => {
+    for (const [, events, chunks, delivered] of VECTORS) {
+      const told = tell(events.map(printed).join(''), size);
+      expect(told.chunks).toEqual(chunks);
+      expect(told.events.deliveredText()).toBe(delivered);
+    }
+  });
+
+  test('however its JSON is printed: spaced, in another order, padded, with other line ends', () => {
+    const [, events, chunks] = VECTORS[0] as (typeof VECTORS)[number];
+    const spaced = events.map((event) => `data: ${JSON.stringify(event, null, 1).replaceAll('\n', '')}\r\n\r\n`);
+    const turned = events.map((event) =>
+      printed(Object.fromEntries(Object.entries(event).reverse()) as { type: string }),
+    );
+    const padded = events.map((event) => printed(event).replace(/\}\}\n/, '}      }   \n'));
+    const escaped = events.map((event) => printed(event).replace('é', '\\u00e9'));
+    for (const body of [spaced, turned, padded, escaped]) expect(tell(body.join('')).chunks).toEqual(chunks);
+  });
+
+  test('however long a piece is', () => {
+    const long = 'a"\n'.repeat(500_000);
+    const body = [start(), open(0, { type: 'text', text: '' }), text(long), end('end_turn'), stop];
+    expect(tell(body.map(printed).join('')).events.deliveredText()).toBe(long);
+  });
+
+  test('whatever comes behind its end is not read', () => {
+    const [, events, chunks] = VECTORS[0] as (typeof VECTORS)[number];
+    expect(tell(`${events.map(printed).join('')}data: nonsense\n\n`)).toMatchObject({ chunks, failure: undefined });
+  });
+});
+
+describe('the usage', () => {
+  const usage = { input_tokens: 12, cache_read_input_tokens: 100, output_tokens: 1 };
+  const known = { input: 12, cacheRead: 100, cacheWrite: 0, output: 5, reasoning: 0 };
+
+  test('is what start and end tell together', () => {
+    const { events } = tell([start(usage), end('end_turn'), stop].map(printed).join(''));
+    expect(events.usage()).toEqual(known);
+  });
+
+  test('is not known before the end, whose output alone is true', () => {
+    const { events } = tell([start(usage), open(0, { type: 'text', text: '' }), text('A')].map(printed).join(''));
+    expect(events.usage()).toBeUndefined();
+    expect(events.deliveredText()).toBe('A');
+  });
+
+  test('is not known where nobody tells it', () => {
+    const silent = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
+    expect(tell([start(), silent, stop].map(printed).join('')).events.usage()).toBeUndefined();
+  });
+});
+
+describe('a stream that goes wrong', () => {
+  const opening = [start(), open(0, { type: 'text', text: '' })].map(printed).join('');
+  const error = (type: string) => printed({ type: 'error', error: { type, message: 'So it is' } } as { type: string });
+
+  test.each([
+    ['overloaded_error', 'upstream_error'],
+    ['api_error', 'upstream_error'],
+    ['rate_limit_error', 'rate_limited'],
+    ['timeout_error', 'timeout'],
+  ])('by %s is a failure with the code %s, after what came before', (type, code) => {
+    const { chunks, failure } = tell(opening + printed(text('A')) + error(type));
+    expect(chunks).toEqual([role, { content: 'A' }]);
+    expect(failure).toBeInstanceOf(UpstreamFailure);
+    expect(failure).toMatchObject({ code, message: 'So it is' });
+  });
+
+  test('before its first word has passed nothing on, so that it can be asked for again', () => {
+    expect(tell(opening + printed(ping) + error('overloaded_error')).chunks).toEqual([]);
+  });
+
+  test.each([
+    ['is not JSON', 'data: {"type":"content_block_de\n\n', 'not JSON'],
+    ['is missing', '', 'before the answer was complete'],
+  ])('whose next event %s is a failure', (_, more, words) => {
+    const { failure } = tell(opening + printed(text('A')) + more);
+    expect(failure).toMatchObject({ code: 'upstream_error', message: expect.stringContaining(words) });
+  });
+
+  test('is complete when its reason to end has come, if only the last event is missing', () => {
+    expect(tell(opening + printed(end('end_turn'))).failure).toBeUndefined();
+  });
+});

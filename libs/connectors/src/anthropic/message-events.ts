@@ -1,0 +1,200 @@
+/**
+ * Anthropic's server-sent events on their way through, as OpenAI's chunks. Pieces of text, thinking and arguments, which
+ * are nearly all that comes, are not parsed: the string goes from one JSON to the other as it stands.
+ */
+import { type AnswerIdentity, type FailureCode, UpstreamFailure } from '#application';
+import type { Usage } from '#domain';
+import { EventTranslator } from '../chat/event-translator.ts';
+import { type Block, finishReason, reasoningDetail } from './blocks.ts';
+import { mergedUsage, usageFrom } from './usage.ts';
+
+/** A piece of content as Anthropic prints it, with the padding that hides its size; any other print is parsed. */
+const PIECE =
+  /^\{"type":"content_block_delta","index":(\d+),"delta":\{"type":"(?:text|thinking|input_json)_delta","(text|thinking|partial_json)":"([^"\\]*(?:\\.[^"\\]*)*)"\s*\}\s*\}$/;
+
+/** Characters of an event that is matched; a pattern has no stack for the longest ones. */
+const LONGEST_PIECE = 64 * 1024;
+
+/** What an error within a stream means; every other one is the upstream's own trouble. */
+const FAILURES: Readonly<Record<string, FailureCode>> = { rate_limit_error: 'rate_limited', timeout_error: 'timeout' };
+
+type Kind = 'text' | 'thinking' | 'partial_json';
+
+interface Event {
+  readonly type?: string;
+  readonly index?: number;
+  readonly message?: { readonly usage?: unknown };
+  readonly content_block?: Block;
+  readonly delta?: {
+    readonly text?: string;
+    readonly thinking?: string;
+    readonly partial_json?: string;
+    readonly signature?: string;
+    readonly stop_reason?: string | null;
+  };
+  readonly usage?: unknown;
+  readonly error?: { readonly type?: unknown; readonly message?: unknown };
+}
+
+/** A block that has begun. Texts are the inside of JSON strings, in Latin-1 as they came. */
+interface OpenBlock {
+  readonly start: Block;
+  /** Which tool call of the answer, or which piece of its reasoning, this is. */
+  readonly at: number;
+  text: string;
+  signature: string;
+}
+
+export class MessageEvents extends EventTranslator {
+  private readonly head: string;
+  private readonly blocks = new Map<number, OpenBlock>();
+  private opened = false;
+  private delivered = '';
+  private calls = 0;
+  private thoughts = 0;
+  private usageAtStart: unknown;
+  private reported: Usage | undefined;
+
+  constructor({ id, model, provider }: AnswerIdentity) {
+    super();
+    const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model, provider };
+    this.head = `data: ${latin1Of(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
+  }
+
+  /** Known when its end has told it: what the start says of the output is not yet true. */
+  usage(): Usage | undefined {
+    return this.reported;
+  }
+
+  deliveredText(): string {
+    try {
+      return JSON.parse(`"${Buffer.from(this.delivered, 'latin1').toString('utf8')}"`);
+    } catch {
+      return this.delivered; // not quite JSON, and good enough for counting
+    }
+  }
+
+  protected handle(event: string): string {
+    const data = `\n${event}`.indexOf('\ndata:');
+    if (data < 0) return '';
+    const json = event.slice(data + 5).trim();
+    const piece = json.length > LONGEST_PIECE ? null : PIECE.exec(json);
+    if (piece) return this.piece(Number(piece[1]), piece[2] as Kind, piece[3] as string);
+    return this.parsed(parse(json));
+  }
+
+  private parsed({ type, index = 0, message, content_block, delta, usage, error }: Event): string {
+    switch (type) {
+      case 'message_start':
+        this.usageAtStart = message?.usage;
+        return '';
+      case 'content_block_start':
+        return content_block ? this.open(index, content_block) : '';
+      case 'content_block_delta':
+        return delta ? this.delta(index, delta) : '';
+      case 'content_block_stop':
+        return this.close(index);
+      case 'message_delta':
+        this.reported = usageFrom(mergedUsage(this.usageAtStart, usage)) ?? this.reported;
+        return delta?.stop_reason ? this.finish(delta.stop_reason) : '';
+      case 'message_stop':
+        this.marked = true;
+        return '';
+      case 'error':
+        throw failure(error);
+      default:
+        return ''; // `ping`, and what may be added: clients are told to expect it
+    }
+  }
+
+  private delta(index: number, { text, thinking, partial_json, signature }: NonNullable<Event['delta']>): string {
+    const block = this.blocks.get(index);
+    if (signature !== undefined && block) block.signature += signature;
+    if (text !== undefined) return this.piece(index, 'text', inside(text));
+    if (thinking !== undefined) return this.piece(index, 'thinking', inside(thinking));
+    return partial_json === undefined ? '' : this.piece(index, 'partial_json', inside(partial_json));
+  }
+
+  private open(index: number, start: Block): string {
+    const isCall = start.type === 'tool_use';
+    const isThought = start.type === 'thinking' || start.type === 'redacted_thinking';
+    const at = isCall ? this.calls++ : isThought ? this.thoughts++ : 0;
+    this.blocks.set(index, { start, at, text: '', signature: '' });
+    if (start.type === 'text') return this.piece(index, 'text', inside(start.text));
+    if (start.type === 'thinking') return this.piece(index, 'thinking', inside(start.thinking));
+    if (start.type !== 'tool_use') return '';
+    const { id, name } = start;
+    this.delivered += inside(name);
+    return this.chunk(
+      latin1Of({ tool_calls: [{ index: at, id, type: 'function', function: { name, arguments: '' } }] }),
+    );
+  }
+
+  /** @param text the inside of a JSON string */
+  private piece(index: number, kind: Kind, text: string): string {
+    const block = this.blocks.get(index);
+    if (text === '') return '';
+    this.delivered += text;
+    if (kind === 'text') return this.chunk(`{"content":"${text}"}`);
+    if (block) block.text += text;
+    if (kind === 'thinking') return this.chunk(`{"reasoning":"${text}"}`);
+    return this.argumentsPiece(block?.at ?? 0, text);
+  }
+
+  private argumentsPiece(at: number, text: string): string {
+    return this.chunk(`{"tool_calls":[{"index":${at},"function":{"arguments":"${text}"}}]}`);
+  }
+
+  private close(index: number): string {
+    const block = this.blocks.get(index);
+    this.blocks.delete(index);
+    if (!block) return '';
+    const { start, at, text, signature } = block;
+    // A tool without arguments is called with no piece at all, and OpenAI's clients parse what they have got.
+    if (start.type === 'tool_use')
+      return text === '' ? this.argumentsPiece(at, inside(JSON.stringify(start.input ?? {}))) : '';
+    if (start.type === 'redacted_thinking') {
+      return this.chunk(latin1Of({ reasoning_details: [reasoningDetail(at, start)] }));
+    }
+    if (start.type !== 'thinking') return '';
+    const detail = latin1Of(reasoningDetail(at, { ...start, thinking: '', signature: signature || start.signature }));
+    return this.chunk(`{"reasoning_details":[${detail.replace('"text":""', () => `"text":"${text}"`)}]}`);
+  }
+
+  private finish(stopReason: string): string {
+    this.finished = true;
+    return this.chunk('{}', finishReason(stopReason));
+  }
+
+  /** The first one is preceded by the role: not sooner, so that an upstream that fails before it can be asked again. */
+  private chunk(delta: string, reason?: string): string {
+    const finish = reason === undefined ? 'null' : `"${reason}"`;
+    const chunk = `${this.head}${delta},"finish_reason":${finish}}]}\n\n`;
+    if (this.opened) return chunk;
+    this.opened = true;
+    return `${this.head}{"role":"assistant","content":""},"finish_reason":null}]}\n\n${chunk}`;
+  }
+}
+
+function latin1Of(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('latin1');
+}
+
+/** A text as it stands between the quotes of JSON. */
+function inside(text = ''): string {
+  return latin1Of(text).slice(1, -1);
+}
+
+function parse(json: string): Event {
+  try {
+    return JSON.parse(Buffer.from(json, 'latin1').toString('utf8')) as Event;
+  } catch (cause) {
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+  }
+}
+
+function failure(error: Event['error']): UpstreamFailure {
+  const { type, message } = error ?? {};
+  const words = typeof message === 'string' ? message : 'The upstream broke off the answer';
+  return new UpstreamFailure(FAILURES[String(type)] ?? 'upstream_error', words);
+}

@@ -1,0 +1,294 @@
+import { describe, expect, test } from '@jest/globals';
+import { UpstreamFailure } from '#application';
+import type { Fields } from './body.ts';
+import { messagesRequest } from './request.ts';
+
+const hello = { role: 'user', content: 'Hello' };
+const said = { role: 'user', content: [{ type: 'text', text: 'Hello' }] };
+const asked = { model: 'claude-sonnet-4-6', messages: [hello] };
+const translated = (body: Fields) => messagesRequest({ ...asked, ...body }, 4_096);
+
+const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
+const call = (id: string, args = '{"city":"Ur"}') => {
+  return { id, type: 'function', function: { name: 'weather', arguments: args } };
+};
+const use = (id: string, input: object = { city: 'Ur' }) => ({ type: 'tool_use', id, name: 'weather', input });
+const result = (id: string, content: unknown = 'sunny') => ({ type: 'tool_result', tool_use_id: id, content });
+
+describe('a request in the words of Anthropic', () => {
+  test('has what it must have, and nothing that was not said', () => {
+    expect(translated({})).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, messages: [said] });
+  });
+
+  test.each<[string, Fields, Fields]>([
+    ['the limit', { max_completion_tokens: 7 }, { max_tokens: 7 }],
+    ['the limit by its old name', { max_tokens: 7 }, { max_tokens: 7 }],
+    ['the temperature', { temperature: 0 }, { temperature: 0 }],
+    ['a temperature that Anthropic does not have', { temperature: 1.7 }, { temperature: 1 }],
+    ['top_p and top_k', { top_p: 0.9, top_k: 40 }, { top_p: 0.9, top_k: 40 }],
+    ['a temperature rather than top_p', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5 }],
+    ['one stop', { stop: 'END' }, { stop_sequences: ['END'] }],
+    ['several stops', { stop: ['a', 'b'] }, { stop_sequences: ['a', 'b'] }],
+    ['the user', { user: 'u-1' }, { metadata: { user_id: 'u-1' } }],
+    [
+      'a schema of the answer',
+      {
+        response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema: { type: 'object' } } },
+      },
+      { output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
+    ],
+    ['what is null as if it were not there', { temperature: null, stop: null, tools: null, n: null, user: null }, {}],
+    [
+      'nothing that only OpenAI knows',
+      { seed: 1, logit_bias: {}, n: 1, stream_options: {}, response_format: { type: 'json_object' } },
+      {},
+    ],
+  ])('has %s', (_, more, expected) => {
+    expect(translated(more)).toEqual({ ...translated({}), ...expected });
+  });
+
+  test.each<[string, Fields, Fields]>([
+    ['a tool', {}, {}],
+    ['auto', { tool_choice: 'auto' }, { tool_choice: { type: 'auto' } }],
+    ['none', { tool_choice: 'none' }, { tool_choice: { type: 'none' } }],
+    ['required', { tool_choice: 'required' }, { tool_choice: { type: 'any' } }],
+    [
+      'a named one',
+      { tool_choice: { type: 'function', function: { name: 'weather' } } },
+      { tool_choice: { type: 'tool', name: 'weather' } },
+    ],
+    [
+      'one at a time',
+      { parallel_tool_calls: false },
+      { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+    ],
+    [
+      'exactly one',
+      { parallel_tool_calls: false, tool_choice: 'required' },
+      { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+    ],
+    ['as many as it likes', { parallel_tool_calls: true }, {}],
+  ])('offers tools: %s', (_, more, expected) => {
+    const tools = [{ name: 'weather', input_schema: { type: 'object' } }];
+    expect(translated({ tools: [weather], ...more })).toEqual({ ...translated({}), tools, ...expected });
+  });
+
+  test('describes tools, and binds the strict ones', () => {
+    const declared = { name: 'now', description: 'The time', strict: true };
+    expect(translated({ tools: [{ type: 'function', function: declared }] }).tools).toEqual([
+      { ...declared, input_schema: { type: 'object', properties: {} } },
+    ]);
+  });
+
+  test('makes no choice where there are no tools', () => {
+    expect(translated({ tool_choice: 'auto', parallel_tool_calls: false, tools: [] })).toEqual(translated({}));
+  });
+});
+
+describe('a conversation', () => {
+  test.each<[string, Fields[], Fields]>([
+    [
+      'system and developer messages stand apart, wherever they stood',
+      [{ role: 'system', content: 'A' }, hello, { role: 'developer', content: [{ type: 'text', text: 'B' }] }],
+      {
+        system: [
+          { type: 'text', text: 'A' },
+          { type: 'text', text: 'B' },
+        ],
+        messages: [said],
+      },
+    ],
+    [
+      'messages of one side that follow each other are one turn',
+      [hello, { role: 'user', content: 'You' }, { role: 'assistant', content: 'Hi' }],
+      {
+        messages: [
+          { role: 'user', content: [said.content[0], { type: 'text', text: 'You' }] },
+          { role: 'assistant', content: [{ type: 'text', text: 'Hi' }] },
+        ],
+      },
+    ],
+    [
+      'results of tools come back together, before what the user says next',
+      [
+        hello,
+        { role: 'assistant', content: 'Wait', tool_calls: [call('call_1'), call('call_2', '')] },
+        { role: 'tool', tool_call_id: 'call_1', content: 'sunny' },
+        { role: 'tool', tool_call_id: 'call_2', content: [{ type: 'text', text: 'rainy' }] },
+        hello,
+      ],
+      {
+        messages: [
+          said,
+          { role: 'assistant', content: [{ type: 'text', text: 'Wait' }, use('call_1'), use('call_2', {})] },
+          {
+            role: 'user',
+            content: [result('call_1'), result('call_2', [{ type: 'text', text: 'rainy' }]), said.content[0]],
+          },
+        ],
+      },
+    ],
+    [
+      'ids of other vendors are written as Anthropic allows',
+      [
+        { role: 'assistant', content: null, tool_calls: [call('functions.weather:0')] },
+        { role: 'tool', tool_call_id: 'functions.weather:0', content: 'sunny' },
+      ],
+      {
+        messages: [
+          { role: 'assistant', content: [use('functions_weather_0')] },
+          { role: 'user', content: [result('functions_weather_0')] },
+        ],
+      },
+    ],
+    [
+      'thoughts that the caller kept come first',
+      [
+        {
+          role: 'assistant',
+          content: 'Hi',
+          reasoning: 'Hm',
+          reasoning_details: [
+            { type: 'reasoning.text', text: 'Hm', signature: 's' },
+            { type: 'reasoning.encrypted', data: 'd' },
+            { type: 'reasoning.text', text: 'without signature' },
+          ],
+        },
+      ],
+      {
+        messages: [
+          {
+            role: 'assistant',
+            content: [
+              { type: 'thinking', thinking: 'Hm', signature: 's' },
+              { type: 'redacted_thinking', data: 'd' },
+              { type: 'text', text: 'Hi' },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      'empty texts are left out',
+      [hello, { role: 'assistant', content: '' }, { role: 'user', content: '' }],
+      { messages: [said] },
+    ],
+  ])('%s', (_, messages, expected) => {
+    expect(translated({ messages })).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, ...expected });
+  });
+
+  test.each<[string, Fields, Fields]>([
+    [
+      'an image in base64',
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' } },
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+    ],
+    [
+      'an image elsewhere',
+      { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
+      { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } },
+    ],
+    [
+      'a PDF',
+      { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' } },
+      { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' }, title: 'a.pdf' },
+    ],
+    [
+      'a file of plain text, as it reads',
+      { type: 'file', file: { file_data: 'data:text/plain;charset=utf-8;base64,SGk=' } },
+      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Hi' } },
+    ],
+    ['a refusal', { type: 'refusal', refusal: 'No' }, { type: 'text', text: 'No' }],
+    [
+      'a mark for the cache, with the short life that is priced',
+      { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } },
+      { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } },
+    ],
+  ])('has %s', (_, part, block) => {
+    expect(translated({ messages: [{ role: 'user', content: [part] }] }).messages).toEqual([
+      { role: 'user', content: [block] },
+    ]);
+  });
+});
+
+describe('thinking', () => {
+  const enabled = (budget_tokens: number) => ({ type: 'enabled', budget_tokens });
+  const limit = { max_completion_tokens: 10_000 };
+
+  test.each<[string, Fields, unknown]>([
+    ['is not asked for by itself', limit, undefined],
+    ['takes the part of the limit that the effort names', { ...limit, reasoning_effort: 'medium' }, enabled(5_000)],
+    ['may be named as OpenRouter does', { ...limit, reasoning: { effort: 'high' } }, enabled(8_000)],
+    ['may only be switched on', { ...limit, reasoning: { enabled: true } }, enabled(5_000)],
+    ['has the smallest budget at least', { ...limit, reasoning_effort: 'minimal' }, enabled(1_024)],
+    ['may be given in tokens', { ...limit, reasoning: { max_tokens: 2_000 } }, enabled(2_000)],
+    ['leaves something for the answer', { ...limit, reasoning: { max_tokens: 20_000 } }, enabled(9_999)],
+    [
+      'may be hidden',
+      { ...limit, reasoning: { max_tokens: 2_000, exclude: true } },
+      { ...enabled(2_000), display: 'omitted' },
+    ],
+    ['is off where the effort is none', { ...limit, reasoning_effort: 'none' }, undefined],
+    [
+      'is off where the limit is too small for it',
+      { max_completion_tokens: 1_024, reasoning_effort: 'high' },
+      undefined,
+    ],
+    [
+      'is off where a tool must be called',
+      { ...limit, reasoning_effort: 'high', tools: [weather], tool_choice: 'required' },
+      undefined,
+    ],
+    [
+      'is off where the thoughts before a tool call are lost',
+      {
+        ...limit,
+        reasoning_effort: 'high',
+        messages: [
+          hello,
+          { role: 'assistant', tool_calls: [call('a')] },
+          { role: 'tool', tool_call_id: 'a', content: 'x' },
+        ],
+      },
+      undefined,
+    ],
+  ])('%s', (_, body, thinking) => {
+    expect(translated(body).thinking).toEqual(thinking);
+  });
+
+  test('goes on with the result of a tool where the thoughts were kept', () => {
+    const reasoning_details = [{ type: 'reasoning.text', text: 'Hm', signature: 's' }];
+    const messages = [
+      hello,
+      { role: 'assistant', reasoning_details, tool_calls: [call('a')] },
+      { role: 'tool', tool_call_id: 'a', content: 'x' },
+    ];
+    expect(translated({ ...limit, reasoning_effort: 'low', messages }).thinking).toEqual(enabled(2_000));
+  });
+
+  test('leaves no choice of sampling', () => {
+    const request = translated({ ...limit, reasoning_effort: 'low', temperature: 0, top_p: 0.5, top_k: 3 });
+    expect([request.temperature, request.top_p, request.top_k]).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe('what Anthropic cannot do is refused', () => {
+  test.each<[string, Fields]>([
+    ['several choices', { n: 2 }],
+    ['sound', { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }],
+    [
+      'a file that is kept at OpenAI',
+      { messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'f' } }] }] },
+    ],
+    [
+      'an image by another scheme',
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'ftp://a' } }] }] },
+    ],
+    ['tools of OpenAI', { tools: [{ type: 'custom', custom: {} }] }],
+    ['a choice of several tools', { tools: [weather], tool_choice: { type: 'allowed_tools' } }],
+    ['arguments that are no JSON', { messages: [{ role: 'assistant', tool_calls: [call('a', '{')] }] }],
+  ])('%s', (_, body) => {
+    expect(() => translated(body)).toThrow(UpstreamFailure);
+    expect(() => translated(body)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+  });
+});

@@ -1,0 +1,75 @@
+/** OpenAI's chat request in the words of Anthropic's Messages. What they have no word for is left out. */
+import { type ChatRequestBody, cached, type Fields, unsupported } from './body.ts';
+import { conversation } from './conversation.ts';
+import { thinkingFor } from './thinking.ts';
+
+/** @throws UpstreamFailure with `invalid_request` for what the caller must have and Anthropic cannot give */
+export function messagesRequest(body: ChatRequestBody, defaultMaxTokens: number): Record<string, unknown> {
+  if ((body.n ?? 1) !== 1) throw unsupported('This model gives one choice only: n must be 1');
+  const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens;
+  const { system, messages } = conversation(body.messages ?? []);
+  const tools = (body.tools ?? []).map(toolFrom);
+  const choice = tools.length === 0 ? undefined : toolChoice(body.tool_choice, body.parallel_tool_calls);
+  const thinking = thinkingFor(body, {
+    maxTokens,
+    forced: choice?.type === 'any' || choice?.type === 'tool',
+    messages,
+  });
+  const format = formatFrom(body.response_format);
+  return {
+    model: body.model,
+    max_tokens: maxTokens,
+    messages,
+    ...(system.length === 0 ? {} : { system }),
+    ...(tools.length === 0 ? {} : { tools }),
+    ...(choice ? { tool_choice: choice } : {}),
+    ...(thinking ? { thinking } : {}),
+    ...(format ? { output_config: { format } } : {}),
+    ...sampling(body, thinking !== undefined),
+    ...(body.stop ? { stop_sequences: typeof body.stop === 'string' ? [body.stop] : body.stop } : {}),
+    ...(body.user ? { metadata: { user_id: body.user } } : {}),
+  };
+}
+
+/** Anthropic's temperature ends at 1, newer models refuse it together with top_p, and thinking leaves no choice. */
+function sampling({ temperature, top_p, top_k }: ChatRequestBody, thinks: boolean): Fields {
+  if (thinks) return {};
+  const given = (name: string, value: number | null | undefined) => ((value ?? null) === null ? {} : { [name]: value });
+  const heat = (temperature ?? null) === null ? given('top_p', top_p) : { temperature: Math.min(temperature ?? 1, 1) };
+  return { ...heat, ...given('top_k', top_k) };
+}
+
+function toolFrom({ type, function: declared, cache_control }: Fields): Fields {
+  if (type !== 'function' || typeof declared !== 'object' || declared === null) {
+    throw unsupported(`This model knows tools of type "function" only, not "${type}"`);
+  }
+  const { name, description, parameters, strict } = declared as Fields;
+  return {
+    name,
+    ...(description ? { description } : {}),
+    input_schema: parameters ?? { type: 'object', properties: {} },
+    ...(strict === true ? { strict } : {}),
+    ...cached(cache_control),
+  };
+}
+
+type ToolChoice = { readonly type: string; readonly name?: unknown; readonly disable_parallel_tool_use?: true };
+
+function toolChoice(wanted: unknown, parallel: boolean | null | undefined): ToolChoice | undefined {
+  const one = parallel === false ? { disable_parallel_tool_use: true as const } : {};
+  if (wanted === 'none') return { type: 'none' };
+  if (wanted === 'required') return { type: 'any', ...one };
+  if (typeof wanted === 'object' && wanted !== null) {
+    const { type, function: named } = wanted as { type?: unknown; function?: { name?: unknown } };
+    if (type !== 'function') throw unsupported(`This model cannot be told to choose tools by "${type}"`);
+    return { type: 'tool', name: named?.name, ...one };
+  }
+  return parallel === false || wanted === 'auto' ? { type: 'auto', ...one } : undefined;
+}
+
+/** A schema binds the answer. For `json_object` there is no word: OpenAI wants it said in the messages anyway. */
+function formatFrom(format: Fields | null | undefined): Fields | undefined {
+  if (format?.type !== 'json_schema') return undefined;
+  const { schema } = (format.json_schema ?? {}) as Fields;
+  return { type: 'json_schema', schema };
+}

@@ -1,0 +1,141 @@
+import type { Dispatcher } from 'undici';
+import type { EventReceiver, UpstreamFailure } from '#application';
+import type { Usage } from '#domain';
+
+/** How long a body may stay open behind its end marker. */
+const RUN_OUT_MS = 1_000;
+/** Error bodies are read up to this many bytes. */
+const MAX_ERROR_BODY = 64 * 1024;
+
+export type Headers = Readonly<Record<string, unknown>>;
+
+/** What a protocol makes of a streamed body: OpenAI's events with our identity, and what the gateway needs to know. */
+export interface Chunks {
+  /** Whether the answer is complete, whatever follows in the body. */
+  readonly ended: boolean;
+  /**
+   * Takes the next piece of the body, wherever it ends; `pass` gets whole events.
+   * @throws UpstreamFailure when the upstream reports an error, after what came before it has been passed on
+   */
+  accept(piece: Uint8Array, pass: (events: Uint8Array) => void): void;
+  /** @throws UpstreamFailure when the body has ended and the answer has not */
+  end(pass: (events: Uint8Array) => void): void;
+  usage(): Usage | undefined;
+  deliveredText(): string;
+}
+
+export interface RelayOptions {
+  readonly chunks: Chunks;
+  readonly signal: AbortSignal;
+  /** What an answer with another status than 200 means. */
+  refusalOf(status: number, headers: Headers, body: string): UpstreamFailure;
+  /** What an error of the connection means: whether the answer had begun makes a difference. */
+  failureOf(error: unknown, begun: boolean): UpstreamFailure;
+}
+
+/**
+ * Receives a streamed answer and hands it on, at undici's lowest level: a piece is received, translated and sent in one
+ * go, and only a receiver without room stops the reading. Bodies as streams would cost more than all the rest.
+ */
+export class Relay implements Dispatcher.DispatchHandler {
+  private readonly begin = Promise.withResolvers<void>();
+  private readonly outcome = Promise.withResolvers<void>();
+  private readonly early: Uint8Array[] = [];
+  private controller: Dispatcher.DispatchController | undefined;
+  private receiver: EventReceiver | undefined;
+  private refused: { readonly status: number; readonly headers: Headers; body: string } | undefined;
+  private answering = false;
+  private over = false;
+  private giveUp: NodeJS.Timeout | undefined;
+
+  constructor(private readonly options: RelayOptions) {
+    this.outcome.promise.catch(() => {}); // told by `begun` or by `to`
+    options.signal.addEventListener('abort', this.abort);
+  }
+
+  /** Resolves when there is something to hand on, or all has come. @throws UpstreamFailure when nothing has */
+  get begun(): Promise<void> {
+    return this.begin.promise;
+  }
+
+  /** Hands on what has come and what comes. @throws UpstreamFailure when the answer breaks off */
+  to(receiver: EventReceiver): Promise<void> {
+    this.receiver = receiver;
+    for (const events of this.early) this.pass(events);
+    return this.outcome.promise;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.options.signal.aborted) this.abort();
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Headers): void {
+    this.answering = true;
+    if (status !== 200) this.refused = { status, headers, body: '' };
+  }
+
+  onResponseData(_: unknown, piece: Uint8Array): void {
+    const { refused } = this;
+    if (!refused) this.attempt(() => this.options.chunks.accept(piece, this.pass));
+    else if (refused.body.length < MAX_ERROR_BODY) refused.body += String(piece);
+  }
+
+  onResponseEnd(): void {
+    if (!this.refused) this.attempt(() => this.options.chunks.end(this.pass));
+    this.finish();
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.finish(error);
+  }
+
+  private readonly abort = (): void => this.controller?.abort(this.options.signal.reason);
+
+  private readonly pass = (events: Uint8Array): void => {
+    if (this.receiver === undefined) {
+      this.early.push(events);
+      this.begin.resolve();
+      return;
+    }
+    const room = this.receiver(events);
+    if (room === undefined) return;
+    this.controller?.pause();
+    void room.then(() => this.controller?.resume());
+  };
+
+  private attempt(step: () => void): void {
+    if (this.over) return;
+    try {
+      step();
+      if (!this.options.chunks.ended) return;
+      this.finish();
+      this.giveUp = setTimeout(() => this.controller?.abort(new Error('the body has no end')), RUN_OUT_MS);
+    } catch (error) {
+      this.finish(error);
+      this.controller?.abort(error as Error);
+    }
+  }
+
+  /** Behind its end marker a body is read to its end, which lets its connection be used again. */
+  private finish(error?: unknown): void {
+    clearTimeout(this.giveUp);
+    if (this.over) return;
+    this.over = true;
+    this.options.signal.removeEventListener('abort', this.abort);
+    const failure = this.failure(error);
+    if (failure) {
+      this.begin.reject(failure);
+      this.outcome.reject(failure);
+    } else {
+      this.begin.resolve();
+      this.outcome.resolve();
+    }
+  }
+
+  private failure(error: unknown): UpstreamFailure | undefined {
+    const { refused, options } = this;
+    if (refused) return options.refusalOf(refused.status, refused.headers, refused.body);
+    return error === undefined ? undefined : options.failureOf(error, this.answering);
+  }
+}

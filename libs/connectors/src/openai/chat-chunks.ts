@@ -1,0 +1,149 @@
+/**
+ * OpenAI's server-sent events on their way through: whole events are passed on as bytes, renamed to our identity, and
+ * what the gateway needs to know is picked out as it passes. Only the first chunk and those that carry usage or an
+ * error are parsed; in all others the two names are replaced in place.
+ */
+import { type AnswerIdentity, UpstreamFailure } from '#application';
+import type { Usage } from '#domain';
+import { EventTranslator, latin1 } from '../chat/event-translator.ts';
+import { usageFrom } from './usage.ts';
+
+/** Characters of passed-on chunks that are kept as they are, for counting tokens if no usage comes. */
+const KEPT_CHUNKS = 256 * 1024;
+
+/** Fields that OpenAI sends as null on every chunk, which strict clients refuse. */
+const NULLS = /"(?:usage|system_fingerprint)":\s*null\s*,\s*|,\s*"(?:usage|system_fingerprint)":\s*null/g;
+const NULL_USAGE = /"usage":\s*null/;
+const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
+const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
+
+interface Chunk {
+  readonly choices?: readonly { readonly delta?: Delta; readonly finish_reason?: string | null }[];
+  readonly usage?: unknown;
+  readonly error?: { readonly message?: unknown };
+}
+
+interface Delta {
+  readonly content?: unknown;
+  readonly reasoning?: unknown;
+  readonly reasoning_content?: unknown;
+  readonly refusal?: unknown;
+  readonly tool_calls?: unknown;
+}
+
+/** Texts in the chunks of one answer, the same in each of them, and what is sent instead. */
+type Replacements = readonly (readonly [text: string, instead: string])[];
+
+export class ChatChunks extends EventTranslator {
+  private readonly ourId: string;
+  private readonly ourModel: string;
+  private replacements: Replacements | undefined;
+  private reported: Usage | undefined;
+  private kept: string[] = [];
+  private keptSize = 0;
+  private text = '';
+
+  constructor({ id, model, provider }: AnswerIdentity) {
+    super();
+    this.ourId = `"id":${JSON.stringify(id)}`;
+    this.ourModel = `"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
+  }
+
+  usage(): Usage | undefined {
+    return this.reported;
+  }
+
+  deliveredText(): string {
+    this.fold();
+    return this.text;
+  }
+
+  /** What is passed on of one event; comments and empty events are not. */
+  protected handle(event: string): string {
+    if (!event.startsWith('data:')) {
+      const data = event.split(/\r?\n/).find((line) => line.startsWith('data:'));
+      return data === undefined ? '' : this.handle(data);
+    }
+    const json = event.slice(5).trim();
+    if (json === '[DONE]') {
+      this.marked = true;
+      return '';
+    }
+    if (!json.startsWith('{') || !json.endsWith('}')) throw notJson();
+    if (this.replacements === undefined) return this.first(json);
+    if (json.includes('"error"') || (json.includes('"usage"') && !NULL_USAGE.test(json))) return this.parsed(json);
+    return this.forward(json);
+  }
+
+  private first(json: string): string {
+    const names = [ID.exec(json)?.[0], MODEL.exec(json)?.[0]];
+    const instead = [this.ourId, this.ourModel];
+    const renamed = names.flatMap((name, i) => (name === undefined ? [] : [[name, instead[i] as string] as const]));
+    this.replacements = [...renamed, ...(json.match(NULLS) ?? []).map((field) => [field, ''] as const)];
+    return this.parsed(json);
+  }
+
+  private parsed(json: string): string {
+    const chunk = parse(json);
+    if (chunk.error) {
+      const { message } = chunk.error;
+      throw new UpstreamFailure(
+        'upstream_error',
+        typeof message === 'string' ? message : 'The upstream broke off the answer',
+      );
+    }
+    this.reported = usageFrom(chunk.usage) ?? this.reported;
+    if (chunk.usage && !chunk.choices?.length) return '';
+    if (!chunk.usage) return this.forward(json);
+    const { usage: _, ...rest } = chunk;
+    return this.forward(latin1(Buffer.from(JSON.stringify(rest))));
+  }
+
+  private forward(json: string): string {
+    let renamed = json;
+    for (const [text, instead] of this.replacements ?? []) renamed = renamed.replace(text, () => instead);
+    this.finished ||= /"finish_reason":\s*"/.test(renamed);
+    this.keep(json);
+    return `data: ${renamed}\n\n`;
+  }
+
+  private keep(json: string): void {
+    this.kept.push(json);
+    this.keptSize += json.length;
+    if (this.keptSize > KEPT_CHUNKS) this.fold();
+  }
+
+  /** Chunks are about ten times as long as their text. */
+  private fold(): void {
+    for (const json of this.kept) this.text += textIn(json);
+    this.kept = [];
+    this.keptSize = 0;
+  }
+}
+
+function parse(json: string): Chunk {
+  try {
+    return JSON.parse(Buffer.from(json, 'latin1').toString('utf8')) as Chunk;
+  } catch (cause) {
+    throw notJson(cause);
+  }
+}
+
+function notJson(cause?: unknown): UpstreamFailure {
+  return new UpstreamFailure('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
+}
+
+/** The text of a chunk that was passed on unread; one that cannot be read has none that could be counted. */
+function textIn(json: string): string {
+  try {
+    return (parse(json).choices ?? []).map(({ delta }) => (delta ? textOf(delta) : '')).join('');
+  } catch {
+    return '';
+  }
+}
+
+/** The generated text of a message or of a piece of one, tool calls included. */
+export function textOf({ content, reasoning, reasoning_content, refusal, tool_calls }: Delta): string {
+  const texts = [content, reasoning ?? reasoning_content, refusal].filter((each) => typeof each === 'string');
+  return texts.join('') + (tool_calls ? JSON.stringify(tool_calls) : '');
+}

@@ -1,0 +1,61 @@
+import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
+import { Endpoint } from '../chat/endpoint.ts';
+import type { ChatConnection } from '../chat-upstreams.ts';
+import { ChatChunks, textOf } from './chat-chunks.ts';
+import { usageFrom } from './usage.ts';
+
+export interface OpenAiOptions {
+  /** Address up to and including `/v1`. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly connectTimeoutMs: number;
+  /** Longest silence between two pieces, and before the first one of a stream. */
+  readonly idleTimeoutMs: number;
+}
+
+/** An upstream that speaks OpenAI's chat completions. */
+export class OpenAiChat implements ChatConnection {
+  private readonly endpoint: Endpoint;
+
+  constructor({ baseUrl, apiKey, ...timeouts }: OpenAiOptions) {
+    const headers = { authorization: `Bearer ${apiKey}` };
+    this.endpoint = new Endpoint({ url: `${baseUrl}/chat/completions`, headers, ...timeouts });
+  }
+
+  async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+    const { body, stream, identity, signal } = call;
+    if (stream) return this.endpoint.stream(body, signal, new ChatChunks(identity));
+    return wholeAnswer(await this.endpoint.whole(body, signal), call);
+  }
+
+  close(): Promise<void> {
+    return this.endpoint.close();
+  }
+}
+
+function wholeAnswer(text: string, { identity }: ChatCall): WholeAnswer {
+  const answer = parseAnswer(text);
+  return {
+    kind: 'whole',
+    body: { ...answer, ...identity },
+    usage: usageFrom(answer.usage),
+    deliveredText: () => answer.choices.map(({ message }) => (message ? textOf(message) : '')).join('\n'),
+  };
+}
+
+interface Completion {
+  readonly choices: readonly { readonly message?: Parameters<typeof textOf>[0] }[];
+  readonly usage?: unknown;
+}
+
+function parseAnswer(text: string): Completion {
+  let answer: Partial<Completion> | null = null;
+  try {
+    answer = JSON.parse(text);
+  } catch {} // judged with everything else that is not an answer
+  if (!Array.isArray(answer?.choices)) {
+    const more = { status: 200, delivered: text };
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
+  }
+  return answer as Completion;
+}

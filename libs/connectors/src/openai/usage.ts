@@ -1,0 +1,29 @@
+import type { Usage } from '#domain';
+import { tokenCount } from '../chat/token-count.ts';
+
+interface OpenAiUsage {
+  readonly prompt_tokens?: unknown;
+  readonly completion_tokens?: unknown;
+  readonly prompt_tokens_details?: { readonly cached_tokens?: unknown; readonly cache_write_tokens?: unknown } | null;
+  readonly completion_tokens_details?: { readonly reasoning_tokens?: unknown } | null;
+  /** DeepSeek's name for what OpenAI calls `cached_tokens`. */
+  readonly prompt_cache_hit_tokens?: unknown;
+}
+
+/**
+ * OpenAI's usage as disjoint classes: there `prompt_tokens` include those that were read from and written to the cache,
+ * and `completion_tokens` the reasoning ones. An explicit zero is a value; undefined means that nothing usable was
+ * reported.
+ */
+export function usageFrom(reported: unknown): Usage | undefined {
+  if (typeof reported !== 'object' || reported === null) return undefined;
+  const usage = reported as OpenAiUsage;
+  const prompt = tokenCount(usage.prompt_tokens);
+  const completion = tokenCount(usage.completion_tokens);
+  if (prompt === undefined || completion === undefined) return undefined;
+  const { cached_tokens, cache_write_tokens } = usage.prompt_tokens_details ?? {};
+  const cacheRead = Math.min(tokenCount(cached_tokens) ?? tokenCount(usage.prompt_cache_hit_tokens) ?? 0, prompt);
+  const cacheWrite = Math.min(tokenCount(cache_write_tokens) ?? 0, prompt - cacheRead);
+  const reasoning = Math.min(tokenCount(usage.completion_tokens_details?.reasoning_tokens) ?? 0, completion);
+  return { input: prompt - cacheRead - cacheWrite, cacheRead, cacheWrite, output: completion - reasoning, reasoning };
+}

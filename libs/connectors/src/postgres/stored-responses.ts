@@ -1,0 +1,59 @@
+import type pg from 'pg';
+import { type Sealed, type StoredResponse, StoredResponses } from '#application';
+import type { Instant } from '#domain';
+
+/** Neither facts nor a read model: nothing else tells what was said, and nobody needs it to keep the books. */
+export const storedResponseMigrations = [
+  {
+    id: 'stored-responses-1',
+    sql: `
+      create schema if not exists app;
+
+      create table app.responses (
+        id         text collate "C" primary key,
+        account_id uuid not null,
+        expires_at timestamptz not null,
+        sealed_by  text collate "C" not null,
+        box        text collate "C" not null
+      );
+      create index on app.responses (expires_at);
+    `,
+  },
+] as const;
+
+/** Responses in PostgreSQL, as they were sealed. */
+export class PostgresStoredResponses extends StoredResponses {
+  constructor(private readonly pool: pg.Pool) {
+    super();
+  }
+
+  async save({ id, accountId, expiresAt, sealed }: StoredResponse): Promise<void> {
+    await this.pool.query({
+      name: 'response-save',
+      text: 'insert into app.responses (id, account_id, expires_at, sealed_by, box) values ($1, $2, $3, $4, $5)',
+      values: [id, accountId, expiresAt, sealed.key, sealed.box],
+    });
+  }
+
+  async find(accountId: string, id: string, now: Instant): Promise<Sealed | undefined> {
+    const { rows } = await this.pool.query<{ sealed_by: string; box: string }>({
+      name: 'response-find',
+      text: 'select sealed_by, box from app.responses where id = $1 and account_id = $2 and expires_at > $3',
+      values: [id, accountId, now],
+    });
+    return rows[0] && { key: rows[0].sealed_by, box: rows[0].box };
+  }
+
+  async remove(accountId: string, id: string, now: Instant): Promise<boolean> {
+    const { rowCount } = await this.pool.query({
+      name: 'response-remove',
+      text: 'delete from app.responses where id = $1 and account_id = $2 and expires_at > $3',
+      values: [id, accountId, now],
+    });
+    return rowCount === 1;
+  }
+
+  async removeExpired(now: Instant): Promise<void> {
+    await this.pool.query('delete from app.responses where expires_at <= $1', [now]);
+  }
+}

@@ -1,0 +1,164 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Clock, type Rate } from '#application';
+import { coinbase, kraken, MarketRates } from '#connectors';
+
+class HandClock extends Clock {
+  current = Date.parse('2026-11-20T12:00:00.000Z');
+
+  milliseconds(): number {
+    return this.current;
+  }
+}
+
+type Answer = (response: ServerResponse) => void;
+
+const json =
+  (body: unknown, status = 200): Answer =>
+  (response) =>
+    void response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
+const krakenSays = (price: unknown) => json({ error: [], result: { XXBTZUSD: { c: [price, '0.1'] } } });
+const coinbaseSays = (amount: unknown) => json({ data: { amount, base: 'BTC', currency: 'USD' } });
+const hangUp: Answer = (response) => void response.destroy();
+const away = json('', 503);
+
+let server: Server;
+let url: string;
+let answers: { kraken: Answer; coinbase: Answer };
+let asked: string[];
+let clock: HandClock;
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    (request.url?.startsWith('/kraken') ? answers.kraken : answers.coinbase)(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+beforeEach(() => {
+  answers = { kraken: krakenSays('100000.00000'), coinbase: coinbaseSays('100100.00') };
+  asked = [];
+  clock = new HandClock();
+});
+
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** Asks for the rate, with so much time between the questions. */
+async function rates(questions = 1, waitMs = 0): Promise<Rate[]> {
+  const market = new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock);
+  const rates: Rate[] = [];
+  try {
+    for (let i = 0; i < questions; i++) {
+      rates.push(await market.usdPerBitcoin());
+      clock.current += waitMs;
+    }
+    return rates;
+  } finally {
+    await market.close();
+  }
+}
+
+const unavailable = expect.objectContaining({ name: 'UpstreamFailure', code: 'upstream_unavailable' });
+
+describe('a rate', () => {
+  test('is asked for where Kraken and Coinbase have it', async () => {
+    await rates();
+    expect(asked.toSorted()).toEqual(['/coinbase/v2/prices/BTC-USD/spot', '/kraken/0/public/Ticker?pair=XBTUSD']);
+  });
+
+  test('names its source, and is text, so that no digit is lost', async () => {
+    answers.kraken = krakenSays('123456789012.12345');
+    answers.coinbase = away;
+    expect(await rates()).toEqual([{ rate: '123456789012.12345', source: 'kraken' }]);
+  });
+
+  test.each([
+    ['100000.1234567891', '100000.12345678'],
+    ['100000.00000000', '100000.00000000'],
+    ['100000', '100000'],
+  ])('of %s has no more decimals than money can use: %s', async (price, rate) => {
+    answers.kraken = krakenSays(price);
+    expect(await rates()).toMatchObject([{ rate }]);
+  });
+
+  test('is that of the first source whenever it has one', async () => {
+    const seen = await rates(3, 30_000);
+    expect(seen).toEqual(Array(3).fill({ rate: '100000.00000', source: 'kraken' }));
+  });
+});
+
+describe('a source', () => {
+  const nonsense: readonly (readonly [string, unknown])[] = [
+    ['a number', 100_000],
+    ['nothing', undefined],
+    ['null', null],
+    ['no digits', ''],
+    ['words', 'a lot'],
+    ['zero', '0.00'],
+    ['less than a hundred-millionth of a dollar', '0.000000001'],
+    ['a negative number', '-100000'],
+    ['an exponent', '1e5'],
+    ['a number with separators', '100,000.00'],
+    ['more than all', 'Infinity'],
+    ['a list', ['100000']],
+  ];
+
+  test.each(nonsense)('that says %s is not believed', async (_, price) => {
+    answers.kraken = krakenSays(price);
+    expect(await rates()).toEqual([{ rate: '100100.00', source: 'coinbase' }]);
+    answers = { kraken: krakenSays('100000.00000'), coinbase: coinbaseSays(price) };
+    expect(await rates()).toEqual([{ rate: '100000.00000', source: 'kraken' }]);
+  });
+
+  test.each<[string, Answer]>([
+    ['answers with an error', away],
+    ['is told to wait', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
+    ['has an error in a good answer, as Kraken does', json({ error: ['EQuery:Unknown asset pair'] })],
+    ['sends an empty object', json({})],
+    ['sends null', json('null')],
+    ['sends a page', json('<html>maintenance</html>')],
+    ['sends nothing', json('')],
+    ['sends half an answer', json('{"error":[],"result":{"XXBTZ')],
+    ['hangs up', hangUp],
+    ['has another pair', json({ error: [], result: { XETHZUSD: { c: ['3000', '1'] } } })],
+  ])('that %s leaves it to the other one', async (_, answer) => {
+    answers.kraken = answer;
+    expect(await rates()).toEqual([{ rate: '100100.00', source: 'coinbase' }]);
+    answers = { kraken: krakenSays('100000.00000'), coinbase: answer };
+    expect(await rates()).toEqual([{ rate: '100000.00000', source: 'kraken' }]);
+  });
+
+  test('that makes no sense any more is as good as one that is away: its last rate counts for ten minutes', async () => {
+    const market = new MarketRates([kraken(`${url}/kraken`)], clock);
+    await market.usdPerBitcoin();
+    answers.kraken = krakenSays('0.00');
+    clock.current += 599_999;
+    expect(await market.usdPerBitcoin()).toEqual({ rate: '100000.00000', source: 'kraken' });
+    clock.current += 1;
+    await expect(market.usdPerBitcoin()).rejects.toEqual(unavailable);
+    await market.close();
+  });
+});
+
+describe('there is no rate', () => {
+  test.each<[string, Answer, Answer]>([
+    ['both sources are away', away, hangUp],
+    ['none of them makes sense', krakenSays('0'), json('<html>')],
+    ['they contradict each other', krakenSays('100000'), coinbaseSays('102000.01')],
+    ['they contradict each other the other way round', krakenSays('100000'), coinbaseSays('97999.99')],
+    ['one of them has lost its decimal point', krakenSays('100000.00'), coinbaseSays('10000000')],
+  ])('while %s', async (_, first, second) => {
+    answers = { kraken: first, coinbase: second };
+    await expect(rates()).rejects.toEqual(unavailable);
+  });
+
+  test('when nobody is configured to ask', async () => {
+    await expect(new MarketRates([], clock).usdPerBitcoin()).rejects.toEqual(unavailable);
+  });
+});

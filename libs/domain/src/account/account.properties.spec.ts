@@ -1,0 +1,159 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type Account, type AccountCommand, type AccountEvent, accountCodec, accountDecider, postings } from '#domain';
+import { fold, money, type PicoUsd, Rejection, ZERO } from '#kernel';
+
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+const START = Date.parse('2026-11-20T23:00:00.000Z');
+const HOURS = 3_600_000;
+const instant = (hour: number) => new Date(START + hour * HOURS).toISOString();
+
+const amount = fc.bigInt({ min: 0n, max: 1_000n }).map((each) => each as PicoUsd);
+const holdId = fc.integer({ min: 0, max: 8 }).map((each) => `h${each}`);
+const keyId = fc.constantFrom('k1', 'k2', null);
+const hour = fc.integer({ min: 0, max: 60 });
+const newKey = (id: string, limit: string | null, resetPeriod: 'daily' | null) => ({
+  keyId: id,
+  name: id,
+  hash: id,
+  secret: { key: '', box: '' },
+  limit,
+  resetPeriod,
+  expireAt: null,
+});
+
+const command: fc.Arbitrary<AccountCommand> = fc.oneof(
+  fc.record({ creditId: fc.constantFrom('c1', 'c2', 'c3'), amount, bonus: amount, hour }).map(({ hour, ...data }) => ({
+    type: 'AddCredit' as const,
+    data: { ...data, method: 'btc-lightning', at: instant(hour) },
+  })),
+  fc
+    .record({ holdId, keyId, atLeast: amount, more: amount, life: hour, hour })
+    .map(({ atLeast, more, life, hour, ...data }) => ({
+      type: 'HoldFunds' as const,
+      data: {
+        ...data,
+        atLeast,
+        atMost: money.add(atLeast, more),
+        expiresAt: instant(hour + life),
+        query,
+        at: instant(hour),
+      },
+    })),
+  fc.record({ holdId, price: amount, cost: amount, hour }).map(({ holdId, price, cost, hour }) => ({
+    type: 'SettleHold' as const,
+    data: {
+      holdId,
+      charge: {
+        price: price.toString(),
+        cost: cost.toString(),
+        provider: 'p',
+        priceList: 'v',
+        usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
+        estimated: false,
+        attempts: [],
+      },
+      at: instant(hour),
+    },
+  })),
+  fc.record({ holdId, hour }).map(({ holdId, hour }) => ({
+    type: 'ReleaseHold' as const,
+    data: { holdId, errorCode: 'e', reason: '', attempts: [], at: instant(hour) },
+  })),
+  hour.map((each) => ({ type: 'ExpireHolds' as const, data: { at: instant(each) } })),
+  fc.constant({ type: 'RevokeKey' as const, data: { keyId: 'k2', at: instant(1) } }),
+);
+
+interface History {
+  readonly account: Account;
+  readonly events: readonly AccountEvent[];
+  readonly states: readonly Account[];
+}
+
+function live(commands: readonly AccountCommand[], limit: string | null, period: 'daily' | null): History {
+  const opening: AccountCommand[] = [
+    { type: 'OpenAccount', data: { key: newKey('k1', limit, limit === null ? null : period), at: instant(0) } },
+    { type: 'CreateKey', data: { key: newKey('k2', null, null), at: instant(0) } },
+  ];
+  const events: AccountEvent[] = [];
+  const states: Account[] = [];
+  let account = accountDecider.initial();
+  for (const each of [...opening, ...commands]) {
+    try {
+      const followed = accountDecider.decide(each, account);
+      account = fold(accountDecider, account, followed);
+      events.push(...followed);
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+    }
+    states.push(account);
+  }
+  return { account, events, states };
+}
+
+const lives = fc
+  .record({
+    commands: fc.array(command, { maxLength: 60 }),
+    limit: fc.option(fc.constant('10000000000')),
+    period: fc.option(fc.constant('daily' as const)),
+  })
+  .map(({ commands, limit, period }) => live(commands, limit, period));
+
+describe('whatever is asked of an account', () => {
+  test('nothing is ever available below zero', () => {
+    fc.assert(
+      fc.property(lives, ({ states }) =>
+        expect(states.every(({ available, held }) => available >= 0n && held >= 0n)).toBe(true),
+      ),
+    );
+  });
+
+  test('every entry sums to zero, and the entries sum up to the balance', () => {
+    fc.assert(
+      fc.property(lives, ({ account, events }) => {
+        const lines = events.flatMap((event) => postings('a', event));
+        expect(money.sum(lines.map((line) => line.amount))).toBe(0n);
+        const of = (name: string) =>
+          -money.sum(lines.filter((line) => line.account === name).map((line) => line.amount));
+        expect([of('customer:available'), of('customer:held')]).toEqual([account.available, account.held]);
+      }),
+    );
+  });
+
+  test('a hold ends at most once, and what is held is the sum of the holds that have not ended', () => {
+    fc.assert(
+      fc.property(lives, ({ account, events }) => {
+        const ends = events.flatMap((event) => ('held' in event.data ? [event.data.holdId] : []));
+        expect(new Set(ends).size).toBe(ends.length);
+        expect(money.sum([...account.holds.values()].map((hold) => hold.amount))).toBe(account.held);
+      }),
+    );
+  });
+
+  test('no window of a capped key is used beyond its cap', () => {
+    const capped = fc.array(command, { maxLength: 80 }).map((commands) => live(commands, '10000000000', 'daily'));
+    fc.assert(
+      fc.property(capped, ({ states }) => {
+        for (const { keys } of states) {
+          const key = keys.get('k1');
+          expect(key === undefined || key.limit === null || key.used + key.held <= key.limit).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test('replaying its facts, also through JSON and from any snapshot, gives the same account', () => {
+    fc.assert(
+      fc.property(lives, fc.nat(), ({ account, events }, cut) => {
+        const stored: AccountEvent[] = JSON.parse(JSON.stringify(events));
+        const at = events.length === 0 ? 0 : cut % events.length;
+        const before = fold(accountDecider, accountDecider.initial(), stored.slice(0, at));
+        const restored = accountCodec.decode(JSON.parse(JSON.stringify(accountCodec.encode(before))) as never);
+        const replayed = fold(accountDecider, restored, stored.slice(at));
+        const print = (each: Account) => JSON.stringify(accountCodec.encode(each));
+        expect(print(replayed)).toBe(print(account));
+        expect(replayed.available >= ZERO).toBe(true);
+      }),
+    );
+  });
+});

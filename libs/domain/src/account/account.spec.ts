@@ -1,0 +1,368 @@
+import { describe, expect, test } from '@jest/globals';
+import { type AccountCommand, type AccountEvent, accountDecider, type Charge, type HoldRequest } from '#domain';
+import { formatUsd, type PicoUsd, usd, ZERO } from '#kernel';
+import { decisions } from '#testing';
+
+const given = decisions(accountDecider);
+
+const at = '2026-11-20T12:00:00.000Z';
+const later = '2026-11-20T12:20:00.000Z';
+const tomorrow = '2026-11-21T00:00:00.000Z';
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+const key = {
+  keyId: 'k1',
+  name: 'Default',
+  hash: 'h',
+  secret: { key: 'x', box: 'y' },
+  limit: null,
+  resetPeriod: null,
+  expireAt: null,
+};
+const pico = (dollars: string) => usd(dollars).toString();
+
+const opened: AccountEvent = { type: 'AccountOpened', data: { at } };
+const keyed = (more: object = {}): AccountEvent => ({ type: 'KeyCreated', data: { ...key, ...more, at } });
+const credited = (dollars: string): AccountEvent => ({
+  type: 'CreditAdded',
+  data: { creditId: 'c1', method: 'btc-lightning', amount: pico(dollars), bonus: '0', at },
+});
+const held = (holdId: string, dollars: string, when = at, expiresAt = '2026-11-20T12:10:00.000Z'): AccountEvent => ({
+  type: 'FundsHeld',
+  data: { holdId, keyId: 'k1', amount: pico(dollars), expiresAt, query, at: when },
+});
+const charge = (dollars: string): Charge => ({
+  price: pico(dollars),
+  cost: pico('0.01'),
+  provider: 'openai',
+  priceList: 'v1',
+  usage: { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 },
+  estimated: false,
+  attempts: [],
+});
+const resolved = (holdId: string, dollars: string) => ({
+  holdId,
+  keyId: 'k1',
+  held: pico(dollars),
+  heldAt: at,
+  query,
+  at: later,
+});
+const settled = (holdId: string, dollars: string, price = dollars): AccountEvent => ({
+  type: 'HoldSettled',
+  data: { ...resolved(holdId, dollars), charged: pico(price), charge: charge(price) },
+});
+const expired = (holdId: string, dollars: string): AccountEvent => ({
+  type: 'HoldExpired',
+  data: resolved(holdId, dollars),
+});
+
+const hold = (amount: string, more: Partial<HoldRequest & { at: string }> = {}): AccountCommand => ({
+  type: 'HoldFunds',
+  data: { holdId: 'h1', keyId: 'k1', atLeast: usd(amount), atMost: usd(amount), expiresAt: later, query, at, ...more },
+});
+const settle = (holdId: string, price: string): AccountCommand => ({
+  type: 'SettleHold',
+  data: { holdId, charge: charge(price), at: later },
+});
+const release = (holdId: string): AccountCommand => ({
+  type: 'ReleaseHold',
+  data: { holdId, errorCode: 'upstream_error', reason: 'it failed', attempts: [], at: later },
+});
+
+describe('opening an account', () => {
+  test('gives it a first key', () => {
+    given().when({ type: 'OpenAccount', data: { key, at } }).then(opened, keyed());
+  });
+  test('again with the same key is already so, with another it is refused', () => {
+    given(opened, keyed()).when({ type: 'OpenAccount', data: { key, at } }).thenAlreadySo();
+    given(opened, keyed())
+      .when({ type: 'OpenAccount', data: { key: { ...key, keyId: 'k2' }, at } })
+      .thenRefused('account_exists');
+  });
+  test('comes before everything else', () => {
+    given().when(hold('1')).thenRefused('account_not_found');
+  });
+});
+
+describe('credit', () => {
+  const credit = (amount: PicoUsd): AccountCommand => ({
+    type: 'AddCredit',
+    data: { creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO, at },
+  });
+  test('is added once by its id', () => {
+    given(opened)
+      .when(credit(usd('5')))
+      .then(credited('5'));
+    given(opened, credited('5'))
+      .when(credit(usd('5')))
+      .thenAlreadySo();
+  });
+  test('with the same id and another amount is refused', () => {
+    given(opened, credited('5'))
+      .when(credit(usd('6')))
+      .thenRefused('credit_conflict');
+  });
+});
+
+describe('a hold', () => {
+  test('takes what it is for from what is available', () => {
+    const { state } = given(opened, keyed(), credited('5'), held('h1', '2'));
+    expect([formatUsd(state.available), formatUsd(state.held)]).toEqual(['3', '2']);
+  });
+  test('is refused when the balance does not afford it, and says what it affords', () => {
+    const details = given(opened, keyed(), credited('5'), held('h0', '2'))
+      .when(hold('3.5'))
+      .thenRefused('insufficient_balance');
+    expect(details).toEqual({ required: '3.5', affordable: '3' });
+  });
+  test('of a range takes as much as there is', () => {
+    const [event] = given(opened, keyed(), credited('5'))
+      .when(hold('9', { atLeast: usd('1') }))
+      .events();
+    expect(event).toMatchObject({ data: { amount: pico('5') } });
+  });
+  test('twice with the same id is one hold', () => {
+    given(opened, keyed(), credited('5'), held('h1', '2')).when(hold('2')).thenAlreadySo();
+    given(opened, keyed(), credited('5'), held('h1', '2')).when(hold('1')).thenRefused('hold_conflict');
+  });
+  test('cannot be made again once it has ended', () => {
+    given(opened, keyed(), credited('5'), held('h1', '2'), settled('h1', '2'))
+      .when(hold('2'))
+      .thenRefused('hold_resolved');
+  });
+  test('without a key is only bound by the balance', () => {
+    const [event] = given(opened, keyed({ limit: pico('0.01') }), credited('5'))
+      .when(hold('4', { keyId: null }))
+      .events();
+    expect(event).toMatchObject({ data: { keyId: null, amount: pico('4') } });
+  });
+});
+
+describe('settling', () => {
+  const past = [opened, keyed(), credited('5'), held('h1', '2')];
+  test('charges the price and gives back the rest', () => {
+    given(...past)
+      .when(settle('h1', '0.5'))
+      .then({
+        type: 'HoldSettled',
+        data: { ...resolved('h1', '2'), charged: pico('0.5'), charge: charge('0.5') },
+      });
+    const { state } = given(...past, settled('h1', '2', '0.5'));
+    expect([formatUsd(state.available), formatUsd(state.held)]).toEqual(['4.5', '0']);
+  });
+  test('a price above the hold charges the hold: the rest is an overrun', () => {
+    const [event] = given(...past)
+      .when(settle('h1', '3'))
+      .events();
+    expect(event).toMatchObject({ data: { charged: pico('2'), charge: { price: pico('3') } } });
+  });
+  test('twice is settled once', () => {
+    given(...past, settled('h1', '2'))
+      .when(settle('h1', '2'))
+      .thenAlreadySo();
+  });
+  test('a hold that was released is refused', () => {
+    const [event] = given(...past)
+      .when(release('h1'))
+      .events();
+    given(...past, event as AccountEvent)
+      .when(settle('h1', '1'))
+      .thenRefused('hold_resolved');
+  });
+  test('a hold that has expired is the loss of the house, once', () => {
+    const absorbed = { type: 'ChargeAbsorbed', data: { holdId: 'h1', charge: charge('1'), at: later } } as const;
+    given(...past, expired('h1', '2'))
+      .when(settle('h1', '1'))
+      .then(absorbed);
+    given(...past, expired('h1', '2'), absorbed)
+      .when(settle('h1', '1'))
+      .thenAlreadySo();
+  });
+  test('a hold that never was is refused', () => {
+    given(...past)
+      .when(settle('h9', '1'))
+      .thenRefused('hold_not_found');
+  });
+});
+
+describe('releasing', () => {
+  const past = [opened, keyed(), credited('5'), held('h1', '2')];
+  test('gives everything back', () => {
+    const [event] = given(...past)
+      .when(release('h1'))
+      .events();
+    const { state } = given(...past, event as AccountEvent);
+    expect([formatUsd(state.available), formatUsd(state.held)]).toEqual(['5', '0']);
+  });
+  test('bears what the upstream will invoice all the same', () => {
+    const absorbed = charge('1');
+    const why = { errorCode: 'upstream_error', reason: 'it broke off', attempts: [] };
+    given(...past)
+      .when({ type: 'ReleaseHold', data: { holdId: 'h1', ...why, absorbed, at: later } })
+      .then(
+        { type: 'HoldReleased', data: { ...resolved('h1', '2'), ...why } },
+        { type: 'ChargeAbsorbed', data: { holdId: 'h1', charge: absorbed, at: later } },
+      );
+  });
+  test('twice, or after the hold expired, is already so; after it was settled it is refused', () => {
+    const [event] = given(...past)
+      .when(release('h1'))
+      .events();
+    given(...past, event as AccountEvent)
+      .when(release('h1'))
+      .thenAlreadySo();
+    given(...past, expired('h1', '2'))
+      .when(release('h1'))
+      .thenAlreadySo();
+    given(...past, settled('h1', '2'))
+      .when(release('h1'))
+      .thenRefused('hold_resolved');
+  });
+});
+
+describe('expiry', () => {
+  test('ends the holds whose time is over and no others', () => {
+    const past = [opened, keyed(), credited('5'), held('h1', '2'), held('h2', '1')];
+    const stillOpen = held('h3', '1', at, tomorrow);
+    const events = given(...past, stillOpen)
+      .when({ type: 'ExpireHolds', data: { at: later } })
+      .events();
+    expect(events).toEqual([expired('h1', '2'), expired('h2', '1')]);
+    given(...past, stillOpen, ...events)
+      .when({ type: 'ExpireHolds', data: { at: later } })
+      .thenAlreadySo();
+  });
+});
+
+describe('a key', () => {
+  test('that is revoked, unknown or expired holds nothing', () => {
+    const revoked: AccountEvent = { type: 'KeyRevoked', data: { keyId: 'k1', at } };
+    given(opened, keyed(), credited('5'), revoked).when(hold('1')).thenRefused('key_revoked');
+    given(opened, keyed(), credited('5'))
+      .when(hold('1', { keyId: 'k9' }))
+      .thenRefused('key_revoked');
+    given(opened, keyed({ expireAt: at }), credited('5'))
+      .when(hold('1'))
+      .thenRefused('key_expired');
+  });
+  test('with a cap holds no more than its cap, open holds included', () => {
+    const past = [opened, keyed({ limit: pico('3') }), credited('9'), held('h0', '2')];
+    const details = given(...past)
+      .when(hold('1.5'))
+      .thenRefused('key_limit_exceeded');
+    expect(details).toEqual({ required: '1.5', affordable: '1' });
+    expect(
+      given(...past)
+        .when(hold('2', { atLeast: usd('0.5') }))
+        .events(),
+    ).toMatchObject([{ data: { amount: pico('1') } }]);
+  });
+  test('counts what was charged, not what was held', () => {
+    const past = [opened, keyed({ limit: pico('3') }), credited('9'), held('h0', '3'), settled('h0', '3', '1')];
+    expect(
+      given(...past)
+        .when(hold('2'))
+        .events(),
+    ).toHaveLength(1);
+    given(...past)
+      .when(hold('2.1'))
+      .thenRefused('key_limit_exceeded');
+  });
+  test('starts anew with each reset window, by the time of the request', () => {
+    const past = [
+      opened,
+      keyed({ limit: pico('3'), resetPeriod: 'daily' }),
+      credited('9'),
+      held('h0', '3'),
+      settled('h0', '3'),
+    ];
+    given(...past)
+      .when(hold('1'))
+      .thenRefused('key_limit_exceeded');
+    expect(
+      given(...past)
+        .when(hold('3', { at: tomorrow }))
+        .events(),
+    ).toHaveLength(1);
+  });
+  test('a charge counts in the window its hold was made in', () => {
+    const past = [
+      opened,
+      keyed({ limit: pico('3'), resetPeriod: 'daily' }),
+      credited('9'),
+      held('h0', '3'),
+      held('h2', '2', tomorrow),
+    ];
+    expect(
+      given(...past, settled('h0', '3'))
+        .when(hold('1', { at: tomorrow }))
+        .events(),
+    ).toHaveLength(1);
+    given(...past, settled('h0', '3'))
+      .when(hold('1.1', { at: tomorrow }))
+      .thenRefused('key_limit_exceeded');
+  });
+  test('a new reset period starts a new window', () => {
+    const change: AccountEvent = { type: 'KeyUpdated', data: { keyId: 'k1', resetPeriod: 'weekly', at } };
+    const past = [opened, keyed({ limit: pico('3') }), credited('9'), held('h0', '3'), settled('h0', '3')];
+    given(...past)
+      .when(hold('3'))
+      .thenRefused('key_limit_exceeded');
+    expect(
+      given(...past, change)
+        .when(hold('3'))
+        .events(),
+    ).toHaveLength(1);
+  });
+
+  const create = (more: object): AccountCommand => ({
+    type: 'CreateKey',
+    data: { key: { ...key, keyId: 'k2', name: 'ci', ...more }, at },
+  });
+  test.each([
+    ['a name that is taken', { name: 'Default' }, 'key_name_taken'],
+    ['a name of more than 25 characters', { name: 'x'.repeat(26) }, 'invalid_key_settings'],
+    ['no name', { name: '' }, 'invalid_key_settings'],
+    ['a cap below 0.01 USD', { limit: pico('0.009') }, 'invalid_key_settings'],
+    ['a cap beyond all measure', { limit: pico('1000000001') }, 'invalid_key_settings'],
+    ['a name with a control character', { name: 'a\u0000b' }, 'invalid_key_settings'],
+    ['a name with half a character', { name: 'a\ud800' }, 'invalid_key_settings'],
+    ['a reset period without a cap', { resetPeriod: 'daily' }, 'invalid_key_settings'],
+    ['an expiry in the past', { expireAt: at }, 'invalid_key_settings'],
+  ])('is not created with %s', (_, more, code) => {
+    given(opened, keyed()).when(create(more)).thenRefused(code);
+  });
+  test('may take the name of one that was revoked', () => {
+    const revoked: AccountEvent = { type: 'KeyRevoked', data: { keyId: 'k1', at } };
+    expect(
+      given(opened, keyed(), revoked)
+        .when(create({ name: 'Default' }))
+        .events(),
+    ).toHaveLength(1);
+  });
+  test('keeps what a change does not name', () => {
+    const change: AccountCommand = { type: 'UpdateKey', data: { keyId: 'k1', changes: { name: 'new' }, at } };
+    given(opened, keyed())
+      .when(change)
+      .then({ type: 'KeyUpdated', data: { keyId: 'k1', name: 'new', at } });
+  });
+  test('loses its reset period with its cap, and cannot keep it without one', () => {
+    const change = (changes: object): AccountCommand => ({ type: 'UpdateKey', data: { keyId: 'k1', changes, at } });
+    const past = [opened, keyed({ limit: pico('1'), resetPeriod: 'daily' })];
+    given(...past)
+      .when(change({ limit: null }))
+      .then({ type: 'KeyUpdated', data: { keyId: 'k1', limit: null, resetPeriod: null, at } });
+    given(...past)
+      .when(change({ limit: null, resetPeriod: 'weekly' }))
+      .thenRefused('invalid_key_settings');
+  });
+  test('that is revoked is gone', () => {
+    const revoke: AccountCommand = { type: 'RevokeKey', data: { keyId: 'k1', at } };
+    given(opened, keyed())
+      .when(revoke)
+      .then({ type: 'KeyRevoked', data: { keyId: 'k1', at } });
+    given(opened, keyed(), { type: 'KeyRevoked', data: { keyId: 'k1', at } })
+      .when(revoke)
+      .thenRefused('key_not_found');
+  });
+});

@@ -1,0 +1,132 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type Account, type AccountCommand, accountDecider, type Charge, NO_USAGE, type ResetPeriod } from '#domain';
+import { fold, type PicoUsd, Rejection, usd } from '#kernel';
+
+const START = Date.parse('2026-11-27T22:00:00.000Z'); // a Friday near the end of its day and of its month
+const HOUR_MS = 3_600_000;
+const LIMIT = usd('1');
+
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+const secret = { key: '', box: '' };
+const charge = (price: bigint): Charge => ({
+  ...{ price: price.toString(), cost: '0', provider: 'p', priceList: 'v' },
+  ...{ usage: NO_USAGE, estimated: false, attempts: [] },
+});
+
+/** An account with one capped key; time stands until it is moved. */
+class Story {
+  account: Account = accountDecider.initial();
+  private now = START;
+
+  constructor(resetPeriod: ResetPeriod | null) {
+    const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: LIMIT.toString(), resetPeriod, expireAt: null };
+    this.wish({ type: 'OpenAccount', data: { key, at: this.at() } });
+    const credit = { creditId: 'c', method: 'm', amount: usd('1000'), bonus: usd('0'), at: this.at() };
+    this.wish({ type: 'AddCredit', data: credit });
+  }
+
+  /** What the cap lets through of so much. */
+  hold(holdId: string, amount: PicoUsd): bigint {
+    const expiresAt = this.at(1);
+    const hold = { holdId, keyId: 'k', atLeast: usd('0'), atMost: amount, expiresAt, query, at: this.at() };
+    this.wish({ type: 'HoldFunds', data: hold });
+    return this.account.holds.get(holdId)?.amount ?? 0n;
+  }
+
+  settle(holdId: string, price: bigint): void {
+    this.wish({ type: 'SettleHold', data: { holdId, charge: charge(price), at: this.at() } });
+  }
+
+  release(holdId: string): void {
+    this.wish({ type: 'ReleaseHold', data: { holdId, errorCode: 'e', reason: '', attempts: [], at: this.at() } });
+  }
+
+  expire(): void {
+    this.wish({ type: 'ExpireHolds', data: { at: this.at() } });
+  }
+
+  reset(resetPeriod: ResetPeriod | null): void {
+    this.wish({ type: 'UpdateKey', data: { keyId: 'k', changes: { resetPeriod }, at: this.at() } });
+  }
+
+  wait(hours: number): void {
+    this.now += hours * HOUR_MS;
+  }
+
+  get key() {
+    return this.account.keys.get('k') ?? { used: 0n, held: 0n };
+  }
+
+  private at(inHours = 0): string {
+    return new Date(this.now + inHours * HOUR_MS).toISOString();
+  }
+
+  private wish(command: AccountCommand): void {
+    try {
+      this.account = fold(accountDecider, this.account, accountDecider.decide(command, this.account));
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+    }
+  }
+}
+
+describe('the cap of a key whose reset period changes while requests run', () => {
+  test.each([
+    [null, 'daily'],
+    ['daily', 'weekly'],
+    ['weekly', null],
+  ] as const)('from %p to %p and back is no wider for what was held before', (one, other) => {
+    const story = new Story(one);
+    story.hold('before', LIMIT);
+    story.reset(other);
+    story.reset(one);
+    story.release('before');
+    expect(story.hold('after', usd('5'))).toBe(LIMIT);
+  });
+
+  test('counts no charge of a request that was held before the change', () => {
+    const story = new Story('daily');
+    story.hold('before', usd('0.4'));
+    story.reset('weekly');
+    story.reset('daily');
+    story.settle('before', usd('0.4'));
+    expect(story.key).toMatchObject({ used: 0n, held: 0n });
+  });
+
+  test('still counts what is held after the change', () => {
+    const story = new Story('daily');
+    story.hold('before', LIMIT);
+    story.reset('weekly');
+    story.hold('after', usd('0.7'));
+    story.release('before');
+    expect(story.key).toMatchObject({ used: 0n, held: usd('0.7') });
+    story.settle('after', usd('0.6'));
+    expect(story.key).toMatchObject({ used: usd('0.6'), held: 0n });
+    expect(story.hold('more', usd('5'))).toBe(usd('0.4'));
+  });
+
+  test('is never passed in one count, whatever is asked in whatever order', () => {
+    const id = fc.integer({ min: 0, max: 6 }).map(String);
+    const amount = fc.bigInt({ min: 1n, max: 2n * LIMIT }).map((each) => each as PicoUsd);
+    const period = fc.constantFrom('daily', 'weekly', 'monthly', null);
+    const step = fc.oneof(
+      fc.tuple(id, amount).map(([each, most]) => ({ act: (story: Story) => void story.hold(each, most) })),
+      fc.tuple(id, amount).map(([each, price]) => ({ act: (story: Story) => story.settle(each, price) })),
+      id.map((each) => ({ act: (story: Story) => story.release(each) })),
+      period.map((each) => ({ act: (story: Story) => story.reset(each) })),
+      fc.integer({ min: 0, max: 40 }).map((hours) => ({ act: (story: Story) => story.wait(hours) })),
+      fc.constant({ act: (story: Story) => story.expire() }),
+    );
+    fc.assert(
+      fc.property(period, fc.array(step, { maxLength: 60 }), (first, steps) => {
+        const story = new Story(first);
+        for (const { act } of steps) {
+          act(story);
+          expect(story.key.held).toBeGreaterThanOrEqual(0n);
+          expect(story.key.used + story.key.held).toBeLessThanOrEqual(LIMIT);
+        }
+      }),
+    );
+  });
+});

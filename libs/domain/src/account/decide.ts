@@ -1,0 +1,230 @@
+/** What an account may do. Wishes carry the time they are made at; a wish that is already so yields no facts. */
+import { type Decider, money, type PicoUsd } from '#kernel';
+import type { AccountEvent, Attempt, Charge, HoldSettled, Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
+import { allowance, assertValidKey, type Key, updated } from '../keys.ts';
+import { assertBalanced, postings } from '../postings.ts';
+import { reject } from '../rejections.ts';
+import { type Account, emptyAccount, evolve, type Hold, howEnded } from './state.ts';
+
+// commands ----------------------------------------------------------------------------------------------------------
+
+interface Wish<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Readonly<Data> & { readonly at: Instant };
+}
+
+type NewKey = Omit<KeyCreated['data'], 'at'>;
+
+export type AccountCommand =
+  | Wish<'OpenAccount', { key: NewKey }>
+  | Wish<'CreateKey', { key: NewKey }>
+  | Wish<'UpdateKey', { keyId: string; changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> }>
+  | Wish<'RevokeKey', { keyId: string }>
+  | Wish<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
+  | Wish<'HoldFunds', HoldRequest>
+  | Wish<'SettleHold', { holdId: string; charge: Charge }>
+  | Wish<'ReleaseHold', Release>
+  | Wish<'ExpireHolds', object>;
+
+interface Release {
+  readonly holdId: string;
+  readonly errorCode: string;
+  readonly reason: string;
+  readonly attempts: readonly Attempt[];
+  /** What the upstream will invoice although nothing was delivered. */
+  readonly absorbed?: Charge;
+}
+
+/** A hold of as much as there is, between `atLeast` (or it is refused) and `atMost`. */
+export interface HoldRequest {
+  readonly holdId: string;
+  readonly keyId: string | null;
+  readonly atLeast: PicoUsd;
+  readonly atMost: PicoUsd;
+  readonly expiresAt: Instant;
+  readonly query: Query;
+}
+
+// decide ------------------------------------------------------------------------------------------------------------
+
+function decide(command: AccountCommand, account: Account): readonly AccountEvent[] {
+  if (command.type === 'OpenAccount') return openAccount(command.data, account);
+  if (!account.opened) return reject('account_not_found', 'There is no such account');
+  switch (command.type) {
+    case 'CreateKey':
+      return createKey(command.data, account);
+    case 'UpdateKey':
+      return updateKey(command.data, account);
+    case 'RevokeKey':
+      return revokeKey(command.data, account);
+    case 'AddCredit':
+      return balanced(addCredit(command.data, account));
+    case 'HoldFunds':
+      return balanced(holdFunds(command.data, account));
+    case 'SettleHold':
+      return balanced(settleHold(command.data, account));
+    case 'ReleaseHold':
+      return balanced(releaseHold(command.data, account));
+    case 'ExpireHolds':
+      return balanced(expireHolds(command.data.at, account));
+    default:
+      return command satisfies never;
+  }
+}
+
+type DataOf<Type extends AccountCommand['type']> = Extract<AccountCommand, { type: Type }>['data'];
+
+function openAccount({ key, at }: DataOf<'OpenAccount'>, account: Account): readonly AccountEvent[] {
+  if (account.opened) return account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account exists already');
+  return [
+    { type: 'AccountOpened', data: { at } },
+    { type: 'KeyCreated', data: { ...key, at } },
+  ];
+}
+
+function createKey({ key, at }: DataOf<'CreateKey'>, account: Account): readonly AccountEvent[] {
+  const known = account.keys.get(key.keyId);
+  if (known) return known.name === key.name ? [] : reject('key_exists', 'Another key has this id');
+  assertNameFree(key.name, key.keyId, account);
+  assertValidKey({ ...key, limit: key.limit === null ? null : money.fromJson(key.limit) }, at);
+  return [{ type: 'KeyCreated', data: { ...key, at } }];
+}
+
+function updateKey({ keyId, changes: wanted, at }: DataOf<'UpdateKey'>, account: Account): readonly AccountEvent[] {
+  const key = activeKey(keyId, account);
+  // A reset period is a cap's: it goes with the cap, unless the change says otherwise.
+  const capOnly = wanted.limit === null && wanted.resetPeriod === undefined && key.resetPeriod !== null;
+  const changes = capOnly ? { ...wanted, resetPeriod: null } : wanted;
+  if (changes.name !== undefined) assertNameFree(changes.name, keyId, account);
+  const after = updated(key, { keyId, ...changes, at });
+  // An expiry that has passed meanwhile stays as it is unless the change names it.
+  assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);
+  const same =
+    after.name === key.name &&
+    after.limit === key.limit &&
+    after.resetPeriod === key.resetPeriod &&
+    after.expireAt === key.expireAt;
+  return same ? [] : [{ type: 'KeyUpdated', data: { keyId, ...changes, at } }];
+}
+
+function revokeKey({ keyId, at }: DataOf<'RevokeKey'>, account: Account): readonly AccountEvent[] {
+  activeKey(keyId, account);
+  return [{ type: 'KeyRevoked', data: { keyId, at } }];
+}
+
+function activeKey(keyId: string, account: Account): Key {
+  const key = account.keys.get(keyId);
+  return key && !key.revoked ? key : reject('key_not_found', 'There is no such active key');
+}
+
+function assertNameFree(name: string, keyId: string, account: Account): void {
+  for (const [id, key] of account.keys.entries()) {
+    if (id !== keyId && !key.revoked && key.name === name)
+      reject('key_name_taken', `An active key is named "${name}" already`);
+  }
+}
+
+function addCredit({ creditId, method, amount, bonus, at }: DataOf<'AddCredit'>, account: Account): AccountEvent[] {
+  const known = account.credits.get(creditId);
+  if (known !== undefined) {
+    return known === money.toJson(money.add(amount, bonus))
+      ? []
+      : reject('credit_conflict', `Credit ${creditId} was added with another amount`);
+  }
+  const data = { creditId, method, amount: money.toJson(amount), bonus: money.toJson(bonus), at };
+  return [{ type: 'CreditAdded', data }];
+}
+
+function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly AccountEvent[] {
+  const { holdId, keyId, atLeast, atMost, expiresAt, query, at } = data;
+  const known = account.holds.get(holdId);
+  if (known)
+    return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
+  if (howEnded(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
+  const allowed = keyId === null ? null : keyAllowance(keyId, at, account);
+  if (allowed !== null && allowed < atLeast) {
+    reject('key_limit_exceeded', 'The key has reached its spending limit', {
+      required: money.formatUsd(atLeast),
+      affordable: money.formatUsd(money.least(allowed, account.available)),
+    });
+  }
+  if (account.available < atLeast) {
+    reject('insufficient_balance', 'Insufficient balance', {
+      required: money.formatUsd(atLeast),
+      affordable: money.formatUsd(account.available),
+    });
+  }
+  const amount = money.toJson(money.least(atMost, account.available, allowed ?? atMost));
+  return [{ type: 'FundsHeld', data: { holdId, keyId, amount, expiresAt, query, at } }];
+}
+
+function keyAllowance(keyId: string, at: Instant, account: Account): PicoUsd | null {
+  const key = account.keys.get(keyId);
+  if (!key || key.revoked) return reject('key_revoked', 'The API key was not found or has been revoked');
+  if (key.expireAt !== null && key.expireAt <= at) return reject('key_expired', 'The API key has expired');
+  return allowance(key, at);
+}
+
+function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, account: Account): readonly AccountEvent[] {
+  const hold = account.holds.get(holdId);
+  if (hold) {
+    const charged = money.toJson(money.least(money.fromJson(charge.price), hold.amount));
+    const data: HoldSettled['data'] = { ...resolved(holdId, hold, at), charged, charge };
+    return [{ type: 'HoldSettled', data }];
+  }
+  switch (howEnded(holdId, account)) {
+    case 'settled':
+    case 'absorbed':
+      return [];
+    case 'expired':
+      return [{ type: 'ChargeAbsorbed', data: { holdId, charge, at } }];
+    case 'released':
+      return reject('hold_resolved', `Hold ${holdId} was released`);
+    default:
+      return reject('hold_not_found', `There is no hold ${holdId}`);
+  }
+}
+
+function releaseHold(
+  { holdId, at, absorbed, ...why }: DataOf<'ReleaseHold'>,
+  account: Account,
+): readonly AccountEvent[] {
+  const hold = account.holds.get(holdId);
+  if (hold) {
+    const released: AccountEvent = { type: 'HoldReleased', data: { ...resolved(holdId, hold, at), ...why } };
+    return absorbed ? [released, { type: 'ChargeAbsorbed', data: { holdId, charge: absorbed, at } }] : [released];
+  }
+  switch (howEnded(holdId, account)) {
+    case 'released':
+    case 'expired':
+      return [];
+    case undefined:
+      return reject('hold_not_found', `There is no hold ${holdId}`);
+    default:
+      return reject('hold_resolved', `Hold ${holdId} was settled`);
+  }
+}
+
+function expireHolds(at: Instant, account: Account): readonly AccountEvent[] {
+  const events: AccountEvent[] = [];
+  for (const [holdId, hold] of account.holds.entries()) {
+    if (hold.expiresAt <= at) events.push({ type: 'HoldExpired', data: resolved(holdId, hold, at) });
+  }
+  return events;
+}
+
+function resolved(holdId: string, hold: Hold, at: Instant) {
+  const { keyId, amount, at: heldAt, query } = hold;
+  return { holdId, keyId, held: money.toJson(amount), heldAt, query, at };
+}
+
+function balanced(events: readonly AccountEvent[]): readonly AccountEvent[] {
+  for (const event of events) assertBalanced(postings('', event));
+  return events;
+}
+
+export const accountDecider: Decider<AccountCommand, Account, AccountEvent> = {
+  initial: () => emptyAccount,
+  evolve,
+  decide,
+};

@@ -1,0 +1,61 @@
+/** How an account is kept as a snapshot. */
+import { money, PersistentMap, type StateCodec } from '#kernel';
+import type { Key } from '../keys.ts';
+import type { Account, Hold, Memory } from './state.ts';
+
+type Entries<V> = readonly (readonly [string, V])[];
+type MemoryJson = readonly [Entries<string>, Entries<string>];
+
+interface AccountJson {
+  readonly opened: boolean;
+  readonly available: string;
+  readonly held: string;
+  readonly holds: Entries<Omit<Hold, 'amount'> & { readonly amount: string }>;
+  readonly keys: Entries<Omit<Key, 'limit' | 'used' | 'held'> & { limit: string | null; used: string; held: string }>;
+  readonly credits: Entries<string>;
+  readonly resolved: MemoryJson;
+  readonly expired: MemoryJson;
+}
+
+/** Bump `version` whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
+export const accountCodec: StateCodec<Account> = {
+  version: '2',
+  encode: (account): AccountJson => ({
+    opened: account.opened,
+    available: money.toJson(account.available),
+    held: money.toJson(account.held),
+    holds: [...account.holds.entries()].map(([id, hold]) => [id, { ...hold, amount: money.toJson(hold.amount) }]),
+    keys: [...account.keys.entries()].map(([id, key]) => [id, encodeKey(key)]),
+    credits: [...account.credits.entries()],
+    resolved: encodeMemory(account.resolved),
+    expired: encodeMemory(account.expired),
+  }),
+  decode: (json: AccountJson): Account => ({
+    opened: json.opened,
+    available: money.fromJson(json.available),
+    held: money.fromJson(json.held),
+    holds: PersistentMap.of(json.holds.map(([id, hold]) => [id, { ...hold, amount: money.fromJson(hold.amount) }])),
+    keys: PersistentMap.of(json.keys.map(([id, key]) => [id, decodeKey(key)])),
+    credits: PersistentMap.of(json.credits),
+    resolved: decodeMemory(json.resolved),
+    expired: decodeMemory(json.expired),
+  }),
+};
+
+function encodeKey(key: Key): AccountJson['keys'][number][1] {
+  const limit = key.limit === null ? null : money.toJson(key.limit);
+  return { ...key, limit, used: money.toJson(key.used), held: money.toJson(key.held) };
+}
+
+function decodeKey(json: AccountJson['keys'][number][1]): Key {
+  const limit = json.limit === null ? null : money.fromJson(json.limit);
+  return { ...json, limit, used: money.fromJson(json.used), held: money.fromJson(json.held) };
+}
+
+function encodeMemory([recent, older]: Memory): MemoryJson {
+  return [[...recent.entries()], [...older.entries()]];
+}
+
+function decodeMemory([recent, older]: MemoryJson): Memory {
+  return [PersistentMap.of(recent), PersistentMap.of(older)];
+}

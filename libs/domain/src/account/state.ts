@@ -1,0 +1,147 @@
+/**
+ * An account: what it can spend, what is held for running requests, and its keys with their caps. One decision sees all
+ * of it, so balance, cap, expiry and revocation hold in the same conditional append, with any number of gateways.
+ *
+ * Spending has two phases: a hold, and exactly one end of it (settled, released or expired).
+ */
+import { money, PersistentMap, type PicoUsd, ZERO } from '#kernel';
+import type { AccountEvent, Instant, Query } from '../events.ts';
+import { counterOf, created, type Key, rolled, updated } from '../keys.ts';
+
+/** Entries a memory holds before it drops its older half. */
+const MEMORY_HALF = 512;
+
+export interface Hold {
+  readonly amount: PicoUsd;
+  readonly keyId: string | null;
+  /** What counts it for the key's cap. */
+  readonly counter: string;
+  readonly expiresAt: Instant;
+  readonly query: Query;
+  readonly at: Instant;
+}
+
+/** How recent holds ended, in two generations: the older one is dropped when the newer is full. */
+export type Memory = readonly [PersistentMap<string>, PersistentMap<string>];
+
+export interface Account {
+  readonly opened: boolean;
+  readonly available: PicoUsd;
+  readonly held: PicoUsd;
+  readonly holds: PersistentMap<Hold>;
+  readonly keys: PersistentMap<Key>;
+  /** Credit ids and their amounts. */
+  readonly credits: PersistentMap<string>;
+  /** Holds that ended in time: a repeated command is told that it is already so. */
+  readonly resolved: Memory;
+  /** Holds that expired. Kept apart, so that a busy account does not forget them before their late charge comes. */
+  readonly expired: Memory;
+}
+
+const nothing: Memory = [PersistentMap.empty(), PersistentMap.empty()];
+
+export const emptyAccount: Account = {
+  opened: false,
+  available: ZERO,
+  held: ZERO,
+  holds: PersistentMap.empty(),
+  keys: PersistentMap.empty(),
+  credits: PersistentMap.empty(),
+  resolved: nothing,
+  expired: nothing,
+};
+
+export function evolve(account: Account, event: AccountEvent): Account {
+  switch (event.type) {
+    case 'AccountOpened':
+      return { ...account, opened: true };
+    case 'KeyCreated':
+      return { ...account, keys: account.keys.with(event.data.keyId, created(event.data)) };
+    case 'KeyUpdated':
+      return withKey(account, event.data.keyId, (key) => updated(key, event.data));
+    case 'KeyRevoked':
+      return withKey(account, event.data.keyId, (key) => ({ ...key, revoked: true }));
+    case 'CreditAdded': {
+      const amount = money.add(money.fromJson(event.data.amount), money.fromJson(event.data.bonus));
+      const credits = account.credits.with(event.data.creditId, money.toJson(amount));
+      return { ...account, available: money.add(account.available, amount), credits };
+    }
+    case 'FundsHeld':
+      return afterHold(account, event.data);
+    case 'HoldSettled':
+      return afterEnd(account, event.data.holdId, 'settled', money.fromJson(event.data.charged));
+    case 'HoldReleased':
+      return afterEnd(account, event.data.holdId, 'released', ZERO);
+    case 'HoldExpired':
+      return afterEnd(account, event.data.holdId, 'expired', ZERO);
+    case 'ChargeAbsorbed':
+      return account.resolved.some((memory) => memory.has(event.data.holdId))
+        ? account
+        : { ...account, expired: remember(account.expired, event.data.holdId, 'absorbed') };
+    default:
+      return event satisfies never;
+  }
+}
+
+function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): Account {
+  const { holdId, keyId, expiresAt, query, at } = data;
+  const amount = money.fromJson(data.amount);
+  const known = keyId === null ? undefined : account.keys.get(keyId);
+  const key = known && rolled(known, at);
+  const hold: Hold = { amount, keyId, counter: key ? counterOf(key) : '', expiresAt, query, at };
+  return {
+    ...account,
+    available: money.subtract(account.available, amount),
+    held: money.add(account.held, amount),
+    holds: account.holds.with(holdId, hold),
+    keys: key ? account.keys.with(keyId as string, { ...key, held: money.add(key.held, amount) }) : account.keys,
+  };
+}
+
+function afterEnd(
+  account: Account,
+  holdId: string,
+  how: 'settled' | 'released' | 'expired',
+  charged: PicoUsd,
+): Account {
+  const hold = account.holds.get(holdId);
+  if (!hold) return account;
+  const key = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
+  const late = how === 'expired';
+  return {
+    ...account,
+    available: (account.available + hold.amount - charged) as PicoUsd,
+    held: money.subtract(account.held, hold.amount),
+    holds: account.holds.without(holdId),
+    keys:
+      key && counterOf(key) === hold.counter
+        ? account.keys.with(hold.keyId as string, {
+            ...key,
+            held: money.subtract(key.held, hold.amount),
+            used: money.add(key.used, charged),
+          })
+        : account.keys,
+    resolved: late ? account.resolved : remember(account.resolved, holdId, how),
+    expired: late ? remember(account.expired, holdId, how) : account.expired,
+  };
+}
+
+function remember([recent, older]: Memory, id: string, how: string): Memory {
+  return recent.size < MEMORY_HALF
+    ? [recent.with(id, how), older]
+    : [PersistentMap.empty<string>().with(id, how), recent];
+}
+
+/** How a hold ended, as far as it is remembered: `settled`, `released`, `expired` or `absorbed`. */
+export function howEnded(holdId: string, { resolved, expired }: Account): string | undefined {
+  for (const memory of [...resolved, ...expired]) {
+    const how = memory.get(holdId);
+    if (how !== undefined) return how;
+  }
+  return undefined;
+}
+
+function withKey(account: Account, keyId: string, change: (key: Key) => Key): Account {
+  const key = account.keys.get(keyId);
+  return key ? { ...account, keys: account.keys.with(keyId, change(key)) } : account;
+}

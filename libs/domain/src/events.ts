@@ -1,0 +1,260 @@
+/**
+ * Every fact the system can state: the table of contents of the books.
+ *
+ * Amounts are decimal strings of pico-USD, instants are ISO 8601 in UTC. A fact's shape never changes once it has been
+ * appended; a new need is a new optional field or a new type. `events.spec.ts` holds one JSON example of each.
+ */
+import type { Message, Recorded } from '#kernel';
+
+/** An ISO 8601 instant in UTC with milliseconds, as `Date.toISOString` prints it: sorts as text. */
+export type Instant = string;
+/** Pico-USD as a decimal string. */
+export type Amount = string;
+
+export type ResetPeriod = 'daily' | 'weekly' | 'monthly';
+
+/** What the query history calls a use. */
+export type QueryType = 'chat_completion' | 'response' | 'embedding';
+
+/** What was asked, as the query history shows it. */
+export interface Query {
+  readonly model: string;
+  readonly type: QueryType;
+  /** Where the request came from, by its `x-query-source` header: `api` or `ui`. */
+  readonly source: string;
+  readonly online: boolean;
+  readonly free: boolean;
+}
+
+/** Tokens in disjoint classes: a cached token is not also an input token, a reasoning token not also an output token. */
+export interface Usage {
+  readonly input: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly output: number;
+  readonly reasoning: number;
+}
+
+/** One call to an upstream that was made for a charge. */
+export interface Attempt {
+  readonly provider: string;
+  /** `ok`, or why it failed. */
+  readonly outcome: string;
+  /** HTTP status of the upstream, where it answered. */
+  readonly status?: number;
+  readonly milliseconds: number;
+}
+
+/** A service beside the model, at a fixed price for each use; its provider is owed for it. */
+export interface Fee {
+  /** What the books call it: `web_search`. */
+  readonly name: string;
+  readonly provider: string;
+  readonly price: Amount;
+  readonly cost: Amount;
+}
+
+/** The evidence of a charge: enough to compute it again from the named price list. */
+export interface Charge {
+  /** Of the model and of all fees. */
+  readonly price: Amount;
+  /** What the upstream and the providers of fees will invoice. */
+  readonly cost: Amount;
+  readonly provider: string;
+  readonly priceList: string;
+  /** One for each use. */
+  readonly fees?: readonly Fee[];
+  readonly usage: Usage;
+  /** True when no upstream reported the usage, so that it was counted here. */
+  readonly estimated: boolean;
+  readonly attempts: readonly Attempt[];
+  /** Why an answer ended early, where it did. */
+  readonly errorCode?: string;
+}
+
+interface SealedSecret {
+  /** Which key seals it. */
+  readonly key: string;
+  /** AES-256-GCM: base64 of nonce, ciphertext and tag. */
+  readonly box: string;
+}
+
+export type AccountOpened = Message<'AccountOpened', { readonly at: Instant }>;
+
+export type KeyCreated = Message<
+  'KeyCreated',
+  {
+    readonly keyId: string;
+    readonly name: string;
+    /** Keyed hash of the secret: how a key is found without being stored. */
+    readonly hash: string;
+    readonly secret: SealedSecret;
+    readonly limit: Amount | null;
+    readonly resetPeriod: ResetPeriod | null;
+    readonly expireAt: Instant | null;
+    readonly at: Instant;
+  }
+>;
+
+export type KeyUpdated = Message<
+  'KeyUpdated',
+  {
+    readonly keyId: string;
+    readonly name?: string;
+    readonly limit?: Amount | null;
+    readonly resetPeriod?: ResetPeriod | null;
+    readonly expireAt?: Instant | null;
+    readonly at: Instant;
+  }
+>;
+
+export type KeyRevoked = Message<'KeyRevoked', { readonly keyId: string; readonly at: Instant }>;
+
+export type CreditAdded = Message<
+  'CreditAdded',
+  {
+    /** The top-up that paid for it. */
+    readonly creditId: string;
+    readonly method: string;
+    readonly amount: Amount;
+    readonly bonus: Amount;
+    readonly at: Instant;
+  }
+>;
+
+export type FundsHeld = Message<
+  'FundsHeld',
+  {
+    readonly holdId: string;
+    /** The key that asked; null when the account itself did. */
+    readonly keyId: string | null;
+    readonly amount: Amount;
+    readonly expiresAt: Instant;
+    readonly query: Query;
+    readonly at: Instant;
+  }
+>;
+
+/** What every end of a hold says about it. */
+interface ResolvedHold {
+  readonly holdId: string;
+  readonly keyId: string | null;
+  readonly held: Amount;
+  readonly heldAt: Instant;
+  readonly query: Query;
+  readonly at: Instant;
+}
+
+export type HoldSettled = Message<
+  'HoldSettled',
+  ResolvedHold & {
+    /** What the customer pays: the price, at most what was held. The rest of the price is an overrun. */
+    readonly charged: Amount;
+    readonly charge: Charge;
+  }
+>;
+
+export type HoldReleased = Message<
+  'HoldReleased',
+  ResolvedHold & { readonly errorCode: string; readonly reason: string; readonly attempts: readonly Attempt[] }
+>;
+
+export type HoldExpired = Message<'HoldExpired', ResolvedHold>;
+
+/**
+ * A charge whose hold ended unpaid: it came after the hold had expired, or its answer broke off before the customer
+ * had anything of it. The customer owes nothing, the house bears it.
+ */
+export type ChargeAbsorbed = Message<
+  'ChargeAbsorbed',
+  { readonly holdId: string; readonly charge: Charge; readonly at: Instant }
+>;
+
+export type AccountEvent =
+  | AccountOpened
+  | KeyCreated
+  | KeyUpdated
+  | KeyRevoked
+  | CreditAdded
+  | FundsHeld
+  | HoldSettled
+  | HoldReleased
+  | HoldExpired
+  | ChargeAbsorbed;
+
+export type InvoiceIssued = Message<
+  'InvoiceIssued',
+  {
+    readonly accountId: string;
+    readonly method: 'btc-lightning';
+    /** As the customer asked for it. */
+    readonly requested: { readonly amount: string; readonly currency: string };
+    readonly usd: Amount;
+    /** The exchange rate it was made with: USD for one coin. */
+    readonly rate: string;
+    readonly rateSource: string;
+    readonly msat: string;
+    readonly paymentHash: string;
+    readonly invoice: string;
+    readonly expiresAt: Instant;
+    readonly at: Instant;
+  }
+>;
+
+export type PaymentReceived = Message<
+  'PaymentReceived',
+  {
+    readonly accountId: string;
+    readonly method: 'btc-lightning';
+    /** What the back end calls this payment; one payment is credited once. */
+    readonly paymentId: string;
+    readonly msat: string;
+    readonly amount: Amount;
+    readonly bonus: Amount;
+    /** The exchange rate it is credited at. */
+    readonly rate: string;
+    readonly paidAt: Instant;
+    readonly at: Instant;
+  }
+>;
+
+export type TopupCredited = Message<'TopupCredited', { readonly paymentId: string; readonly at: Instant }>;
+
+export type TopupEvent = InvoiceIssued | PaymentReceived | TopupCredited;
+
+/** Prices of one upstream of a model: pico-USD per million tokens of each class, and per request. */
+export interface PublishedRates {
+  readonly model: string;
+  readonly provider: string;
+  readonly input: Amount;
+  readonly cacheRead: Amount;
+  readonly cacheWrite: Amount;
+  readonly output: Amount;
+  readonly reasoning: Amount;
+  readonly request: Amount;
+  /** The price is the cost times this, in ten-thousandths: 10550 is a margin of 5.5 %. */
+  readonly marginBasisPoints: number;
+}
+
+export type PriceListPublished = Message<
+  'PriceListPublished',
+  {
+    readonly version: string;
+    readonly rates: readonly PublishedRates[];
+    readonly fees?: readonly Fee[];
+    readonly at: Instant;
+  }
+>;
+
+export type DomainEvent = AccountEvent | TopupEvent | PriceListPublished;
+
+/** Categories of streams; the part of a stream's name before the first dash. */
+export const ACCOUNT = 'account';
+export const TOPUP = 'topup';
+export const PRICE_LIST = 'pricelist';
+export const CATEGORIES = [ACCOUNT, TOPUP, PRICE_LIST] as const;
+
+/** The id behind the category in a stream's name. */
+export function idOf(event: Pick<Recorded, 'stream'>): string {
+  return event.stream.slice(event.stream.indexOf('-') + 1);
+}

@@ -1,0 +1,20 @@
+export { type AccountCommand, accountDecider, type HoldRequest } from './account/decide.ts';
+export { accountCodec } from './account/snapshot.ts';
+export type { Account } from './account/state.ts';
+export * from './events.ts';
+export { instantIn } from './instant.ts';
+export { type Key, MAX_KEY_NAME, MIN_KEY_LIMIT, nextReset, windowAt } from './keys.ts';
+export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
+export { type PublishPriceList, priceListDecider } from './price-list.ts';
+export {
+  affordableOutput,
+  dearest,
+  isExplained,
+  NO_USAGE,
+  priceOf,
+  type Rates,
+  ratesFrom,
+  withFees,
+} from './pricing.ts';
+export type { RejectionCode } from './rejections.ts';
+export { msatFor, type Payment, RATE_DECIMALS, type Topup, type TopupCommand, topupDecider, worth } from './topup.ts';

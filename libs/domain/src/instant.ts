@@ -1,0 +1,16 @@
+const DATE_TIME = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z|[+-]\d{2}:\d{2})?)?$/i;
+/** Years that PostgreSQL prints, and that sort as text. */
+const COMMON_ERA = /^(?!0000)\d{4}-/;
+
+/**
+ * Reads an ISO 8601 date, or date and time, as an instant in UTC; what names no zone is taken to be UTC as well.
+ * @returns undefined when it is neither
+ */
+export function instantIn(value: unknown): string | undefined {
+  const [, date, time = '00:00', zone = 'Z'] = (typeof value === 'string' && DATE_TIME.exec(value)) || [];
+  const dayStart = new Date(`${date}T00:00Z`);
+  const at = new Date(`${date}T${time}${zone}`);
+  if (Number.isNaN(at.getTime()) || dayStart.toISOString().slice(0, 10) !== date) return undefined; // 30 February
+  const instant = at.toISOString();
+  return COMMON_ERA.test(instant) ? instant : undefined;
+}

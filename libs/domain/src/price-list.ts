@@ -1,0 +1,23 @@
+/** A price list is a fact: published once under its version, so that a charge can name it for ever. */
+import type { Decider } from '#kernel';
+import type { PriceListPublished } from './events.ts';
+import { reject } from './rejections.ts';
+
+export interface PublishPriceList {
+  readonly type: 'PublishPriceList';
+  readonly data: PriceListPublished['data'];
+}
+
+export const priceListDecider: Decider<PublishPriceList, PriceListPublished['data'] | null, PriceListPublished> = {
+  initial: () => null,
+  evolve: (_, event) => event.data,
+  decide({ data }, published) {
+    if (published === null) return [{ type: 'PriceListPublished', data }];
+    if (prices(published) === prices(data)) return [];
+    return reject('price_list_conflict', `Price list ${data.version} was published with other rates`);
+  },
+};
+
+function prices({ rates, fees = [] }: PriceListPublished['data']): string {
+  return JSON.stringify([rates, fees]);
+}

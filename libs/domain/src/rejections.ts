@@ -1,0 +1,26 @@
+import { Rejection } from '#kernel';
+
+/** Every reason why a wish is refused. The edge has one HTTP answer for each. */
+export type RejectionCode =
+  | 'account_exists'
+  | 'account_not_found'
+  | 'credit_conflict'
+  | 'hold_conflict'
+  | 'hold_not_found'
+  | 'hold_resolved'
+  | 'insufficient_balance'
+  | 'invalid_key_settings'
+  | 'key_exists'
+  | 'key_expired'
+  | 'key_limit_exceeded'
+  | 'key_name_taken'
+  | 'key_not_found'
+  | 'key_revoked'
+  | 'payment_conflict'
+  | 'price_list_conflict'
+  | 'topup_exists'
+  | 'topup_not_found';
+
+export function reject(code: RejectionCode, message: string, details?: Readonly<Record<string, string>>): never {
+  throw new Rejection<RejectionCode>(code, message, details);
+}

@@ -1,0 +1,34 @@
+import { type EventData, jsonEvent, type RecordedEvent, type StreamingRead } from '@eventstore/db-client';
+import type { Metadata, NewEvent, Recorded } from '#kernel';
+
+/** @throws TypeError when the event is not JSON: here, because inside the client nothing would catch it */
+export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
+  if (JSON.stringify(data) === undefined) throw new TypeError(`a ${type} without data cannot be stored`);
+  return jsonEvent({ id, type, data: data as never, metadata });
+}
+
+/**
+ * A fact's position is its commit position. Every append of a gRPC client commits each of its events by itself, so
+ * commit and prepare position are one number, in all answers of the server; only the old TCP transactions differ.
+ */
+export function toRecorded(event: RecordedEvent): Recorded {
+  if (!event.position) throw new Error('the server tells no positions: EventStoreDB 22.6 or newer is needed');
+  return {
+    id: event.id,
+    stream: event.streamId,
+    revision: Number(event.revision),
+    position: event.position.commit,
+    recordedAt: event.created.toISOString(),
+    type: event.type,
+    data: event.data,
+    metadata: (event.metadata ?? {}) as Metadata,
+  };
+}
+
+/** All that a read finds. */
+export async function recordedIn(found: StreamingRead<{ readonly event?: RecordedEvent }>): Promise<Recorded[]> {
+  found.on('error', () => {}); // a connection that breaks after the answer has no other listener, which ends the process
+  const events: Recorded[] = [];
+  for await (const { event } of found) if (event) events.push(toRecorded(event));
+  return events;
+}

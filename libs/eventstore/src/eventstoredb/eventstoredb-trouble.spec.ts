@@ -1,0 +1,300 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { EventStoreDbEventStore } from '#eventstore';
+import { type Batch, type Head, type NewEvent, NO_STREAM, pump, type Recorded, START, StoreUnavailable } from '#kernel';
+import { EventStoreDbDouble } from '#testing';
+
+describe('the EventStoreDB event store', () => {
+  let double: EventStoreDbDouble;
+  let store: EventStoreDbEventStore;
+  let problems: string[];
+
+  const openStore = (connectionString = double.connectionString) =>
+    new EventStoreDbEventStore({
+      connectionString,
+      streamPrefixes: ['account-', 'topup-'],
+      onProblem: (problem) => problems.push(problem),
+    });
+
+  beforeEach(async () => {
+    problems = [];
+    double = await EventStoreDbDouble.start();
+    store = openStore();
+  });
+
+  afterEach(async () => {
+    await store.close();
+    double.stop();
+  });
+
+  const fact = (data: unknown = {}): NewEvent => ({ id: randomUUID(), type: 'Happened', data, metadata: {} });
+  const facts = (count: number) => Array.from({ length: count }, () => fact());
+
+  /** As the kernel does: the same ids again, until the store answers. */
+  async function appendSurely(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+    for (;;) {
+      try {
+        return await store.append(stream, expected, events);
+      } catch (error) {
+        expect(error).toBeInstanceOf(StoreUnavailable);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+  }
+
+  async function follow(after: bigint, isEnough: (batch: Batch) => boolean): Promise<Batch[]> {
+    const batches: Batch[] = [];
+    for await (const batch of store.follow(after, new AbortController().signal)) {
+      batches.push(batch);
+      if (isEnough(batch)) break;
+    }
+    return batches;
+  }
+
+  test('an append whose answer is lost is one append when it is sent again', async () => {
+    const events = facts(3);
+    double.loseNextAnswer();
+    await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    expect(await appendSurely('account-1', NO_STREAM, events)).toMatchObject({ revision: 2 });
+    expect(await store.head('account-1')).toMatchObject({ revision: 2 });
+  });
+
+  test('an append that is not answered in time has an unknown outcome', async () => {
+    const impatient = openStore(`${double.connectionString}&defaultDeadline=50`);
+    const events = facts(1);
+    const release = double.holdAnswers();
+    await expect(impatient.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    release();
+    expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
+    await impatient.close();
+  });
+
+  test('a broken connection fails the appends on it, and none on another', async () => {
+    const otherDouble = await EventStoreDbDouble.start();
+    const other = openStore(otherDouble.connectionString);
+    const releases = [double.holdAnswers(), otherDouble.holdAnswers()];
+    const answers = Promise.allSettled([
+      store.append('account-1', NO_STREAM, facts(1)),
+      other.append('account-1', NO_STREAM, facts(1)),
+    ]);
+    await Promise.all([double.until(({ append }) => append > 0), otherDouble.until(({ append }) => append > 0)]);
+    double.stop();
+    for (const release of releases) release();
+    expect(await answers).toMatchObject([
+      { status: 'rejected', reason: { name: 'StoreUnavailable' } },
+      { status: 'fulfilled', value: { revision: 0 } },
+    ]);
+    expect([double.seen.batchAppend, otherDouble.seen.batchAppend]).toEqual([0, 0]);
+    await other.close();
+    otherDouble.stop();
+  });
+
+  test('a server that is not ready is unavailable, and is found again when it is', async () => {
+    double.refuse(true);
+    await expect(store.append('account-1', NO_STREAM, facts(1))).rejects.toThrow(StoreUnavailable);
+    await expect(store.head('account-1')).rejects.toThrow(StoreUnavailable);
+    await expect(follow(START, () => true)).rejects.toThrow(StoreUnavailable);
+    double.refuse(false);
+    expect(await store.append('account-1', NO_STREAM, facts(1))).toMatchObject({ revision: 0 });
+  });
+
+  test('a cluster that is gone altogether is unavailable, and costs no process', async () => {
+    const found = openStore(`esdb+discover://${double.address}?tls=false&maxDiscoverAttempts=1`);
+    await found.append('account-1', NO_STREAM, facts(1));
+    const following = (async () => {
+      for await (const _ of found.follow(START, new AbortController().signal));
+    })();
+    await double.until(({ caughtUp }) => caughtUp > 0);
+    double.refuse(true);
+    await expect(found.append('account-1', 0, facts(1))).rejects.toThrow(StoreUnavailable);
+    // The client begins to look for another node, and the old connection breaks while it does.
+    const lost = Promise.allSettled([found.append('account-1', 0, facts(1)), following]);
+    double.stop();
+    for (const outcome of await lost) expect(outcome).toMatchObject({ reason: { name: 'StoreUnavailable' } });
+    await found.close();
+  });
+
+  test('the first read after a restart of the server is answered', async () => {
+    const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as Head;
+    await double.restart();
+    expect(await store.head('account-1')).toEqual({ revision: 1, position });
+    expect(problems).toEqual(['a read failed and is tried once more']);
+  });
+
+  test('an append that is too big is refused as such', async () => {
+    const append = store.append('account-1', NO_STREAM, [fact({ text: 'x'.repeat(2 ** 20) })]);
+    await expect(append).rejects.toMatchObject({ type: 'maximum-append-size-exceeded' });
+    expect(await store.head('account-1')).toBeUndefined();
+  });
+
+  test('the leader is found by asking the cluster', async () => {
+    const found = openStore(`esdb+discover://${double.address}?tls=false`);
+    expect(await found.append('account-1', NO_STREAM, facts(1))).toMatchObject({ revision: 0 });
+    await found.close();
+  });
+
+  test('appends and reads go to the leader of the cluster', async () => {
+    const leader = await EventStoreDbDouble.start();
+    double.obey(leader);
+    const events = facts(1);
+    await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
+    const reader = openStore();
+    expect(await reader.head('account-1')).toMatchObject({ revision: 0 });
+    expect([double.seen.append, leader.seen.append]).toEqual([0, 1]);
+    await reader.close();
+    leader.stop();
+  });
+
+  test('a server never has more calls at a time than it takes', async () => {
+    const release = double.holdAnswers();
+    const appended = Promise.all(
+      Array.from({ length: 300 }, (_, i) => store.append(`account-${i}`, NO_STREAM, facts(1))),
+    );
+    await double.until(({ append }) => append >= 64);
+    const other = openStore();
+    for (let i = 0; i < 5; i++) await other.head('account-1');
+    expect(double.seen.append).toBe(64);
+    release();
+    expect((await appended).every((head) => head !== 'stale' && head.revision === 0)).toBe(true);
+    await other.close();
+  });
+
+  test('neither history nor follow gives streams of others', async () => {
+    for (const stream of ['account-1', 'other-1', 'topup-1', 'accounting-1'])
+      await store.append(stream, NO_STREAM, facts(1));
+    const seen: string[] = [];
+    for await (const { events } of store.history(START)) seen.push(...events.map(({ stream }) => stream));
+    const batches = await follow(START, ({ events }) => events.at(-1)?.stream === 'topup-1');
+    expect(seen).toEqual(['account-1', 'topup-1']);
+    expect(batches.flatMap(({ events }) => events).map(({ stream }) => stream)).toEqual(seen);
+  });
+
+  test('a follower of nothing moves on, by what the server has searched', async () => {
+    const { position } = (await store.append('account-1', NO_STREAM, facts(1))) as Head;
+    const following = follow(position, () => true);
+    await double.until(({ subscribe }) => subscribe > 0);
+    let expected = NO_STREAM;
+    const isOver = following.then(() => true);
+    while (!(await Promise.race([isOver, store.append('other-1', expected, facts(100)).then(() => false)])))
+      expected += 100;
+    const [batch] = await following;
+    expect(batch?.events).toEqual([]);
+    expect(batch?.position).toBeGreaterThan(position);
+    const next = facts(1);
+    await store.append('account-1', 0, next);
+    const [after] = await follow(batch?.position as bigint, ({ events }) => events.length > 0);
+    expect(after?.events.map(({ id }) => id)).toEqual(next.map(({ id }) => id));
+  });
+
+  test('what was searched never hides the fact that comes next', async () => {
+    await store.append('account-1', NO_STREAM, facts(1));
+    await store.append('other-1', NO_STREAM, facts(1_200));
+    // At the end of the log: the server reports the place where the next fact will begin.
+    const controller = new AbortController();
+    let position = START;
+    const following = (async () => {
+      for await (const batch of store.follow(START, controller.signal)) position = batch.position;
+    })();
+    await double.until(({ caughtUp }) => caughtUp > 0);
+    controller.abort();
+    await following;
+    const next = facts(1);
+    await store.append('account-1', 0, next);
+    const batches = await follow(position, ({ events }) => events.some(({ revision }) => revision === 1));
+    expect(batches.at(-1)?.events.at(-1)?.id).toBe(next[0]?.id);
+  });
+
+  test('a server that restarts again and again costs no fact and repeats none', async () => {
+    const [streams, appends] = [8, 40];
+    const controller = new AbortController();
+    const seen: Recorded[] = [];
+    let position = START;
+    const pumped = pump(
+      (after, signal) => store.follow(after, signal),
+      {
+        name: 'test',
+        checkpoint: async () => position,
+        async apply(batch) {
+          seen.push(...batch.events);
+          position = batch.position;
+          if (seen.length >= streams * appends) controller.abort();
+        },
+      },
+      controller.signal,
+      { sleep: () => new Promise((resolve) => setImmediate(resolve)), alarm: () => {} },
+    );
+    const sent: string[] = [];
+    await Promise.all(
+      Array.from({ length: streams }, async (_, i) => {
+        for (let n = 0; n < appends; n++) {
+          const event = fact();
+          sent.push(event.id);
+          if (i === 0 && n % 8 === 0) await double.restart();
+          if (i === 1 && n % 8 === 0) double.loseNextAnswer();
+          expect(await appendSurely(`account-${i}`, n - 1, [event])).toMatchObject({ revision: n });
+        }
+      }),
+    );
+    await pumped;
+    expect(seen.map(({ id }) => id).sort()).toEqual(sent.sort());
+    expect(seen.every(({ position }, i) => i === 0 || position > (seen[i - 1] as Recorded).position)).toBe(true);
+  });
+
+  test('a subscription that the server ends is a failure, not the end of all facts', async () => {
+    await store.append('account-1', NO_STREAM, facts(1));
+    const following = follow(START, () => false);
+    await double.until(({ caughtUp }) => caughtUp > 0);
+    double.endSubscriptions();
+    await expect(following).rejects.toThrow(StoreUnavailable);
+  });
+
+  test.each([
+    ['left', false],
+    ['aborted', true],
+  ])('a follow that is %s leaves no subscription behind', async (_, abort) => {
+    await store.append('account-1', NO_STREAM, facts(1));
+    const controller = new AbortController();
+    for await (const batch of store.follow(START, controller.signal)) {
+      expect(batch.events).toHaveLength(1);
+      if (!abort) break;
+      controller.abort();
+    }
+    await double.until(({ open }) => open === 0);
+    expect(double.seen.subscribe).toBe(1);
+  });
+
+  test('closing the store ends its followers', async () => {
+    const following = follow(START, () => false);
+    await double.until(({ caughtUp }) => caughtUp > 0);
+    await store.close();
+    await following;
+    await double.until(({ open }) => open === 0);
+  });
+
+  test('a slow follower is not flooded, and is never told more than it was given', async () => {
+    const appendMany = async (stream: string, expected: number, events: readonly NewEvent[]) => {
+      for (let n = 0; n < events.length; n += 300) await store.append(stream, expected + n, events.slice(n, n + 300));
+    };
+    const { position } = (await store.append('account-1', NO_STREAM, facts(1))) as Head;
+    const slow = store.follow(position, new AbortController().signal);
+    const first = slow.next();
+    await double.until(({ caughtUp }) => caughtUp > 0);
+    await store.append('account-1', 0, facts(1));
+    expect((await first).value.events).toHaveLength(1);
+    // It takes nothing now. The server reports every 500 entries: here shortly after the follower has had enough.
+    const events = facts(5_000);
+    await appendMany('other-1', NO_STREAM, facts(489));
+    await appendMany('account-1', 1, events);
+    await follow(position, (batch) => batch.events.at(-1)?.id === events.at(-1)?.id);
+
+    const { value: batch } = await slow.next();
+    expect(batch.events.length).toBeLessThan(4_100);
+    const rest = await follow(batch.position, ({ events: next }) => next.at(-1)?.id === events.at(-1)?.id);
+    const given = [batch, ...rest].flatMap(({ events: some }) => some.map(({ id }: Recorded) => id));
+    expect(given).toEqual(events.map(({ id }) => id));
+    const next: Batch = (await slow.next()).value;
+    expect(next.events[0]?.id).toBe(rest[0]?.events[0]?.id);
+    await slow.return?.(undefined);
+  }, 30_000);
+});

@@ -1,0 +1,7 @@
+import { MemoryEventStore } from '#eventstore';
+import { eventStoreContract } from '#testing';
+
+eventStoreContract('the memory event store', async () => {
+  const store = new MemoryEventStore();
+  return { store, another: () => store, prefix: 'account-', close: () => store.close() };
+});

@@ -1,0 +1,74 @@
+import type { Batch, EventStore, Head, NewEvent, Recorded } from '#kernel';
+
+/** Facts per batch. */
+const PAGE = 1_000;
+
+/** An event store for tests: the same contract, in memory. */
+export class MemoryEventStore implements EventStore {
+  private readonly log: Recorded[] = [];
+  private readonly streams = new Map<string, Recorded[]>();
+  private readonly waiters = new Set<() => void>();
+
+  async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+    if (events.length === 0) throw new RangeError('an append needs at least one event');
+    const known = this.streams.get(stream) ?? [];
+    const last = events.length + expected;
+    if (known.length !== expected + 1) {
+      const again = events.every(({ id }, i) => known[expected + 1 + i]?.id === id);
+      return again ? { revision: last, position: (known[last] as Recorded).position } : 'stale';
+    }
+    const appended = events.map(({ id, type, data, metadata }, i): Recorded => {
+      if (data === undefined) throw new TypeError(`a ${type} without data cannot be stored`);
+      const place = { stream, revision: known.length + i, position: BigInt(this.log.length + i) };
+      // Through JSON, as in every real store, so that nothing passes that would not survive it.
+      const kept = JSON.parse(JSON.stringify({ data, metadata }));
+      return { id, type, ...kept, ...place, recordedAt: new Date().toISOString() };
+    });
+    known.push(...appended);
+    this.log.push(...appended);
+    this.streams.set(stream, known);
+    for (const wake of this.waiters) wake();
+    return { revision: last, position: (known[last] as Recorded).position };
+  }
+
+  async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+    const events = this.streams.get(stream)?.slice(after + 1) ?? [];
+    for (let i = 0; i < events.length; i += PAGE) yield events.slice(i, i + PAGE);
+  }
+
+  async head(stream: string): Promise<Head | undefined> {
+    const last = this.streams.get(stream)?.at(-1);
+    return last && { revision: last.revision, position: last.position };
+  }
+
+  async *history(after: bigint): AsyncGenerator<Batch> {
+    const end = this.log.length;
+    for (let i = Number(after) + 1; i < end; i += PAGE) {
+      const events = this.log.slice(i, Math.min(i + PAGE, end));
+      yield { events, position: (events.at(-1) as Recorded).position };
+    }
+  }
+
+  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
+    let position = after;
+    while (!signal.aborted) {
+      for await (const batch of this.history(position)) {
+        position = batch.position;
+        yield batch;
+        if (signal.aborted) return;
+      }
+      if (signal.aborted || Number(position) < this.log.length - 1) continue; // it may have happened since the last look
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          this.waiters.delete(done);
+          signal.removeEventListener('abort', done);
+          resolve();
+        };
+        this.waiters.add(done);
+        signal.addEventListener('abort', done, { once: true });
+      });
+    }
+  }
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { eventStoreMigrations, PostgresCheckpoints, PostgresSnapshots } from '#eventstore';
+import { migrate } from '#infra';
+import { START } from '#kernel';
+import { createTestDatabase, type TestDatabase } from '#testing';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, eventStoreMigrations);
+  pool = new pg.Pool({ connectionString: database.url });
+});
+beforeEach(() => pool.query('truncate es.snapshots, es.checkpoints'));
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const at = (revision: number, state: unknown = revision) => ({ revision, position: BigInt(revision) * 10n, state });
+
+describe('a snapshot', () => {
+  test('is kept as it is: text, deep structure, and a position beyond the numbers of JavaScript', async () => {
+    const snapshots = new PostgresSnapshots(pool);
+    const snapshot = { revision: 7, position: 2n ** 62n, state: { text: 'ä"\\☕', list: [[1, null], { a: '1' }] } };
+    await snapshots.save('account-a', '1', snapshot);
+    expect(await snapshots.load('account-a', '1')).toEqual(snapshot);
+  });
+
+  test('is of its stream and its version', async () => {
+    const snapshots = new PostgresSnapshots(pool);
+    await snapshots.save('account-a', '1', at(7));
+    expect(await snapshots.load('account-b', '1')).toBeUndefined();
+    expect(await snapshots.load('account-a', '2')).toBeUndefined();
+  });
+
+  test('is replaced by a later one, and never by an earlier one, in whatever order they are saved', async () => {
+    const snapshots = new PostgresSnapshots(pool);
+    await Promise.all([3, 9, 5, 1, 9, 7].map((revision) => snapshots.save('account-a', '1', at(revision))));
+    expect(await snapshots.load('account-a', '1')).toEqual(at(9));
+  });
+
+  test('is replaced by one of another version, which can be earlier', async () => {
+    const snapshots = new PostgresSnapshots(pool);
+    await snapshots.save('account-a', '1', at(9));
+    await snapshots.save('account-a', '2', at(5));
+    expect(await snapshots.load('account-a', '2')).toEqual(at(5));
+    expect(await snapshots.load('account-a', '1')).toBeUndefined();
+  });
+});
+
+describe('a checkpoint', () => {
+  test('is before everything until it is saved', async () => {
+    expect(await new PostgresCheckpoints(pool).load('reader')).toBe(START);
+  });
+
+  test('is of its reader, and outlives the process', async () => {
+    await new PostgresCheckpoints(pool).save('reader', 2n ** 62n);
+    expect(await new PostgresCheckpoints(pool).load('reader')).toBe(2n ** 62n);
+    expect(await new PostgresCheckpoints(pool).load('another')).toBe(START);
+  });
+
+  test('never goes back, whoever is late with an older one', async () => {
+    const [one, other] = [new PostgresCheckpoints(pool), new PostgresCheckpoints(pool)];
+    await Promise.all([one.save('reader', 30n), other.save('reader', 10n), one.save('reader', 20n)]);
+    expect(await other.load('reader')).toBe(30n);
+  });
+});

@@ -1,0 +1,280 @@
+import { randomUUID } from 'node:crypto';
+import { type AddressInfo, connect as connectTo, createServer, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { eventStoreMigrations, PostgresEventStore } from '#eventstore';
+import { migrate } from '#infra';
+import { type Head, type NewEvent, NO_STREAM, pump, START, StoreUnavailable } from '#kernel';
+import { createTestDatabase, eventStoreContract, type TestDatabase } from '#testing';
+
+async function openDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  await migrate(database.url, eventStoreMigrations);
+  return database;
+}
+
+eventStoreContract('the PostgreSQL event store', async () => {
+  const database = await openDatabase();
+  const another = () => new PostgresEventStore({ connectionString: database.url });
+  const store = another();
+  const close = async () => {
+    await store.close();
+    await database.drop();
+  };
+  return { store, another, prefix: 'account-', close };
+});
+
+describe('the PostgreSQL event store', () => {
+  let database: TestDatabase;
+  let store: PostgresEventStore;
+  let superuser: pg.Client;
+  const opened: pg.Client[] = [];
+
+  async function connectAs(connectionString: string): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString });
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  }
+
+  /** A connection of the service's role, until the end of the test. */
+  async function connect(): Promise<pg.Client> {
+    const client = await connectAs(database.url);
+    opened.push(client);
+    return client;
+  }
+
+  beforeAll(async () => {
+    database = await openDatabase();
+    superuser = await connectAs(database.superuserUrl);
+    store = new PostgresEventStore({ connectionString: database.url });
+  });
+
+  afterEach(() => Promise.all(opened.splice(0).map((client) => client.end())));
+
+  afterAll(async () => {
+    await store.close();
+    await superuser.end();
+    await database.drop();
+  });
+
+  const fact = (): NewEvent => ({ id: randomUUID(), type: 'Happened', data: {}, metadata: {} });
+  const appendRaw = (client: pg.Client, stream: string) =>
+    client.query('select es.append($1, $2, $3, $4, $5, $6, $7)', [
+      ...[stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
+    ]);
+
+  /** Resolves when a follower has looked for the end of the log, from now on, and found what there was. */
+  async function looked(): Promise<void> {
+    const { rows } = await superuser.query('select clock_timestamp() as now');
+    const look = `select from pg_stat_activity where query like '%pg_snapshot_xmin%' and pid <> pg_backend_pid()
+                     and datname = current_database() and state = 'idle' and query_start > $1`;
+    for (let looks = 0; looks === 0; looks = (await superuser.query(look, [rows[0].now])).rowCount ?? 0);
+  }
+
+  test.each([
+    ['before', 'late', 'early'],
+    ['after', 'early', 'late'],
+  ])('follow waits for a transaction that began %s one that overtook it', async (_, first, second) => {
+    const start = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head).position;
+    const transactions = { [first]: await connect(), [second]: await connect() };
+    const [late, early] = [transactions.late as pg.Client, transactions.early as pg.Client];
+    for (const client of Object.values(transactions)) await client.query('begin; select pg_current_xact_id()');
+    const names = [`account-late-${randomUUID()}`, `account-early-${randomUUID()}`] as const;
+    await appendRaw(late, names[0]); // takes the smaller position, and keeps it for itself
+    await appendRaw(early, names[1]);
+    await early.query('commit');
+
+    const seen: string[] = [];
+    const controller = new AbortController();
+    const following = (async () => {
+      for await (const { events } of store.follow(start, controller.signal)) {
+        seen.push(...events.map(({ stream }) => stream));
+        if (seen.length >= 2) return;
+      }
+    })();
+    for (let i = 0; i < 3; i++) await looked();
+    expect(seen).toEqual([]);
+    await late.query('commit');
+    await following;
+    expect(seen).toEqual(names);
+  });
+
+  test.each(['update es.events set data = $$1$$', 'delete from es.events', 'truncate es.events'])(
+    'nobody may %s, not even a superuser',
+    async (statement) => {
+      await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
+      const service = await connect();
+      await expect(service.query(statement)).rejects.toThrow(/permission denied|never changed or removed/);
+      await expect(superuser.query(statement)).rejects.toThrow(/never changed or removed/);
+    },
+  );
+
+  test('stale streams of a batch harm none of the others', async () => {
+    const streams = Array.from({ length: 50 }, (_, i) => `account-${randomUUID()}-${i}`);
+    await store.append(streams[7] as string, NO_STREAM, [fact()]);
+    const answers = await Promise.all(
+      streams.map((stream, i) => store.append(stream, i % 2 ? NO_STREAM : 3, [fact(), fact()])),
+    );
+    const expected = streams.map((_, i) => (i % 2 && i !== 7 ? { revision: 1 } : 'stale'));
+    expect(answers).toMatchObject(expected);
+  });
+
+  test('an append that the database refuses is an error of its own, and harms none of the others', async () => {
+    const streams = Array.from({ length: 5 }, () => `account-${randomUUID()}`);
+    const answers = await Promise.allSettled(
+      streams.map((stream, i) => store.append(stream, NO_STREAM, [i === 2 ? { ...fact(), id: 'no uuid' } : fact()])),
+    );
+    expect(answers.map(({ status }) => status).join()).toBe('fulfilled,fulfilled,rejected,fulfilled,fulfilled');
+    expect((answers[2] as PromiseRejectedResult).reason).not.toBeInstanceOf(StoreUnavailable);
+  });
+
+  test('two processes that append to the same streams in other orders never deadlock', async () => {
+    const other = new PostgresEventStore({ connectionString: database.url });
+    const streams = Array.from({ length: 50 }, () => `account-${randomUUID()}`);
+    for (let round = 0; round < 10; round++) {
+      const sent = [streams, streams.toReversed()].map((order, i) =>
+        Promise.all(order.map((stream) => (i ? other : store).append(stream, 2 * round - 1, [fact(), fact()]))),
+      );
+      const [mine, theirs] = (await Promise.all(sent)) as [(Head | 'stale')[], (Head | 'stale')[]];
+      const won = mine.map((answer, i) => [answer, theirs.at(-1 - i)].filter((each) => each !== 'stale').length);
+      expect(won).toEqual(streams.map(() => 1));
+    }
+    await other.close();
+  });
+
+  test('broken connections lose nothing: the same ids, sent again, are one append', async () => {
+    const stream = `account-${randomUUID()}`;
+    const events = Array.from({ length: 60 }, fact);
+    let position = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head).position;
+    const seen: string[] = [];
+    const controller = new AbortController();
+    const pumped = pump(
+      (after, signal) => store.follow(after, signal),
+      {
+        name: 'test',
+        checkpoint: async () => position,
+        async apply(batch) {
+          seen.push(...batch.events.map(({ id }) => id));
+          position = batch.position;
+          if (seen.length >= events.length) controller.abort();
+        },
+      },
+      controller.signal,
+      { sleep: async () => {}, alarm: () => {} },
+    );
+    for (const [i, event] of events.entries()) {
+      const killed =
+        i % 10 === 5 &&
+        superuser.query(
+          'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+        );
+      let head: Head | 'stale' | undefined;
+      while (head === undefined) {
+        head = await store.append(stream, i - 1, [event]).catch((error) => {
+          expect(error).toBeInstanceOf(StoreUnavailable);
+          return undefined;
+        });
+      }
+      expect(head).toMatchObject({ revision: i });
+      await killed;
+    }
+    await pumped;
+    expect(seen).toEqual(events.map(({ id }) => id));
+    expect((await store.head(stream))?.revision).toBe(events.length - 1);
+  });
+
+  test('a follower hears at once of what another process appends', async () => {
+    const other = new PostgresEventStore({ connectionString: database.url });
+    const stream = `account-${randomUUID()}`;
+    let position = ((await store.append(stream, NO_STREAM, [fact()])) as Head).position;
+    const following = other.follow(position, new AbortController().signal);
+    const began = performance.now();
+    for (let revision = 0; revision < 8; revision++) {
+      const next = following.next();
+      position = ((await store.append(stream, revision, [fact()])) as Head).position;
+      expect((await next).value).toMatchObject({ position });
+    }
+    expect(performance.now() - began).toBeLessThan(2_000); // looking by itself, it would take half a second each time
+    await following.return(undefined);
+    await other.close();
+  });
+
+  test('a listener that is lost is replaced', async () => {
+    await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
+    const following = store.follow(START, new AbortController().signal);
+    await following.next();
+    const listener = async (otherThan = 0): Promise<number> => {
+      const text = `select pid from pg_stat_activity where datname = current_database() and query like 'listen %' and pid <> $1`;
+      const { rows } = await superuser.query(text, [otherThan]);
+      return rows[0]?.pid ?? listener(otherThan);
+    };
+    const lost = await listener();
+    await superuser.query('select pg_terminate_backend($1)', [lost]);
+    await listener(lost);
+    await following.return(undefined);
+  });
+
+  /** An append that waits for another transaction, so that its connection can break meanwhile. */
+  async function withWaitingAppend(waiting: PostgresEventStore, breakIt: () => Promise<unknown>): Promise<void> {
+    const stream = `account-${randomUUID()}`;
+    const events = [fact(), fact()];
+    const rival = await connect();
+    await rival.query('begin');
+    await appendRaw(rival, stream);
+    const outcome = expect(waiting.append(stream, NO_STREAM, events)).rejects.toThrow(StoreUnavailable);
+    await breakIt();
+    await outcome;
+    await rival.query('rollback');
+    expect(await store.append(stream, NO_STREAM, events)).toMatchObject({ revision: 1 });
+  }
+  const isWaiting = `datname = current_database() and wait_event_type = 'Lock' and query like '%es.append%'`;
+
+  test('an append that the server breaks off is unknown, and one append when it is sent again', async () => {
+    const kill = `select pg_terminate_backend(pid) from pg_stat_activity where ${isWaiting}`;
+    await withWaitingAppend(store, async () => {
+      while ((await superuser.query(kill)).rowCount === 0);
+    });
+  });
+
+  test('an append whose connection breaks is unknown, and one append when it is sent again', async () => {
+    const cable = new Set<Socket>();
+    const proxy = createServer((socket) => {
+      const onward = connectTo(Number(new URL(database.url).port), '127.0.0.1');
+      for (const end of [socket, onward]) cable.add(end.on('error', () => {}));
+      socket.pipe(onward).pipe(socket);
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const detour = Object.assign(new URL(database.url), { port: (proxy.address() as AddressInfo).port });
+    const distant = new PostgresEventStore({ connectionString: detour.href });
+    await withWaitingAppend(distant, async () => {
+      while ((await superuser.query(`select from pg_stat_activity where ${isWaiting}`)).rowCount === 0);
+      for (const end of cable) end.destroy();
+    });
+    await distant.close();
+    proxy.close();
+  });
+
+  test('a database that is away is asked again at intervals, by one connection', async () => {
+    const away = createServer((socket) => socket.destroy());
+    await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));
+    const { port } = away.address() as AddressInfo;
+    const controller = new AbortController();
+    const asked: number[] = [];
+    await new Promise<void>((resolve) => {
+      const lost = new PostgresEventStore({
+        connectionString: `postgres://nobody:none@127.0.0.1:${port}/none`,
+        onProblem: (problem) => {
+          if (!problem.startsWith('not listening') || asked.push(performance.now()) < 3) return;
+          controller.abort();
+          lost.close().then(resolve, resolve);
+        },
+      });
+      void (async () => {
+        for await (const _ of lost.follow(START, controller.signal));
+      })();
+    });
+    away.close();
+    expect((asked[2] as number) - (asked[1] as number)).toBeGreaterThan(100);
+  });
+});

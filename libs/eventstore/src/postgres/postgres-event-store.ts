@@ -1,0 +1,208 @@
+import pg from 'pg';
+import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, StoreUnavailable } from '#kernel';
+import { AppendLane } from './append-lane.ts';
+import { Tail } from './tail.ts';
+
+const CHANNEL = 'countinghouse_events';
+/** Events per round trip: of one stream, of all. */
+const STREAM_PAGE = 2_000;
+const LOG_PAGE = 4_000;
+/** Other processes are woken at most this often. */
+const NOTIFY_EVERY_MS = 10;
+/** Pages that are kept for followers that come to the same place. */
+const KEPT_PAGES = 4;
+/** A database that does not answer within this time has an unknown outcome. */
+const QUERY_TIMEOUT_MS = 10_000;
+const RECONNECT_MS = 250;
+
+const COLUMNS = `position, stream, revision, id, type, data, metadata,
+  to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+/** Appends are announced to other processes by a notification of its own, off the commit path: a transaction that
+ *  notifies holds a lock of the whole server while it is made durable. This one need not be. */
+const NOTIFY = `select set_config('synchronous_commit', 'off', true), pg_notify('${CHANNEL}', '')`;
+
+const asText = { getTypeParser: () => (value: string) => value };
+
+export interface PostgresEventStoreOptions {
+  readonly connectionString: string;
+  /** Something failed that is tried again. */
+  readonly onProblem?: (problem: string, error: unknown) => void;
+}
+
+/** The event store in PostgreSQL; its tables come from `eventStoreMigrations`. Safe with any number of processes. */
+export class PostgresEventStore implements EventStore {
+  private readonly pool: pg.Pool;
+  private readonly lane: AppendLane;
+  private readonly tail: Tail;
+  private readonly recentPages = new Map<string, Promise<readonly Recorded[]>>();
+  private readonly onProblem: (problem: string, error: unknown) => void;
+  private readonly connectionString: string;
+  private listener: pg.Client | undefined;
+  private listening: Promise<void> | undefined;
+  private notifyAt = 0;
+  private notifyTimer: NodeJS.Timeout | undefined;
+  private closed = false;
+
+  constructor({ connectionString, onProblem = () => {} }: PostgresEventStoreOptions) {
+    this.connectionString = connectionString;
+    this.onProblem = onProblem;
+    this.pool = new pg.Pool({
+      connectionString,
+      max: 8,
+      query_timeout: QUERY_TIMEOUT_MS,
+      connectionTimeoutMillis: QUERY_TIMEOUT_MS,
+      application_name: 'countinghouse-events',
+      options: '-c synchronous_commit=on -c plan_cache_mode=force_generic_plan',
+    });
+    this.pool.on('error', (error) => this.onProblem('an idle connection of the event store broke', error));
+    this.tail = new Tail(this.pool, (problem, error) => this.onProblem(problem, error));
+    this.lane = new AppendLane(this.pool, () => this.announce());
+  }
+
+  async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+    if (events.length === 0) throw new RangeError('an append needs at least one event');
+    if (/[\n\\]/.test(stream)) throw new RangeError(`not a stream name: ${JSON.stringify(stream)}`);
+    return this.lane.append(stream, expected, events);
+  }
+
+  async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+    const text = `select ${COLUMNS} from es.events where stream = $1 and revision > $2 order by revision limit ${STREAM_PAGE}`;
+    for (let from = after; ; ) {
+      const events = await this.events({ name: 'read', text, values: [stream, from] });
+      if (events.length > 0) yield events;
+      if (events.length < STREAM_PAGE) return;
+      from = (events.at(-1) as Recorded).revision;
+    }
+  }
+
+  async head(stream: string): Promise<Head | undefined> {
+    const text = 'select revision, position from es.events where stream = $1 order by revision desc limit 1';
+    const { rows } = await this.query<{ revision: string; position: string }>({ name: 'head', text, values: [stream] });
+    return rows[0] && { revision: Number(rows[0].revision), position: BigInt(rows[0].position) };
+  }
+
+  async *history(after: bigint): AsyncGenerator<Batch> {
+    const end = await this.tail.end().catch(failed);
+    if (end > after) yield* this.pages(after, end);
+  }
+
+  async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
+    await this.listen();
+    let position = after;
+    while (!signal.aborted) {
+      await this.tail.beyond(position, signal);
+      if (signal.aborted) return;
+      for await (const batch of this.pages(position, this.tail.position)) {
+        position = batch.position;
+        yield batch;
+        if (signal.aborted) return;
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    clearTimeout(this.notifyTimer);
+    this.tail.stop();
+    await this.listening?.catch(() => {});
+    await this.listener?.end().catch(() => {});
+    await this.pool.end();
+  }
+
+  /** Pages of the log behind `after` up to `end`; the next page is on its way while the last is used. */
+  private async *pages(after: bigint, end: bigint): AsyncGenerator<Batch> {
+    let next = this.page(after, end);
+    for (;;) {
+      const events = await next;
+      const last = events.at(-1)?.position ?? end;
+      const more = events.length === LOG_PAGE;
+      if (more) {
+        next = this.page(last, end);
+        next.catch(() => {}); // thrown where it is awaited
+      }
+      if (events.length > 0) yield { events, position: more ? last : end };
+      if (!more) return;
+    }
+  }
+
+  /** Followers advance together, so they ask for the same pages: one reads, all get what it read. */
+  private page(after: bigint, end: bigint): Promise<readonly Recorded[]> {
+    const place = `${after}-${end}`;
+    const known = this.recentPages.get(place);
+    if (known) return known;
+    const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE}`;
+    const page = this.events({ name: 'log', text, values: [after, end] });
+    this.recentPages.set(place, page);
+    page.catch(() => this.recentPages.delete(place));
+    const [oldest] = this.recentPages.keys();
+    if (this.recentPages.size > KEPT_PAGES) this.recentPages.delete(oldest as string);
+    return page;
+  }
+
+  private async events(query: pg.QueryConfig): Promise<Recorded[]> {
+    const { rows } = await this.query<string[]>({ ...query, rowMode: 'array', types: asText } as pg.QueryConfig);
+    return rows.map(([position, stream, revision, id, type, data, metadata, recordedAt]) => ({
+      id: id as string,
+      stream: stream as string,
+      revision: Number(revision),
+      position: BigInt(position as string),
+      recordedAt: recordedAt as string,
+      type: type as string,
+      data: JSON.parse(data as string),
+      metadata: JSON.parse(metadata as string),
+    }));
+  }
+
+  private query<Row extends pg.QueryResultRow | string[]>(config: pg.QueryConfig): Promise<{ rows: Row[] }> {
+    return this.pool.query(config).catch(failed) as Promise<{ rows: Row[] }>;
+  }
+
+  /** Wakes the followers of this process now, and those of others soon. */
+  private announce(): void {
+    this.tail.wake();
+    if (this.notifyTimer || this.closed) return;
+    const wait = Math.max(0, this.notifyAt + NOTIFY_EVERY_MS - performance.now());
+    this.notifyTimer = setTimeout(() => {
+      this.notifyTimer = undefined;
+      this.notifyAt = performance.now();
+      this.pool.query(NOTIFY).catch((error) => this.onProblem('no notification was sent', error));
+    }, wait);
+  }
+
+  /** Followers also look by themselves now and then, so a listener that is lost only delays them. */
+  private listen(): Promise<void> {
+    this.listening ??= this.connectListener().catch((error) => {
+      this.onProblem('not listening for events; trying again', error);
+      this.relisten();
+    });
+    return this.listening;
+  }
+
+  private async connectListener(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.connectionString, application_name: 'countinghouse-listen' });
+    client.on('notification', () => this.tail.wake());
+    client.on('error', () => {}); // the query in progress fails with it, or 'end' follows
+    try {
+      await client.connect();
+      await client.query(`listen ${CHANNEL}`);
+    } catch (error) {
+      await client.end().catch(() => {});
+      throw error;
+    }
+    client.on('end', () => this.relisten()); // only now: a failure above is answered by who called, and by nobody else
+    this.listener = client;
+  }
+
+  private relisten(): void {
+    if (this.closed) return;
+    setTimeout(() => {
+      this.listening = undefined;
+      if (!this.closed) void this.listen();
+    }, RECONNECT_MS).unref();
+  }
+}
+
+function failed(error: unknown): never {
+  throw new StoreUnavailable('the event store did not answer', { cause: error });
+}

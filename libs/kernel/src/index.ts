@@ -1,0 +1,20 @@
+export { type Decider, fold, type StateCodec } from './decider.ts';
+export type { Message, Metadata, NewEvent, Recorded } from './message.ts';
+export * as money from './money.ts';
+export { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from './money.ts';
+export { PersistentMap } from './persistent-map.ts';
+export {
+  type Batch,
+  type CheckpointStore,
+  type EventStore,
+  type Head,
+  NO_STREAM,
+  type Runtime,
+  type Snapshot,
+  type SnapshotStore,
+  START,
+  StoreUnavailable,
+} from './ports.ts';
+export { pump, type Sink } from './pump.ts';
+export { Rejection } from './rejection.ts';
+export { createRunner, type Outcome, type Runner, streamName } from './run.ts';

@@ -1,0 +1,26 @@
+/** A fact or a wish as plain data: facts are named in the past tense, wishes in the imperative. */
+export type Message<Type extends string = string, Data = unknown> = Readonly<{ type: Type; data: Data }>;
+
+/** What travels beside a fact without being part of it: which request caused it. */
+export type Metadata = Readonly<Record<string, string>>;
+
+/** A fact that is about to be appended. The id is ours, so that the same append can be sent again. */
+export interface NewEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly data: unknown;
+  readonly metadata: Metadata;
+}
+
+/** A fact as the event store gives it back. */
+export type Recorded<E extends Message = Message> = E & {
+  readonly id: string;
+  readonly stream: string;
+  /** Place in its stream, from 0. */
+  readonly revision: number;
+  /** Place in the order of all facts; grows, with gaps. */
+  readonly position: bigint;
+  /** Booking time, ISO 8601; the time of the event itself is in its data. */
+  readonly recordedAt: string;
+  readonly metadata: Metadata;
+};

@@ -1,0 +1,29 @@
+import { describe, expect, test } from '@jest/globals';
+import { money } from '#kernel';
+
+describe('money', () => {
+  test.each([
+    ['1.25', 1_250_000_000_000n],
+    [1e-7, 100_000n],
+    ['-0.000000000001', -1n],
+    [0, 0n],
+    ['1e2', 100_000_000_000_000n],
+    ['10e-1', 1_000_000_000_000n],
+  ])('reads %p USD exactly', (text, pico) => {
+    expect(money.usd(text)).toBe(pico);
+  });
+
+  test.each(['', 'x', '1.', '1e-13', '0.0000000000001', 'Infinity', '0x10', ' 1'])('refuses %p', (text) => {
+    expect(() => money.usd(text)).toThrow(RangeError);
+  });
+
+  test('prints plain decimals, never an exponent', () => {
+    expect(money.formatUsd(money.picoUsd(62_508_750n))).toBe('0.00006250875');
+    expect(money.formatUsd(money.picoUsd(-1n))).toBe('-0.000000000001');
+    expect(money.formatUsd(money.picoUsd(10_000_000_000_000n))).toBe('10');
+  });
+
+  test('rounds a division up, and only what has a remainder', () => {
+    expect([money.divideUp(10n, 5n), money.divideUp(11n, 5n), money.divideUp(0n, 5n)]).toEqual([2n, 3n, 0n]);
+  });
+});

@@ -1,0 +1,71 @@
+import type { NewEvent, Recorded } from './message.ts';
+
+/** The revision of a stream that has no events yet. */
+export const NO_STREAM = -1;
+
+/** The position before the first fact. */
+export const START = -1n;
+
+/** Where a stream ends. */
+export interface Head {
+  readonly revision: number;
+  readonly position: bigint;
+}
+
+/** Facts in global order. `position` is how far the reader has now seen, also where the batch is empty. */
+export interface Batch {
+  readonly events: readonly Recorded[];
+  readonly position: bigint;
+}
+
+/** The store of facts. Every adapter passes the same contract (`libs/testing/contracts/event-store.ts`). */
+export interface EventStore {
+  /**
+   * Appends all of `events` or none, if the stream ends at `expected` (`NO_STREAM` when it must not exist yet).
+   * Sending the same event ids at the same `expected` again is one append.
+   * @returns the new head, or `'stale'` when the stream ends elsewhere
+   * @throws StoreUnavailable when the outcome is unknown: ask again with the same ids
+   */
+  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'>;
+
+  /** The facts of one stream behind revision `after` (`NO_STREAM` for all), in batches, to its end. */
+  read(stream: string, after: number): AsyncIterable<readonly Recorded[]>;
+
+  /** Where a stream ends now; undefined when it does not exist. */
+  head(stream: string): Promise<Head | undefined>;
+
+  /** All facts behind position `after`, in global order, to the end as it is now. */
+  history(after: bigint): AsyncIterable<Batch>;
+
+  /** As `history`, and then what is appended, until `signal` aborts. Never skips a fact that commits late. */
+  follow(after: bigint, signal: AbortSignal): AsyncIterable<Batch>;
+}
+
+/** The store did not answer, so it is unknown whether an append happened. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+}
+
+/** A folded state and the head it was folded to. A cache: losing it loses nothing. */
+export interface Snapshot extends Head {
+  readonly state: unknown;
+}
+
+export interface SnapshotStore {
+  load(stream: string, version: string): Promise<Snapshot | undefined>;
+  save(stream: string, version: string, snapshot: Snapshot): Promise<void>;
+}
+
+/** How far a reader of facts has come, for readers that keep nothing else. */
+export interface CheckpointStore {
+  load(reader: string): Promise<bigint>;
+  save(reader: string, position: bigint): Promise<void>;
+}
+
+/** What the kernel may not reach for itself. */
+export interface Runtime {
+  newId(): string;
+  sleep(milliseconds: number): Promise<void>;
+  /** Something went wrong that nobody waits for, such as a snapshot that could not be saved. */
+  alarm(problem: string, error: unknown): void;
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from '@jest/globals';
+import { MemoryEventStore } from '#eventstore';
+import { type Batch, pump, type Sink } from '#kernel';
+
+const quiet = { sleep: async () => {}, alarm: () => {} };
+
+async function filled(count: number): Promise<MemoryEventStore> {
+  const store = new MemoryEventStore();
+  for (let i = 0; i < count; i++) {
+    await store.append(`s-${i}`, -1, [{ id: `${i}`, type: 'Counted', data: { i }, metadata: {} }]);
+  }
+  return store;
+}
+
+/** Collects facts, and can be made to fail. */
+function collector(wanted: number, failures: number, failAfterApplying = false) {
+  const seen: number[] = [];
+  let position = -1n;
+  let left = failures;
+  const done = new AbortController();
+  const sink: Sink = {
+    name: 'collector',
+    checkpoint: async () => position,
+    async apply(batch: Batch) {
+      if (left > 0 && !failAfterApplying) {
+        left--;
+        throw new Error('not now');
+      }
+      seen.push(...batch.events.map(({ data }) => (data as { i: number }).i));
+      position = batch.position;
+      if (seen.length >= wanted) done.abort();
+      if (left > 0) {
+        left--;
+        throw new Error('applied, and the answer was lost');
+      }
+    },
+  };
+  return { sink, seen, done };
+}
+
+describe('pump', () => {
+  test('delivers every fact in order, also what is appended later', async () => {
+    const store = await filled(3);
+    const { sink, seen, done } = collector(4, 0);
+    const pumping = pump(store.follow.bind(store), sink, done.signal, quiet);
+    await store.append('later', -1, [{ id: 'later', type: 'Counted', data: { i: 3 }, metadata: {} }]);
+    await pumping;
+    expect(seen).toEqual([0, 1, 2, 3]);
+  });
+
+  test('a batch that fails comes again', async () => {
+    const store = await filled(3);
+    const { sink, seen, done } = collector(3, 4);
+    await pump(store.follow.bind(store), sink, done.signal, quiet);
+    expect(seen).toEqual([0, 1, 2]);
+  });
+
+  test('goes on from where the sink stands, also when only the answer was lost', async () => {
+    const store = await filled(3);
+    const { sink, seen, done } = collector(4, 1, true);
+    const pumping = pump(store.follow.bind(store), sink, done.signal, quiet);
+    await store.append('later', -1, [{ id: 'later', type: 'Counted', data: { i: 3 }, metadata: {} }]);
+    await pumping;
+    expect(seen).toEqual([0, 1, 2, 3]);
+  });
+
+  test('waits longer after each failure, and raises an alarm', async () => {
+    const store = await filled(1);
+    const { sink, done } = collector(1, 3);
+    const waits: number[] = [];
+    const alarms: string[] = [];
+    await pump(store.follow.bind(store), sink, done.signal, {
+      sleep: async (milliseconds) => void waits.push(milliseconds),
+      alarm: (problem) => void alarms.push(problem),
+    });
+    expect(waits).toEqual([50, 100, 200]);
+    expect(alarms).toHaveLength(3);
+  });
+});

@@ -1,0 +1,39 @@
+import type { Batch, Runtime } from './ports.ts';
+
+const RETRY_FIRST_WAIT_MS = 50;
+const RETRY_LONGEST_WAIT_MS = 5_000;
+
+/** Where a pump delivers. `apply` is idempotent: the same batch may come again, since delivery is at least once. */
+export interface Sink {
+  readonly name: string;
+  /** The position up to which everything was applied. */
+  checkpoint(): Promise<bigint>;
+  /** Applies a batch and moves the checkpoint to `batch.position`, in one step where the sink can. */
+  apply(batch: Batch): Promise<void>;
+}
+
+/**
+ * Feeds facts in order into a sink until `signal` aborts. When something fails, the sink is asked where it stands and
+ * the facts behind that come again, after a growing wait and with an alarm. Other pumps run on meanwhile.
+ */
+export async function pump(
+  follow: (after: bigint, signal: AbortSignal) => AsyncIterable<Batch>,
+  sink: Sink,
+  signal: AbortSignal,
+  runtime: Pick<Runtime, 'sleep' | 'alarm'>,
+): Promise<void> {
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      for await (const batch of follow(await sink.checkpoint(), signal)) {
+        if (signal.aborted) return;
+        await sink.apply(batch);
+        failures = 0;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      runtime.alarm(`${sink.name} could not apply a batch; trying again`, error);
+      await runtime.sleep(Math.min(RETRY_FIRST_WAIT_MS * 2 ** failures++, RETRY_LONGEST_WAIT_MS));
+    }
+  }
+}

@@ -1,0 +1,234 @@
+import { describe, expect, test } from '@jest/globals';
+import { MemoryEventStore } from '#eventstore';
+import {
+  createRunner,
+  type Decider,
+  type EventStore,
+  type Message,
+  NO_STREAM,
+  Rejection,
+  type Runtime,
+  type Snapshot,
+  type SnapshotStore,
+  StoreUnavailable,
+} from '#kernel';
+
+type Added = Message<'Added', { readonly amount: number }>;
+type Add = Message<'Add', { readonly amount: number; readonly limit?: number }>;
+
+/** A counter that refuses to exceed a limit, and takes an addition of zero as already so. */
+const counter: Decider<Add, number, Added> = {
+  initial: () => 0,
+  evolve: (total, { data }) => total + data.amount,
+  decide({ data: { amount, limit = Number.POSITIVE_INFINITY } }, total) {
+    if (total + amount > limit) throw new Rejection('limit', `${total} is enough`);
+    return amount === 0 ? [] : [{ type: 'Added', data: { amount } }];
+  },
+};
+
+let ids = 0;
+const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] } = {
+  slept: [],
+  alarms: [],
+  newId: () => `id-${ids++}`,
+  async sleep(milliseconds) {
+    this.slept.push(milliseconds);
+  },
+  alarm(problem) {
+    this.alarms.push(problem);
+  },
+};
+
+function runnerOn(store: EventStore, snapshots?: SnapshotStore) {
+  const codec = { version: '1', encode: (total: number) => total, decode: (json: never) => json as number };
+  const kept = snapshots ? { snapshots: { store: snapshots, codec } } : {};
+  return createRunner({ category: 'counter', decider: counter, store, runtime, ...kept });
+}
+
+const add = (amount: number, limit?: number): Add => ({
+  type: 'Add',
+  data: limit === undefined ? { amount } : { amount, limit },
+});
+
+async function stored(store: EventStore): Promise<number[]> {
+  const amounts: number[] = [];
+  for await (const batch of store.read('counter-a', NO_STREAM)) {
+    amounts.push(...batch.map(({ data }) => (data as Added['data']).amount));
+  }
+  return amounts;
+}
+
+/** A store whose appends can be interfered with. */
+class Interfered extends MemoryEventStore {
+  appends = 0;
+  reads = 0;
+  before: (() => Promise<void>) | undefined;
+  after: (() => void) | undefined;
+
+  override async append(...args: Parameters<EventStore['append']>) {
+    this.appends++;
+    const interfere = this.before;
+    this.before = undefined;
+    await interfere?.();
+    const result = await super.append(...args);
+    const lose = this.after;
+    this.after = undefined;
+    lose?.();
+    return result;
+  }
+
+  override read(...args: Parameters<MemoryEventStore['read']>) {
+    this.reads++;
+    return super.read(...args);
+  }
+
+  /** As another process would. */
+  elsewhere(amount: number, expected: number) {
+    return super.append('counter-a', expected, [
+      { id: runtime.newId(), type: 'Added', data: { amount }, metadata: {} },
+    ]);
+  }
+}
+
+describe('run', () => {
+  test('commands that wait together are decided one after the other and appended together', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    const outcomes = await Promise.all([1, 2, 3].map((amount) => runner.run('a', add(amount))));
+    expect(outcomes.map(({ events }) => events[0]?.data.amount)).toEqual([1, 2, 3]);
+    expect(await stored(store)).toEqual([1, 2, 3]);
+    expect(store.appends).toBe(1);
+  });
+
+  test('a command that is refused does not stop those it waits with', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    const outcomes = await Promise.allSettled([
+      runner.run('a', add(4)),
+      runner.run('a', add(9, 5)),
+      runner.run('a', add(1, 5)),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(await stored(store)).toEqual([4, 1]);
+  });
+
+  test('a limit holds under concurrency: exactly as many are accepted as it allows', async () => {
+    const store = new Interfered();
+    const runners = [runnerOn(store), runnerOn(store), runnerOn(store)];
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 300 }, (_, i) => (runners[i % 3] as (typeof runners)[0]).run('a', add(1, 50))),
+    );
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(50);
+    expect(await stored(store)).toHaveLength(50);
+  });
+
+  test('after another writer was first, the command is decided again on what that one stored', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    await runner.run('a', add(1));
+    store.before = async () => void (await store.elsewhere(7, 0));
+    await expect(runner.run('a', add(2, 9))).rejects.toMatchObject({ code: 'limit' });
+    expect(await stored(store)).toEqual([1, 7]);
+  });
+
+  test('a refusal is only given on a state that the store has confirmed', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    await runner.run('a', add(5));
+    await store.elsewhere(-5, 0);
+    await expect(runner.run('a', add(3, 5))).resolves.toMatchObject({ revision: 2 });
+  });
+
+  test('"already so" is only answered on a state that the store has confirmed', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    await runner.run('a', add(5));
+    await store.elsewhere(1, 0);
+    await expect(runner.run('a', add(0))).resolves.toMatchObject({ events: [], revision: 1 });
+  });
+
+  test('when the answer to an append is lost, it is sent again and counts once', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    store.after = () => {
+      throw new StoreUnavailable('lost');
+    };
+    await expect(runner.run('a', add(3))).resolves.toMatchObject({ revision: 0 });
+    expect(await stored(store)).toEqual([3]);
+    expect(store.appends).toBe(2);
+  });
+
+  test('when the answer is lost and another writer follows, the append still counts once', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    store.after = () => {
+      store.before = async () => void (await store.elsewhere(9, 0));
+      throw new StoreUnavailable('lost');
+    };
+    await expect(runner.run('a', add(3))).resolves.toMatchObject({ revision: 0 });
+    await expect(runner.run('a', add(1, 100))).resolves.toMatchObject({ revision: 2 });
+    expect(await stored(store)).toEqual([3, 9, 1]);
+  });
+
+  test('a store that stays away is reported, and used again when it is back', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store);
+    const away = () => {
+      store.before = async () => {
+        away();
+        throw new StoreUnavailable('away');
+      };
+    };
+    away();
+    await expect(runner.run('a', add(1))).rejects.toBeInstanceOf(StoreUnavailable);
+    store.before = undefined;
+    await expect(runner.run('a', add(1))).resolves.toMatchObject({ revision: 0 });
+  });
+
+  test('a broken decider harms only the command that broke it', async () => {
+    const store = new Interfered();
+    const broken: typeof counter = {
+      ...counter,
+      decide(command, total) {
+        if (command.data.amount === 13) throw new TypeError('a bug');
+        return counter.decide(command, total);
+      },
+    };
+    const runner = createRunner({ category: 'counter', decider: broken, store, runtime });
+    const outcomes = await Promise.allSettled([
+      runner.run('a', add(1)),
+      runner.run('a', add(13)),
+      runner.run('a', add(2)),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(await stored(store)).toEqual([1, 2]);
+  });
+
+  test('a long stream is loaded from its snapshot and what came after it', async () => {
+    const store = new Interfered();
+    const kept = new Map<string, Snapshot>();
+    const snapshots: SnapshotStore = {
+      load: async (stream) => kept.get(stream),
+      save: async (stream, _, snapshot) => void kept.set(stream, snapshot),
+    };
+    const runner = runnerOn(store, snapshots);
+    for (let i = 0; i < 6; i++) await Promise.all(Array.from({ length: 200 }, () => runner.run('a', add(1))));
+    expect(kept.get('counter-a')).toMatchObject({ state: 1000, revision: 999 });
+    await expect(runnerOn(store, snapshots).run('a', add(1, 1201))).resolves.toMatchObject({ revision: 1200 });
+    kept.clear();
+    await expect(runnerOn(store, snapshots).run('a', add(1, 1202))).resolves.toMatchObject({ revision: 1201 });
+  });
+
+  test('a snapshot that cannot be saved is an alarm and nothing more', async () => {
+    const snapshots: SnapshotStore = {
+      load: async () => undefined,
+      save: async () => {
+        throw new Error('disk full');
+      },
+    };
+    const runner = runnerOn(new Interfered(), snapshots);
+    for (let i = 0; i < 6; i++) await Promise.all(Array.from({ length: 200 }, () => runner.run('a', add(1))));
+    await runner.run('a', add(1));
+    expect(runtime.alarms).toContain('no snapshot of counter-a');
+  });
+});

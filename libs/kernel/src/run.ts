@@ -1,0 +1,245 @@
+import { type Decider, fold, type StateCodec } from './decider.ts';
+import type { Message, Metadata, NewEvent } from './message.ts';
+import {
+  type EventStore,
+  type Head,
+  NO_STREAM,
+  type Runtime,
+  type SnapshotStore,
+  START,
+  StoreUnavailable,
+} from './ports.ts';
+
+/** Commands that are decided and appended together at most; keeps an append under EventStoreDB's 1 MiB. */
+const MAX_GROUP = 256;
+/** Times a group is decided again after another writer was first. */
+const MAX_CONFLICTS = 100;
+/** From here on a loser waits a moment, so that several replicas on one hot stream do not keep step. */
+const CONFLICTS_BEFORE_WAITING = 3;
+/** Times an append with unknown outcome is sent again, with the same ids. */
+const MAX_RESENDS = 8;
+const RESEND_FIRST_WAIT_MS = 20;
+const RESEND_LONGEST_WAIT_MS = 2_000;
+/** Facts between two snapshots of a stream: bounds how much is read when it is first used. */
+const SNAPSHOT_EVERY = 1_000;
+/** Streams kept folded in memory. */
+const MAX_WARM_STREAMS = 50_000;
+
+/** What became of a command: the facts that followed (`[]`: it was already so) and where its stream then ended. */
+export interface Outcome<Event> extends Head {
+  readonly events: readonly Event[];
+}
+
+/** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
+export interface Runner<Command extends Message, Event extends Message> {
+  /** @throws Rejection as decided, StoreUnavailable when the store stays away */
+  run(id: string, command: Command, metadata?: Metadata): Promise<Outcome<Event>>;
+}
+
+interface Folded<State> extends Head {
+  readonly state: State;
+}
+
+interface Waiting<Command, Event> {
+  readonly command: Command;
+  readonly metadata: Metadata;
+  resolve(outcome: Outcome<Event>): void;
+  reject(error: unknown): void;
+}
+
+interface Decided<Event> {
+  readonly events: readonly Event[];
+  readonly error?: unknown;
+}
+
+export interface RunnerOptions<Command extends Message, State, Event extends Message> {
+  readonly category: string;
+  readonly decider: Decider<Command, State, Event>;
+  readonly store: EventStore;
+  readonly runtime: Runtime;
+  readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
+}
+
+export function streamName(category: string, id: string): string {
+  return `${category}-${id}`;
+}
+
+/** Makes the write path of one category of streams. Folded states stay warm; a stream's commands queue behind each other. */
+export function createRunner<Command extends Message, State, Event extends Message>(
+  options: RunnerOptions<Command, State, Event>,
+): Runner<Command, Event> {
+  const warm = new Map<string, StreamWriter<Command, State, Event>>();
+
+  function writerOf(id: string): StreamWriter<Command, State, Event> {
+    const known = warm.get(id);
+    const writer = known ?? new StreamWriter(streamName(options.category, id), options);
+    if (known)
+      warm.delete(id); // re-inserted below: the map's order is the order of last use
+    else if (warm.size >= MAX_WARM_STREAMS) forgetOldestIdle(warm);
+    warm.set(id, writer);
+    return writer;
+  }
+
+  return { run: (id, command, metadata = {}) => writerOf(id).submit(command, metadata) };
+}
+
+function forgetOldestIdle(warm: Map<string, { readonly idle: boolean }>): void {
+  for (const [id, writer] of warm) {
+    if (!writer.idle) continue;
+    warm.delete(id);
+    return;
+  }
+}
+
+/** One stream: its folded state, and the queue of commands that wait for it. */
+class StreamWriter<Command extends Message, State, Event extends Message> {
+  private readonly stream: string;
+  private readonly options: RunnerOptions<Command, State, Event>;
+  private folded: Folded<State> | undefined;
+  private snapshotAt = NO_STREAM;
+  private queue: Waiting<Command, Event>[] = [];
+  private busy = false;
+
+  constructor(stream: string, options: RunnerOptions<Command, State, Event>) {
+    this.stream = stream;
+    this.options = options;
+  }
+
+  get idle(): boolean {
+    return !this.busy && this.queue.length === 0;
+  }
+
+  submit(command: Command, metadata: Metadata): Promise<Outcome<Event>> {
+    return new Promise((resolve, reject) => {
+      this.queue.push({ command, metadata, resolve, reject });
+      if (!this.busy) void this.drain();
+    });
+  }
+
+  private async drain(): Promise<void> {
+    this.busy = true;
+    await Promise.resolve(); // commands of the same tick join the first group
+    while (this.queue.length > 0) {
+      const group = this.queue.splice(0, MAX_GROUP);
+      try {
+        await this.commit(group);
+      } catch (error) {
+        this.folded = undefined; // what is stored is no longer known: fold again before the next decision
+        for (const waiting of group) waiting.reject(error);
+      }
+    }
+    this.busy = false;
+  }
+
+  /**
+   * Decides a group and appends what follows in one conditional append. An answer that appends nothing (a rejection,
+   * or "already so") is only given on a state that the store has just confirmed: another replica may have moved on.
+   */
+  private async commit(group: readonly Waiting<Command, Event>[]): Promise<void> {
+    let confirmed = this.folded === undefined;
+    let base = this.folded ?? (await this.load());
+    for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
+      const { decisions, state, appended } = this.decideAll(base.state, group);
+      if (appended.length > 0) {
+        const head = await this.appendSurely(base.revision, appended);
+        if (head !== 'stale') return this.settle(group, decisions, { ...head, state });
+      } else if (confirmed) {
+        return this.settle(group, decisions, base);
+      }
+      if (conflicts >= CONFLICTS_BEFORE_WAITING) await this.options.runtime.sleep(Math.random() * conflicts);
+      base = await this.catchUp(base);
+      confirmed = true;
+    }
+    throw new StoreUnavailable(`${this.stream} is too busy: another writer was first ${MAX_CONFLICTS} times`);
+  }
+
+  /** Decides each command on the state that those before it left; one that is refused does not stop the others. */
+  private decideAll(from: State, group: readonly Waiting<Command, Event>[]) {
+    const { decider, runtime } = this.options;
+    const decisions: Decided<Event>[] = [];
+    const appended: NewEvent[] = [];
+    let state = from;
+    for (const { command, metadata } of group) {
+      try {
+        const events = decider.decide(command, state);
+        state = fold(decider, state, events);
+        for (const { type, data } of events) appended.push({ id: runtime.newId(), type, data, metadata });
+        decisions.push({ events });
+      } catch (error) {
+        decisions.push({ events: [], error });
+      }
+    }
+    return { decisions, state, appended };
+  }
+
+  private settle(
+    group: readonly Waiting<Command, Event>[],
+    decisions: readonly Decided<Event>[],
+    folded: Folded<State>,
+  ): void {
+    this.folded = folded;
+    const { revision, position } = folded;
+    group.forEach((waiting, i) => {
+      const { events, error } = decisions[i] as Decided<Event>;
+      if (error === undefined) waiting.resolve({ events, revision, position });
+      else waiting.reject(error);
+    });
+    if (revision - this.snapshotAt >= SNAPSHOT_EVERY) this.keepSnapshot(folded);
+  }
+
+  /** After a lost answer the same ids are sent again, which the store takes as one append. */
+  private async appendSurely(expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+    const { store, runtime } = this.options;
+    for (let resends = 0; ; resends++) {
+      try {
+        return await store.append(this.stream, expected, events);
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || resends >= MAX_RESENDS) throw error;
+        await runtime.sleep(Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS));
+      }
+    }
+  }
+
+  private async load(): Promise<Folded<State>> {
+    const nothing: Folded<State> = { state: this.options.decider.initial(), revision: NO_STREAM, position: START };
+    const kept = await this.loadSnapshot();
+    this.snapshotAt = kept?.revision ?? NO_STREAM;
+    return this.catchUp(kept ?? nothing);
+  }
+
+  /** A snapshot that cannot be read is as good as none: the facts say the same, and take longer. */
+  private async loadSnapshot(): Promise<Folded<State> | undefined> {
+    const { snapshots, runtime } = this.options;
+    try {
+      const snapshot = await snapshots?.store.load(this.stream, snapshots.codec.version);
+      if (!snapshots || !snapshot) return undefined;
+      const { revision, position } = snapshot;
+      return { state: snapshots.codec.decode(snapshot.state as never), revision, position };
+    } catch (error) {
+      runtime.alarm(`the snapshot of ${this.stream} cannot be read`, error);
+      return undefined;
+    }
+  }
+
+  private async catchUp(base: Folded<State>): Promise<Folded<State>> {
+    const { decider, store } = this.options;
+    let { state, revision, position } = base;
+    for await (const batch of store.read(this.stream, base.revision)) {
+      for (const event of batch) {
+        state = decider.evolve(state, event as unknown as Event);
+        revision = event.revision;
+        position = event.position;
+      }
+    }
+    return { state, revision, position };
+  }
+
+  private keepSnapshot({ state, revision, position }: Folded<State>): void {
+    const { snapshots, runtime } = this.options;
+    if (!snapshots) return;
+    this.snapshotAt = revision;
+    snapshots.store
+      .save(this.stream, snapshots.codec.version, { state: snapshots.codec.encode(state), revision, position })
+      .catch((error: unknown) => runtime.alarm(`no snapshot of ${this.stream}`, error));
+  }
+}

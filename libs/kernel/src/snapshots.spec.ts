@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type AccountCommand, accountCodec, accountDecider } from '#domain';
+import { eventStoreMigrations, PostgresEventStore, PostgresSnapshots } from '#eventstore';
+import { migrate } from '#infra';
+import {
+  createRunner,
+  formatUsd,
+  NO_STREAM,
+  picoUsd,
+  type Recorded,
+  type Snapshot,
+  type SnapshotStore,
+  usd,
+} from '#kernel';
+import { createTestDatabase, type TestDatabase } from '#testing';
+
+/** Requests that the account has made: each is a fact when it holds money and another when it ends. */
+const REQUESTS = 2_500;
+const SNAPSHOT_EVERY = 1_000;
+const MAX_GROUP = 256;
+
+const ACCOUNT = randomUUID();
+const STREAM = `account-${ACCOUNT}`;
+/** Each request was charged 7 pico-USD. */
+const LEFT = formatUsd(picoUsd(usd('9') - 7n * BigInt(REQUESTS)));
+
+const at = '2026-11-20T12:00:00.000Z';
+const expiresAt = '2026-11-20T12:10:00.000Z';
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+const usage = { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 };
+const charge = { price: '7', cost: '5', provider: 'p', priceList: 'v', usage, estimated: false, attempts: [] };
+const key = {
+  ...{ keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' } },
+  ...{ limit: usd('100').toString(), resetPeriod: 'daily' as const, expireAt: null },
+};
+
+const hold = (holdId: string): AccountCommand => ({
+  type: 'HoldFunds',
+  data: { holdId, keyId: 'k', atLeast: usd('1'), atMost: usd('1'), expiresAt, query, at },
+});
+const settle = (holdId: string): AccountCommand => ({ type: 'SettleHold', data: { holdId, charge, at } });
+
+/** Counts what is read of streams. */
+class CountingStore extends PostgresEventStore {
+  reads: { after: number; facts: number }[] = [];
+
+  override async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+    const read = { after, facts: 0 };
+    this.reads.push(read);
+    for await (const batch of super.read(stream, after)) {
+      read.facts += batch.length;
+      yield batch;
+    }
+  }
+}
+
+/** Knows when it has saved what nobody waits for. */
+class WatchedSnapshots extends PostgresSnapshots {
+  readonly saved: Promise<void>[] = [];
+
+  override save(...args: Parameters<SnapshotStore['save']>): Promise<void> {
+    const saving = super.save(...args);
+    this.saved.push(saving);
+    return saving;
+  }
+}
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let store: CountingStore;
+let snapshots: WatchedSnapshots;
+let kept: Snapshot;
+let last: number;
+const alarms: string[] = [];
+
+/** A process that has just started. */
+function runner(from: SnapshotStore = snapshots) {
+  const alarm = (problem: string) => void alarms.push(problem);
+  const runtime = { newId: randomUUID, sleep: async () => {}, alarm };
+  const codec = accountCodec;
+  const account = { category: 'account', decider: accountDecider, store, runtime, snapshots: { store: from, codec } };
+  const { run } = createRunner(account);
+  return (command: AccountCommand) => run(ACCOUNT, command);
+}
+
+/** What the account can spend, as the refusal of more than that says. */
+async function available(run = runner()): Promise<unknown> {
+  const tooMuch = { holdId: 'h', keyId: null, atLeast: usd('10'), atMost: usd('10'), expiresAt, query, at };
+  const refused = await run({ type: 'HoldFunds', data: tooMuch }).catch((error) => error);
+  return refused.details.affordable;
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, eventStoreMigrations);
+  pool = new pg.Pool({ connectionString: database.url });
+  store = new CountingStore({ connectionString: database.url });
+  snapshots = new WatchedSnapshots(pool);
+  const run = runner();
+  await run({ type: 'OpenAccount', data: { key, at } });
+  await run({ type: 'AddCredit', data: { creditId: 'c', method: 'm', amount: usd('9'), bonus: usd('0'), at } });
+  const requests = Array.from({ length: REQUESTS }, (_, request) => `h${request}`);
+  await Promise.all(requests.flatMap((each) => [run(hold(each)), run(settle(each))]));
+  await Promise.all(snapshots.saved);
+  kept = (await snapshots.load(STREAM, accountCodec.version)) as Snapshot;
+});
+
+beforeEach(async () => {
+  await Promise.all(snapshots.saved);
+  await pool.query('delete from es.snapshots');
+  await snapshots.save(STREAM, accountCodec.version, kept);
+  last = (await store.head(STREAM))?.revision ?? NO_STREAM;
+  store.reads = [];
+  alarms.length = 0;
+});
+
+afterAll(async () => {
+  await store.close();
+  await pool.end();
+  await database.drop();
+});
+
+const readsEverything = () => expect(store.reads).toEqual([{ after: NO_STREAM, facts: last + 1 }]);
+
+describe('an account with thousands of facts', () => {
+  test('is loaded from its last snapshot and the few facts behind it', async () => {
+    expect(await available()).toBe(LEFT);
+    expect(last).toBeGreaterThanOrEqual(2 * REQUESTS);
+    expect(store.reads).toEqual([{ after: kept.revision, facts: last - kept.revision }]);
+    expect(last - kept.revision).toBeLessThan(SNAPSHOT_EVERY + 2 * MAX_GROUP);
+  });
+
+  test('is the same without a snapshot', async () => {
+    await pool.query('delete from es.snapshots');
+    expect(await available()).toBe(LEFT);
+    readsEverything();
+    expect(alarms).toEqual([]);
+  });
+
+  test('leaves a snapshot of another version alone, and replaces it', async () => {
+    await pool.query(`update es.snapshots set version = 'old', state = '{"available":"999"}'`);
+    expect(await available()).toBe(LEFT);
+    readsEverything();
+    expect(alarms).toEqual([]);
+    await Promise.all(snapshots.saved);
+    expect(await snapshots.load(STREAM, 'old')).toBeUndefined();
+    expect(await snapshots.load(STREAM, accountCodec.version)).toMatchObject({ revision: last });
+  });
+
+  test.each([
+    ['null', null],
+    ['text', 'damaged'],
+    ['empty', {}],
+    ['without its holds', { opened: true, available: '1', held: '0' }],
+    ['with an amount that is none', { opened: true, available: 'much', held: '0', holds: [], keys: [], credits: [] }],
+  ])('is folded from its facts when its snapshot is %s', async (_, state) => {
+    await pool.query('update es.snapshots set state = $1', [JSON.stringify(state)]);
+    expect(await available()).toBe(LEFT);
+    readsEverything();
+    expect(alarms).toEqual([`the snapshot of ${STREAM} cannot be read`]);
+  });
+
+  test('is folded from its facts when its snapshot cannot be had', async () => {
+    const away: SnapshotStore = {
+      load: () => Promise.reject(new Error('away')),
+      save: () => Promise.reject(new Error('away')),
+    };
+    expect(await available(runner(away))).toBe(LEFT);
+    readsEverything();
+  });
+
+  test('replaces a damaged snapshot as it goes on', async () => {
+    await pool.query(`update es.snapshots set state = '{}'`);
+    const key = { keyId: 'k', changes: { name: randomUUID().slice(0, 20) } };
+    const { revision } = await runner()({ type: 'UpdateKey', data: { ...key, at } });
+    await Promise.all(snapshots.saved);
+    store.reads = [];
+    expect(await available()).toBe(LEFT);
+    expect(store.reads).toEqual([{ after: revision, facts: 0 }]);
+    expect(alarms).toHaveLength(1);
+  });
+});

@@ -1,0 +1,60 @@
+import type pg from 'pg';
+import { idOf, postings } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import type { FoldProjection } from './projection.ts';
+
+type BalanceRow = {
+  readonly account_id: string;
+  /** Pico-USD. */
+  readonly available: string;
+  readonly held: string;
+  readonly opened_at: string;
+};
+
+/** What each account can spend and what is held of it, from its postings. */
+export const balances: FoldProjection<BalanceRow> = {
+  kind: 'fold',
+  name: 'balances',
+  key: 'account_id',
+  columns: ['account_id', 'available', 'held', 'opened_at'],
+  migrations: [
+    {
+      id: 'balances-1',
+      sql: `create table books.balances (
+              account_id uuid primary key,
+              available  numeric(38, 0) not null,
+              held       numeric(38, 0) not null,
+              opened_at  timestamptz not null
+            ) with (fillfactor = 70)`,
+    },
+  ],
+  keyOf: (fact) =>
+    fact.type === 'AccountOpened' || postings('', fact).some(({ customer }) => customer !== null)
+      ? idOf(fact)
+      : undefined,
+  evolve(row, fact) {
+    const account_id = idOf(fact);
+    const opened_at = row?.opened_at ?? (fact.type === 'AccountOpened' ? fact.data.at : fact.recordedAt);
+    let available = BigInt(row?.available ?? 0);
+    let held = BigInt(row?.held ?? 0);
+    for (const { account, amount } of postings(account_id, fact)) {
+      if (account === 'customer:available') available -= amount; // a debt of the house: credits make it larger
+      if (account === 'customer:held') held -= amount;
+    }
+    return { account_id, available: available.toString(), held: held.toString(), opened_at };
+  },
+};
+
+export interface Balance {
+  readonly available: PicoUsd;
+  readonly held: PicoUsd;
+}
+
+export async function readBalance(pool: pg.Pool, accountId: string): Promise<Balance | undefined> {
+  const { rows } = await pool.query<{ available: string; held: string }>({
+    name: 'read-balance',
+    text: 'select available, held from books.balances where account_id = $1',
+    values: [accountId],
+  });
+  return rows[0] && { available: money.fromJson(rows[0].available), held: money.fromJson(rows[0].held) };
+}

@@ -1,0 +1,57 @@
+import type pg from 'pg';
+import { idOf } from '#domain';
+import type { FoldProjection } from './projection.ts';
+
+type HoldRow = {
+  readonly hold_id: string;
+  readonly account_id: string;
+  readonly amount: string;
+  readonly expires_at: string;
+};
+
+/** Holds that are open. A hint for the sweeper and a gauge; whether a hold is open is decided on the account's stream. */
+export const holds: FoldProjection<HoldRow> = {
+  kind: 'fold',
+  name: 'holds',
+  key: 'hold_id',
+  begunBy: 'FundsHeld',
+  columns: ['hold_id', 'account_id', 'amount', 'expires_at'],
+  migrations: [
+    {
+      id: 'holds-1',
+      sql: `create table books.holds (
+              hold_id    text primary key,
+              account_id uuid not null,
+              amount     numeric(38, 0) not null,
+              expires_at timestamptz not null
+            );
+            create index on books.holds (expires_at);`,
+    },
+  ],
+  keyOf(fact) {
+    switch (fact.type) {
+      case 'FundsHeld':
+      case 'HoldSettled':
+      case 'HoldReleased':
+      case 'HoldExpired':
+        return fact.data.holdId;
+      default:
+        return undefined;
+    }
+  },
+  evolve(_, fact) {
+    if (fact.type !== 'FundsHeld') return null;
+    const { holdId, amount, expiresAt } = fact.data;
+    return { hold_id: holdId, account_id: idOf(fact), amount, expires_at: expiresAt };
+  },
+};
+
+/** Accounts with a hold that expired before `now`. */
+export async function accountsWithOverdueHolds(pool: pg.Pool, now: string): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ account_id: string }>({
+    name: 'overdue-holds',
+    text: 'select distinct account_id from books.holds where expires_at <= $1',
+    values: [now],
+  });
+  return rows.map(({ account_id }) => account_id);
+}

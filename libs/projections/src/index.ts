@@ -1,0 +1,37 @@
+import { balances } from './balances.ts';
+import { holds } from './holds.ts';
+import { journal } from './journal.ts';
+import { keys } from './keys.ts';
+import { checkpointMigration, type Projection } from './projection.ts';
+import { queries } from './queries.ts';
+import { topups } from './topups.ts';
+
+export { type Balance, readBalance } from './balances.ts';
+export { accountsWithOverdueHolds } from './holds.ts';
+export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
+export { Progress } from './progress.ts';
+export {
+  asWritten,
+  BOOKS_OPTIONS,
+  type Fact,
+  type FoldProjection,
+  type LogProjection,
+  type Projection,
+  type Row,
+  sinkOf,
+} from './projection.ts';
+export { type HistoryFilter, type HistoryRecord, type MedianCost, readHistory, readMedianCosts } from './queries.ts';
+export { rebuild } from './rebuild.ts';
+export {
+  findOpenInvoice,
+  type OpenInvoice,
+  readOpenInvoices,
+  readTopup,
+  type TopupStatus,
+  type TopupView,
+} from './topups.ts';
+
+/** Every read model. The order is that of their migrations. */
+export const projections = [balances, journal, keys, queries, topups, holds] as unknown as readonly Projection[];
+
+export const projectionMigrations = [checkpointMigration, ...projections.flatMap(({ migrations }) => migrations)];

@@ -1,0 +1,56 @@
+import { idOf, postings } from '#domain';
+import { money } from '#kernel';
+import type { Fact, LogProjection } from './projection.ts';
+
+type JournalRow = {
+  readonly position: string;
+  readonly line: number;
+  /** Event time. */
+  readonly at: string;
+  readonly entry: string;
+  /** The hold, credit or payment that the entry is about. */
+  readonly reference: string;
+  readonly account: string;
+  readonly customer: string | null;
+  /** Pico-USD; positive is a debit. */
+  readonly amount: string;
+};
+
+/** The double-entry journal: every line of every fact that books money. */
+export const journal: LogProjection<JournalRow> = {
+  kind: 'log',
+  name: 'journal',
+  columns: ['position', 'line', 'at', 'entry', 'reference', 'account', 'customer', 'amount'],
+  migrations: [
+    {
+      id: 'journal-1',
+      sql: `create table books.journal (
+              position  bigint not null,
+              line      smallint not null,
+              at        timestamptz not null,
+              entry     text not null,
+              reference text not null,
+              account   text not null,
+              customer  uuid,
+              amount    numeric(38, 0) not null,
+              primary key (position, line)
+            )`,
+    },
+  ],
+  rows: (fact) =>
+    postings(idOf(fact), fact).map(({ account, customer, amount }, line) => ({
+      position: fact.position.toString(),
+      line,
+      at: fact.data.at,
+      entry: fact.type,
+      reference: referenceOf(fact),
+      account,
+      customer,
+      amount: money.toJson(amount),
+    })),
+};
+
+function referenceOf({ data }: Fact): string {
+  if ('holdId' in data) return data.holdId;
+  return 'creditId' in data ? data.creditId : '';
+}

@@ -1,0 +1,227 @@
+import type pg from 'pg';
+import { idOf, nextReset, type ResetPeriod, windowAt } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import { asWritten, type FoldProjection } from './projection.ts';
+
+type KeyRow = {
+  readonly key_id: string;
+  readonly account_id: string;
+  readonly name: string;
+  readonly hash: string;
+  readonly secret: { readonly key: string; readonly box: string };
+  readonly usage_limit: string | null;
+  readonly reset_period: ResetPeriod | null;
+  readonly expire_at: string | null;
+  /** The reset window that `used` is of. */
+  readonly used_in: string;
+  readonly used: string;
+  readonly used_in_all: string;
+  /** Uses that were held before do not count: the key's creation, or the last change of its reset period. */
+  readonly counts_from: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly deleted_at: string | null;
+};
+
+/** The keys of accounts, what they may spend and what they have spent. */
+export const keys: FoldProjection<KeyRow> = {
+  kind: 'fold',
+  name: 'keys',
+  key: 'key_id',
+  columns: [
+    'key_id',
+    'account_id',
+    'name',
+    'hash',
+    'secret',
+    'usage_limit',
+    'reset_period',
+    'expire_at',
+    'used_in',
+    'used',
+    'used_in_all',
+    'counts_from',
+    'created_at',
+    'updated_at',
+    'deleted_at',
+  ],
+  migrations: [
+    {
+      id: 'keys-1',
+      sql: `create table books.keys (
+              key_id       text primary key,
+              account_id   uuid not null,
+              name         text not null,
+              hash         text not null,
+              secret       json not null,
+              usage_limit  numeric(38, 0),
+              reset_period text,
+              expire_at    timestamptz,
+              used_in      text not null,
+              used         numeric(38, 0) not null,
+              used_in_all  numeric(38, 0) not null,
+              counts_from  timestamptz not null,
+              created_at   timestamptz not null,
+              updated_at   timestamptz not null,
+              deleted_at   timestamptz
+            ) with (fillfactor = 70);
+            create index on books.keys (hash);
+            create index on books.keys (account_id);`,
+    },
+  ],
+  keyOf(fact) {
+    switch (fact.type) {
+      case 'KeyCreated':
+      case 'KeyUpdated':
+      case 'KeyRevoked':
+        return fact.data.keyId;
+      case 'HoldSettled':
+        return fact.data.keyId ?? undefined;
+      default:
+        return undefined;
+    }
+  },
+  evolve(row, fact) {
+    if (fact.type === 'KeyCreated') return createdRow(idOf(fact), fact.data);
+    if (!row) return null;
+    switch (fact.type) {
+      case 'KeyUpdated':
+        return updatedRow(row, fact.data);
+      case 'KeyRevoked':
+        return { ...row, deleted_at: fact.data.at, updated_at: fact.data.at };
+      case 'HoldSettled':
+        return usedRow(row, fact.data.heldAt, fact.data.charged);
+      default:
+        return row;
+    }
+  },
+};
+
+type Created = Extract<Parameters<typeof keys.evolve>[1], { type: 'KeyCreated' }>['data'];
+type Updated = Extract<Parameters<typeof keys.evolve>[1], { type: 'KeyUpdated' }>['data'];
+
+function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
+  return {
+    key_id: data.keyId,
+    account_id,
+    name: data.name,
+    hash: data.hash,
+    secret: data.secret,
+    usage_limit: data.limit,
+    reset_period: data.resetPeriod,
+    expire_at: data.expireAt,
+    used_in: windowAt(data.resetPeriod, at),
+    used: '0',
+    used_in_all: '0',
+    counts_from: at,
+    created_at: at,
+    updated_at: at,
+    deleted_at: null,
+  };
+}
+
+function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
+  const period = changes.resetPeriod === undefined ? row.reset_period : changes.resetPeriod;
+  const counters = period === row.reset_period ? {} : { used_in: windowAt(period, at), used: '0', counts_from: at };
+  return {
+    ...row,
+    name: changes.name ?? row.name,
+    usage_limit: changes.limit === undefined ? row.usage_limit : changes.limit,
+    expire_at: changes.expireAt === undefined ? row.expire_at : changes.expireAt,
+    reset_period: period,
+    ...counters,
+    updated_at: at,
+  };
+}
+
+/** A charge belongs to the window its hold was made in, as in the account's own decision. */
+function usedRow(row: KeyRow, heldAt: string, charged: string): KeyRow {
+  const used_in_all = (BigInt(row.used_in_all) + BigInt(charged)).toString();
+  const window = windowAt(row.reset_period, heldAt);
+  if (heldAt < row.counts_from || window < row.used_in) return { ...row, used_in_all };
+  const before = window > row.used_in ? 0n : BigInt(row.used);
+  return { ...row, used_in: window, used: (before + BigInt(charged)).toString(), used_in_all };
+}
+
+/** A key as its owner sees it, at some instant. */
+export interface KeyView {
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly name: string;
+  readonly secret: { readonly key: string; readonly box: string };
+  readonly limit: PicoUsd | null;
+  readonly usedInPeriod: PicoUsd;
+  readonly usedInAll: PicoUsd;
+  readonly resetPeriod: ResetPeriod | null;
+  readonly resetAt: string | null;
+  readonly expireAt: string | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly revokedAt: string | null;
+}
+
+function viewOf(row: KeyRow, now: string): KeyView {
+  const current = windowAt(row.reset_period, now) <= row.used_in;
+  return {
+    keyId: row.key_id,
+    accountId: row.account_id,
+    name: row.name,
+    secret: row.secret,
+    limit: row.usage_limit === null ? null : money.fromJson(row.usage_limit),
+    usedInPeriod: money.fromJson(current ? row.used : '0'),
+    usedInAll: money.fromJson(row.used_in_all),
+    resetPeriod: row.reset_period,
+    resetAt: nextReset(row.reset_period, now),
+    expireAt: row.expire_at,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    revokedAt: row.deleted_at,
+  };
+}
+
+/** The keys of an account, oldest first. */
+export async function readKeys(pool: pg.Pool, accountId: string, now: string): Promise<readonly KeyView[]> {
+  const { rows } = await pool.query<KeyRow>({
+    name: 'read-keys',
+    text: 'select * from books.keys where account_id = $1 order by created_at, key_id',
+    values: [accountId],
+    types: asWritten,
+  });
+  return rows.map((row) => viewOf(row, now));
+}
+
+export async function readKey(
+  pool: pg.Pool,
+  accountId: string,
+  keyId: string,
+  now: string,
+): Promise<KeyView | undefined> {
+  const { rows } = await pool.query<KeyRow>({
+    name: 'read-key',
+    text: 'select * from books.keys where account_id = $1 and key_id = $2',
+    values: [accountId, keyId],
+    types: asWritten,
+  });
+  return rows[0] && viewOf(rows[0], now);
+}
+
+/** Whose key a secret is, by its keyed hash. Says nothing about whether it may be used. */
+export async function findKey(pool: pg.Pool, hash: string): Promise<KeyOwner | undefined> {
+  const { rows } = await pool.query<Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at'>>({
+    name: 'find-key',
+    text: 'select key_id, account_id, deleted_at, expire_at from books.keys where hash = $1',
+    values: [hash],
+    types: asWritten,
+  });
+  const [row] = rows;
+  return (
+    row && { keyId: row.key_id, accountId: row.account_id, revoked: row.deleted_at !== null, expireAt: row.expire_at }
+  );
+}
+
+export interface KeyOwner {
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly revoked: boolean;
+  readonly expireAt: string | null;
+}

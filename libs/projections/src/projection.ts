@@ -1,0 +1,199 @@
+/**
+ * A read model is a pure function of facts: one file holds its table, its fold and its reader.
+ *
+ * A log keeps rows for facts, a fold keeps a row per key. Both are written here in bulk: a batch of facts is one
+ * statement that also moves the checkpoint, so rows and checkpoint can never disagree, and a writer that has lost its
+ * turn writes nothing.
+ */
+import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import pg from 'pg';
+import type { DomainEvent } from '#domain';
+import { type Batch, type Recorded, type Sink, START } from '#kernel';
+
+export type Fact = Recorded<DomainEvent>;
+
+type Value = string | number | boolean | null | Readonly<Record<string, unknown>>;
+export type Row = Readonly<Record<string, Value>>;
+
+interface Table<R extends Row> {
+  /** Name of the projection and of its table. */
+  readonly name: string;
+  readonly migrations: readonly { readonly id: string; readonly sql: string }[];
+  readonly columns: readonly (keyof R & string)[];
+}
+
+/** Rows for facts. The table's key begins with the column `position`. */
+export interface LogProjection<R extends Row = Row> extends Table<R> {
+  readonly kind: 'log';
+  rows(fact: Fact): readonly R[];
+}
+
+/** A row per key. */
+export interface FoldProjection<R extends Row = Row> extends Table<R> {
+  readonly kind: 'fold';
+  readonly key: keyof R & string;
+  /** The fact that a row begins with, where there is one that never finds a row of its key. */
+  readonly begunBy?: DomainEvent['type'];
+  /** Which row a fact is for; undefined when it is for none. */
+  keyOf(fact: Fact): string | undefined;
+  /** The row after the fact; null removes it. */
+  evolve(row: R | undefined, fact: Fact): R | null;
+}
+
+export type Projection = LogProjection | FoldProjection;
+
+export const checkpointMigration = {
+  id: 'projections-1',
+  sql: `create schema books;
+        create table books.checkpoints (
+          projection text primary key,
+          position   bigint not null,
+          writer     uuid not null
+        ) with (fillfactor = 50);`,
+};
+
+/** Connection options of whoever writes or reads the tables. They can be rebuilt, so their commits need not wait for
+ *  the disk: after a crash the checkpoint is as old as the rows. */
+export const BOOKS_OPTIONS =
+  '-c search_path=books -c synchronous_commit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan';
+
+/** Rows that a writer remembers. */
+const KEPT_ROWS = 20_000;
+
+/** Timestamps as ISO 8601, everything numeric as text: rows read back are equal to rows written. */
+export const asWritten: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    oid === pg.types.builtins.TIMESTAMPTZ
+      ? (value: string) => new Date(value).toISOString()
+      : pg.types.getTypeParser(oid, format as 'text')) as typeof pg.types.getTypeParser,
+};
+
+/** Another process writes this table now: this one has lost its turn, or the table was rebuilt. */
+export class TurnLost extends Error {
+  override readonly name = 'TurnLost';
+}
+
+/**
+ * The writer of one projection's table, as a sink for `pump`. Who asks for the checkpoint becomes the only writer, until
+ * another one does: so the rows it has written are still as it remembers them.
+ */
+export function sinkOf(projection: Projection, pool: pg.Pool): Sink {
+  const { name } = projection;
+  const writer = randomUUID();
+  const kept: KeptRows = new LRUCache({ max: KEPT_ROWS });
+  let position = START;
+
+  async function checkpoint(): Promise<bigint> {
+    kept.clear();
+    const { rows } = await pool.query<{ position: string }>(
+      `insert into checkpoints as c values ($1, $2, $3)
+       on conflict (projection) do update set writer = excluded.writer returning c.position`,
+      [name, START, writer],
+    );
+    position = BigInt(rows[0]?.position ?? START);
+    return position;
+  }
+
+  async function apply(batch: Batch): Promise<void> {
+    if (batch.position <= position) return; // it has come before
+    const facts = batch.events as readonly Fact[];
+    const changes = projection.kind === 'log' ? logged(projection, facts) : await folded(projection, facts, kept, pool);
+    const { rows } = await pool.query<{ moved: number }>({
+      name: `apply-${name}-${changes.statement}`,
+      text: `with fence as (
+               update checkpoints set position = $1 where projection = $2 and position = $3 and writer = $4 returning true)
+             ${changes.sql} select count(*)::int as moved from fence`,
+      values: [batch.position, name, position, writer, ...changes.values],
+    });
+    if (rows[0]?.moved !== 1) throw new TurnLost(`${name} is not written by this process any more`);
+    position = batch.position;
+    for (const [id, row] of changes.rows) kept.set(id, { row });
+  }
+
+  return { name, checkpoint, apply };
+}
+
+/** Rows by key; null where it is known that there is none. */
+type KeptRows = LRUCache<string, { readonly row: Row | null }>;
+
+interface Changes {
+  readonly statement: 'none' | 'write';
+  readonly sql: string;
+  readonly values: readonly unknown[];
+  /** Rows as they are then; null for those that are gone. */
+  readonly rows: ReadonlyMap<string, Row | null>;
+}
+
+const NOTHING: Changes = { statement: 'none', sql: '', values: [], rows: new Map() };
+
+function logged(projection: LogProjection, facts: readonly Fact[]): Changes {
+  const rows = facts.flatMap((fact) => projection.rows(fact));
+  if (rows.length === 0) return NOTHING;
+  const columns = projection.columns.join(', ');
+  const sql = `, written as (insert into ${projection.name} (${columns})
+    select ${columns} from json_populate_recordset(null::${projection.name}, $5::json) where exists (select from fence))`;
+  return { statement: 'write', sql, values: [JSON.stringify(rows)], rows: new Map() };
+}
+
+async function folded(
+  projection: FoldProjection,
+  facts: readonly Fact[],
+  kept: KeptRows,
+  pool: pg.Pool,
+): Promise<Changes> {
+  const { name, key, columns } = projection;
+  const touched = facts.flatMap((fact) => {
+    const id = projection.keyOf(fact);
+    return id === undefined ? [] : [{ id, fact }];
+  });
+  if (touched.length === 0) return NOTHING;
+  const before = await rowsBefore(projection, touched, kept, pool);
+  const rows = new Map(before);
+  for (const { id, fact } of touched) rows.set(id, projection.evolve(rows.get(id) ?? undefined, fact));
+  const ids = [...rows.keys()];
+  const removed = ids.filter((id) => before.get(id) !== null && rows.get(id) === null);
+  const written = [...rows.values()].filter((row) => row !== null);
+  const list = columns.join(', ');
+  const update = columns.filter((column) => column !== key).map((column) => `${column} = excluded.${column}`);
+  const sql = `, removed as (delete from ${name} where ${key} = any($5::text[]::${keyType(projection)}[]) and exists (select from fence))
+    , written as (insert into ${name} (${list})
+        select ${list} from json_populate_recordset(null::${name}, $6::json) where exists (select from fence)
+        on conflict (${key}) do update set ${update.join(', ')})`;
+  return { statement: 'write', sql, values: [removed, JSON.stringify(written)], rows };
+}
+
+/** The rows that facts are about, as they are before: remembered, known not to exist yet, or read. */
+async function rowsBefore(
+  projection: FoldProjection,
+  touched: readonly { readonly id: string; readonly fact: Fact }[],
+  kept: KeptRows,
+  pool: pg.Pool,
+): Promise<ReadonlyMap<string, Row | null>> {
+  const rows = new Map<string, Row | null>();
+  const unknown: string[] = [];
+  for (const { id, fact } of touched) {
+    if (rows.has(id)) continue;
+    const known = kept.get(id);
+    rows.set(id, known?.row ?? null);
+    if (!known && fact.type !== projection.begunBy) unknown.push(id);
+  }
+  if (unknown.length > 0) for (const [id, row] of await readRows(projection, unknown, pool)) rows.set(id, row);
+  return rows;
+}
+
+async function readRows(projection: FoldProjection, ids: readonly string[], pool: pg.Pool): Promise<[string, Row][]> {
+  const { name, key, columns } = projection;
+  const { rows } = await pool.query<Row & pg.QueryResultRow>({
+    name: `rows-${name}`,
+    text: `select ${columns.join(', ')} from ${name} where ${key} = any($1::text[]::${keyType(projection)}[])`,
+    values: [ids],
+    types: asWritten,
+  });
+  return rows.map((row) => [row[key] as string, row]);
+}
+
+/** Ids of accounts are UUIDs; all other keys are text. */
+function keyType({ key }: FoldProjection): string {
+  return key === 'account_id' ? 'uuid' : 'text';
+}

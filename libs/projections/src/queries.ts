@@ -1,0 +1,218 @@
+import type pg from 'pg';
+import { type HoldSettled, idOf, type Query } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import { asWritten, type Fact, type LogProjection } from './projection.ts';
+
+type QueryRow = {
+  readonly position: string;
+  readonly at: string;
+  readonly account_id: string;
+  readonly key_id: string | null;
+  readonly model: string;
+  readonly input_count: number;
+  readonly output_count: number;
+  readonly price: string;
+  readonly query_type: string;
+  readonly query_source: string;
+  readonly is_online: boolean;
+  readonly is_free: boolean;
+  readonly is_estimated: boolean;
+  readonly error_code: string | null;
+  readonly request_id: string;
+};
+
+/** The query history: one row for each request that held money, however it ended. */
+export const queries: LogProjection<QueryRow> = {
+  kind: 'log',
+  name: 'queries',
+  columns: [
+    'position',
+    'at',
+    'account_id',
+    'key_id',
+    'model',
+    'input_count',
+    'output_count',
+    'price',
+    'query_type',
+    'query_source',
+    'is_online',
+    'is_free',
+    'is_estimated',
+    'error_code',
+    'request_id',
+  ],
+  migrations: [
+    {
+      id: 'queries-1',
+      sql: `create table books.queries (
+              position     bigint primary key,
+              at           timestamptz not null,
+              account_id   uuid not null,
+              key_id       text,
+              model        text not null,
+              input_count  bigint not null,
+              output_count bigint not null,
+              price        numeric(38, 0) not null,
+              query_type   text not null,
+              query_source text not null,
+              is_online    boolean not null,
+              is_free      boolean not null,
+              is_estimated boolean not null,
+              error_code   text,
+              request_id   text not null
+            );
+            create index on books.queries (account_id, position);`,
+    },
+  ],
+  rows(fact) {
+    switch (fact.type) {
+      case 'HoldSettled':
+        return [{ ...asked(fact, fact.data), ...answered(fact.data), price: fact.data.charged }];
+      case 'HoldReleased':
+        return [{ ...asked(fact, fact.data), ...unanswered, error_code: fact.data.errorCode }];
+      case 'HoldExpired':
+        return [{ ...asked(fact, fact.data), ...unanswered, error_code: 'expired' }];
+      default:
+        return [];
+    }
+  },
+};
+
+interface Asked {
+  readonly holdId: string;
+  readonly keyId: string | null;
+  readonly heldAt: string;
+  readonly query: Query;
+}
+
+function asked(fact: Fact, { holdId, keyId, heldAt, query }: Asked) {
+  return {
+    position: fact.position.toString(),
+    at: heldAt,
+    account_id: idOf(fact),
+    key_id: keyId,
+    model: query.model,
+    query_type: query.type,
+    query_source: query.source,
+    is_online: query.online,
+    is_free: query.free,
+    request_id: holdId,
+  };
+}
+
+/** Whether the web was searched may be known only afterwards: the model decides. */
+function answered({ query, charge }: HoldSettled['data']) {
+  const { usage, estimated, errorCode, fees = [] } = charge;
+  return {
+    is_online: query.online || fees.some(({ name }) => name === 'web_search'),
+    input_count: usage.input + usage.cacheRead + usage.cacheWrite,
+    output_count: usage.output + usage.reasoning,
+    is_estimated: estimated,
+    error_code: errorCode ?? null,
+  };
+}
+
+const unanswered = { input_count: 0, output_count: 0, is_estimated: false, price: '0' };
+
+export interface HistoryFilter {
+  readonly accountId: string;
+  readonly keyId?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly model?: string;
+  readonly source?: string;
+  readonly type?: string;
+}
+
+export interface HistoryRecord {
+  readonly at: string;
+  readonly keyId: string | null;
+  readonly model: string;
+  readonly inputCount: number;
+  readonly outputCount: number;
+  readonly price: PicoUsd;
+  readonly type: string;
+  readonly source: string;
+  readonly online: boolean;
+  readonly free: boolean;
+  readonly estimated: boolean;
+  readonly errorCode: string | null;
+  readonly requestId: string;
+}
+
+/** A page of the history, newest first, and how many records there are in all. Pages count from 1. */
+export async function readHistory(
+  pool: pg.Pool,
+  filter: HistoryFilter,
+  page: number,
+  pageSize: number,
+): Promise<{ readonly records: readonly HistoryRecord[]; readonly total: number }> {
+  const { where, values } = conditions(filter);
+  const counted = await pool.query<{ total: string }>(
+    `select count(*) as total from books.queries where ${where}`,
+    values,
+  );
+  const { rows } = await pool.query<QueryRow>({
+    text: `select * from books.queries where ${where} order by position desc
+           limit $${values.length + 1} offset $${values.length + 2}`,
+    values: [...values, pageSize, (page - 1) * pageSize],
+    types: asWritten,
+  });
+  return { records: rows.map(recordOf), total: Number(counted.rows[0]?.total ?? 0) };
+}
+
+/** So many of the newest records say what a model costs at present. */
+const MEDIAN_SAMPLE = 20_000;
+
+export interface MedianCost {
+  readonly price: PicoUsd;
+  readonly sample: number;
+}
+
+/** What a query of each model costs in the middle, among the newest that were charged. */
+export async function readMedianCosts(pool: pg.Pool): Promise<ReadonlyMap<string, MedianCost>> {
+  const { rows } = await pool.query<{ model: string; price: string; sample: string }>(
+    `select model, percentile_disc(0.5) within group (order by price) as price, count(*) as sample
+       from (select model, price from books.queries order by position desc limit ${MEDIAN_SAMPLE}) as newest
+      where price > 0 group by model`,
+  );
+  return new Map(
+    rows.map(({ model, price, sample }) => [model, { price: money.fromJson(price), sample: Number(sample) }]),
+  );
+}
+
+function conditions(filter: HistoryFilter): { readonly where: string; readonly values: readonly string[] & unknown[] } {
+  const wanted: readonly (readonly [string, string | undefined])[] = [
+    ['account_id =', filter.accountId],
+    ['key_id =', filter.keyId],
+    ['at >=', filter.from],
+    ['at <=', filter.to],
+    ['model =', filter.model],
+    ['query_source =', filter.source],
+    ['query_type =', filter.type],
+  ];
+  const given = wanted.filter((each): each is readonly [string, string] => each[1] !== undefined);
+  return {
+    where: given.map(([condition], i) => `${condition} $${i + 1}`).join(' and '),
+    values: given.map(([, value]) => value),
+  };
+}
+
+function recordOf(row: QueryRow): HistoryRecord {
+  return {
+    at: row.at,
+    keyId: row.key_id,
+    model: row.model,
+    inputCount: Number(row.input_count),
+    outputCount: Number(row.output_count),
+    price: money.fromJson(row.price),
+    type: row.query_type,
+    source: row.query_source,
+    online: row.is_online,
+    free: row.is_free,
+    estimated: row.is_estimated,
+    errorCode: row.error_code,
+    requestId: row.request_id,
+  };
+}

@@ -1,0 +1,328 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type Account, type DomainEvent, idOf, type ResetPeriod, windowAt } from '#domain';
+import { type Batch, money } from '#kernel';
+import {
+  accountsWithOverdueHolds,
+  findKey,
+  findOpenInvoice,
+  projections,
+  readBalance,
+  readHistory,
+  readKeys,
+  readOpenInvoices,
+  readTopup,
+  sinkOf,
+} from '#projections';
+import { Books, batchesOf } from '../../testing/src/books.ts';
+import { type Fact, type History, histories } from '../../testing/src/histories.ts';
+
+const RUNS = 5;
+const TIME_LIMIT_MS = 3_000;
+const FRIDAY = '2026-11-20T12:00:00.000Z';
+const SATURDAY = '2026-11-21T12:00:00.000Z';
+const LATER = '2027-01-01T00:00:00.000Z';
+
+let books: Books;
+beforeAll(async () => {
+  books = await Books.open();
+});
+afterAll(() => books.close());
+
+/** Makes the read models anew. */
+async function project(batches: readonly Batch[], chosen = projections): Promise<void> {
+  await books.clear();
+  const written = chosen.map(async (projection) => {
+    const sink = sinkOf(projection, books.pool);
+    await sink.checkpoint();
+    for (const batch of batches) await sink.apply(batch);
+  });
+  await Promise.all(written);
+}
+
+/** Checks something of read models that are made of a whole history. */
+function afterwards(check: (history: History) => Promise<void>): Promise<void> {
+  const trial = fc.asyncProperty(histories(100), async (history) => {
+    await project(batchesOf(history.facts, [50]));
+    await check(history);
+  });
+  return fc.assert(trial, { numRuns: RUNS, interruptAfterTimeLimit: TIME_LIMIT_MS });
+}
+
+type Named<Type extends DomainEvent['type']> = Extract<Fact, { type: Type }>;
+
+function those<Type extends DomainEvent['type']>({ facts }: History, ...types: readonly Type[]): Named<Type>[] {
+  return facts.filter((fact): fact is Named<Type> => (types as readonly string[]).includes(fact.type));
+}
+
+const sum = (amounts: readonly string[]) => money.sum(amounts.map(money.fromJson));
+
+describe('the journal', () => {
+  interface Line {
+    readonly position: string;
+    readonly account: string;
+    readonly customer: string | null;
+    readonly amount: string;
+  }
+  const lines = async () => (await books.pool.query<Line>('select * from journal')).rows;
+
+  test('sums to zero in every entry, and in all', () =>
+    afterwards(async () => {
+      const entries = Map.groupBy(await lines(), ({ position }) => position);
+      for (const entry of entries.values()) expect(sum(entry.map(({ amount }) => amount))).toBe(0n);
+      expect(sum((await lines()).map(({ amount }) => amount))).toBe(0n);
+    }));
+
+  test('has an entry for each fact that moves money, and for no other', () =>
+    afterwards(async (history) => {
+      const moved = those(
+        history,
+        'CreditAdded',
+        'FundsHeld',
+        'HoldReleased',
+        'HoldExpired',
+        'HoldSettled',
+        'ChargeAbsorbed',
+      );
+      const some = moved.filter(({ data }) => JSON.stringify(data).match(/"(amount|held|charged|price|cost)":"[1-9]/));
+      const positions = new Set((await lines()).map(({ position }) => BigInt(position)));
+      expect([...positions].toSorted()).toEqual(some.map(({ position }) => position).toSorted());
+    }));
+
+  test('owes every customer what the balances say', () =>
+    afterwards(async ({ accounts }) => {
+      const all = await lines();
+      const owed = (account: string, customer: string) => {
+        const own = all.filter((line) => line.account === account && line.customer === customer);
+        return money.negate(sum(own.map(({ amount }) => amount)));
+      };
+      for (const customer of accounts.keys()) {
+        expect(await readBalance(books.pool, customer)).toEqual({
+          available: owed('customer:available', customer),
+          held: owed('customer:held', customer),
+        });
+      }
+    }));
+
+  test('has in the clearing account what was paid, and as revenue what was charged or borne by the house', () =>
+    afterwards(async (history) => {
+      const all = await lines();
+      const booked = (name: string) => sum(all.filter(({ account }) => account === name).map(({ amount }) => amount));
+      const charges = those(history, 'HoldSettled', 'ChargeAbsorbed').map(({ data }) => data.charge);
+      const charged = those(history, 'HoldSettled').map(({ data }) => data.charged);
+      expect(booked('clearing:btc-lightning')).toBe(sum(those(history, 'CreditAdded').map(({ data }) => data.amount)));
+      expect(booked('revenue:chat_completion') + booked('revenue:late')).toBe(-sum(charges.map(({ price }) => price)));
+      expect(booked('overrun')).toBe(sum(charges.map(({ price }) => price)) - sum(charged));
+      expect(booked('payable:openai')).toBe(-sum(charges.map(({ cost }) => cost)));
+    }));
+});
+
+describe('a balance', () => {
+  test('is what the account itself decides on', () =>
+    afterwards(async ({ accounts }) => {
+      for (const [id, { available, held }] of accounts)
+        expect(await readBalance(books.pool, id)).toEqual({ available, held });
+    }));
+
+  test('of nobody is none', async () => {
+    expect(await readBalance(books.pool, crypto.randomUUID())).toBeUndefined();
+  });
+});
+
+describe('the holds that are open', () => {
+  test('are those of the accounts', () =>
+    afterwards(async ({ accounts }) => {
+      const { rows } = await books.pool.query('select hold_id, account_id, amount from holds');
+      const found = rows.map((row) => `${row.hold_id} ${row.account_id} ${row.amount}`);
+      const open = [...accounts].flatMap(([account, { holds }]) =>
+        [...holds.entries()].map(([id, { amount }]) => `${id} ${account} ${amount}`),
+      );
+      expect(found.toSorted()).toEqual(open.toSorted());
+    }));
+
+  test('are overdue from their expiry on', () =>
+    afterwards(async ({ accounts, end }) => {
+      const overdue = ({ holds }: Account, now: string) =>
+        [...holds.values()].some(({ expiresAt }) => expiresAt <= now);
+      for (const now of [end, LATER]) {
+        const expected = [...accounts].filter(([, account]) => overdue(account, now)).map(([id]) => id);
+        expect((await accountsWithOverdueHolds(books.pool, now)).toSorted()).toEqual(expected.toSorted());
+      }
+    }));
+});
+
+describe('a key', () => {
+  test('has the settings, and has used of its cap, what the account decides on', () =>
+    afterwards(async ({ accounts, end }) => {
+      for (const [accountId, account] of accounts) {
+        const views = await readKeys(books.pool, accountId, end);
+        expect(views.map(({ keyId }) => keyId).toSorted()).toEqual(
+          [...account.keys.entries()].map(([id]) => id).toSorted(),
+        );
+        for (const view of views) {
+          const key = account.keys.get(view.keyId);
+          const { name, limit, resetPeriod, expireAt } = view;
+          expect({ name, limit, resetPeriod, expireAt, revoked: view.revokedAt !== null }).toEqual({
+            ...{ name: key?.name, limit: key?.limit, resetPeriod: key?.resetPeriod, expireAt: key?.expireAt },
+            revoked: key?.revoked,
+          });
+          const current = key && windowAt(key.resetPeriod, end) <= key.window;
+          expect(view.usedInPeriod).toBe(current ? key.used : 0n);
+        }
+      }
+    }));
+
+  test('has used in all what was charged to it', () =>
+    afterwards(async (history) => {
+      const charges = Map.groupBy(those(history, 'HoldSettled'), ({ data }) => data.keyId);
+      for (const accountId of history.accounts.keys()) {
+        for (const { keyId, usedInAll } of await readKeys(books.pool, accountId, history.end)) {
+          expect(usedInAll).toBe(sum((charges.get(keyId) ?? []).map(({ data }) => data.charged)));
+        }
+      }
+    }));
+
+  const created = (resetPeriod: ResetPeriod | null, at: string) => ({
+    type: 'KeyCreated',
+    data: { keyId: 'k', name: 'k', hash: 'h', secret: {}, limit: '100', resetPeriod, expireAt: null, at },
+  });
+  const changed = (resetPeriod: ResetPeriod, at: string) => ({
+    type: 'KeyUpdated',
+    data: { keyId: 'k', resetPeriod, at },
+  });
+  const charged = (amount: string, heldAt: string) => ({
+    type: 'HoldSettled',
+    data: { keyId: 'k', charged: amount, heldAt, at: '2026-11-22T12:00:00.000Z' },
+  });
+
+  test.each<[string, readonly object[], string, bigint, bigint]>([
+    [
+      'counts a charge in the window its request was made in',
+      [created('daily', FRIDAY), charged('5', SATURDAY), charged('7', FRIDAY)],
+      SATURDAY,
+      5n,
+      12n,
+    ],
+    [
+      'has used nothing in a window without charges',
+      [created('daily', FRIDAY), charged('7', FRIDAY)],
+      SATURDAY,
+      0n,
+      7n,
+    ],
+    [
+      'begins anew when its reset period changes, also for requests that were made before',
+      [created('daily', FRIDAY), charged('5', FRIDAY), changed('weekly', SATURDAY), charged('7', FRIDAY)],
+      SATURDAY,
+      0n,
+      12n,
+    ],
+    [
+      'counts what it is charged after the change',
+      [created(null, FRIDAY), charged('5', FRIDAY), changed('weekly', FRIDAY), charged('7', SATURDAY)],
+      SATURDAY,
+      7n,
+      12n,
+    ],
+    [
+      'without a reset period counts everything for ever',
+      [created(null, FRIDAY), charged('5', FRIDAY), charged('7', SATURDAY)],
+      '2036-01-01T00:00:00.000Z',
+      12n,
+      12n,
+    ],
+  ])('%s', async (_, facts, now, usedInPeriod, usedInAll) => {
+    const accountId = crypto.randomUUID();
+    const events = facts.map((fact, i) => ({ ...fact, stream: `account-${accountId}`, position: BigInt(i) }) as Fact);
+    await project(
+      batchesOf(events),
+      projections.filter(({ name }) => name === 'keys'),
+    );
+    expect(await readKeys(books.pool, accountId, now)).toMatchObject([{ usedInPeriod, usedInAll }]);
+  });
+
+  test('is found by its hash, with its owner', () =>
+    afterwards(async (history) => {
+      const revoked = new Set(those(history, 'KeyRevoked').map(({ data }) => data.keyId));
+      for (const { stream, data } of those(history, 'KeyCreated')) {
+        const { keyId, hash } = data;
+        const owner = { keyId, accountId: idOf({ stream }), revoked: revoked.has(keyId), expireAt: null };
+        expect(await findKey(books.pool, hash)).toEqual(owner);
+      }
+      expect(await findKey(books.pool, 'hash of nothing')).toBeUndefined();
+    }));
+});
+
+describe('a top-up', () => {
+  test('was paid and credited as its facts say', () =>
+    afterwards(async (history) => {
+      for (const [id, { invoice, payments }] of history.topups) {
+        const view = await readTopup(books.pool, id, history.end);
+        const received = those(history, 'PaymentReceived').filter((fact) => idOf(fact) === id);
+        const settled = [...payments.values()].every(({ credited }) => credited);
+        const unpaid = (invoice?.expiresAt ?? '') <= history.end ? 'Expired' : 'New';
+        expect(view).toMatchObject({
+          topupId: id,
+          accountId: invoice?.accountId,
+          msat: BigInt(invoice?.msat ?? 0),
+          paidMsat: received.reduce((all, { data }) => all + BigInt(data.msat), 0n),
+          credited: sum(received.flatMap(({ data }) => [data.amount, data.bonus])),
+          status: received.length === 0 ? unpaid : settled ? 'Settled' : 'Processing',
+        });
+      }
+      expect(await readTopup(books.pool, 'nothing', history.end)).toBeUndefined();
+    }));
+
+  test('is open until somebody pays it, also when that is late', () =>
+    afterwards(async (history) => {
+      const paid = new Set(those(history, 'PaymentReceived').map(idOf));
+      const issued = those(history, 'InvoiceIssued').map((fact) => ({ ...fact.data, topupId: idOf(fact) }));
+      const since = issued[1]?.at ?? '';
+      const open = issued.filter(({ topupId, expiresAt }) => !paid.has(topupId) && expiresAt > since);
+      const found = await readOpenInvoices(books.pool, since);
+      expect(found.map(({ topupId }) => topupId).toSorted()).toEqual(open.map(({ topupId }) => topupId).toSorted());
+      for (const { topupId, paymentHash, expiresAt } of issued) {
+        const expected = paid.has(topupId) ? undefined : { topupId, paymentHash, expiresAt };
+        expect(await findOpenInvoice(books.pool, paymentHash)).toEqual(expected);
+      }
+    }));
+});
+
+describe('the query history', () => {
+  const everything = async (accountId: string) => (await readHistory(books.pool, { accountId }, 1, 1_000)).records;
+
+  test('has every request that has ended once, with what was paid for it', () =>
+    afterwards(async (history) => {
+      const ended = those(history, 'HoldSettled', 'HoldReleased', 'HoldExpired');
+      const records = await Promise.all([...history.accounts.keys()].map(everything));
+      const found = records.flat().map(({ requestId, price }) => `${requestId} ${price}`);
+      const paid = (fact: (typeof ended)[number]) => (fact.type === 'HoldSettled' ? fact.data.charged : '0');
+      expect(found.toSorted()).toEqual(ended.map((fact) => `${fact.data.holdId} ${paid(fact)}`).toSorted());
+    }));
+
+  test('comes newest first, in pages that together are all of it', () =>
+    afterwards(async ({ accounts }) => {
+      for (const accountId of accounts.keys()) {
+        const all = await everything(accountId);
+        const pages = await Promise.all([1, 2, 3, 4].map((page) => readHistory(books.pool, { accountId }, page, 5)));
+        expect(pages.flatMap(({ records }) => records)).toEqual(all.slice(0, 20));
+        for (const { total } of pages) expect(total).toBe(all.length);
+      }
+    }));
+
+  test('is narrowed by key, time, model, source and type', () =>
+    afterwards(async ({ accounts }) => {
+      for (const accountId of accounts.keys()) {
+        const all = await everything(accountId);
+        const [some] = all.toReversed();
+        if (!some) continue;
+        const matching = async (filter: object) =>
+          (await readHistory(books.pool, { accountId, ...filter }, 1, 1_000)).records;
+        expect(await matching({ from: some.at, to: some.at })).toEqual(all.filter(({ at }) => at === some.at));
+        expect(await matching({ model: 'm', source: 'api', type: 'chat_completion' })).toEqual(all);
+        expect(await matching({ model: 'other' })).toEqual([]);
+        const { keyId } = some;
+        if (keyId !== null) expect(await matching({ keyId })).toEqual(all.filter((each) => each.keyId === keyId));
+      }
+    }));
+});

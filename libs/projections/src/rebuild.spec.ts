@@ -1,0 +1,188 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { MemoryEventStore } from '#eventstore';
+import { type Batch, pump, START } from '#kernel';
+import { Progress, type Projection, projections, rebuild, sinkOf } from '#projections';
+import { Books, tableOf } from '../../testing/src/books.ts';
+import { asNew, type Fact, someHistory } from '../../testing/src/histories.ts';
+
+const { facts } = someHistory();
+
+/** A store that lets something happen while its history is read. */
+class WatchedStore extends MemoryEventStore {
+  readings = 0;
+  /** Called when a reading begins, with its number. */
+  meanwhile: (reading: number) => Promise<void> = async () => {};
+  private told = 0;
+
+  override async *history(after: bigint): AsyncGenerator<Batch> {
+    const reading = ++this.readings;
+    await this.meanwhile(reading);
+    yield* super.history(after);
+  }
+
+  /** Tells what happened up to the fact with this number. */
+  async tell(end: number): Promise<void> {
+    for (const fact of facts.slice(this.told, end)) await this.append(fact.stream, fact.revision - 1, [asNew(fact)]);
+    this.told = Math.max(this.told, end);
+  }
+
+  async all(): Promise<Fact[]> {
+    const all: Fact[] = [];
+    for await (const { events } of super.history(START)) all.push(...(events as Fact[]));
+    return all;
+  }
+}
+
+let books: Books;
+let store: WatchedStore;
+let stop: AbortController;
+let pumping: Promise<unknown>;
+let alarms: string[];
+
+beforeAll(async () => {
+  books = await Books.open();
+});
+beforeEach(async () => {
+  await books.clear();
+  store = new WatchedStore();
+  stop = new AbortController();
+  pumping = Promise.resolve();
+  alarms = [];
+});
+afterEach(async () => {
+  stop.abort();
+  await pumping;
+});
+afterAll(() => books.close());
+
+/** Projects as the projector does, until the end of the test. */
+function goLive(): void {
+  const alarm = (_: string, error: unknown) => void alarms.push((error as Error).name);
+  const runtime = { sleep: async () => {}, alarm };
+  const unwatched: MemoryEventStore = Object.create(store, { history: { value: MemoryEventStore.prototype.history } });
+  const follow = unwatched.follow.bind(unwatched);
+  pumping = Promise.all(projections.map((each) => pump(follow, sinkOf(each, books.pool), stop.signal, runtime)));
+}
+
+async function caughtUp(): Promise<void> {
+  const end = (await store.all()).at(-1)?.position ?? START;
+  const names = projections.map(({ name }) => name);
+  expect(await new Progress(books.pool).reached(names, end, 5_000)).toBe(true);
+}
+
+const spoil = ({ name }: Projection) =>
+  books.pool.query(`delete from ${name} where ctid in (select ctid from ${name} limit 3)`);
+
+async function isAsItMustBe(projection: Projection): Promise<void> {
+  expect(await books.table(projection)).toEqual(tableOf(projection, await store.all()));
+}
+
+const drafts = async () =>
+  (await books.pool.query(`select nspname from pg_namespace where nspname like 'books_rebuild%'`)).rowCount;
+
+describe.each(projections.map((each) => [each.name, each] as const))('rebuilding %s', (_, projection) => {
+  test('gives the table that projecting gave, and repairs one that is damaged', async () => {
+    await store.tell(facts.length);
+    goLive();
+    await caughtUp();
+    const before = await books.table(projection);
+    await spoil(projection);
+    expect(await rebuild(projection, store, books.url)).toBe(facts.length);
+    expect(await books.table(projection)).toEqual(before);
+    await isAsItMustBe(projection);
+    expect(await drafts()).toBe(0);
+  });
+
+  test('goes on beside the projector, which then goes on with the new table', async () => {
+    await store.tell(60);
+    goLive();
+    await caughtUp();
+    await spoil(projection);
+    store.meanwhile = async (reading) => {
+      await store.tell(60 + 30 * reading);
+      // While the old table is still there, everybody goes on; then the projectors wait for the new one.
+      if (reading === 1) await caughtUp();
+    };
+    await rebuild(projection, store, books.url);
+    await store.tell(facts.length);
+    await caughtUp();
+    for (const each of projections) await isAsItMustBe(each);
+    expect(new Set(alarms)).toEqual(new Set(['TurnLost']));
+  });
+
+  test('that crashes leaves the old table as it is, and can be done again', async () => {
+    await store.tell(100);
+    goLive();
+    await caughtUp();
+    for (const crashingReading of [1, 2]) {
+      store.readings = 0;
+      store.meanwhile = async (reading) => {
+        if (reading === crashingReading) throw new Error('killed');
+      };
+      await expect(rebuild(projection, store, books.url)).rejects.toThrow('killed');
+      await isAsItMustBe(projection);
+    }
+    store.meanwhile = async () => {};
+    await store.tell(facts.length);
+    await caughtUp();
+    await isAsItMustBe(projection);
+    expect(alarms).toEqual([]);
+    await spoil(projection);
+    await rebuild(projection, store, books.url);
+    await isAsItMustBe(projection);
+  });
+});
+
+describe('a rebuild', () => {
+  const [balances, journal] = projections as [Projection, Projection];
+
+  test('shows readers the old table until the new one is complete', async () => {
+    await store.tell(100);
+    goLive();
+    await caughtUp();
+    const old = await books.table(journal);
+    const seen: unknown[] = [];
+    store.meanwhile = async () => void seen.push(await books.table(journal));
+    await rebuild(journal, store, books.url);
+    expect(seen).toEqual([old, old]);
+  });
+
+  test('is not undone by what the projector remembers of the damaged table', async () => {
+    await store.tell(60);
+    await rebuild(balances, store, books.url);
+    await books.pool.query('update balances set available = available + 1');
+    goLive();
+    await store.tell(100);
+    await caughtUp();
+    await rebuild(balances, store, books.url);
+    await isAsItMustBe(balances);
+    await store.tell(facts.length);
+    await caughtUp();
+    await isAsItMustBe(balances);
+  });
+
+  test('of a read model that was never written writes it', async () => {
+    await store.tell(facts.length);
+    await rebuild(balances, store, books.url);
+    await isAsItMustBe(balances);
+    goLive();
+    await caughtUp();
+    await isAsItMustBe(balances);
+  });
+
+  test('of no facts is an empty table', async () => {
+    expect(await rebuild(balances, store, books.url)).toBe(0);
+    expect(await books.table(balances)).toEqual([]);
+    expect(await books.checkpoint(balances)).toBe(START);
+  });
+
+  test('finds what a crashed one has left, and leaves nothing itself', async () => {
+    await store.tell(20);
+    await books.pool.query(
+      'create schema books_rebuild_balances; create table books_rebuild_balances.balances (x int)',
+    );
+    await rebuild(balances, store, books.url);
+    await isAsItMustBe(balances);
+    expect(await drafts()).toBe(0);
+  });
+});

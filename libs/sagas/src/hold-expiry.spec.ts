@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { type Accounts, openStreams } from '#application';
+import { type DomainEvent, idOf } from '#domain';
+import { MemoryEventStore } from '#eventstore';
+import { type Recorded, Rejection, START, usd } from '#kernel';
+import { VirtualTime } from '../../testing/src/virtual-time.ts';
+
+const time = new VirtualTime('2026-11-20T12:00:00.000Z');
+jest.unstable_mockModule('node:timers/promises', () => ({ setTimeout: time.delay }));
+const { expireHolds } = await import('#sagas');
+
+const MINUTE = 60_000;
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+const usage = { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 };
+const charge = { price: '7', cost: '5', provider: 'p', priceList: 'v', usage, estimated: false, attempts: [] };
+const secret = { key: '', box: '' };
+
+let store: MemoryEventStore;
+let accounts: Accounts;
+let stop: AbortController;
+let running: Promise<void>[];
+let alarms: string[];
+
+beforeEach(() => {
+  store = new MemoryEventStore();
+  stop = new AbortController();
+  running = [];
+  alarms = [];
+  accounts = writePath();
+});
+
+afterEach(async () => {
+  stop.abort();
+  await Promise.all(running);
+});
+
+/** The write path of a process of its own. */
+function writePath(): Accounts {
+  const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
+  return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime).accounts;
+}
+
+/** Starts an instance, in a process of its own unless it is told otherwise. */
+function start({ accounts = writePath(), overdue = openHoldsPast, signal = stop.signal } = {}): void {
+  const alarm = (problem: string) => void alarms.push(problem);
+  running.push(expireHolds({ accounts, clock: time, overdue, alarm }, signal));
+}
+
+async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
+  const all: Recorded<DomainEvent>[] = [];
+  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+  return all;
+}
+
+const ended = async () => (await facts()).flatMap(({ type, data }) => (type === 'HoldExpired' ? [data.holdId] : []));
+
+/** What the read model would say. */
+async function openHoldsPast(now: string): Promise<readonly string[]> {
+  const open = new Map<string, { readonly accountId: string; readonly expiresAt: string }>();
+  for (const fact of await facts()) {
+    if (fact.type === 'FundsHeld')
+      open.set(fact.data.holdId, { accountId: idOf(fact), expiresAt: fact.data.expiresAt });
+    else if ('held' in fact.data) open.delete(fact.data.holdId);
+  }
+  return [...new Set([...open.values()].filter((each) => each.expiresAt <= now).map(({ accountId }) => accountId))];
+}
+
+/** An account with holds of a dollar each that expire in a minute. */
+async function accountWith(...holdIds: readonly string[]): Promise<string> {
+  const id = randomUUID();
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
+  await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } });
+  const credit = { creditId: 'c', method: 'm', amount: usd(holdIds.length), bonus: usd(0), at: time.now() };
+  await accounts.run(id, { type: 'AddCredit', data: credit });
+  for (const holdId of holdIds) {
+    const amounts = { atLeast: usd(1), atMost: usd(1), expiresAt: time.in(MINUTE) };
+    await accounts.run(id, { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } });
+  }
+  return id;
+}
+
+describe('a hold', () => {
+  test('is ended within a second of its expiry, and not before', async () => {
+    await accountWith('h1');
+    start();
+    await time.pass(MINUTE - 1);
+    expect(await ended()).toEqual([]);
+    await time.pass(1_000);
+    expect(await ended()).toEqual(['h1']);
+  });
+
+  test('that was ended gives its money back', async () => {
+    const id = await accountWith('h1');
+    start();
+    await time.pass(2 * MINUTE);
+    const again = { holdId: 'h2', keyId: 'k', atLeast: usd(1), atMost: usd(1), expiresAt: time.in(MINUTE), query };
+    const { events } = await accounts.run(id, { type: 'HoldFunds', data: { ...again, at: time.now() } });
+    expect(events).toHaveLength(1);
+  });
+
+  test('is ended once, also while the read model is far behind', async () => {
+    const id = await accountWith('h1');
+    start({ overdue: async () => [id] });
+    await time.pass(10 * MINUTE);
+    expect(await ended()).toEqual(['h1']);
+  });
+
+  test('that was settled in time is left alone, whatever the read model says', async () => {
+    const id = await accountWith('h1', 'h2');
+    await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } });
+    start({ overdue: async () => [id] });
+    await time.pass(2 * MINUTE);
+    expect(await ended()).toEqual(['h2']);
+  });
+
+  test('is ended once by all instances together', async () => {
+    const holds = Array.from({ length: 40 }, (_, i) => `h${i}`);
+    for (let i = 0; i < holds.length; i += 8) await accountWith(...holds.slice(i, i + 8));
+    for (let i = 0; i < 4; i++) start();
+    await time.pass(2 * MINUTE);
+    expect((await ended()).toSorted()).toEqual(holds.toSorted());
+    expect(alarms).toEqual([]);
+  });
+
+  test('is ended by the next instance when one stops in the middle of its work', async () => {
+    for (const hold of ['h1', 'h2', 'h3']) await accountWith(hold);
+    await time.pass(2 * MINUTE);
+    const first = new AbortController();
+    const path = writePath();
+    const stopsAfterOne: Accounts = {
+      run: async (...wish) => {
+        first.abort();
+        return path.run(...wish);
+      },
+    };
+    start({ accounts: stopsAfterOne, signal: first.signal });
+    await Promise.all(running);
+    expect(await ended()).toEqual(['h1']);
+    start();
+    await time.pass(1_000);
+    expect(await ended()).toEqual(['h1', 'h2', 'h3']);
+  });
+});
+
+describe('what cannot be done at once', () => {
+  test('for one account keeps nothing from the others, and is tried again', async () => {
+    const [bad, good] = [await accountWith('h1'), await accountWith('h2')];
+    await time.pass(2 * MINUTE);
+    const path = writePath();
+    let broken = true;
+    const accounts: Accounts = {
+      run: (id, ...more) => (broken && id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more)),
+    };
+    start({ accounts });
+    await time.pass(1_000);
+    expect(await ended()).toEqual(['h2']);
+    expect(good).not.toBe(bad);
+    expect(alarms).toContain(`the holds of account ${bad} could not be ended; trying again`);
+    broken = false;
+    await time.pass(1_000);
+    expect(await ended()).toEqual(['h2', 'h1']);
+  });
+
+  test('because the read model does not answer is tried again', async () => {
+    await accountWith('h1');
+    await time.pass(2 * MINUTE);
+    let failures = 3;
+    start({ overdue: (now) => (failures-- > 0 ? Promise.reject(new Error('away')) : openHoldsPast(now)) });
+    await time.pass(2_000);
+    expect(alarms).toHaveLength(3);
+    expect(await ended()).toEqual(['h1']);
+  });
+
+  test('because there is no such account is an alarm', async () => {
+    const run: Accounts['run'] = () => Promise.reject(new Rejection('account_not_found', 'There is no such account'));
+    start({ accounts: { run }, overdue: async () => ['nobody'] });
+    await time.pass(400);
+    expect(alarms).toEqual(['the holds of account nobody could not be ended; trying again']);
+  });
+});

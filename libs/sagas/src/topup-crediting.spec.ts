@@ -1,0 +1,262 @@
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { Clock, ExchangeRates, openStreams, type Rate, TopupPayments, UpstreamFailure } from '#application';
+import type { DomainEvent } from '#domain';
+import { MemoryEventStore } from '#eventstore';
+import { type CheckpointStore, pump, type Recorded, type Sink, START, StoreUnavailable, usd } from '#kernel';
+import { type CreditPayment, sagaSink, topupCrediting } from '#sagas';
+
+const EXPIRES_AT = '2026-11-20T12:15:00.000Z';
+const secret = { key: '', box: '' };
+
+class StandingClock extends Clock {
+  milliseconds(): number {
+    return Date.parse('2026-11-20T12:00:00.000Z');
+  }
+}
+
+/** A market that is closed until it has a rate. */
+class Market extends ExchangeRates {
+  rate: string | undefined;
+
+  async usdPerBitcoin(): Promise<Rate> {
+    if (this.rate === undefined) throw new UpstreamFailure('upstream_unavailable', 'No exchange rate is available');
+    return { rate: this.rate, source: 'market' };
+  }
+}
+
+/** Keeps checkpoints, and loses its memory when it is told to. */
+class Checkpoints implements CheckpointStore {
+  position = START;
+
+  async load(): Promise<bigint> {
+    return this.position;
+  }
+
+  async save(_: string, position: bigint): Promise<void> {
+    if (position > this.position) this.position = position;
+  }
+}
+
+let store: MemoryEventStore;
+let market: Market;
+let checkpoints: Checkpoints;
+let alarms: string[];
+let runtime: Parameters<typeof openStreams>[2];
+let books: Process;
+
+/** What one process has: write paths of its own, and a saga that sends its wishes through them. */
+class Process {
+  readonly streams = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+  readonly payments = new TopupPayments(this.streams.topups, this.streams.accounts, market, new StandingClock());
+  readonly seen: string[] = [];
+  /** Happens in place of the wish that it names. */
+  readonly trouble = new Map<string, () => Promise<void>>();
+
+  readonly sink: Sink = sagaSink(topupCrediting, (wish) => this.send(wish), checkpoints, runtime);
+
+  /** Until everything is done that there is to do now, as often as it takes. */
+  async catchUp(): Promise<void> {
+    const done = new AbortController();
+    const end = await lastPosition();
+    const apply: Sink['apply'] = async (batch) => {
+      await this.sink.apply(batch);
+      if (batch.position >= end) done.abort();
+    };
+    if ((await this.sink.checkpoint()) < end) {
+      await pump((after, signal) => store.follow(after, signal), { ...this.sink, apply }, done.signal, runtime);
+    }
+  }
+
+  private async send({ topupId, payment }: CreditPayment): Promise<void> {
+    this.seen.push(topupId);
+    const trouble = this.trouble.get(topupId);
+    this.trouble.delete(topupId);
+    await trouble?.();
+    await this.payments.credit(topupId, payment);
+  }
+}
+
+beforeEach(() => {
+  store = new MemoryEventStore();
+  market = new Market();
+  checkpoints = new Checkpoints();
+  alarms = [];
+  runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem) => void alarms.push(problem) };
+  books = new Process();
+});
+
+async function facts(stream?: string): Promise<readonly Recorded<DomainEvent>[]> {
+  const all: Recorded<DomainEvent>[] = [];
+  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+  return stream === undefined ? all : all.filter((fact) => fact.stream === stream);
+}
+
+const lastPosition = async () => (await facts()).at(-1)?.position ?? START;
+const typesOf = async (stream: string) => (await facts(stream)).map(({ type }) => type);
+const credits = async () => (await facts()).flatMap(({ type, data }) => (type === 'CreditAdded' ? [data] : []));
+
+async function openAccount(): Promise<string> {
+  const id = randomUUID();
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
+  await books.streams.accounts.run(id, { type: 'OpenAccount', data: { key, at: '2026-11-20T12:00:00.000Z' } });
+  return id;
+}
+
+/** An invoice of a dollar; bitcoin was at 100,000 when it was made. */
+async function issue(topupId: string, accountId: string): Promise<void> {
+  const data = {
+    accountId,
+    method: 'btc-lightning' as const,
+    requested: { amount: '1', currency: 'USD' },
+    usd: usd('1').toString(),
+    rate: '100000.00',
+    rateSource: 'market',
+    msat: '1000000',
+    paymentHash: `hash of ${topupId}`,
+    invoice: `invoice of ${topupId}`,
+    expiresAt: EXPIRES_AT,
+    at: '2026-11-20T12:00:00.000Z',
+  };
+  await books.streams.topups.run(topupId, { type: 'IssueInvoice', data });
+}
+
+const pay = (topupId: string, paidAt = '2026-11-20T12:01:00.000Z', msat = 1_000_000n) =>
+  books.payments.record(topupId, EXPIRES_AT, { paymentHash: `hash of ${topupId}`, msat, paidAt });
+
+async function paid(...topupIds: readonly string[]): Promise<void> {
+  for (const topupId of topupIds) {
+    await issue(topupId, await openAccount());
+    await pay(topupId);
+  }
+}
+
+describe('a payment that was received', () => {
+  test('is credited to its account, and then marked as credited', async () => {
+    await paid('t1');
+    await books.catchUp();
+    expect(await credits()).toMatchObject([{ creditId: 'hash of t1', amount: usd('1').toString() }]);
+    expect(await typesOf('topup-t1')).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
+  });
+
+  test('is credited once when the saga has forgotten how far it had come', async () => {
+    await paid('t1', 't2');
+    await books.catchUp();
+    const before = await facts();
+    checkpoints.position = START;
+    await new Process().catchUp();
+    expect(await facts()).toEqual(before);
+    expect(alarms).toEqual([]);
+  });
+
+  test('is credited once by two processes that both believe it is their turn', async () => {
+    const topups = Array.from({ length: 20 }, (_, i) => `t${i}`);
+    await paid(...topups);
+    const both = [new Process(), new Process()];
+    await Promise.all(both.map((each) => each.catchUp()));
+    expect(await credits()).toHaveLength(topups.length);
+    expect((await facts()).filter(({ type }) => type === 'TopupCredited')).toHaveLength(topups.length);
+    expect(alarms).toEqual([]);
+  });
+
+  test('is credited once when the process dies between the credit and its mark', async () => {
+    await paid('t1');
+    const dying = new Process();
+    dying.trouble.set('t1', async () => {
+      dying.streams.topups.run = () => Promise.reject(new Error('killed'));
+    });
+    for await (const batch of store.history(START)) await expect(dying.sink.apply(batch)).rejects.toThrow('killed');
+    expect(await typesOf('topup-t1')).toEqual(['InvoiceIssued', 'PaymentReceived']);
+    expect(checkpoints.position).toBe(START);
+    await new Process().catchUp();
+    expect(await credits()).toHaveLength(1);
+    expect(await typesOf('topup-t1')).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
+  });
+
+  test('is tried again, and those behind it wait, while the books cannot be written', async () => {
+    await paid('t1', 't2');
+    books.trouble.set('t1', () => Promise.reject(new StoreUnavailable('away')));
+    await books.catchUp();
+    expect(books.seen).toEqual(['t1', 't1', 't2']);
+    expect(await credits()).toHaveLength(2);
+    expect(alarms).toEqual(['topup-crediting could not apply a batch; trying again']);
+  });
+
+  test('that can never be credited is an alarm, and those behind it go on', async () => {
+    await issue('t1', randomUUID());
+    await pay('t1');
+    await paid('t2');
+    await books.catchUp();
+    expect(await credits()).toMatchObject([{ creditId: 'hash of t2' }]);
+    expect(alarms).toEqual(['topup-crediting asked for something that is refused']);
+  });
+
+  test('is not looked at again by a process that starts later', async () => {
+    await paid('t1', 't2');
+    await books.catchUp();
+    await paid('t3');
+    const next = new Process();
+    await next.catchUp();
+    expect(next.seen).toEqual(['t3']);
+  });
+});
+
+describe('the checkpoint', () => {
+  test('moves once everything that a batch asks for is done', async () => {
+    await paid('t1', 't2');
+    books.trouble.set('t2', async () => expect(checkpoints.position).toBe(START));
+    const end = await lastPosition();
+    await books.catchUp();
+    expect(checkpoints.position).toBeGreaterThanOrEqual(end);
+    expect(alarms).toEqual([]);
+  });
+
+  test('moves past facts that nothing follows from', async () => {
+    await openAccount();
+    await books.catchUp();
+    expect(checkpoints.position).toBe(await lastPosition());
+    expect(books.seen).toEqual([]);
+  });
+});
+
+describe('a payment that is reported', () => {
+  beforeEach(async () => issue('t1', await openAccount()));
+
+  test('twice is received once', async () => {
+    await pay('t1');
+    await pay('t1');
+    expect(await typesOf('topup-t1')).toEqual(['InvoiceIssued', 'PaymentReceived']);
+  });
+
+  test('again with another amount is refused', async () => {
+    await pay('t1');
+    await expect(pay('t1', undefined, 2_000_000n)).rejects.toMatchObject({ code: 'payment_conflict' });
+  });
+
+  test('in time needs no rate but that of its invoice', async () => {
+    await pay('t1', '2026-11-20T12:16:00.000Z'); // to the second the grace after the expiry
+    expect((await facts()).at(-1)).toMatchObject({ data: { amount: usd('1').toString(), rate: '100000.00' } });
+  });
+
+  test('late waits until there is a rate, and is worth that', async () => {
+    await expect(pay('t1', '2026-11-20T12:16:00.001Z')).rejects.toMatchObject({ code: 'upstream_unavailable' });
+    expect(await typesOf('topup-t1')).toEqual(['InvoiceIssued']);
+    market.rate = '50000.00';
+    await pay('t1', '2026-11-20T12:16:00.001Z');
+    await books.catchUp();
+    expect(await credits()).toMatchObject([{ amount: usd('0.5').toString(), bonus: usd('0.025').toString() }]);
+  });
+
+  test('late a second time keeps the rate of the first', async () => {
+    market.rate = '50000.00';
+    await pay('t1', '2026-11-20T18:00:00.000Z');
+    market.rate = '80000.00';
+    await pay('t1', '2026-11-20T18:00:00.000Z');
+    await books.catchUp();
+    expect(await credits()).toMatchObject([{ amount: usd('0.5').toString() }]);
+  });
+
+  test('of a top-up that is not there is refused', async () => {
+    await expect(pay('t2')).rejects.toMatchObject({ code: 'topup_not_found' });
+  });
+});

@@ -1,0 +1,133 @@
+import { describe, expect, test } from '@jest/globals';
+import { NO_STREAM } from '#kernel';
+import { append, fact, facts, ids, newStream, type Opened, readAll } from './subject.ts';
+
+const ROUNDS = 10;
+const CONTENDERS = 8;
+
+export function appending(subject: () => Opened): void {
+  test('an append answers where its stream then ends', async () => {
+    const { store } = subject();
+    const stream = newStream(subject());
+    const first = await append(store, stream, NO_STREAM, facts(3));
+    const second = await append(store, stream, 2, facts(2));
+    expect([first.revision, second.revision]).toEqual([2, 4]);
+    expect(second.position).toBeGreaterThan(first.position);
+    expect(await store.head(stream)).toEqual(second);
+  });
+
+  test.each([
+    ['behind the end of the stream', 3, 0],
+    ['ahead of the end of the stream', 3, 3],
+    ['far ahead of it', 3, 1_000],
+    ['of a stream that does not exist', 0, 0],
+    ['that says a stream does not exist, when it does', 3, NO_STREAM],
+  ])('an append at a revision %s is stale and stores nothing', async (_, stored, expected) => {
+    const { store } = subject();
+    const stream = newStream(subject());
+    const events = facts(stored);
+    if (stored > 0) await append(store, stream, NO_STREAM, events);
+    expect(await store.append(stream, expected, facts(2))).toBe('stale');
+    expect(ids(await readAll(store, stream))).toEqual(ids(events));
+  });
+
+  test('the same ids at the same revision are one append, also when the stream has moved on', async () => {
+    const { store } = subject();
+    const stream = newStream(subject());
+    const [first, second] = [facts(3), facts(2)];
+    const head = await append(store, stream, NO_STREAM, first);
+    expect(await store.append(stream, NO_STREAM, first)).toEqual(head);
+    const later = await append(store, stream, 2, second);
+    expect(await store.append(stream, NO_STREAM, first)).toEqual(head);
+    expect(await store.append(stream, 2, second)).toEqual(later);
+    expect(ids(await readAll(store, stream))).toEqual(ids([...first, ...second]));
+  });
+
+  test('the same ids that are sent twice at once are one append', async () => {
+    const { store, another } = subject();
+    const other = another();
+    const streams = Array.from({ length: ROUNDS }, () => newStream(subject()));
+    await Promise.all(
+      streams.map(async (stream) => {
+        const events = facts(2);
+        const answers = await Promise.all([store, other, store].map((each) => each.append(stream, NO_STREAM, events)));
+        expect(new Set(answers.map((answer) => answer !== 'stale' && answer.position)).size).toBe(1);
+        expect(ids(await readAll(store, stream))).toEqual(ids(events));
+      }),
+    );
+    await other.close();
+  });
+
+  test('the same ids at another revision are stale', async () => {
+    const { store } = subject();
+    const stream = newStream(subject());
+    const events = facts(2);
+    await append(store, stream, NO_STREAM, events);
+    expect(await store.append(stream, 0, events)).toBe('stale');
+    expect(await readAll(store, stream)).toHaveLength(2);
+  });
+
+  describe('all events of an append are stored or none', () => {
+    const [a, b, c, x] = facts(4) as [ReturnType<typeof fact>, ...ReturnType<typeof fact>[]];
+    test.each([
+      ['its beginning is stored already', NO_STREAM, [a, b, c]],
+      ['its beginning is the end of the stream', 0, [b, c]],
+      ['its first event is not what is stored', NO_STREAM, [x, b]],
+      ['its last event is not what is stored', NO_STREAM, [a, x]],
+      ['only its middle is stored', NO_STREAM, [x, b, c]],
+    ])('when %s', async (_, expected, events) => {
+      const { store } = subject();
+      const stream = newStream(subject());
+      await append(store, stream, NO_STREAM, [a, b] as never);
+      expect(await store.append(stream, expected, events as never)).toBe('stale');
+      expect(ids(await readAll(store, stream))).toEqual(ids([a, b] as never));
+    });
+  });
+
+  test('of concurrent appends at one revision exactly one wins', async () => {
+    const { store, another } = subject();
+    const stores = [store, another()];
+    const stream = newStream(subject());
+    const winners: string[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const events = facts(CONTENDERS);
+      const answers = await Promise.all(
+        events.map((event, i) => (stores[i % 2] as typeof store).append(stream, round - 1, [event])),
+      );
+      expect(answers.filter((answer) => answer !== 'stale')).toHaveLength(1);
+      winners.push((events[answers.findIndex((answer) => answer !== 'stale')] as { id: string }).id);
+    }
+    expect(ids(await readAll(store, stream))).toEqual(winners);
+    await stores[1]?.close();
+  });
+
+  test('a stale append harms no other that is sent with it', async () => {
+    const { store } = subject();
+    const [stream, neighbour] = [newStream(subject()), newStream(subject())];
+    const answers = await Promise.all([
+      store.append(stream, 7, facts(1)),
+      store.append(stream, NO_STREAM, facts(1)),
+      store.append(neighbour, NO_STREAM, facts(1)),
+    ]);
+    expect(answers).toMatchObject(['stale', { revision: 0 }, { revision: 0 }]);
+  });
+
+  test.each([
+    ['a bigint', { amount: 1n }],
+    ['nothing', undefined],
+  ])('an append with %s as data is refused, harms no other, and stores nothing', async (_, data) => {
+    const { store } = subject();
+    const [stream, neighbour] = [newStream(subject()), newStream(subject())];
+    const [refused, accepted] = await Promise.allSettled([
+      store.append(stream, NO_STREAM, [fact(), { ...fact(), data }]),
+      store.append(neighbour, NO_STREAM, [fact()]),
+    ]);
+    expect(refused).toMatchObject({ status: 'rejected', reason: { name: 'TypeError' } });
+    expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
+    expect(await store.head(stream)).toBeUndefined();
+  });
+
+  test('an append of no event is refused', async () => {
+    await expect(subject().store.append(newStream(subject()), NO_STREAM, [])).rejects.toThrow(RangeError);
+  });
+}

@@ -1,0 +1,185 @@
+import { expect, test } from '@jest/globals';
+import { type EventStore, NO_STREAM, type Recorded } from '#kernel';
+import {
+  append,
+  Follower,
+  fact,
+  facts,
+  here,
+  historyOf,
+  ids,
+  isAscending,
+  isInStreamOrder,
+  newStream,
+  type Opened,
+  SLOW_MACHINE_MS,
+} from './subject.ts';
+
+const APPENDERS = 8;
+const APPENDS_EACH = 200;
+const STREAMS_EACH = 4;
+/** Every so many appends one goes to a stream that all appenders share. */
+const SHARED_EVERY = 10;
+/** Facts after which a restless follower leaves and comes back. */
+const RESTLESS_AFTER = 50;
+const PROMPTLY_MS = 1_000;
+
+export function following(subject: () => Opened): void {
+  test('follow gives what is there and what is appended later', async () => {
+    const { store } = subject();
+    const start = await here(subject());
+    const stream = newStream(subject());
+    const events = facts(6);
+    await append(store, stream, NO_STREAM, events.slice(0, 2));
+    const follower = new Follower(store, start);
+    for (let i = 2; i < events.length; i++)
+      await follower.reached((await append(store, stream, i - 1, events.slice(i, i + 1))).position);
+    await follower.stop();
+    expect(ids(follower.events)).toEqual(ids(events));
+    expect(follower.events).toEqual(await historyOf(store, start));
+  });
+
+  test('follow goes on behind a position, not at it', async () => {
+    const { store } = subject();
+    const start = await here(subject());
+    const stream = newStream(subject());
+    const { position } = await append(store, stream, NO_STREAM, facts(8));
+    const all = await historyOf(store, start);
+    for (const [i, event] of all.slice(0, -1).entries()) {
+      const follower = new Follower(store, event.position);
+      await follower.reached(position);
+      await follower.stop();
+      expect(ids(follower.events)).toEqual(ids(all.slice(i + 1)));
+    }
+    const follower = new Follower(store, position);
+    const next = await append(store, stream, 7, facts(1));
+    await follower.reached(next.position);
+    await follower.stop();
+    expect(follower.events.map(({ revision }) => revision)).toEqual([8]);
+  });
+
+  test(
+    'follow neither skips nor repeats a fact while many append',
+    async () => {
+      const { store, another } = subject();
+      const stores = [store, another(), another()];
+      const start = await here(subject());
+      const follower = new Follower(stores[2] as EventStore, start);
+      const restless = new RestlessFollower(store, start);
+      const shared = newStream(subject());
+      const appended = Promise.all(
+        Array.from({ length: APPENDERS }, (_, i) => keepAppending(stores[i % 2] as EventStore, subject(), shared)),
+      );
+      await follower.until(() => follower.events.length >= APPENDERS * 10);
+      const middle = follower.events.at(-1) as Recorded;
+      const late = new Follower(stores[1] as EventStore, middle.position);
+
+      const results = (await appended).flat();
+      const last = results.reduce((highest, { position }) => (position > highest ? position : highest), 0n);
+      await Promise.all([follower.reached(last), late.reached(last), restless.reached(last)]);
+      await Promise.all([follower.stop(), late.stop(), restless.stop()]);
+
+      const { events } = follower;
+      expect(events).toHaveLength(results.length);
+      expect(ids(events).sort()).toEqual(results.map(({ id }) => id).sort());
+      expect([isInStreamOrder(events), isAscending(events.map(({ position }) => position))]).toEqual([true, true]);
+      expect(ids(late.events)).toEqual(ids(events.slice(events.indexOf(middle) + 1)));
+      expect(ids(restless.events)).toEqual(ids(events));
+      expect(ids(await historyOf(store, start))).toEqual(ids(events));
+      await Promise.all(stores.slice(1).map((each) => each.close()));
+    },
+    SLOW_MACHINE_MS,
+  );
+
+  test('followers do not take from each other', async () => {
+    const { store } = subject();
+    const start = await here(subject());
+    const followers = Array.from({ length: 3 }, () => new Follower(store, start));
+    const { position } = await append(store, newStream(subject()), NO_STREAM, facts(5));
+    await Promise.all(followers.map((follower) => follower.reached(position)));
+    await Promise.all(followers.map((follower) => follower.stop()));
+    for (const { events } of followers) expect(events.map(({ revision }) => revision)).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test('an abort ends a follow promptly, also one that waits', async () => {
+    const { store } = subject();
+    const start = await here(subject());
+    const follower = new Follower(store, start);
+    await follower.reached((await append(store, newStream(subject()), NO_STREAM, [fact()])).position);
+    const aborted = performance.now();
+    await follower.stop();
+    expect(performance.now() - aborted).toBeLessThan(PROMPTLY_MS);
+    expect(follower.events).toHaveLength(1);
+  });
+
+  test('a follow whose signal has already aborted gives nothing', async () => {
+    const { store } = subject();
+    const start = await here(subject());
+    await append(store, newStream(subject()), NO_STREAM, [fact()]);
+    for await (const batch of store.follow(start, AbortSignal.abort()))
+      throw new Error(`gave ${batch.events.length} facts`);
+  });
+}
+
+/** Leaves every now and then, and comes back with the position it was told last. */
+class RestlessFollower {
+  readonly events: Recorded[] = [];
+  private position: bigint;
+  private target: bigint | undefined;
+  private readonly controller = new AbortController();
+  private readonly done: Promise<void>;
+
+  constructor(store: EventStore, after: bigint) {
+    this.position = after;
+    this.done = this.run(store);
+  }
+
+  reached(position: bigint): Promise<void> {
+    this.target = position;
+    if (this.isDone()) this.controller.abort(); // it may be waiting for more
+    return this.done;
+  }
+
+  async stop(): Promise<void> {
+    this.controller.abort();
+    await this.done;
+  }
+
+  private async run(store: EventStore): Promise<void> {
+    while (!this.controller.signal.aborted && !this.isDone()) {
+      const leaveAt = this.events.length + RESTLESS_AFTER;
+      for await (const batch of store.follow(this.position, this.controller.signal)) {
+        this.events.push(...batch.events);
+        this.position = batch.position;
+        if (this.events.length >= leaveAt || this.isDone()) break;
+      }
+    }
+  }
+
+  private isDone(): boolean {
+    return this.target !== undefined && this.position >= this.target;
+  }
+}
+
+/** Appends to streams of its own, and now and then to one that it shares with others. Returns what was stored. */
+async function keepAppending(store: EventStore, opened: Opened, shared: string) {
+  const streams = Array.from({ length: STREAMS_EACH }, () => newStream(opened));
+  const stored: { readonly id: string; readonly position: bigint }[] = [];
+  for (let i = 0; i < APPENDS_EACH; i++) {
+    const event = fact({ i });
+    const stream = streams[i % STREAMS_EACH] as string;
+    const head = await append(store, stream, Math.floor(i / STREAMS_EACH) - 1, [event]);
+    stored.push({ id: event.id, position: head.position });
+    if (i % SHARED_EVERY === 0) stored.push(await appendAtTheEnd(store, shared));
+  }
+  return stored;
+}
+
+async function appendAtTheEnd(store: EventStore, stream: string) {
+  const event = fact();
+  for (;;) {
+    const revision = (await store.head(stream))?.revision ?? NO_STREAM;
+    const head = await store.append(stream, revision, [event]);
+    if (head !== 'stale') return { id: event.id, position: head.position };
+  }
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import type { ClosableEventStore } from '#eventstore';
+import { type EventStore, type Head, type NewEvent, NO_STREAM, type Recorded } from '#kernel';
+
+/** What takes a second or two may take this on a machine that does other things as well. */
+export const SLOW_MACHINE_MS = 30_000;
+
+/** A store under test. */
+export interface Opened {
+  readonly store: ClosableEventStore;
+  /** A further store on the same facts, as another process has it. */
+  another(): ClosableEventStore;
+  /** How the names of all streams begin that the store follows. */
+  readonly prefix: string;
+  /** Closes what was opened, and leaves nothing behind. */
+  close(): Promise<void>;
+}
+
+/** A name that no other test uses. */
+export function newStream({ prefix }: Opened): string {
+  return `${prefix}${randomUUID()}`;
+}
+
+export function fact(data: unknown = {}): NewEvent {
+  return { id: randomUUID(), type: 'Happened', data, metadata: {} };
+}
+
+export function facts(count: number): NewEvent[] {
+  return Array.from({ length: count }, (_, i) => fact({ i }));
+}
+
+/** Appends what must not be stale. */
+export async function append(
+  store: EventStore,
+  stream: string,
+  expected: number,
+  events: readonly NewEvent[],
+): Promise<Head> {
+  const head = await store.append(stream, expected, events);
+  if (head === 'stale') throw new Error(`${stream} does not end at ${expected}`);
+  return head;
+}
+
+/** Where the log ends now, so that what follows is only what a test appends. */
+export async function here(opened: Opened): Promise<bigint> {
+  return (await append(opened.store, newStream(opened), NO_STREAM, [fact()])).position;
+}
+
+export async function readAll(store: EventStore, stream: string, after = NO_STREAM): Promise<Recorded[]> {
+  const events: Recorded[] = [];
+  for await (const batch of store.read(stream, after)) events.push(...batch);
+  return events;
+}
+
+export async function historyOf(store: EventStore, after: bigint): Promise<Recorded[]> {
+  const events: Recorded[] = [];
+  for await (const batch of store.history(after)) events.push(...batch.events);
+  return events;
+}
+
+export function ids(events: readonly { readonly id: string }[]): string[] {
+  return events.map(({ id }) => id);
+}
+
+export function isAscending(values: readonly bigint[]): boolean {
+  return values.every((value, i) => i === 0 || value > (values[i - 1] as bigint));
+}
+
+/** True when the facts of each stream come in the order of their revisions, from `first`, without a gap. */
+export function isInStreamOrder(events: readonly Recorded[], first = 0): boolean {
+  const next = new Map<string, number>();
+  return events.every(({ stream, revision }) => {
+    const expected = next.get(stream) ?? first;
+    next.set(stream, revision + 1);
+    return revision === expected;
+  });
+}
+
+/** Follows in the background and keeps what comes, until it is stopped. */
+export class Follower {
+  readonly events: Recorded[] = [];
+  position: bigint;
+  private readonly controller = new AbortController();
+  private readonly done: Promise<void>;
+  private failure: unknown;
+  private waiting: {
+    readonly isMet: () => boolean;
+    readonly resolve: () => void;
+    readonly reject: (e: unknown) => void;
+  }[] = [];
+
+  constructor(store: EventStore, after: bigint) {
+    this.position = after;
+    this.done = this.run(store, after).catch((error) => {
+      this.failure = error;
+      for (const { reject } of this.waiting) reject(error);
+    });
+  }
+
+  /** Resolves once everything up to `position` has come. */
+  reached(position: bigint): Promise<void> {
+    return this.until(() => this.position >= position);
+  }
+
+  until(isMet: () => boolean): Promise<void> {
+    if (isMet()) return Promise.resolve();
+    if (this.failure) return Promise.reject(this.failure);
+    return new Promise((resolve, reject) => this.waiting.push({ isMet, resolve, reject }));
+  }
+
+  async stop(): Promise<void> {
+    this.controller.abort();
+    await this.done;
+  }
+
+  private async run(store: EventStore, after: bigint): Promise<void> {
+    for await (const batch of store.follow(after, this.controller.signal)) {
+      this.events.push(...batch.events);
+      this.position = batch.position;
+      const met = this.waiting.filter(({ isMet }) => isMet());
+      this.waiting = this.waiting.filter((waiting) => !met.includes(waiting));
+      for (const { resolve } of met) resolve();
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import gossipServices from '@eventstore/db-client/generated/gossip_grpc_pb.js';
+import gossip from '@eventstore/db-client/generated/gossip_pb.js';
+import featureServices from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
+import features from '@eventstore/db-client/generated/serverfeatures_pb.js';
+import shared from '@eventstore/db-client/generated/shared_pb.js';
+import streamServices from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import { type Metadata, Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
+import { append, batchAppend } from './appends.ts';
+import { type Appended, EventLog, type Proposed } from './log.ts';
+import { read } from './reads.ts';
+import { notLeader, notReady, unsupported } from './wire.ts';
+
+const HOST = '127.0.0.1';
+const MAX_APPEND_BYTES = 1024 * 1024;
+const MAX_MESSAGE_BYTES = 17 * 1024 * 1024;
+const METHODS = ['read', 'append', 'batchappend'];
+
+/**
+ * An EventStoreDB node for tests: it serves the real client over real gRPC what our adapter uses, keeps everything in
+ * memory, and fails on demand. What a real server does beyond that (deletion, links, metadata, TLS) it does not know.
+ */
+export class EventStoreDbDouble {
+  /** What the server has seen: calls by name, subscriptions that had all there was, and reads that are open now. */
+  readonly seen = { read: 0, subscribe: 0, append: 0, batchAppend: 0, caughtUp: 0, open: 0 };
+  private readonly log = new EventLog(MAX_APPEND_BYTES);
+  private server: Server | undefined;
+  private port = 0;
+  private restarted: Promise<void> = Promise.resolve();
+  private refusing = false;
+  private leader: EventStoreDbDouble | undefined;
+  private losing = false;
+  private held: Promise<void> | undefined;
+  private closing = new AbortController();
+  private readonly waiting = new Set<() => void>();
+
+  static async start(): Promise<EventStoreDbDouble> {
+    const double = new EventStoreDbDouble();
+    await double.start();
+    return double;
+  }
+
+  get address(): string {
+    return `${HOST}:${this.port}`;
+  }
+
+  get connectionString(): string {
+    return `esdb://${this.address}?tls=false`;
+  }
+
+  /** Breaks all connections and takes no new ones. What was appended stays. */
+  stop(): void {
+    this.server?.forceShutdown();
+    this.server = undefined;
+  }
+
+  /** Breaks all connections; then all is as before. */
+  restart(): Promise<void> {
+    this.restarted = this.restarted.then(() => {
+      this.stop();
+      return this.start();
+    });
+    return this.restarted;
+  }
+
+  /** Answers every call with "not ready", as a node does that is starting. */
+  refuse(refusing: boolean): void {
+    this.refusing = refusing;
+  }
+
+  /** Sends whoever insists on the leader of the cluster to another node. */
+  obey(leader: EventStoreDbDouble): void {
+    this.leader = leader;
+  }
+
+  /** The next append is stored, but the connection breaks before the answer. */
+  loseNextAnswer(): void {
+    this.losing = true;
+  }
+
+  /** Appends are stored, and their answers wait until the returned function is called. */
+  holdAnswers(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.held = promise;
+    return () => {
+      this.held = undefined;
+      resolve();
+    };
+  }
+
+  /** Ends all subscriptions without an error. */
+  endSubscriptions(): void {
+    this.closing.abort();
+    this.closing = new AbortController();
+  }
+
+  async until(isMet: (seen: EventStoreDbDouble['seen']) => boolean): Promise<void> {
+    while (!isMet(this.seen)) await new Promise<void>((resolve) => this.waiting.add(resolve));
+  }
+
+  private async start(): Promise<void> {
+    const server = new Server({
+      'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+      'grpc.keepalive_permit_without_calls': 1,
+    });
+    server.addService(streamServices.StreamsService, this.streams());
+    server.addService(featureServices.ServerFeaturesService, {
+      getSupportedMethods: (_: unknown, answer: sendUnaryData<unknown>) => answer(null, supportedMethods()),
+    });
+    server.addService(gossipServices.GossipService, {
+      read: (_: unknown, answer: sendUnaryData<unknown>) => answer(null, clusterOf(this.port)),
+    });
+    this.port = await new Promise((resolve, reject) => {
+      server.bindAsync(this.address, ServerCredentials.createInsecure(), (error, port) =>
+        error ? reject(error) : resolve(port),
+      );
+    });
+    this.server = server;
+  }
+
+  private streams() {
+    return {
+      read: (call: Parameters<typeof read>[1]) => this.read(call),
+      append: append((call, ...proposed) => this.append('append', call, ...proposed)),
+      batchAppend: batchAppend((call, ...proposed) => this.append('batchAppend', call, ...proposed)),
+      delete: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
+      tombstone: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
+    };
+  }
+
+  private read(call: Parameters<typeof read>[1]): void {
+    this.count(call.request.getOptions()?.hasSubscription() ? 'subscribe' : 'read');
+    const refusal = this.refusalOf(call);
+    if (refusal) {
+      call.emit('error', refusal);
+      return;
+    }
+    this.count('open');
+    void read(this.log, call, this.closing.signal, () => this.count('caughtUp')).finally(() => this.count('open', -1));
+  }
+
+  private async append(
+    name: 'append' | 'batchAppend',
+    call: { readonly metadata: Metadata },
+    stream: string,
+    expected: number,
+    events: readonly Proposed[],
+  ): Promise<Appended> {
+    const refusal = this.refusalOf(call);
+    if (refusal) throw refusal;
+    const appended = this.log.append(stream, expected, events);
+    this.count(name);
+    if (this.losing) {
+      this.losing = false;
+      await this.restart();
+    }
+    await this.held;
+    return appended;
+  }
+
+  private refusalOf({ metadata }: { readonly metadata: Metadata }) {
+    if (this.refusing) return notReady();
+    const insists = metadata.get('requires-leader')[0] === 'true';
+    return this.leader && insists ? notLeader(HOST, this.leader.port) : undefined;
+  }
+
+  private count(what: keyof EventStoreDbDouble['seen'], by = 1): void {
+    this.seen[what] += by;
+    for (const resolve of this.waiting) resolve();
+    this.waiting.clear();
+  }
+}
+
+function supportedMethods() {
+  const methods = METHODS.map((name) =>
+    new features.SupportedMethod().setServiceName('event_store.client.streams.streams').setMethodName(name),
+  );
+  return new features.SupportedMethods().setEventStoreServerVersion('24.10.0').setMethodsList(methods);
+}
+
+/** A cluster of this one node, which leads it. */
+function clusterOf(port: number) {
+  const node = new gossip.MemberInfo()
+    .setInstanceId(new shared.UUID().setString(randomUUID()))
+    .setTimeStamp('0')
+    .setState(gossip.MemberInfo.VNodeState.LEADER)
+    .setIsAlive(true)
+    .setHttpEndPoint(new gossip.EndPoint().setAddress(HOST).setPort(port));
+  return new gossip.ClusterInfo().setMembersList([node]);
+}

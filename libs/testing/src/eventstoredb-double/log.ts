@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+
+export const NO_STREAM = -1;
+
+/** What an event takes up besides its content; positions are places in a file. */
+const ENVELOPE_BYTES = 100;
+/** `created` counts ticks of 100 nanoseconds. */
+const TICKS_PER_MS = 10_000n;
+
+export interface Proposed {
+  readonly id: string;
+  readonly type: string;
+  readonly contentType: string;
+  readonly data: Uint8Array;
+  readonly metadata: Uint8Array;
+}
+
+export interface Entry extends Proposed {
+  readonly stream: string;
+  readonly revision: number;
+  /** Where the entry begins. It is its own commit, so this is its commit and its prepare position. */
+  readonly position: bigint;
+  readonly created: bigint;
+}
+
+/** A place between entries: behind every entry whose position is at or before it. */
+export interface Place {
+  readonly commit: bigint;
+  readonly prepare: bigint;
+}
+
+export const BEFORE_ALL: Place = { commit: -1n, prepare: -1n };
+
+export type Appended =
+  | { readonly kind: 'stored'; readonly revision: number; readonly position: bigint }
+  | { readonly kind: 'wrong-version'; readonly current: number }
+  | { readonly kind: 'too-big'; readonly limit: number };
+
+/** The log of an EventStoreDB node, with the server's rules for appends. Its own entries come first, as on a real one. */
+export class EventLog {
+  readonly entries: Entry[] = [];
+  private readonly streams = new Map<string, Entry[]>();
+  private readonly waiting = new Set<() => void>();
+  private nextPosition = 0n;
+  readonly maxAppendSize: number;
+
+  constructor(maxAppendSize: number) {
+    this.maxAppendSize = maxAppendSize;
+    const user = { id: randomUUID(), type: '$UserCreated', contentType: 'application/json' };
+    this.write('$user-admin', [{ ...user, data: Buffer.from('{}'), metadata: new Uint8Array() }]);
+  }
+
+  /** Where the next entry will begin. */
+  get end(): bigint {
+    return this.nextPosition;
+  }
+
+  stream(name: string): readonly Entry[] {
+    return this.streams.get(name) ?? [];
+  }
+
+  /** The last entry of an append that was stored already with the same ids answers for it. */
+  append(stream: string, expected: number, events: readonly Proposed[]): Appended {
+    const size = events.reduce(
+      (sum, { type, data, metadata }) => sum + 2 * type.length + data.length + metadata.length,
+      0,
+    );
+    if (size > this.maxAppendSize) return { kind: 'too-big', limit: this.maxAppendSize };
+    const known = this.stream(stream);
+    const current = known.length - 1;
+    if (expected > current) return { kind: 'wrong-version', current };
+    if (expected < current) {
+      const again = events.every(({ id }, i) => known[expected + 1 + i]?.id === id);
+      const last = known[expected + events.length];
+      if (!again || !last) return { kind: 'wrong-version', current };
+      return { kind: 'stored', revision: last.revision, position: last.position };
+    }
+    const last = this.write(stream, events);
+    return { kind: 'stored', revision: last.revision, position: last.position };
+  }
+
+  /** The index of the first entry behind a place. */
+  indexBehind({ commit, prepare }: Place): number {
+    let [low, high] = [0, this.entries.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const { position } = this.entries[middle] as Entry;
+      if (position > commit || (position === commit && position > prepare)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  /** A real server cannot read from the middle of an entry. */
+  isBoundary({ commit }: Place): boolean {
+    return commit === this.end || this.entries[this.indexBehind({ commit, prepare: commit }) - 1]?.position === commit;
+  }
+
+  /** Resolves when there is an entry at `index`, or when `signal` aborts. */
+  async reaches(index: number, signal: AbortSignal): Promise<void> {
+    while (this.entries.length <= index && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          this.waiting.delete(done);
+          signal.removeEventListener('abort', done);
+          resolve();
+        };
+        this.waiting.add(done);
+        signal.addEventListener('abort', done, { once: true });
+      });
+    }
+  }
+
+  private write(stream: string, events: readonly Proposed[]): Entry {
+    const known = this.streams.get(stream) ?? [];
+    this.streams.set(stream, known);
+    const created = BigInt(Date.now()) * TICKS_PER_MS;
+    for (const event of events) {
+      const entry = { ...event, stream, revision: known.length, position: this.nextPosition, created };
+      this.nextPosition += BigInt(ENVELOPE_BYTES + event.data.length + event.metadata.length);
+      known.push(entry);
+      this.entries.push(entry);
+    }
+    for (const done of this.waiting) done();
+    return known.at(-1) as Entry;
+  }
+}

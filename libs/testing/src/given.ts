@@ -1,0 +1,30 @@
+import { expect } from '@jest/globals';
+import { type Decider, fold, type Message, Rejection } from '#kernel';
+
+/** Given facts, when a wish is made, then these facts follow, or it is refused: a decision without any machinery. */
+export function decisions<Command extends Message, State, Event extends Message>(
+  decider: Decider<Command, State, Event>,
+) {
+  return (...past: readonly Event[]) => {
+    const state = fold(decider, decider.initial(), past);
+    return {
+      state,
+      when: (command: Command) => ({
+        // biome-ignore lint/suspicious/noThenProperty: given-when-then are the words of such tests, and nobody awaits this
+        then: (...events: readonly Event[]) => expect(decider.decide(command, state)).toEqual(events),
+        thenAlreadySo: () => expect(decider.decide(command, state)).toEqual([]),
+        thenRefused: (code: string) => {
+          try {
+            decider.decide(command, state);
+          } catch (error) {
+            expect(error).toBeInstanceOf(Rejection);
+            expect((error as Rejection).code).toBe(code);
+            return (error as Rejection).details;
+          }
+          throw new Error(`expected a refusal with ${code}, and it was allowed`);
+        },
+        events: () => decider.decide(command, state),
+      }),
+    };
+  };
+}

@@ -1,0 +1,262 @@
+/**
+ * Histories that could have happened: every fact was decided, time only moves forward, and money came from top-ups.
+ * For read models and whoever else lives on facts.
+ */
+import fc from 'fast-check';
+import {
+  type Account,
+  type AccountCommand,
+  accountDecider,
+  type Charge,
+  type DomainEvent,
+  type PriceListPublished,
+  priceListDecider,
+  type ResetPeriod,
+  type Topup,
+  type TopupCommand,
+  topupDecider,
+} from '#domain';
+import { type Decider, fold, type Message, type NewEvent, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
+
+export type Fact = Recorded<DomainEvent>;
+
+export interface History {
+  readonly facts: readonly Fact[];
+  /** What the deciders made of the facts, by id. */
+  readonly accounts: ReadonlyMap<string, Account>;
+  readonly topups: ReadonlyMap<string, Topup>;
+  /** The time of the last wish. */
+  readonly end: string;
+}
+
+const BEGIN = Date.parse('2026-11-26T22:00:00.000Z'); // soon a day ends, and then a week and a month
+const MINUTE_MS = 60_000;
+const EXPIRY_MS = 15 * MINUTE_MS;
+const MSAT_PER_USD = 1_000_000n;
+
+const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+
+/** What has come of it so far. A wish that is refused leaves nothing. */
+class Story {
+  readonly facts: Fact[] = [];
+  readonly accounts = new Map<string, Account>();
+  readonly topups = new Map<string, Topup>();
+  /** Which account asked for each hold, `h0` and on. */
+  readonly holds: number[] = [];
+  private now = BEGIN;
+  private readonly lists = new Map<string, PriceListPublished['data'] | null>();
+  private readonly lengths = new Map<string, number>();
+
+  /** Nothing happens at the same time as something else. */
+  take(step: Step): void {
+    this.now++;
+    step(this);
+  }
+
+  wait(minutes: number): void {
+    this.now += minutes * MINUTE_MS;
+  }
+
+  at(inMs = 0): string {
+    return new Date(this.now + inMs).toISOString();
+  }
+
+  account(nr: number, command: AccountCommand): void {
+    this.wish('account', accountDecider, this.accounts, accountId(nr), command);
+  }
+
+  topup(id: string, command: TopupCommand): void {
+    this.wish('topup', topupDecider, this.topups, id, command);
+  }
+
+  publish(version: string): void {
+    const data = { version, rates: [], at: this.at() };
+    this.wish('pricelist', priceListDecider, this.lists, version, { type: 'PublishPriceList', data });
+  }
+
+  private wish<Command extends Message, State, Event extends DomainEvent>(
+    category: string,
+    decider: Decider<Command, State, Event>,
+    states: Map<string, State>,
+    id: string,
+    command: Command,
+  ): void {
+    const state = states.get(id) ?? decider.initial();
+    try {
+      const events = decider.decide(command, state);
+      states.set(id, fold(decider, state, events));
+      for (const event of events) this.record(`${category}-${id}`, event);
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+    }
+  }
+
+  /** As a store would: positions grow, with gaps. */
+  private record(stream: string, event: DomainEvent): void {
+    const nr = this.facts.length;
+    const revision = this.lengths.get(stream) ?? 0;
+    this.lengths.set(stream, revision + 1);
+    const place = { id: `fact-${nr}`, stream, revision, position: BigInt(nr * 3 + (nr % 2)) };
+    this.facts.push({ ...event, ...place, recordedAt: this.at(7), metadata: {} } as Fact);
+  }
+}
+
+type Step = (story: Story) => void;
+
+function accountId(nr: number): string {
+  return `00000000-0000-4000-8000-${String(nr).padStart(12, '0')}`;
+}
+
+function key(keyId: string, limit: string | null, resetPeriod: ResetPeriod | null) {
+  const secret = { key: '1', box: `box of ${keyId} "ä"\\` };
+  return { keyId, name: keyId, hash: `hash of ${keyId}`, secret, limit, resetPeriod, expireAt: null };
+}
+
+function open(nr: number, limit: string | null, resetPeriod: ResetPeriod | null): Step {
+  return (story) =>
+    story.account(nr, { type: 'OpenAccount', data: { key: key(`k${nr}`, limit, resetPeriod), at: story.at() } });
+}
+
+interface Paid {
+  /** Null: nobody has paid yet. */
+  readonly msat: bigint | null;
+  readonly lateRate?: string | null;
+  readonly credited: boolean;
+}
+
+/** An invoice of a dollar, and what came of it. */
+function topUp(story: Story, nr: number, { msat, lateRate, credited }: Paid): void {
+  const at = story.at();
+  const id = `t${story.topups.size}`;
+  const paymentHash = `hash of ${id}`;
+  const data = {
+    ...{ accountId: accountId(nr), method: 'btc-lightning' as const, requested: { amount: '1', currency: 'USD' } },
+    ...{ usd: usd('1').toString(), rate: '100000.00', rateSource: 'kraken', msat: MSAT_PER_USD.toString() },
+    ...{ paymentHash, invoice: `invoice of ${id}`, expiresAt: story.at(EXPIRY_MS), at },
+  };
+  story.topup(id, { type: 'IssueInvoice', data });
+  if (msat === null) return;
+  const late = lateRate ? { lateRate } : {};
+  story.topup(id, { type: 'RecordPayment', data: { paymentId: paymentHash, msat, paidAt: at, at, ...late } });
+  const received = story.facts.at(-1);
+  if (!credited || received?.type !== 'PaymentReceived') return;
+  const booked = { amount: BigInt(received.data.amount) as PicoUsd, bonus: BigInt(received.data.bonus) as PicoUsd };
+  story.account(nr, { type: 'AddCredit', data: { creditId: paymentHash, method: 'btc-lightning', ...booked, at } });
+  story.topup(id, { type: 'MarkCredited', data: { paymentId: paymentHash, at } });
+}
+
+function charge(price: bigint, output: number): Charge {
+  return {
+    ...{ price: price.toString(), cost: ((price * 9n) / 10n).toString(), provider: 'openai', priceList: 'v1' },
+    ...{ usage: { input: 3, cacheRead: 2, cacheWrite: 1, output, reasoning: 1 }, estimated: output % 2 === 0 },
+    ...{ attempts: [], ...(output % 3 === 0 ? { errorCode: 'timeout' } : {}) },
+  };
+}
+
+interface Ending {
+  /** How many holds ago. It may have ended long since. */
+  readonly back: number;
+  readonly how: 'settle' | 'release' | 'absorb';
+  readonly price: PicoUsd;
+  readonly output: number;
+}
+
+function endHold(story: Story, { back, how, price, output }: Ending): void {
+  const nr = story.holds.at(-back);
+  if (nr === undefined) return;
+  const hold = { holdId: `h${story.holds.length - back}`, at: story.at() };
+  const made = charge(price, output);
+  const failed = { ...hold, errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
+  if (how === 'settle') story.account(nr, { type: 'SettleHold', data: { ...hold, charge: made } });
+  if (how === 'release') story.account(nr, { type: 'ReleaseHold', data: failed });
+  if (how === 'absorb') story.account(nr, { type: 'ReleaseHold', data: { ...failed, absorbed: made } });
+}
+
+const who = fc.nat(2);
+/** Each account's first key, its second one, or none. */
+const suffix = fc.constantFrom('', 'b');
+const period = fc.constantFrom('daily', 'weekly', 'monthly', null);
+const amount = fc.bigInt({ min: 0n, max: usd('0.6') }).map((each) => each as PicoUsd);
+
+const step = <T>(weight: number, about: fc.Arbitrary<T>, act: (story: Story, about: T) => void) => ({
+  weight,
+  arbitrary: about.map(
+    (each): Step =>
+      (story) =>
+        act(story, each),
+  ),
+});
+
+const steps = fc.oneof(
+  step(3, fc.nat(20), (story, minutes) => story.wait(minutes)),
+  step(1, fc.nat(4_000), (story, minutes) => story.wait(minutes)),
+  step(9, fc.tuple(who, fc.option(suffix), amount, amount), (story, [nr, of, atLeast, more]) => {
+    const amounts = { atLeast, atMost: (atLeast + more) as PicoUsd, expiresAt: story.at(EXPIRY_MS) };
+    const hold = { holdId: `h${story.holds.push(nr) - 1}`, keyId: of === null ? null : `k${nr}${of}`, ...amounts };
+    story.account(nr, { type: 'HoldFunds', data: { ...hold, query, at: story.at() } });
+  }),
+  step(
+    9,
+    fc.record({
+      back: fc.integer({ min: 1, max: 4 }),
+      how: fc.constantFrom('settle', 'settle', 'release', 'absorb'),
+      price: amount,
+      output: fc.nat(9),
+    }),
+    endHold,
+  ),
+  step(1, who, (story, nr) => story.account(nr, { type: 'ExpireHolds', data: { at: story.at() } })),
+  step(
+    2,
+    fc.tuple(
+      who,
+      fc.record({
+        msat: fc.option(fc.bigInt({ min: 1n, max: 2n * MSAT_PER_USD })),
+        lateRate: fc.option(fc.constant('50000.00')),
+        credited: fc.boolean(),
+      }),
+    ),
+    (story, [nr, paid]) => topUp(story, nr, paid),
+  ),
+  step(1, fc.tuple(who, period), (story, [nr, resetPeriod]) => {
+    const wanted = key(`k${nr}b`, usd('2').toString(), resetPeriod);
+    story.account(nr, { type: 'CreateKey', data: { key: wanted, at: story.at() } });
+  }),
+  step(2, fc.tuple(who, suffix, period, fc.option(amount)), (story, [nr, of, resetPeriod, limit]) => {
+    const changes = limit === null ? { resetPeriod } : { limit: limit.toString() };
+    story.account(nr, { type: 'UpdateKey', data: { keyId: `k${nr}${of}`, changes, at: story.at() } });
+  }),
+  step(1, who, (story, nr) => story.account(nr, { type: 'RevokeKey', data: { keyId: `k${nr}b`, at: story.at() } })),
+  step(1, fc.constantFrom('v1', 'v2'), (story, version) => story.publish(version)),
+);
+
+const beginning: readonly Step[] = [
+  (story) => story.publish('v1'),
+  open(0, null, null),
+  open(1, usd('3').toString(), 'weekly'),
+  open(2, usd('5').toString(), 'daily'),
+  ...[0, 1, 2, 2].map(
+    (nr): Step =>
+      (story) =>
+        topUp(story, nr, { msat: 2n * MSAT_PER_USD, credited: true }),
+  ),
+];
+
+/** Three accounts that begin with some money, and then up to so many steps of all kinds. */
+export function histories(maxSteps: number): fc.Arbitrary<History> {
+  return fc.array(steps, { minLength: maxSteps / 2, maxLength: maxSteps }).map((then) => {
+    const story = new Story();
+    for (const each of [...beginning, ...then]) story.take(each);
+    const { facts, accounts, topups } = story;
+    return { facts, accounts, topups, end: story.at() };
+  });
+}
+
+/** The same long history each time, for whoever needs just one. */
+export function someHistory(): History {
+  return fc.sample(histories(300), { numRuns: 1, seed: 20_261_126 })[0] as History;
+}
+
+export function asNew({ id, type, data, metadata }: Fact): NewEvent {
+  return { id, type, data, metadata };
+}

@@ -1,0 +1,5 @@
+export { eventStoreContract, type Opened } from './contracts/event-store.ts';
+export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
+export { decisions } from './given.ts';
+export { createTestDatabase, type TestDatabase } from './test-database.ts';
+export { type Answer, type TestAccount, World } from './world.ts';

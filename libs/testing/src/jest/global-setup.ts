@@ -1,0 +1,1 @@
+export { reserve as default } from './postgres-directory.ts';

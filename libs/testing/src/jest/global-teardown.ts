@@ -1,0 +1,1 @@
+export { release as default } from './postgres-directory.ts';

@@ -1,0 +1,191 @@
+/**
+ * The whole product in this process, for slices: a request goes in over HTTP, the answer comes out, and so do facts.
+ * Real PostgreSQL, real HTTP, real event store; the outside world is the sandbox, on ports of its own.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { DomainEvent } from '#domain';
+import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
+import { type Recorded, START } from '#kernel';
+import { startGateway } from '../../../apps/gateway/src/gateway.ts';
+import { startProjector } from '../../../apps/projector/src/projector.ts';
+import { startSagas } from '../../../apps/sagas/src/sagas.ts';
+import { startSandbox } from '../../../apps/sandbox/src/sandbox.ts';
+import { createTestDatabase } from './test-database.ts';
+
+const SETTLED_WITHIN_MS = 10_000;
+const LOOK_AGAIN_MS = 10;
+
+export interface TestAccount {
+  readonly creditId: string;
+  readonly apiKey: string;
+}
+
+export class World {
+  private constructor(
+    readonly api: string,
+    readonly sandbox: string,
+    readonly databaseUrl: string,
+    readonly foundation: Foundation,
+    private readonly opened: AsyncDisposableStack,
+  ) {}
+
+  /** @param environment settings that differ from the defaults */
+  static async open(environment: Readonly<Record<string, string>> = {}): Promise<World> {
+    const opened = new AsyncDisposableStack();
+    try {
+      return await World.build(environment, opened);
+    } catch (error) {
+      await opened.disposeAsync();
+      throw error;
+    }
+  }
+
+  private static async build(
+    environment: Readonly<Record<string, string>>,
+    opened: AsyncDisposableStack,
+  ): Promise<World> {
+    const keep = <T extends { close(): Promise<void> }>(running: T): T => {
+      opened.defer(() => running.close());
+      return running;
+    };
+    const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-world-'));
+    opened.defer(() => rm(directory, { recursive: true }));
+    const database = await createTestDatabase();
+    opened.defer(() => database.drop());
+    const sandbox = keep(await startSandbox({ port: 0 }));
+    const settings = readSettings({
+      DATABASE_URL: database.url,
+      DATA_DIR: directory,
+      PORT: '0',
+      SANDBOX_PORT: new URL(sandbox.url).port,
+      LOG_LEVEL: 'fatal',
+      ...environment,
+    });
+    const foundation = keep(await openFoundation(settings, createLog(settings.logLevel)));
+    keep(await startProjector(foundation));
+    keep(await startSagas(foundation));
+    const gateway = keep(await startGateway(foundation));
+    return new World(gateway.where.api, sandbox.url, database.url, foundation, opened);
+  }
+
+  close(): Promise<void> {
+    return this.opened.disposeAsync();
+  }
+
+  /** One more gateway on the same stores. Closes with the world. */
+  async anotherGateway(): Promise<string> {
+    const { settings, log, databaseUrl } = this.foundation;
+    const foundation = await openFoundation({ ...settings, databaseUrl, port: 0 }, log);
+    this.opened.defer(() => foundation.close());
+    const gateway = await startGateway(foundation);
+    this.opened.defer(() => gateway.close());
+    return gateway.where.api;
+  }
+
+  /** Opens an account and funds it over Lightning with exactly `usd` in all, the bonus included. */
+  async account(usd = 0): Promise<TestAccount> {
+    const { credit_id, api_key } = (await this.post('/accounts/create', undefined)).body;
+    const account = { creditId: credit_id as string, apiKey: api_key as string };
+    if (usd > 0) await this.fund(account, usd / 1.05);
+    return account;
+  }
+
+  /** Pays an invoice of `usd` and waits until it is credited. */
+  async fund(account: TestAccount, usd: number): Promise<void> {
+    const amount = Number(usd.toFixed(12));
+    const { body: invoice } = await this.post('/topup/create/btc-lightning', { amount, currency: 'USD' }, account);
+    await this.pay(invoice.lightning_invoice as string);
+    await this.until(async () => (await this.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
+  }
+
+  async pay(invoice: string, options: object = {}): Promise<Answer> {
+    return answered(await fetch(`${this.sandbox}/wallet/pay`, asJson({ invoice, ...options })));
+  }
+
+  async balance(account: TestAccount): Promise<string> {
+    const answer = await this.post('/credits/balance', undefined, account);
+    return JSON.stringify(answer.body.balance);
+  }
+
+  /** A chat completion; `directive` steers the sandbox: `tokens=8 fault=cut`. */
+  chat(account: TestAccount, directive = '', more: object = {}, api = this.api): Promise<Answer> {
+    const content = directive === '' ? 'Hello' : `[[sandbox ${directive}]]`;
+    const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], ...more };
+    return this.post('/v1/chat/completions', body, account, api);
+  }
+
+  post(route: string, body: unknown, account?: TestAccount, api = this.api): Promise<Answer> {
+    return this.send('POST', route, { body, headers: bearer(account), api });
+  }
+
+  get(route: string, account?: TestAccount): Promise<Answer> {
+    return this.send('GET', route, { headers: bearer(account) });
+  }
+
+  /** Any request. A body goes as JSON, or as it is when it is text. */
+  async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<Answer> {
+    const json = asJson(body);
+    return answered(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
+  }
+
+  /** Everything that has been stated so far, of one account's stream or of all. */
+  async facts(account?: TestAccount): Promise<readonly Recorded<DomainEvent>[]> {
+    const facts: Recorded<DomainEvent>[] = [];
+    for await (const { events } of this.foundation.store.history(START)) facts.push(...(events as typeof facts));
+    return account ? facts.filter(({ stream }) => stream === `account-${account.creditId}`) : facts;
+  }
+
+  /** Waits for something that follows from what was done. */
+  async until(happened: () => Promise<boolean>): Promise<void> {
+    const deadline = performance.now() + SETTLED_WITHIN_MS;
+    while (!(await happened())) {
+      if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+  }
+}
+
+interface Sent {
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly api?: string;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body, where it is JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any;
+  /** What server-sent events carry: JSON, and the text `[DONE]`. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly events: readonly any[];
+}
+
+async function answered(response: Response): Promise<Answer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  const type = headers.get('content-type') ?? '';
+  const body = type.includes('json') ? JSON.parse(text) : undefined;
+  return { status, headers, text, body, events: type.startsWith('text/event-stream') ? eventsIn(text) : [] };
+}
+
+function eventsIn(text: string): readonly unknown[] {
+  const data = text.split('\n\n').filter((event) => event !== '');
+  return data.map((event) =>
+    event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.replace(/^(event: .*\n)?data: /, '')),
+  );
+}
+
+function asJson(body: unknown) {
+  const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return { method: 'POST', headers, ...(body === undefined ? {} : { body: text }) };
+}
+
+function bearer(account: TestAccount | undefined): Record<string, string> {
+  return account ? { authorization: `Bearer ${account.apiKey}` } : {};
+}

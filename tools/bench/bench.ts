@@ -1,0 +1,175 @@
+/**
+ * `npm run bench [-- gateways|ledger|volume]`: what the paths of a request and of an event cost, beside peers, in one run
+ * on one machine. Prints tables that can go into the README as they are.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
+import path from 'node:path';
+import { createLog, openFoundation, readSettings } from '#infra';
+import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
+import { benchLedger } from './ledger.ts';
+import { median } from './load.ts';
+import { benchVolume } from './volume.ts';
+
+const OURS = 'countinghouse';
+const PEER = 'portkey';
+const UPSTREAM = 'upstream itself';
+const SECONDS = 3;
+const ROUNDS = 3;
+const VOLUME = Number(process.env.BENCH_EVENTS ?? 5_000_000);
+
+const print = (line = '') => void process.stdout.write(`${line}\n`);
+const progress = (line: string) => void process.stderr.write(`  ${line}\n`);
+
+/** Runs in a directory of its own, which is gone afterwards. */
+async function inDirectory(run: (directory: string) => Promise<void>): Promise<void> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-bench-'));
+  try {
+    await run(directory);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
+  print(`| ${head.join(' | ')} |`);
+  print(`|${head.map((_, i) => (i === 0 ? '---' : '---:')).join('|')}|`);
+  for (const row of rows) print(`| ${row.join(' | ')} |`);
+  print();
+}
+
+const whole = (value: number) => Math.round(value).toLocaleString('en');
+const times = (value: number) => `${value.toFixed(2)} ×`;
+const ms = (value: number) => value.toFixed(2);
+
+async function gateways(): Promise<void> {
+  await inDirectory(async (dataDir) => {
+    const figures = await benchGateways({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+    for (const mode of ['whole', 'stream', 'paced stream'] as const) gatewayTable(figures, mode);
+    addedLatency(figures);
+    whereTimeGoes(figures);
+  });
+}
+
+function typical(figures: readonly GatewayFigure[], mode: Mode, concurrency: number, candidate: string) {
+  const mine = figures.filter(
+    (each) => each.mode === mode && each.concurrency === concurrency && each.candidate === candidate,
+  );
+  const middle = (of: (figure: GatewayFigure) => number) => median(mine.map(of));
+  return {
+    perSecond: middle(({ perSecond }) => perSecond),
+    p50Ms: middle(({ p50Ms }) => p50Ms),
+    p99Ms: middle(({ p99Ms }) => p99Ms),
+    cpuMs: middle(({ cpuMsPerRequest }) => cpuMsPerRequest),
+    megabytes: middle(({ megabytes }) => megabytes),
+    failures: mine.reduce((sum, { failures }) => sum + failures, 0),
+    cpuMsOf: (process: string) => middle(({ cpuMsByProcess }) => cpuMsByProcess[process] ?? 0),
+  };
+}
+
+function gatewayTable(figures: readonly GatewayFigure[], mode: Mode): void {
+  const head = ['', 'at once', 'per second', `to ${PEER}`, 'p50 ms', 'p99 ms', 'CPU ms each', 'memory MB', 'failed'];
+  const rows = [1, 16, 64].flatMap((concurrency) => {
+    const peer = typical(figures, mode, concurrency, PEER);
+    return [OURS, PEER, 'bare pass-through', UPSTREAM].map((candidate) => {
+      const { perSecond, p50Ms, p99Ms, cpuMs, megabytes, failures } = typical(figures, mode, concurrency, candidate);
+      const cost = candidate === UPSTREAM ? ['', ''] : [ms(cpuMs), whole(megabytes)];
+      return [
+        candidate,
+        concurrency,
+        whole(perSecond),
+        times(perSecond / peer.perSecond),
+        ms(p50Ms),
+        ms(p99Ms),
+        ...cost,
+        failures,
+      ];
+    });
+  });
+  print(`**${mode}**`);
+  print();
+  table(head, rows);
+}
+
+function addedLatency(figures: readonly GatewayFigure[]): void {
+  const rows = (['whole', 'stream', 'paced stream'] as const).map((mode) => {
+    const upstream = typical(figures, mode, 1, UPSTREAM).p50Ms;
+    const added = (candidate: string) => typical(figures, mode, 1, candidate).p50Ms - upstream;
+    return [mode, ms(added(OURS)), ms(added(PEER)), ms(added('bare pass-through')), times(added(OURS) / added(PEER))];
+  });
+  print('**added to the upstream, p50 ms at concurrency 1**');
+  print();
+  table(['', OURS, PEER, 'bare pass-through', `to ${PEER}`], rows);
+}
+
+function whereTimeGoes(figures: readonly GatewayFigure[]): void {
+  const processes = ['gateway', 'postgres', 'projector', 'sagas', 'upstream'];
+  const rows = (['whole', 'stream', 'paced stream'] as const).flatMap((mode) =>
+    [1, 64].map((concurrency) => {
+      const { cpuMsOf } = typical(figures, mode, concurrency, OURS);
+      return [mode, concurrency, ...processes.map((process) => ms(cpuMsOf(process)))];
+    }),
+  );
+  print('**where the time goes: CPU ms for each request**');
+  print();
+  table(['', 'at once', ...processes], rows);
+}
+
+async function ledger(): Promise<void> {
+  await inDirectory(async (dataDir) => {
+    const foundation = await openFoundation(readSettings({ DATA_DIR: dataDir }), createLog('warn'));
+    try {
+      const rows = [];
+      for (const [accounts, concurrency] of [
+        [1, 256],
+        [1_000, 256],
+        [1_000, 16],
+      ] as const) {
+        const { pairsPerSecond, p50Ms, p99Ms } = await benchLedger(foundation, accounts, concurrency);
+        rows.push([accounts, concurrency, whole(pairsPerSecond), ms(p50Ms), ms(p99Ms)]);
+      }
+      print('**ledger: hold and settle, each durable**');
+      print();
+      table(['accounts', 'at once', 'pairs per second', 'p50 ms', 'p99 ms'], rows);
+    } finally {
+      await foundation.close();
+    }
+  });
+}
+
+async function volume(): Promise<void> {
+  await inDirectory(async (directory) => {
+    const dataDirs = [path.join(directory, 'full'), path.join(directory, 'empty')] as const;
+    const figures = await benchVolume({ events: VOLUME, dataDirs, print: progress });
+    print(`**${whole(VOLUME)} events**`);
+    print();
+    table(
+      ['', ''],
+      [
+        ['projected into all read models, events per second', whole(figures.projectedPerSecond)],
+        ['replayed to a trial balance, events per second', whole(figures.replayedPerSecond)],
+        ['verified against every read model, events per second', whole(figures.verifiedPerSecond)],
+        ['first request of an account with 1,000,000 events after a restart, ms', ms(figures.firstRequestMs)],
+        ['the one after it, ms', ms(figures.secondRequestMs)],
+        ...figures.latency.map(({ concurrency, fullP50Ms, emptyP50Ms }) => [
+          `p50 ms at concurrency ${concurrency}, beside an empty store`,
+          `${ms(fullP50Ms)} / ${ms(emptyP50Ms)} = ${times(fullP50Ms / emptyP50Ms)}`,
+        ]),
+      ],
+    );
+  });
+}
+
+const parts = { gateways, ledger, volume };
+const wanted = process.argv.slice(2);
+const unknown = wanted.find((name) => !(name in parts));
+if (unknown !== undefined) {
+  process.stderr.write(`There is no part "${unknown}": name ${Object.keys(parts).join(', ')} or nothing for all.\n`);
+  process.exit(1);
+}
+const today = new Date().toISOString().slice(0, 10);
+print(
+  `${today}, ${availableParallelism()} cores of ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, \`npm run bench${wanted.length > 0 ? ` -- ${wanted.join(' ')}` : ''}\``,
+);
+print();
+for (const [name, run] of Object.entries(parts)) if (wanted.length === 0 || wanted.includes(name)) await run();

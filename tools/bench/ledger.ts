@@ -1,0 +1,113 @@
+/** How fast money is held and settled, durably, on the event store that is configured. */
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { type Accounts, Holds, openStreams, SystemClock } from '#application';
+import { type Endpoint, type Model, readCatalogue } from '#catalogue';
+import { type Charge, priceOf, type Usage } from '#domain';
+import { PostgresSnapshots } from '#eventstore';
+import type { Foundation } from '#infra';
+import { money, type PicoUsd, usd } from '#kernel';
+
+const WARM_UP_MS = 1_000;
+const MEASURE_MS = 5_000;
+
+export const query = {
+  model: 'openai/gpt-5-mini',
+  type: 'chat_completion',
+  source: 'api',
+  online: false,
+  free: false,
+} as const;
+
+/** A charge that follows from its usage and prices, as an audit wants it. */
+export const charge = chargeOf({ input: 100, cacheRead: 0, cacheWrite: 0, output: 30, reasoning: 0 });
+
+function chargeOf(usage: Usage): Charge {
+  const catalogue = readCatalogue();
+  const model = catalogue.find(query.model) as Model;
+  const { slug, rates } = model.endpoints[0] as Endpoint;
+  const { cost, price } = priceOf(usage, rates);
+  return {
+    price: money.toJson(price),
+    cost: money.toJson(cost),
+    provider: slug,
+    priceList: catalogue.priceList.version,
+    usage,
+    estimated: false,
+    attempts: [{ provider: slug, outcome: 'ok', milliseconds: 345 }],
+  };
+}
+
+export interface LedgerFigure {
+  readonly accounts: number;
+  readonly concurrency: number;
+  readonly pairsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Holds and settles as fast as it goes with `concurrency` requests at once, spread over `accounts`. */
+export async function benchLedger(
+  foundation: Foundation,
+  accounts: number,
+  concurrency: number,
+): Promise<LedgerFigure> {
+  const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 4 });
+  const streams = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
+  const clock = new SystemClock();
+  const holds = new Holds(streams.accounts, clock);
+  const callers = await fundedAccounts(streams.accounts, clock, accounts);
+  const latencies: number[] = [];
+  let pairs = 0;
+  let started = 0;
+  const end = performance.now() + WARM_UP_MS + MEASURE_MS;
+  let next = 0;
+  const worker = async () => {
+    while (performance.now() < end) {
+      const accountId = callers[next++ % callers.length] as string;
+      const began = performance.now();
+      const amount = usd('0.001');
+      const caller = { accountId, keyId: null };
+      const hold = await holds.take({
+        caller,
+        requestId: randomUUID(),
+        query,
+        atLeast: amount,
+        atMost: amount,
+        lifetimeMs: 600_000,
+      });
+      await holds.settle(hold, charge);
+      if (began < end - MEASURE_MS) continue;
+      started ||= began;
+      pairs++;
+      latencies.push(performance.now() - began);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  const seconds = (performance.now() - started) / 1000;
+  latencies.sort((a, b) => a - b);
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+  await pool.end();
+  return { accounts, concurrency, pairsPerSecond: Math.round(pairs / seconds), p50Ms: at(0.5), p99Ms: at(0.99) };
+}
+
+async function fundedAccounts(accounts: Accounts, clock: SystemClock, count: number): Promise<string[]> {
+  const key = {
+    name: 'Default',
+    hash: '',
+    secret: { key: '', box: '' },
+    limit: null,
+    resetPeriod: null,
+    expireAt: null,
+  };
+  const ids = Array.from({ length: count }, () => randomUUID());
+  await Promise.all(
+    ids.map(async (id) => {
+      const at = clock.now();
+      await accounts.run(id, { type: 'OpenAccount', data: { key: { ...key, keyId: id }, at } });
+      const credit = { creditId: id, method: 'btc-lightning', amount: usd('1000000') as PicoUsd, bonus: usd('0'), at };
+      await accounts.run(id, { type: 'AddCredit', data: credit });
+    }),
+  );
+  return ids;
+}

@@ -1,0 +1,59 @@
+import autocannon from 'autocannon';
+import { Agent, request } from 'undici';
+
+export interface Target {
+  readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+export interface LoadFigure {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly failures: number;
+}
+
+/** Requests one after the other, timed finely. */
+export async function oneByOne({ url, headers, body }: Target, seconds: number): Promise<LoadFigure> {
+  const dispatcher = new Agent({ connections: 1 });
+  const latencies: number[] = [];
+  let failures = 0;
+  const started = performance.now();
+  while (performance.now() - started < seconds * 1000) {
+    const began = performance.now();
+    const answer = await request(url, { method: 'POST', headers, body, dispatcher });
+    await answer.body.arrayBuffer();
+    latencies.push(performance.now() - began);
+    if (answer.statusCode !== 200) failures++;
+  }
+  const perSecond = latencies.length / ((performance.now() - started) / 1000);
+  latencies.sort((a, b) => a - b);
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+  await dispatcher.close();
+  return { perSecond, p50Ms: at(0.5), p99Ms: at(0.99), failures };
+}
+
+/** As many requests as it takes, `connections` at a time. */
+export async function inParallel(
+  { url, headers, body }: Target,
+  connections: number,
+  seconds: number,
+): Promise<LoadFigure> {
+  const { requests, latency, non2xx, errors } = await autocannon({
+    url,
+    method: 'POST',
+    headers,
+    body,
+    connections,
+    duration: seconds,
+    timeout: 30,
+  });
+  return { perSecond: requests.total / seconds, p50Ms: latency.p50, p99Ms: latency.p99, failures: non2xx + errors };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length / 2;
+  return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle) - 1] ?? 0)) / 2;
+}

@@ -1,0 +1,19 @@
+/** The least that a gateway can do: Fastify takes a request, undici passes it on, the answer is piped back. */
+import fastify from 'fastify';
+import { Agent, request } from 'undici';
+
+const upstream = process.env.UPSTREAM ?? '';
+const dispatcher = new Agent({ connections: 1_024 });
+const app = fastify();
+
+app.post('/v1/chat/completions', async (incoming, reply) => {
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer sandbox' };
+  const body = JSON.stringify(incoming.body);
+  const answer = await request(`${upstream}/chat/completions`, { method: 'POST', headers, body, dispatcher });
+  reply.status(answer.statusCode).type(String(answer.headers['content-type']));
+  return reply.send(answer.body);
+});
+
+const url = await app.listen({ port: 0, host: '127.0.0.1' });
+process.stdout.write(`listening on ${url}\n`);
+process.on('SIGTERM', () => process.exit(0));

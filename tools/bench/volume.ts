@@ -1,0 +1,234 @@
+/** What five million events do: how fast they are projected and replayed, and what a request notices of them. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { Holds, openStreams, SystemClock } from '#application';
+import type { DomainEvent } from '#domain';
+import { PostgresSnapshots } from '#eventstore';
+import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
+import { usd } from '#kernel';
+import { Cluster, type Customer } from '../cluster.ts';
+import { charge, query } from './ledger.ts';
+import { inParallel, median, oneByOne, type Target } from './load.ts';
+
+const HOT_EVENTS = 1_000_000;
+const OTHER_ACCOUNTS = 1_000;
+/** Holds and settlements of one account that go to the store in one append. */
+const PAIRS_PER_APPEND = 20;
+const APPENDS_AT_ONCE = 64;
+const LOOK_MS = 250;
+const HOLD_MS = 600_000;
+const HELD = usd('0.0001');
+const CREDIT = usd('1000').toString();
+const WARM_UP_SECONDS = 4;
+const SECONDS = 3;
+const ROUNDS = 3;
+
+export interface VolumeFigures {
+  readonly events: number;
+  readonly projectedPerSecond: number;
+  readonly replayedPerSecond: number;
+  readonly verifiedPerSecond: number;
+  /** The first request of the account with a million events, by a gateway that has just started. */
+  readonly firstRequestMs: number;
+  readonly secondRequestMs: number;
+  /** Beside each other: a store with all these events and an empty one. */
+  readonly latency: readonly {
+    readonly concurrency: number;
+    readonly fullP50Ms: number;
+    readonly emptyP50Ms: number;
+  }[];
+}
+
+export interface VolumeBench {
+  readonly events: number;
+  readonly dataDirs: readonly [full: string, empty: string];
+  print(line: string): void;
+}
+
+export async function benchVolume({ events, dataDirs, print }: VolumeBench): Promise<VolumeFigures> {
+  const [fullDir, emptyDir] = dataDirs;
+  const full = await Cluster.start(fullDir, 1);
+  const empty = await Cluster.start(emptyDir, 1);
+  try {
+    const customers = [await full.customer(1_000), await empty.customer(1_000)] as const;
+    await full.stopRole('projector');
+    const foundation = await openFoundation(readSettings({ DATA_DIR: fullDir }), createLog('warn'));
+    try {
+      await useOneAccount(foundation, customers[0].creditId, HOT_EVENTS);
+      print(`an account with ${HOT_EVENTS} events is there`);
+      await useManyAccounts(foundation, events - HOT_EVENTS);
+      print(`${events} events are there`);
+      const behind = await unprojected(foundation.databaseUrl);
+      const began = performance.now();
+      await full.startRole('projector');
+      await projected(foundation.databaseUrl);
+      const projectedPerSecond = behind / ((performance.now() - began) / 1000);
+      print('all are projected');
+      await full.stopRole('gateway 1');
+      await full.startRole('gateway', 'gateway 1');
+      const firstRequestMs = await timed(full, customers[0]);
+      const secondRequestMs = await timed(full, customers[0]);
+      const latency = await compare([full, empty], customers);
+      print('requests are compared');
+      const replayedPerSecond = events / (await secondsOf(full, 'replay'));
+      const verifiedPerSecond = events / (await secondsOf(full, 'verify'));
+      return {
+        events,
+        projectedPerSecond,
+        replayedPerSecond,
+        verifiedPerSecond,
+        firstRequestMs,
+        secondRequestMs,
+        latency,
+      };
+    } finally {
+      await foundation.close();
+    }
+  } finally {
+    await empty.stop();
+    await full.stop();
+  }
+}
+
+/** By the path that requests take, so that the account has what such an account has, snapshots included. */
+async function useOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
+  const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
+  const clock = new SystemClock();
+  const { accounts } = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
+  const holds = new Holds(accounts, clock);
+  let pairs = events / 2;
+  const worker = async () => {
+    while (pairs-- > 0) {
+      const wish = {
+        caller: { accountId, keyId: null },
+        requestId: randomUUID(),
+        query,
+        atLeast: HELD,
+        atMost: HELD,
+      };
+      await holds.settle(await holds.take({ ...wish, lifetimeMs: HOLD_MS }), charge);
+    }
+  };
+  await Promise.all(Array.from({ length: 256 }, worker));
+  await delay(LOOK_MS); // a snapshot may still be on its way
+  await pool.end();
+}
+
+interface Account {
+  readonly id: string;
+  readonly keyId: string;
+  revision: number;
+}
+
+/** The same facts, appended directly. */
+async function useManyAccounts({ store }: Foundation, events: number): Promise<void> {
+  const accounts = Array.from({ length: OTHER_ACCOUNTS }, () => ({
+    id: randomUUID(),
+    keyId: randomUUID(),
+    revision: -1,
+  }));
+  let left = events;
+  let next = 0;
+  const append = async (account: Account, facts: readonly DomainEvent[]) => {
+    const recorded = facts.map((fact) => ({ ...fact, id: randomUUID(), metadata: {} }));
+    const head = await store.append(`account-${account.id}`, account.revision, recorded);
+    if (head === 'stale') throw new Error('somebody else writes to this store');
+    account.revision = head.revision;
+    left -= facts.length;
+  };
+  await Promise.all(accounts.map((account) => append(account, opening(account))));
+  const worker = async () => {
+    while (left > 0) {
+      const account = accounts[next++ % accounts.length] as Account;
+      await append(account, Array.from({ length: PAIRS_PER_APPEND }, () => pair(account)).flat());
+    }
+  };
+  await Promise.all(Array.from({ length: APPENDS_AT_ONCE }, worker));
+}
+
+function opening({ id, keyId }: Account): readonly DomainEvent[] {
+  const at = new Date().toISOString();
+  const key = { keyId, name: 'Default', hash: id, secret: { key: '', box: '' } };
+  return [
+    { type: 'AccountOpened', data: { at } },
+    { type: 'KeyCreated', data: { ...key, limit: null, resetPeriod: null, expireAt: null, at } },
+    { type: 'CreditAdded', data: { creditId: id, method: 'btc-lightning', amount: CREDIT, bonus: '0', at } },
+  ];
+}
+
+function pair({ keyId }: Account): readonly DomainEvent[] {
+  const at = new Date().toISOString();
+  const use = { holdId: randomUUID(), keyId, query, at };
+  const expiresAt = new Date(Date.now() + HOLD_MS).toISOString();
+  return [
+    { type: 'FundsHeld', data: { ...use, amount: HELD.toString(), expiresAt } },
+    { type: 'HoldSettled', data: { ...use, held: HELD.toString(), heldAt: at, charged: charge.price, charge } },
+  ];
+}
+
+async function unprojected(databaseUrl: string): Promise<number> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const { rows } = await client.query<{ n: string }>(
+    'select count(*) as n from es.events where position > (select min(position) from books.checkpoints)',
+  );
+  await client.end();
+  return Number(rows[0]?.n);
+}
+
+async function projected(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  for (;;) {
+    const { rows } = await client.query<{ done: boolean }>(
+      `select (select min(position) from books.checkpoints) >= (select max(position) from es.events) as done`,
+    );
+    if (rows[0]?.done) break;
+    await delay(LOOK_MS);
+  }
+  await client.end();
+}
+
+async function secondsOf(cluster: Cluster, command: string): Promise<number> {
+  const began = performance.now();
+  const { code, output } = await cluster.ledger(command);
+  if (code !== 0) throw new Error(`ledger ${command} ended with ${code}: ${output.slice(0, 2_000)}`);
+  return (performance.now() - began) / 1000;
+}
+
+function chat(cluster: Cluster, { apiKey }: Customer): Target {
+  const messages = [{ role: 'user', content: '[[sandbox tokens=16]]' }];
+  return {
+    url: `${cluster.gateways[0]}/v1/chat/completions`,
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
+    body: JSON.stringify({ model: 'openai/gpt-5-mini', messages, max_completion_tokens: 64 }),
+  };
+}
+
+async function timed(cluster: Cluster, customer: Customer): Promise<number> {
+  const { url, headers, body } = chat(cluster, customer);
+  const began = performance.now();
+  const response = await fetch(url, { method: 'POST', headers, body });
+  await response.text();
+  if (response.status !== 200) throw new Error(`a request was answered with ${response.status}`);
+  return performance.now() - began;
+}
+
+/** In turns, so that what else happens on the machine happens to both. */
+async function compare(clusters: readonly [Cluster, Cluster], customers: readonly [Customer, Customer]) {
+  const targets = [chat(clusters[0], customers[0]), chat(clusters[1], customers[1])] as const;
+  for (const target of targets) await inParallel(target, 16, WARM_UP_SECONDS);
+  const latency = [];
+  for (const concurrency of [1, 16]) {
+    const p50: [number[], number[]] = [[], []];
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const i of [0, 1] as const) {
+        const load = concurrency === 1 ? oneByOne(targets[i], SECONDS) : inParallel(targets[i], concurrency, SECONDS);
+        p50[i].push((await load).p50Ms);
+      }
+    }
+    latency.push({ concurrency, fullP50Ms: median(p50[0]), emptyP50Ms: median(p50[1]) });
+  }
+  return latency;
+}

@@ -1,0 +1,114 @@
+/** The product as processes on this machine, and a customer of it, for proofs and benchmarks. */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { root, type Started, startApp } from './processes.ts';
+
+const LOOK_AGAIN_MS = 20;
+const CREDITED_WITHIN_MS = 20_000;
+
+export interface Customer {
+  readonly creditId: string;
+  readonly apiKey: string;
+}
+
+/** Gateways, projector and sagas on the embedded stores of one data directory, and the sandbox they believe is the world. */
+export class Cluster {
+  readonly processes = new Map<string, Started>();
+
+  private constructor(
+    readonly dataDir: string,
+    private readonly env: Readonly<Record<string, string>>,
+    readonly sandbox: string,
+  ) {}
+
+  static async start(
+    dataDir: string,
+    gateways: number,
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<Cluster> {
+    const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
+    const { url } = JSON.parse(sandbox.line) as { url: string };
+    const env = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port, ...settings };
+    const cluster = new Cluster(dataDir, env, url);
+    cluster.processes.set('sandbox', sandbox);
+    await cluster.startRole('projector');
+    await cluster.startRole('sagas');
+    for (let i = 0; i < gateways; i++) await cluster.startRole('gateway', `gateway ${i + 1}`);
+    return cluster;
+  }
+
+  async startRole(role: string, name = role): Promise<Started> {
+    const started = await startApp(role, { ...this.env, PORT: '0' });
+    this.processes.set(name, started);
+    return started;
+  }
+
+  async stopRole(name: string): Promise<void> {
+    await this.processes.get(name)?.stop();
+    this.processes.delete(name);
+  }
+
+  /** Addresses of the gateways that run now. */
+  get gateways(): readonly string[] {
+    const lines = [...this.processes].filter(([name]) => name.startsWith('gateway')).map(([, { line }]) => line);
+    return lines.map((line) => (JSON.parse(line) as { api: string }).api);
+  }
+
+  async postgresPid(): Promise<number> {
+    return Number((await readFile(path.join(this.dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0]);
+  }
+
+  /** Runs the ledger's command line beside the cluster. @returns what it printed */
+  async ledger(...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
+    return runToEnd([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env });
+  }
+
+  async stop(): Promise<void> {
+    for (const name of [...this.processes.keys()].reverse()) await this.stopRole(name);
+  }
+
+  /** Opens an account and pays invoices of `usd` USD in all for it; 5 % are added to that. */
+  async customer(usd: number): Promise<Customer> {
+    const [api = ''] = this.gateways;
+    const { credit_id, api_key } = await post(`${api}/accounts/create`);
+    const customer = { creditId: String(credit_id), apiKey: String(api_key) };
+    if (usd > 0) await this.fund(customer, usd);
+    return customer;
+  }
+
+  async fund({ apiKey }: Customer, usd: number): Promise<void> {
+    const [api = ''] = this.gateways;
+    const sent = { amount: usd, currency: 'USD' };
+    const { invoice_id, lightning_invoice } = await post(`${api}/topup/create/btc-lightning`, sent, apiKey);
+    await post(`${this.sandbox}/wallet/pay`, { invoice: lightning_invoice });
+    const deadline = performance.now() + CREDITED_WITHIN_MS;
+    for (;;) {
+      const status = (await (await fetch(`${api}/topup/status/${invoice_id}`)).json()) as { status: string };
+      if (status.status === 'Settled') return;
+      if (performance.now() > deadline) throw new Error('a payment was not credited in time');
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+  }
+
+  async balance({ apiKey }: Customer): Promise<{ readonly balance: number; readonly held_usd: number }> {
+    return (await post(`${this.gateways[0]}/credits/balance`, undefined, apiKey)) as never;
+  }
+}
+
+export async function post(url: string, sent?: object, key?: string): Promise<Record<string, unknown>> {
+  const headers = {
+    ...(sent ? { 'content-type': 'application/json' } : {}),
+    ...(key ? { authorization: `Bearer ${key}` } : {}),
+  };
+  const response = await fetch(url, { method: 'POST', headers, ...(sent ? { body: JSON.stringify(sent) } : {}) });
+  return (await response.json()) as Record<string, unknown>;
+}
+
+function runToEnd([file = '', ...args]: string[], env: Record<string, string>) {
+  return new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
+    execFile(file, args, { cwd: root, env: { ...process.env, ...env } }, (error, output, complaint) => {
+      resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + complaint });
+    });
+  });
+}

@@ -1,0 +1,107 @@
+/** Processes under measurement: started from the built program, watched through /proc, ended by their id. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+const START_TIMEOUT_MS = 30_000;
+/** Clock ticks of /proc/<pid>/stat: 100 per second on every Linux that Node runs on. */
+const TICKS_PER_SECOND = 100;
+const PAGE_BYTES = 4_096;
+
+export const root = path.resolve(import.meta.dirname, '../..');
+
+export interface Started {
+  readonly pid: number;
+  /** The line with which it said that it is ready. */
+  readonly line: string;
+  /** An orderly end, by SIGTERM. */
+  stop(): Promise<void>;
+  /** An end at any moment, by SIGKILL. */
+  kill(): Promise<void>;
+  /** Resolves when it has ended, however. */
+  readonly ended: Promise<void>;
+}
+
+/** Starts a program and waits for a line of its output that matches. */
+export async function start(
+  command: string[],
+  env: Record<string, string>,
+  ready: RegExp,
+  cwd = root,
+): Promise<Started> {
+  const [file = '', ...args] = command;
+  const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const line = await firstMatch(child, ready, command.join(' '));
+  return {
+    ended,
+    pid: child.pid as number,
+    line,
+    stop: () => end(child, 'SIGTERM'),
+    kill: () => end(child, 'SIGKILL'),
+  };
+}
+
+/** Starts one of the built apps. */
+export function startApp(name: string, env: Record<string, string>): Promise<Started> {
+  return start([process.execPath, `dist/apps/${name}/src/main.js`], { LOG_LEVEL: 'info', ...env }, /"msg":"ready"/);
+}
+
+function firstMatch(child: ChildProcess, ready: RegExp, what: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let pending = '';
+    const timer = setTimeout(() => reject(new Error(`${what} is not ready in time`)), START_TIMEOUT_MS);
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`${what} ended with code ${code}: ${pending}`)));
+    child.stdout?.on('data', (chunk) => {
+      const lines = (pending + chunk).split('\n');
+      pending = lines.pop() ?? '';
+      const line = lines.find((each) => ready.test(each));
+      if (line === undefined) return;
+      clearTimeout(timer);
+      resolve(line);
+    });
+  });
+}
+
+function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill(signal);
+  return ended;
+}
+
+export interface Use {
+  readonly cpuSeconds: number;
+  readonly megabytes: number;
+}
+
+/** CPU time so far and memory now of processes. Memory that processes share is counted where it is private. */
+export function useOf(pids: readonly number[]): Use {
+  let ticks = 0;
+  let pages = 0;
+  for (const pid of pids) {
+    // Fields behind the command, which may contain anything, in parentheses.
+    const fields = readProc(pid, 'stat')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
+    const [, resident = 0, shared = 0] = readProc(pid, 'statm').split(' ').map(Number);
+    pages += resident - shared;
+  }
+  return { cpuSeconds: ticks / TICKS_PER_SECOND, megabytes: (pages * PAGE_BYTES) / 1e6 };
+}
+
+/** A process and those it started, and so on. */
+export function withDescendants(pid: number): number[] {
+  const children = readProc(pid, `task/${pid}/children`).trim().split(' ').filter(Boolean).map(Number);
+  return [pid, ...children.flatMap(withDescendants)];
+}
+
+function readProc(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * `npm run prove:kills`: processes are killed with SIGKILL at random moments under load, the database included, and
+ * started again. Whatever happened, every request that was answered is charged exactly once, no hold stays open past its
+ * expiry, and the books verify with a drift of 0.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster, type Customer } from '../cluster.ts';
+
+const LOAD_SECONDS = Number(process.argv[2] ?? 40);
+const WORKERS = 24;
+const CUSTOMERS = 3;
+const CREDIT_USD = 900;
+/** Short, so that the holds of killed gateways expire within the proof: the longest answer, its drain and a minute. */
+const TOTAL_TIMEOUT_MS = 4_000;
+const DRAIN_MS = 1_000;
+const EXPIRED_AFTER_MS = TOTAL_TIMEOUT_MS + DRAIN_MS + 60_000;
+const SWEPT_WITHIN_MS = 5_000;
+const VICTIMS = ['gateway 1', 'gateway 2', 'projector', 'sagas', 'postgres'] as const;
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+const pick = <T>(choices: readonly T[]): T => choices[Math.floor(Math.random() * choices.length)] as T;
+
+interface Load {
+  /** Request ids of complete answers, by customer. */
+  readonly answered: Map<Customer, string[]>;
+  sent: number;
+  stopped: boolean;
+}
+
+async function work(cluster: Cluster, load: Load): Promise<void> {
+  while (!load.stopped) {
+    const customer = pick([...load.answered.keys()]);
+    const [api] = [pick(cluster.gateways)];
+    if (!api) {
+      await sleep(20);
+      continue;
+    }
+    load.sent++;
+    const id = await ask(api, customer, Math.random() < 0.5).catch(() => undefined);
+    if (id) load.answered.get(customer)?.push(id);
+  }
+}
+
+/** @returns the request's id when its answer is complete */
+async function ask(api: string, { apiKey }: Customer, stream: boolean): Promise<string | undefined> {
+  const content = `[[sandbox tokens=8 latency=${Math.floor(Math.random() * 30)} chunk_delay=${stream ? 3 : 0}]]`;
+  const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], max_tokens: 16, stream };
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const response = await fetch(`${api}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  const complete = stream ? text.endsWith('data: [DONE]\n\n') && !text.includes('"error"') : text.endsWith('}');
+  return response.status === 200 && complete ? (response.headers.get('x-request-id') ?? undefined) : undefined;
+}
+
+async function murder(cluster: Cluster, victim: (typeof VICTIMS)[number]): Promise<void> {
+  if (victim !== 'postgres') {
+    await cluster.processes.get(victim)?.kill();
+    cluster.processes.delete(victim);
+    await cluster.startRole(victim.split(' ')[0] as string, victim);
+    return;
+  }
+  process.kill(await cluster.postgresPid(), 'SIGKILL');
+  // Every role sees that its database has ended, and ends too.
+  const roles = [...cluster.processes].filter(([name]) => name !== 'sandbox');
+  await Promise.all(roles.map(([, started]) => started.ended));
+  for (const [name] of roles) {
+    cluster.processes.delete(name);
+    await cluster.startRole(name.split(' ')[0] as string, name);
+  }
+}
+
+/** How often each request was charged, as the customer's own history tells it. */
+async function charges(api: string, { apiKey }: Customer): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (let page = 1; ; page++) {
+    const headers = { authorization: `Bearer ${apiKey}` };
+    const answer = await fetch(`${api}/queries/history?page=${page}&page_count=100`, { headers });
+    const { data } = (await answer.json()) as { data: { request_id: string; error_code: string | null }[] };
+    if (data.length === 0) return counts;
+    for (const { request_id, error_code } of data) {
+      if (error_code === null) counts.set(request_id, (counts.get(request_id) ?? 0) + 1);
+    }
+  }
+}
+
+async function prove(dataDir: string): Promise<boolean> {
+  const settings = {
+    UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_TIMEOUT_MS),
+    DISCONNECT_DRAIN_MS: String(DRAIN_MS),
+    LOG_LEVEL: 'info',
+  };
+  const cluster = await Cluster.start(dataDir, 2, settings);
+  try {
+    const load: Load = { answered: new Map(), sent: 0, stopped: false };
+    for (let i = 0; i < CUSTOMERS; i++) load.answered.set(await cluster.customer(CREDIT_USD), []);
+    const workers = Array.from({ length: WORKERS }, () => work(cluster, load));
+    const end = performance.now() + LOAD_SECONDS * 1000;
+    const kills = new Map<string, number>();
+    for (let turn = 0; performance.now() < end; turn++) {
+      await sleep(300 + Math.random() * 900);
+      const victim = turn < VICTIMS.length ? (VICTIMS[turn] as (typeof VICTIMS)[number]) : pick(VICTIMS);
+      await murder(cluster, victim);
+      kills.set(victim, (kills.get(victim) ?? 0) + 1);
+    }
+    load.stopped = true;
+    await Promise.all(workers);
+    print(`killed: ${[...kills].map(([name, times]) => `${name} ${times}×`).join(', ')}`);
+    print(`waiting ${(EXPIRED_AFTER_MS + SWEPT_WITHIN_MS) / 1000} s for the holds of killed gateways to expire`);
+    await sleep(EXPIRED_AFTER_MS + SWEPT_WITHIN_MS);
+    return await judge(cluster, load);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function judge(cluster: Cluster, load: Load): Promise<boolean> {
+  let answered = 0;
+  let wrong = 0;
+  let held = 0;
+  for (const [customer, ids] of load.answered) {
+    const counts = await charges(cluster.gateways[0] as string, customer);
+    answered += ids.length;
+    wrong += ids.filter((id) => counts.get(id) !== 1).length;
+    held += (await cluster.balance(customer)).held_usd;
+  }
+  const { code, output } = await cluster.ledger('verify');
+  print(
+    `${load.sent} requests sent, ${answered} answered, ${wrong} of them not charged exactly once, ${held} USD still held`,
+  );
+  print(output.trim());
+  return answered > 0 && wrong === 0 && held === 0 && code === 0;
+}
+
+const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-kills-'));
+if (!(await prove(dataDir))) process.exitCode = 1;
+await rm(dataDir, { recursive: true });
