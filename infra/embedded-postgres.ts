@@ -8,7 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { chmod, chown, cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, cp, link, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -144,12 +144,23 @@ async function copyWithinReach(native: string): Promise<string> {
   return copy;
 }
 
-/** The server only listens on loopback, and still asks other users of the machine for a password. */
+/**
+ * The server only listens on loopback, and still asks other users of the machine for a password. It is written aside and
+ * linked into place, so that nobody who starts at the same time, or after a crash, reads half of it.
+ */
 async function readOrCreatePassword(dataDir: string): Promise<string> {
   const file = path.join(dataDir, 'postgres.password');
-  await writeFile(file, randomBytes(24).toString('hex'), { mode: 0o600, flag: 'wx' }).catch((error) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
+  const draft = `${file}.${randomBytes(6).toString('hex')}`;
+  if (!existsSync(file)) {
+    await writeFile(draft, randomBytes(24).toString('hex'), { mode: 0o600 });
+    try {
+      await link(draft, file);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // else another process was first
+    } finally {
+      await rm(draft);
+    }
+  }
   return readFile(file, 'utf8');
 }
 

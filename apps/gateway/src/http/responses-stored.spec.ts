@@ -97,7 +97,7 @@ describe('a stored response', () => {
     const { id } = (await ask('Hello')).body;
     const [row] = await rows(id);
     expect(Math.round((row.expires_at - Date.now()) / DAY_MS)).toBe(30);
-    await pool.query('update app.responses set expires_at = now() where id = $1', [id]);
+    await pool.query(`update app.responses set expires_at = now() - interval '1 second' where id = $1`, [id]);
     expect([(await read(id)).status, (await remove(id)).status]).toEqual([404, 404]);
     expect((await ask('Hello', { previous_response_id: id })).status).toBe(404);
   });
