@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES } from '#domain';
 import { type ClosableEventStore, eventStoreMigrations, openEventStore } from '#eventstore';
-import type { Runtime } from '#kernel';
+import type { EventStore, Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts';
 import type { Log } from './log.ts';
@@ -14,6 +14,8 @@ import { StartError } from './start-error.ts';
 
 /** How often it is looked whether the embedded database still runs. */
 const WATCH_MS = 500;
+/** Whether it exists does not matter. */
+const ANY_STREAM = 'start';
 
 /** What every role stands on: the settings, a migrated database and the event store. One of each in a process. */
 export interface Foundation {
@@ -46,7 +48,16 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     const { eventStoreUrl } = settings;
     const store = openEventStore({ eventStoreUrl, databaseUrl, categories: CATEGORIES, onProblem: runtime.alarm });
     opened.defer(() => store.close());
+    await assertAnswers(store, eventStoreUrl);
     return { settings, log, databaseUrl, store, runtime };
+  });
+}
+
+/** @throws StartError that names the address, without its credentials */
+async function assertAnswers(store: EventStore, url: string | undefined): Promise<void> {
+  await store.head(ANY_STREAM).catch((cause) => {
+    const where = url === undefined ? 'in PostgreSQL' : `at ${new URL(url).host}`;
+    throw new StartError(`The event store ${where} does not answer.`, { cause });
   });
 }
 

@@ -123,7 +123,7 @@ async function openGateway(foundation: Foundation, opened: AsyncDisposableStack)
   const idempotency = new Idempotency({ kept, books, accounts, holds, authenticator, secrets, clock, alarm });
   opened.defer(() => idempotency.close());
   const app = await createApp(log, [
-    ...openWorld(settings, clock, opened),
+    ...openWorld(foundation, clock, opened),
     { provide: Clock, useValue: clock },
     { provide: Secrets, useValue: secrets },
     { provide: Catalogues, useValue: catalogues },
@@ -157,7 +157,7 @@ async function openGateway(foundation: Foundation, opened: AsyncDisposableStack)
 }
 
 /** What the use cases reach the world through, by their configured addresses. */
-function openWorld(settings: Settings, clock: Clock, opened: AsyncDisposableStack): Provider[] {
+function openWorld({ settings, runtime }: Foundation, clock: Clock, opened: AsyncDisposableStack): Provider[] {
   const { connectTimeoutMs, idleTimeoutMs } = settings;
   const openAi = (baseUrl: string, apiKey: string) =>
     new OpenAiChat({ baseUrl, apiKey, connectTimeoutMs, idleTimeoutMs });
@@ -186,7 +186,7 @@ function openWorld(settings: Settings, clock: Clock, opened: AsyncDisposableStac
   });
   const { lndUrl: url, lndMacaroon: macaroon, lndCertificate: certificate } = settings;
   const node = new LndNode({ url, macaroon, certificate });
-  const rates = new MarketRates([kraken(settings.krakenUrl), coinbase(settings.coinbaseUrl)], clock);
+  const rates = new MarketRates([kraken(settings.krakenUrl), coinbase(settings.coinbaseUrl)], clock, runtime.alarm);
   for (const each of [upstreams, embeddings, node, rates, web]) opened.defer(() => each.close());
   return [
     { provide: ChatUpstreams, useValue: upstreams },

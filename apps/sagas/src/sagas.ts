@@ -16,9 +16,9 @@ export async function startSagas({ settings, databaseUrl, store, runtime }: Foun
   const { accounts, topups } = openStreams(store, new PostgresSnapshots(pool), runtime);
   const { lndUrl: url, lndMacaroon: macaroon, lndCertificate: certificate } = settings;
   const node = new LndNode({ url, macaroon, certificate });
-  const rates = new MarketRates([kraken(settings.krakenUrl), coinbase(settings.coinbaseUrl)], clock);
-  const payments = new TopupPayments(topups, accounts, rates, clock);
   const { alarm } = runtime;
+  const rates = new MarketRates([kraken(settings.krakenUrl), coinbase(settings.coinbaseUrl)], clock, alarm);
+  const payments = new TopupPayments(topups, accounts, rates, clock);
 
   const work = async (signal: AbortSignal) => {
     const crediting = sagaSink(

@@ -76,7 +76,7 @@ describe('a rate', () => {
   const open = () => {
     const clock = new HandClock();
     const sources = [kraken(`${world.sandbox}/kraken`), coinbase(`${world.sandbox}/coinbase`)];
-    return { clock, rates: new MarketRates(sources, clock) };
+    return { clock, rates: new MarketRates(sources, clock, () => {}) };
   };
   const rateOf = async (rates: MarketRates) => Number((await rates.usdPerBitcoin()).rate);
 

@@ -28,6 +28,8 @@ let url: string;
 let answers: { kraken: Answer; coinbase: Answer };
 let asked: string[];
 let clock: HandClock;
+let alarms: string[];
+const alarm = (problem: string) => void alarms.push(problem);
 
 beforeAll(async () => {
   server = createServer((request, response) => {
@@ -41,6 +43,7 @@ beforeAll(async () => {
 beforeEach(() => {
   answers = { kraken: krakenSays('100000.00000'), coinbase: coinbaseSays('100100.00') };
   asked = [];
+  alarms = [];
   clock = new HandClock();
 });
 
@@ -51,7 +54,7 @@ afterAll(() => {
 
 /** Asks for the rate, with so much time between the questions. */
 async function rates(questions = 1, waitMs = 0): Promise<Rate[]> {
-  const market = new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock);
+  const market = new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, alarm);
   const rates: Rate[] = [];
   try {
     for (let i = 0; i < questions; i++) {
@@ -134,8 +137,16 @@ describe('a source', () => {
     expect(await rates()).toEqual([{ rate: '100000.00000', source: 'kraken' }]);
   });
 
+  test('that fails raises an alarm, also while the other one answers', async () => {
+    await rates();
+    expect(alarms).toEqual([]);
+    answers.kraken = away;
+    await rates();
+    expect(alarms).toEqual(['the exchange rates of kraken cannot be had']);
+  });
+
   test('that makes no sense any more is as good as one that is away: its last rate counts for ten minutes', async () => {
-    const market = new MarketRates([kraken(`${url}/kraken`)], clock);
+    const market = new MarketRates([kraken(`${url}/kraken`)], clock, alarm);
     await market.usdPerBitcoin();
     answers.kraken = krakenSays('0.00');
     clock.current += 599_999;
@@ -159,6 +170,6 @@ describe('there is no rate', () => {
   });
 
   test('when nobody is configured to ask', async () => {
-    await expect(new MarketRates([], clock).usdPerBitcoin()).rejects.toEqual(unavailable);
+    await expect(new MarketRates([], clock, alarm).usdPerBitcoin()).rejects.toEqual(unavailable);
   });
 });

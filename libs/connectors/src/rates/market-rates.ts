@@ -46,16 +46,17 @@ export function coinbase(url: string): Source {
 
 /** The rate of the first source that has a fresh one, as long as no other fresh source contradicts it. */
 export class MarketRates extends ExchangeRates {
-  private readonly sources: readonly Source[];
-  private readonly clock: Clock;
   private readonly quotes = new Map<string, Quote>();
   private readonly failedAt = new Map<string, number>();
   private readonly dispatcher = new Agent();
 
-  constructor(sources: readonly Source[], clock: Clock) {
+  /** @param alarm told of each source that fails, also while another one answers */
+  constructor(
+    private readonly sources: readonly Source[],
+    private readonly clock: Clock,
+    private readonly alarm: (problem: string, error: unknown) => void,
+  ) {
     super();
-    this.sources = sources;
-    this.clock = clock;
   }
 
   async usdPerBitcoin(): Promise<Rate> {
@@ -87,8 +88,9 @@ export class MarketRates extends ExchangeRates {
     if (now - (this.failedAt.get(source.name) ?? 0) < RETRY_MS) return;
     try {
       this.quotes.set(source.name, { rate: await source.fetch(this.dispatcher), at: now });
-    } catch {
+    } catch (error) {
       this.failedAt.set(source.name, now);
+      this.alarm(`the exchange rates of ${source.name} cannot be had`, error);
     }
   }
 
