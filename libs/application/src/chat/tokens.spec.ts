@@ -51,6 +51,29 @@ describe('the bound of the input tokens', () => {
     expect(boundInputTokens(request(image(1_000_000)))).toBe(boundInputTokens(request(image(10))));
   });
 
+  const file = (file_data: string) => [{ type: 'file', file: { file_data } }];
+  const bytes = (type: string, length: number) => file(`data:${type};base64,${'A'.repeat(length)}`);
+
+  test.each([
+    ['a file that is fetched', file('https://files.example/report.pdf')],
+    ['a file that the upstream has', [{ type: 'file', file: { file_id: 'file-1' } }]],
+    ['a video that is fetched', [{ type: 'video_url', video_url: { url: 'https://files.example/a.mp4' } }]],
+  ])('is without end for %s: the context is', (_, content) => {
+    expect(boundInputTokens(request(content))).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('counts a PDF as a hundred dense pages, however few bytes it has, and by its size when that is more', () => {
+    const small = boundInputTokens(request(bytes('application/pdf', 1_000)));
+    expect(small).toBeGreaterThanOrEqual(300_000);
+    expect(boundInputTokens(request(bytes('application/pdf', 100)))).toBe(small);
+    expect(boundInputTokens(request(bytes('application/pdf', 4_000_000)))).toBeGreaterThan(1_000_000);
+  });
+
+  test('counts a text that is attached by its size', () => {
+    expect(boundInputTokens(request(bytes('text/plain', 4_000)))).toBeLessThan(2_000);
+    expect(boundInputTokens(request(bytes('text/plain', 4_000)))).toBeGreaterThan(1_000);
+  });
+
   test('counts tools and schemas', () => {
     const tools = [{ type: 'function', function: { name: 'f', description: 'x'.repeat(1_000) } }];
     const more = boundInputTokens({ ...request('hi'), tools }) - boundInputTokens(request('hi'));

@@ -10,12 +10,19 @@ const PER_REQUEST = 16;
 const PER_IMAGE = 2_000;
 /** Attached files and audio are counted by size: no vendor makes more than a token of four base64 characters. */
 const BASE64_PER_TOKEN = 4;
+/**
+ * A PDF is read as text and as pictures of its pages, and a page may be a few bytes: vendors take 100 pages, and name
+ * 3,000 tokens for a dense one.
+ */
+const PER_PDF = 300_000;
+/** Parts whose content the upstream fetches or keeps itself: it may fill the context. */
+const REMOTE: ReadonlySet<unknown> = new Set(['file', 'video_url', 'input_video']);
 /** Deeper than any schema in use, and far from where the stack of whoever walks through it ends. */
 const MAX_DEPTH = 100;
 
 /**
  * An upper bound, in practice, of the input tokens of a request, without a tokenizer: by characters, and for those
- * outside ASCII also by the bytes they take more.
+ * outside ASCII also by the bytes they take more. Infinite where a part is somewhere else: as much as the context takes.
  * @throws UnservableRequest when it is nested too deeply
  */
 export function boundInputTokens(body: ChatBody): number {
@@ -30,18 +37,33 @@ function bound(value: unknown, depth = 0): number {
   if (typeof value !== 'object' || value === null) return 1;
   if (depth > MAX_DEPTH) throw new UnservableRequest(400, 'The request is nested too deeply');
   if (Array.isArray(value)) return value.reduce<number>((total, each) => total + bound(each, depth + 1), 0);
-  const attached = attachment(value as Readonly<Record<string, unknown>>);
-  if (attached !== undefined) return attached;
+  const part = value as Part;
+  const attached = attachment(part);
+  if (attached !== undefined) return Math.max(attached, hidden(part));
   let total = 0;
   for (const [name, each] of Object.entries(value)) total += boundText(name) + bound(each, depth + 1);
   return total;
 }
 
-/** Tokens of a content part that is not text. */
-function attachment(part: Readonly<Record<string, unknown>>): number | undefined {
+type Part = Readonly<Record<string, unknown>>;
+
+/** Tokens of a content part that is not text, by its size. */
+function attachment(part: Part): number | undefined {
   if (part.type === 'image_url' || part.type === 'input_image') return PER_IMAGE;
-  if (part.type === 'file' || part.type === 'input_audio') return JSON.stringify(part).length / BASE64_PER_TOKEN;
+  if (part.type === 'input_audio' || REMOTE.has(part.type)) return JSON.stringify(part).length / BASE64_PER_TOKEN;
   return undefined;
+}
+
+/** Tokens that a content part may have whatever its size. */
+function hidden(part: Part): number {
+  if (!REMOTE.has(part.type)) return 0;
+  const { file_data, url } = (part[String(part.type)] ?? {}) as {
+    readonly file_data?: unknown;
+    readonly url?: unknown;
+  };
+  const data = file_data ?? url;
+  if (typeof data !== 'string' || !data.startsWith('data:')) return Number.POSITIVE_INFINITY;
+  return /^data:(text|application\/json)\b/.test(data) || part.type !== 'file' ? 0 : PER_PDF;
 }
 
 /** Counts tokens with a tokenizer; used only when an upstream did not say. Loads its tables on first use. */
@@ -60,7 +82,7 @@ export async function countInputTokens({ messages, tools }: ChatBody): Promise<n
     if (typeof value === 'string') texts.push(value);
     else if (Array.isArray(value)) value.forEach(collect);
     else if (typeof value === 'object' && value !== null) {
-      const attached = attachment(value as Readonly<Record<string, unknown>>);
+      const attached = attachment(value as Part);
       if (attached === undefined) Object.values(value).forEach(collect);
       else images += attached;
     }
