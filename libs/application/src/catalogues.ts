@@ -22,10 +22,10 @@ export class Catalogues {
 
   /** States the prices as a fact, once for each version, before anything is charged by them. */
   async replace(next: Catalogue): Promise<void> {
-    const { version, rates, fees } = next.priceList;
+    const { version, rates, units, fees } = next.priceList;
     await this.priceLists.run(version, {
       type: 'PublishPriceList',
-      data: { version, rates, fees, at: this.clock.now() },
+      data: { version, rates, units, fees, at: this.clock.now() },
     });
     this.inForce = next;
   }

@@ -2,7 +2,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Catalogue } from './catalogue.ts';
-import { feesIn, modelsIn, parameterListsIn } from './model-file.ts';
+import { feesIn, modelsIn, parameterListsIn } from './data-files.ts';
+import { lineOf, lineOfMistake } from './lines.ts';
+import { type Path, Slip } from './rules.ts';
 
 /** Lists of request fields that endpoints refer to by name, and fees; every other file is a list of models. */
 const PARAMETER_LISTS = 'parameters.json';
@@ -10,7 +12,7 @@ const FEES = 'fees.json';
 
 /**
  * Reads the catalogue that ships with the project, or one of the same form.
- * @throws Error that names the file, the model and the field, when one of them is not as it must be
+ * @throws Error that names the file, the line, the model and the field, when one of them is not as it must be
  */
 export function readCatalogue(directory = shippedCatalogue()): Catalogue {
   const files = catalogueFiles(directory);
@@ -18,8 +20,17 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
   const fees = read(path.join(directory, FEES), feesIn);
   const models = files
     .filter((file) => ![PARAMETER_LISTS, FEES].includes(path.basename(file)))
-    .flatMap((file) => read(file, modelsIn));
-  return naming(directory, () => new Catalogue(models, lists, fees));
+    .map((file) => read(file, modelsIn));
+  try {
+    return new Catalogue(
+      models.flatMap(({ content }) => content),
+      lists.content,
+      fees.content,
+    );
+  } catch (error) {
+    if (error instanceof Slip) throw foundAmong(models, error);
+    throw unusable(directory, error);
+  }
 }
 
 /** Changes whenever a file was changed, added or removed. */
@@ -39,22 +50,47 @@ export function shippedCatalogue(): string {
 }
 
 function catalogueFiles(directory: string): readonly string[] {
-  return naming(directory, () =>
-    readdirSync(directory)
+  try {
+    return readdirSync(directory)
       .filter((name) => name.endsWith('.json'))
       .sort()
-      .map((name) => path.join(directory, name)),
-  );
-}
-
-function read<T>(file: string, check: (data: unknown) => T): T {
-  return naming(file, () => check(JSON.parse(readFileSync(file, 'utf8'))));
-}
-
-function naming<T>(what: string, step: () => T): T {
-  try {
-    return step();
+      .map((name) => path.join(directory, name));
   } catch (error) {
-    throw new Error(`${what} cannot be used: ${(error as Error).message}`, { cause: error });
+    throw unusable(directory, error);
   }
+}
+
+interface DataFile<T> {
+  readonly file: string;
+  readonly text: string;
+  readonly content: T;
+}
+
+function read<T>(file: string, check: (data: unknown) => T): DataFile<T> {
+  let text: string | undefined;
+  try {
+    text = readFileSync(file, 'utf8');
+    return { file, text, content: check(JSON.parse(text)) };
+  } catch (error) {
+    if (text === undefined) throw unusable(file, error);
+    if (error instanceof Slip) throw unusable(`${file}:${lineOf(text, error.path)}`, error);
+    const why = (error as Error).message.replace(/\s+/g, ' ');
+    throw unusable(`${file}:${lineOfMistake(text)}`, new Error(`it is no JSON: ${why}`, { cause: error }));
+  }
+}
+
+/** A slip that shows only among the models of all files begins with the index of one of them. */
+function foundAmong(files: readonly DataFile<readonly unknown[]>[], slip: Slip): Error {
+  let [index = 0] = slip.path as readonly number[];
+  for (const { file, text, content } of files) {
+    const local: Path = [index, ...slip.path.slice(1)];
+    if (index < content.length) return unusable(`${file}:${lineOf(text, local)}`, slip);
+    index -= content.length;
+  }
+  return slip;
+}
+
+/** Files are named as editors and terminals know them: `data/models.json:12`. */
+function unusable(where: string, cause: unknown): Error {
+  return new Error(`${where} cannot be used: ${(cause as Error).message}`, { cause });
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { readCatalogue } from '#catalogue';
+import { isMedia, readCatalogue } from '#catalogue';
 import { dearest, priceOf } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
 
@@ -128,9 +128,13 @@ describe('a slip in a data file stops the start and is named with its file', () 
   test.each([
     ['a model twice', [good(), changed('name', 'Another')], 'model "vendor/model" is there twice'],
     ['an alias that is a model', [good(), { ...good(), id: 'a', aliases: ['vendor/model'] }], 'there twice'],
-    ['a provider twice', [changed('endpoints', [...good().endpoints, ...good().endpoints])], 'the provider open-ai'],
-    ['a variant that is no model', [changed('variants', { thinking: 'lost' })], 'name "lost", which is not there'],
-    ['a list that is none', [changed('endpoints.0.parameters', 'many')], 'name the list "many", which is not there'],
+    [
+      'a provider twice',
+      [changed('endpoints', [...good().endpoints, ...good().endpoints])],
+      'provider of model "vendor/model" is open-ai, which is there already',
+    ],
+    ['a variant that is no model', [changed('variants', { thinking: 'lost' })], 'names "lost", which is not there'],
+    ['a list that is none', [changed('endpoints.0.parameters', 'many')], 'names the list "many", which is not there'],
   ])('that shows only among others: %s', async (_, content, message) => {
     expect(await reading(content)).toThrow(message);
   });
@@ -209,7 +213,7 @@ describe('the catalogue that ships', () => {
   });
 
   test('gives nothing away: the least use of any model costs something, and is not sold below its cost', () => {
-    for (const endpoint of catalogue.models.flatMap(({ endpoints }) => endpoints)) {
+    for (const endpoint of catalogue.models.flatMap((model) => (isMedia(model) ? [] : model.endpoints))) {
       const { cost, price } = priceOf(
         { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 },
         endpoint.rates,

@@ -1,22 +1,24 @@
 /** The models that are sold, where they can be had and for how much. */
 import { createHash } from 'node:crypto';
-import { type Fee, type PublishedRates, type Rates, ratesFrom } from '#domain';
-import { money } from '#kernel';
 import {
-  assertConsistent,
-  type EndpointFile,
-  type FeeFile,
-  type ModelFile,
-  marginOf,
-  type Quantization,
-  slugOf,
-} from './model-file.ts';
+  type Fee,
+  type PublishedRates,
+  type PublishedUnitPrices,
+  type Rates,
+  ratesFrom,
+  type UnitPrices,
+  unitPricesFrom,
+} from '#domain';
+import { money } from '#kernel';
+import { type AnyModelFile, assertConsistent, type FeeFile, isMedia } from './data-files.ts';
+import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
+import { type EndpointFile, type ModelFile, type OfferFile, type Quantization, slugOf } from './model-file.ts';
+import { marginOf } from './rules.ts';
 
-/** Where a model can be had, and for how much. */
-export interface Endpoint extends Omit<EndpointFile, 'usdPerMillionTokens' | 'usdPerRequest' | 'margin'> {
+/** Where a model can be had. */
+export interface Offer extends Omit<OfferFile, 'margin'> {
   /** The provider as requests and the books name it: who is owed for it. */
   readonly slug: string;
-  readonly rates: Rates;
   /** Request fields that the upstream knows; it may refuse others. */
   readonly parameters: readonly string[];
   readonly zdr: boolean;
@@ -24,41 +26,58 @@ export interface Endpoint extends Omit<EndpointFile, 'usdPerMillionTokens' | 'us
   readonly quantization: Quantization;
 }
 
-export interface Model extends Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
+export interface Endpoint extends Offer {
+  readonly rates: Rates;
+}
+
+export interface MediaEndpoint extends Offer {
+  readonly prices: UnitPrices;
+}
+
+interface Described {
   /** Unix seconds. */
   readonly created: number;
   readonly outputs: readonly string[];
+}
+
+/** A model that is paid by tokens. */
+export interface Model extends Described, Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
   readonly endpoints: readonly Endpoint[];
 }
+
+/** A model that is paid by images, seconds, minutes or characters. */
+export interface MediaModel extends Described, Omit<MediaModelFile, 'endpoints' | 'released' | 'outputs'> {
+  readonly endpoints: readonly MediaEndpoint[];
+}
+
+export type AnyModel = Model | MediaModel;
 
 export interface PriceList {
   readonly version: string;
   readonly rates: readonly PublishedRates[];
+  readonly units: readonly PublishedUnitPrices[];
   readonly fees: readonly Fee[];
 }
 
 export type ParameterLists = Readonly<Record<string, readonly string[]>>;
 
 export class Catalogue {
-  readonly models: readonly Model[];
+  readonly models: readonly AnyModel[];
   readonly priceList: PriceList;
-  private readonly byName: ReadonlyMap<string, Model>;
+  private readonly byName: ReadonlyMap<string, AnyModel>;
 
-  /** @throws Error that names the model that is not as it must be */
-  constructor(files: readonly ModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []) {
+  /** @throws Slip that names the model that is not as it must be */
+  constructor(files: readonly AnyModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []) {
     assertConsistent(files, lists);
-    const rates = files.map((file) => file.endpoints.map((endpoint) => publishedRates(file.id, endpoint)));
-    this.models = files.map((file, i) => modelOf(file, rates[i] as PublishedRates[], lists));
+    this.models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));
     this.byName = new Map(
       this.models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])),
     );
-    const published = rates.flat();
-    const listed = fees.map(publishedFee);
-    this.priceList = { version: versionOf(published, listed), rates: published, fees: listed };
+    this.priceList = priceListOf(files, fees);
   }
 
   /** Finds a model by its id or an alias. */
-  find(name: string): Model | undefined {
+  find(name: string): AnyModel | undefined {
     return this.byName.get(name);
   }
 
@@ -68,31 +87,58 @@ export class Catalogue {
   }
 }
 
-function modelOf(
-  { endpoints, released, ...model }: ModelFile,
-  rates: readonly PublishedRates[],
-  lists: ParameterLists,
-): Model {
+function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): Model {
   return {
     ...model,
-    created: Date.parse(`${released}T00:00:00Z`) / 1000,
+    created: secondsOf(released),
     outputs: model.outputs ?? ['text'],
-    endpoints: endpoints.map(({ parameters, usdPerMillionTokens, usdPerRequest, margin, ...endpoint }, i) => ({
-      zdr: false,
-      collectsData: false,
-      quantization: 'unknown',
-      ...endpoint,
-      slug: slugOf(endpoint.provider),
-      rates: ratesFrom(rates[i] as PublishedRates),
-      parameters: typeof parameters === 'string' ? (lists[parameters] ?? []) : parameters,
-    })),
+    endpoints: endpoints.map((endpoint) => {
+      const { usdPerMillionTokens, usdPerRequest, ...offer } = endpoint;
+      return { ...offerOf(offer, lists), rates: ratesFrom(publishedRates(model.id, endpoint)) };
+    }),
   };
+}
+
+function mediaModelOf({ endpoints, released, ...model }: MediaModelFile, lists: ParameterLists): MediaModel {
+  return {
+    ...model,
+    created: secondsOf(released),
+    endpoints: endpoints.map((endpoint) => {
+      const { usdPerUnit, ...offer } = endpoint;
+      return { ...offerOf(offer, lists), prices: unitPricesFrom(publishedUnitPrices(model.id, endpoint)) };
+    }),
+  };
+}
+
+function secondsOf(day: string): number {
+  return Date.parse(`${day}T00:00:00Z`) / 1000;
+}
+
+function offerOf({ parameters, margin, ...offer }: OfferFile, lists: ParameterLists): Offer {
+  return {
+    zdr: false,
+    collectsData: false,
+    quantization: 'unknown',
+    ...offer,
+    slug: slugOf(offer.provider),
+    parameters: typeof parameters === 'string' ? (lists[parameters] ?? []) : parameters,
+  };
+}
+
+function priceListOf(files: readonly AnyModelFile[], feeFiles: readonly FeeFile[]): PriceList {
+  const rates: PublishedRates[] = [];
+  const units: PublishedUnitPrices[] = [];
+  for (const file of files) {
+    if (isMedia(file)) units.push(...file.endpoints.map((endpoint) => publishedUnitPrices(file.id, endpoint)));
+    else rates.push(...file.endpoints.map((endpoint) => publishedRates(file.id, endpoint)));
+  }
+  const fees = feeFiles.map(publishedFee);
+  return { version: versionOf(rates, fees, units), rates, units, fees };
 }
 
 /** Token classes without a price of their own cost what their side costs: cached input as input, reasoning as output. */
 function publishedRates(model: string, endpoint: EndpointFile): PublishedRates {
   const { input, output, cacheRead = input, cacheWrite = input, reasoning = output } = endpoint.usdPerMillionTokens;
-  const amount = (text: string) => money.toJson(money.usd(text));
   return {
     model,
     provider: slugOf(endpoint.provider),
@@ -106,15 +152,33 @@ function publishedRates(model: string, endpoint: EndpointFile): PublishedRates {
   };
 }
 
+function publishedUnitPrices(model: string, { provider, usdPerUnit, margin }: MediaEndpointFile): PublishedUnitPrices {
+  return {
+    model,
+    provider: slugOf(provider),
+    unit: usdPerUnit.unit,
+    amount: amount(usdPerUnit.usd),
+    variants: (usdPerUnit.variants ?? []).map(({ when, usd }) => ({ when, amount: amount(usd) })),
+    marginBasisPoints: Number(marginOf(margin)),
+  };
+}
+
 function publishedFee({ name, provider, costUsd, priceUsd }: FeeFile): Fee {
-  const amount = (text: string) => money.toJson(money.usd(text));
   return { name, provider: slugOf(provider), price: amount(priceUsd), cost: amount(costUsd) };
 }
 
-/** The same prices have the same version, wherever and whenever they are read. */
-function versionOf(rates: readonly PublishedRates[], fees: readonly Fee[]): string {
+function amount(usd: string): string {
+  return money.toJson(money.usd(usd));
+}
+
+/** The same prices have the same version, wherever and whenever they are read; those of before knew no units. */
+function versionOf(
+  rates: readonly PublishedRates[],
+  fees: readonly Fee[],
+  units: readonly PublishedUnitPrices[],
+): string {
   return createHash('sha256')
-    .update(JSON.stringify([rates, fees]))
+    .update(JSON.stringify(units.length === 0 ? [rates, fees] : [rates, fees, units]))
     .digest('hex')
     .slice(0, 16);
 }

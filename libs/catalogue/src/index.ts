@@ -1,10 +1,19 @@
-export { Catalogue, type Endpoint, type Model, type PriceList } from './catalogue.ts';
+export {
+  type AnyModel,
+  Catalogue,
+  type Endpoint,
+  type MediaEndpoint,
+  type MediaModel,
+  type Model,
+  type PriceList,
+} from './catalogue.ts';
 export { catalogueStamp, readCatalogue, shippedCatalogue } from './catalogue-files.ts';
+export { isMedia, modelsIn } from './data-files.ts';
+export { CAPABILITIES, type Choice, type Choices, type MediaModelFile } from './media-file.ts';
 export {
   MODEL_TYPES,
   type ModelFile,
   type ModelType,
-  modelsIn,
   type PrivacyLevel,
   QUANTIZATIONS,
   type Quantization,

@@ -236,11 +236,26 @@ export interface PublishedRates {
   readonly marginBasisPoints: number;
 }
 
+/** Prices of one upstream of a model that is not paid by tokens: pico-USD per unit, such as an image or a second. */
+export interface PublishedUnitPrices {
+  readonly model: string;
+  readonly provider: string;
+  readonly unit: string;
+  /** Where no variant fits. */
+  readonly amount: Amount;
+  /** The first counts whose words were all chosen. */
+  readonly variants: readonly { readonly when: Readonly<Record<string, string>>; readonly amount: Amount }[];
+  /** As of rates. */
+  readonly marginBasisPoints: number;
+}
+
 export type PriceListPublished = Message<
   'PriceListPublished',
   {
     readonly version: string;
     readonly rates: readonly PublishedRates[];
+    /** Lists of before had none. */
+    readonly units?: readonly PublishedUnitPrices[];
     readonly fees?: readonly Fee[];
     readonly at: Instant;
   }

@@ -14,6 +14,8 @@ export {
   priceOf,
   type Rates,
   ratesFrom,
+  type UnitPrices,
+  unitPricesFrom,
   withFees,
 } from './pricing.ts';
 export type { RejectionCode } from './rejections.ts';

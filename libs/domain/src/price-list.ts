@@ -18,6 +18,6 @@ export const priceListDecider: Decider<PublishPriceList, PriceListPublished['dat
   },
 };
 
-function prices({ rates, fees = [] }: PriceListPublished['data']): string {
-  return JSON.stringify([rates, fees]);
+function prices({ rates, units = [], fees = [] }: PriceListPublished['data']): string {
+  return JSON.stringify([rates, units, fees]);
 }

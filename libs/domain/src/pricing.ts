@@ -1,6 +1,6 @@
 /** What a use costs and what it is sold for. Pure, so that every charge can be computed again from its evidence. */
 import { money, type PicoUsd, picoUsd } from '#kernel';
-import type { Charge, Fee, PublishedRates, Usage } from './events.ts';
+import type { Charge, Fee, PublishedRates, PublishedUnitPrices, Usage } from './events.ts';
 
 /** Pico-USD per million tokens of each class, and per request. */
 export interface Rates {
@@ -28,6 +28,24 @@ export function ratesFrom(published: PublishedRates): Rates {
     reasoning: BigInt(published.reasoning),
     request: BigInt(published.request),
     marginBasisPoints: BigInt(published.marginBasisPoints),
+  };
+}
+
+/** Pico-USD per unit of what is not counted in tokens. */
+export interface UnitPrices {
+  readonly unit: string;
+  readonly amount: bigint;
+  readonly variants: readonly { readonly when: Readonly<Record<string, string>>; readonly amount: bigint }[];
+  /** Price = cost × this ÷ 10,000. */
+  readonly marginBasisPoints: bigint;
+}
+
+export function unitPricesFrom({ unit, amount, variants, marginBasisPoints }: PublishedUnitPrices): UnitPrices {
+  return {
+    unit,
+    amount: BigInt(amount),
+    variants: variants.map(({ when, amount }) => ({ when, amount: BigInt(amount) })),
+    marginBasisPoints: BigInt(marginBasisPoints),
   };
 }
 

@@ -249,7 +249,7 @@ function chatModel(name: string, catalogue: Catalogue): NamedModel {
     throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
   }
   const named = modelNamed(name, catalogue);
-  if (named.model.type === 'chat') return named;
+  if (named.model.type === 'chat') return named as NamedModel;
   throw new UnservableRequest(400, `The model "${name}" does not chat; it is of type ${named.model.type}`, 'model');
 }
 

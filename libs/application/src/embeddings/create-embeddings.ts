@@ -1,6 +1,6 @@
 /** Embeddings of texts: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { Endpoint, Model } from '#catalogue';
+import type { Catalogue, Endpoint, Model } from '#catalogue';
 import { dearest, NO_USAGE, type Query } from '#domain';
 import { money } from '#kernel';
 import { Catalogues } from '../catalogues.ts';
@@ -61,7 +61,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   async execute(command: CreateEmbeddings): Promise<EmbeddingAnswer> {
     const { body } = command;
     const catalogue = this.catalogues.current;
-    const named = modelNamed(body.model, catalogue);
+    const named = embeddingModel(body, catalogue);
     const { model } = named;
     const inputs = inputsIn(body.input);
     const endpoints = this.endpointsFor(body, named);
@@ -90,7 +90,6 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
 
   /** An endpoint that does not know `dimensions` would ignore them, and its vectors could not be compared. */
   private endpointsFor(body: EmbeddingBody, { model, sort }: NamedModel): readonly Endpoint[] {
-    assertServes(model, body);
     const shortens = (endpoint: Endpoint) => endpoint.parameters.includes('dimensions');
     const able = (body.dimensions ?? undefined) === undefined ? model.endpoints : model.endpoints.filter(shortens);
     return routeFor({
@@ -117,16 +116,19 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   }
 }
 
-/** @throws UnservableRequest 400 when the model makes no embeddings, or none of this length */
-function assertServes({ id, type, dimensions = 0, endpoints }: Model, body: EmbeddingBody): void {
+/** @throws UnservableRequest when there is no such model, it makes no embeddings, or none of this length */
+function embeddingModel(body: EmbeddingBody, catalogue: Catalogue): NamedModel {
+  const named = modelNamed(body.model, catalogue);
+  const { id, type } = named.model;
   if (type !== 'embedding')
     throw new UnservableRequest(400, `The model "${id}" makes no embeddings; it is of type ${type}`, 'model');
+  const { dimensions = 0, endpoints } = named.model as Model;
   const wanted = body.dimensions ?? undefined;
-  if (wanted === undefined) return;
-  if (!endpoints.some(({ parameters }) => parameters.includes('dimensions')))
+  if (wanted !== undefined && !endpoints.some(({ parameters }) => parameters.includes('dimensions')))
     throw new UnservableRequest(400, `The model "${id}" has vectors of ${dimensions} dimensions only`, 'dimensions');
-  if (wanted > dimensions)
+  if (wanted !== undefined && wanted > dimensions)
     throw new UnservableRequest(400, `dimensions must be at most ${dimensions} for this model`, 'dimensions');
+  return named as NamedModel;
 }
 
 /** The fields that the upstream knows. The vectors are asked for as the caller wants them, so that nobody has to touch them. */

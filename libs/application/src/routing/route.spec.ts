@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { Catalogue, type Endpoint, type ModelFile } from '#catalogue';
+import { Catalogue, type Endpoint, type Model, type ModelFile } from '#catalogue';
 import { UnservableRequest } from '../failures.ts';
 import { type Pulse, routeFor } from './route.ts';
 import { modelNamed, NO_WISH, routingWish } from './wish.ts';
@@ -62,7 +62,7 @@ function order({ model = 'v/m', provider, fields = [], usesTools = false, search
   const named = modelNamed(model, catalogue);
   const wish = provider ? routingWish(provider) : NO_WISH;
   return routeFor({
-    model: named.model,
+    model: named.model as Model,
     wish: named.sort ? { ...wish, sort: named.sort } : wish,
     fields,
     usesTools,

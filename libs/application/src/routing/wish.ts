@@ -1,5 +1,5 @@
 /** What a caller wishes of routing: the `provider` object of OpenRouter's convention, and suffixes of the model's name. */
-import { type Catalogue, type Model, QUANTIZATIONS, slugOf } from '#catalogue';
+import { type AnyModel, type Catalogue, type Model, QUANTIZATIONS, slugOf } from '#catalogue';
 import { UnservableRequest } from '../failures.ts';
 
 export const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
@@ -40,8 +40,8 @@ export const NO_WISH: RoutingWish = {
 };
 
 /** What a model's name stands for. */
-export interface NamedModel {
-  readonly model: Model;
+export interface NamedModel<M extends AnyModel = Model> {
+  readonly model: M;
   readonly sort: Sort | undefined;
   /** Web search was asked for by `:online`. */
   readonly online: boolean;
@@ -55,7 +55,7 @@ const SORT_OF: Readonly<Record<string, Sort>> = { nitro: 'throughput', floor: 'p
  * Finds a model by its id or alias, with or without suffixes.
  * @throws UnservableRequest 404 when there is no such model, or it has no such variant
  */
-export function modelNamed(name: string, catalogue: Catalogue): NamedModel {
+export function modelNamed(name: string, catalogue: Catalogue): NamedModel<AnyModel> {
   const whole = catalogue.find(name);
   if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
   const [base = '', ...suffixes] = name.split(':');
@@ -73,8 +73,8 @@ export function modelNamed(name: string, catalogue: Catalogue): NamedModel {
   return { model, sort, online, passedOn };
 }
 
-function variantOf(model: Model, suffix: 'thinking' | 'extended', name: string, catalogue: Catalogue): Model {
-  const variant = catalogue.find(model.variants?.[suffix] ?? '');
+function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: string, catalogue: Catalogue): AnyModel {
+  const variant = catalogue.find(('variants' in model && model.variants?.[suffix]) || '');
   if (!variant) throw new UnservableRequest(404, `No endpoints found for ${name}`, 'model');
   return variant;
 }

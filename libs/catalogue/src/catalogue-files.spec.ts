@@ -1,0 +1,237 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { readCatalogue } from '#catalogue';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-lines-'));
+  made.push(directory);
+  await writeFile(path.join(directory, 'parameters.json'), '{\n  "few": ["max_tokens"]\n}\n');
+  await writeFile(path.join(directory, 'fees.json'), '[]\n');
+});
+const made: string[] = [];
+afterAll(() => Promise.all(made.map((each) => rm(each, { recursive: true }))));
+
+/** The lines of a file with one model, as an operator would write it. */
+const CHAT = `[
+  {
+    "id": "vendor/chat",
+    "aliases": ["chat"],
+    "type": "chat",
+    "name": "Chat",
+    "provider": "Vendor",
+    "description": "A model.",
+    "released": "2026-02-28",
+    "popular": false,
+    "privacy": "anon",
+    "inputs": ["text"],
+    "context": 1000,
+    "maxOutput": 100,
+    "variants": {
+      "thinking": "vendor/chat"
+    },
+    "endpoints": [
+      {
+        "provider": "OpenAI",
+        "upstream": "openai",
+        "model": "chat",
+        "usdPerMillionTokens": {
+          "input": "1.5",
+          "output": "6"
+        },
+        "margin": "1.055",
+        "parameters": "few"
+      }
+    ]
+  }
+]
+`;
+
+const VIDEO = `[
+  {
+    "id": "vendor/video-i2v",
+    "type": "video",
+    "name": "Video",
+    "provider": "Vendor",
+    "description": "A model.",
+    "released": "2026-02-28",
+    "popular": false,
+    "privacy": "anon",
+    "inputs": ["text", "image"],
+    "outputs": ["video"],
+    "capabilities": ["image_to_video", "requires_image"],
+    "choices": {
+      "duration": ["5", "10"],
+      "quality": ["720p", "1080p"]
+    },
+    "endpoints": [
+      {
+        "provider": "fal",
+        "upstream": "fal",
+        "model": "vendor/video",
+        "usdPerUnit": {
+          "unit": "second",
+          "usd": "0.1",
+          "variants": [
+            { "when": { "quality": "1080p" }, "usd": "0.2" }
+          ]
+        },
+        "margin": "1.15",
+        "parameters": ["prompt"]
+      }
+    ]
+  }
+]
+`;
+
+async function complaint(files: Readonly<Record<string, string>>): Promise<string> {
+  for (const [name, content] of Object.entries(files)) await writeFile(path.join(directory, name), content);
+  try {
+    readCatalogue(directory);
+    return 'none';
+  } catch (error) {
+    return (error as Error).message.replaceAll(`${directory}/`, '');
+  }
+}
+
+test('files without a slip are read', async () => {
+  expect(await complaint({ 'models.json': CHAT, 'videos.json': VIDEO })).toBe('none');
+});
+
+describe('a slip is named with its file, its line and its field', () => {
+  const USD = 'must be an amount of USD as text, such as "0.25"';
+  test.each([
+    [
+      '"input": "1.5"',
+      '"input": 1.5',
+      `24 cannot be used: endpoints[0].usdPerMillionTokens.input of model "vendor/chat" ${USD}`,
+    ],
+    [
+      '"margin": "1.055"',
+      '"margin": "free"',
+      '27 cannot be used: endpoints[0].margin of model "vendor/chat" must be a factor as text, such as "1.055"',
+    ],
+    [
+      '"output": "6"',
+      '"ouput": "6"',
+      '25 cannot be used: endpoints[0].usdPerMillionTokens of model "vendor/chat" has an unknown field "ouput"',
+    ],
+    [
+      '          "input": "1.5",\n',
+      '',
+      `23 cannot be used: endpoints[0].usdPerMillionTokens.input of model "vendor/chat" ${USD}`,
+    ],
+    [
+      '"maxOutput": 100',
+      '"maxOutput": 5000',
+      '14 cannot be used: maxOutput of model "vendor/chat" must not be above its context',
+    ],
+    [
+      '"context": 1000,',
+      '"dimensions": 5,',
+      '13 cannot be used: model "vendor/chat" has an unknown field "dimensions"',
+    ],
+    [
+      '"type": "chat"',
+      '"type": "text"',
+      '5 cannot be used: type of model "vendor/chat" must be one of chat, embedding, image, video, audio',
+    ],
+    ['    "id": "vendor/chat",\n', '', '2 cannot be used: id of model 1 must be a text'],
+    ['"aliases": ["chat"]', '"aliases": [\n5]', '5 cannot be used: aliases[0] of model "vendor/chat" must be a text'],
+    ['"aliases": ["chat"]', '"aliases": [\n"a", "a"]', '5 cannot be used: model "a" is there twice'],
+    [
+      '"thinking": "vendor/chat"',
+      '"thinking": "lost"',
+      '16 cannot be used: variants.thinking of model "vendor/chat" names "lost", which is not there',
+    ],
+    [
+      '"parameters": "few"',
+      '"parameters": "many"',
+      '28 cannot be used: endpoints[0].parameters of model "vendor/chat" names the list "many", which is not there',
+    ],
+  ])('%s → %s', async (field, slip, sentence) => {
+    expect(CHAT).toContain(field);
+    // The file before it has a model of its own, so that lines and indexes of files could be mixed up.
+    const files = { 'a.json': CHAT.replaceAll('"chat"', '"other"').replaceAll('/chat', '/other') };
+    files['a.json'] = files['a.json'].replace('"type": "other"', '"type": "chat"');
+    expect(await complaint({ ...files, 'models.json': CHAT.replace(field, slip) })).toBe(`models.json:${sentence}`);
+  });
+
+  test.each([
+    [
+      '"usd": "0.2"',
+      '"usd": 0.2',
+      `27 cannot be used: endpoints[0].usdPerUnit.variants[0].usd of model "vendor/video-i2v" ${USD}`,
+    ],
+    [
+      '"unit": "second"',
+      '"unit": "minute"',
+      '24 cannot be used: endpoints[0].usdPerUnit.unit of model "vendor/video-i2v" must be one of second, clip',
+    ],
+    [
+      '{ "quality": "1080p" }',
+      '{ "quality": "4K" }',
+      '27 cannot be used: endpoints[0].usdPerUnit.variants[0].when.quality of model "vendor/video-i2v" must be one of the choices of quality',
+    ],
+    [
+      '{ "quality": "1080p" }',
+      '{}',
+      '27 cannot be used: endpoints[0].usdPerUnit.variants[0].when of model "vendor/video-i2v" must name a choice',
+    ],
+    [
+      '"duration": ["5", "10"]',
+      '"size": ["16:9"]',
+      '14 cannot be used: choices.duration of model "vendor/video-i2v" must be a list with something in it',
+    ],
+    [
+      ', "requires_image"]',
+      ']',
+      '13 cannot be used: capabilities of model "vendor/video-i2v" must have requires_image exactly where the id ends with -i2v',
+    ],
+    [
+      '"image_to_video"',
+      '"sing"',
+      '13 cannot be used: capabilities[0] of model "vendor/video-i2v" must be one of text_to_video, image_to_video, requires_image',
+    ],
+    [
+      '"usdPerUnit"',
+      '"usdPerMillionTokens"',
+      '23 cannot be used: endpoints[0] of model "vendor/video-i2v" has an unknown field "usdPerMillionTokens"',
+    ],
+  ])('of a model that is not paid by tokens: %s → %s', async (field, slip, sentence) => {
+    expect(VIDEO).toContain(field);
+    expect(await complaint({ 'videos.json': VIDEO.replace(field, slip) })).toBe(`videos.json:${sentence}`);
+  });
+
+  test('a name that stands in two files is told of the second one', async () => {
+    const sentence = 'models.json:3 cannot be used: model "vendor/chat" is there twice';
+    expect(await complaint({ 'a.json': CHAT, 'models.json': CHAT })).toBe(sentence);
+  });
+
+  test('a list of parameters and a fee have lines too', async () => {
+    const lists = '{\n  "few": ["max_tokens"],\n  "none": []\n}';
+    expect(await complaint({ 'models.json': CHAT, 'parameters.json': lists })).toBe(
+      'parameters.json:3 cannot be used: none of the lists of parameters must be a list with something in it',
+    );
+    const fees = '[\n  {\n  "name": "web_search",\n  "provider": "Exa",\n  "costUsd": "x",\n  "priceUsd": "0.02" }\n]';
+    expect(await complaint({ 'parameters.json': '{"few": ["a"]}', 'fees.json': fees })).toBe(
+      `fees.json:5 cannot be used: costUsd of fee "web_search" ${USD}`,
+    );
+  });
+
+  test.each([
+    ['a comma too many', '[\n  {\n    "id": "a",\n  }\n]', 4],
+    ['a comma too few', '[\n  {\n    "id": "a"\n    "type": "chat"\n  }\n]', 4],
+    ['a quote too few', '[\n  {\n    "id": "a,\n    "type": "chat"\n  }\n]', 3],
+    ['a word without quotes', '[\n\n  chat\n]', 3],
+    ['no end', '[\n  {\n    "id": "a"', 3],
+    ['more after its end', '[]\n[]', 2],
+    ['nothing in it', '', 1],
+  ])('a file that is no JSON is told with the line of the mistake: %s', async (_, content, line) => {
+    expect(await complaint({ 'models.json': content })).toMatch(
+      new RegExp(`^models\\.json:${line} cannot be used: it is no JSON: .*`),
+    );
+  });
+});

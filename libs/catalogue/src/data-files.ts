@@ -1,0 +1,131 @@
+/** What data files may hold: models of every type, lists of parameters, fees. */
+import {
+  assertSensible,
+  audioModel,
+  imageModel,
+  type MediaModelFile,
+  type MediaType,
+  videoModel,
+} from './media-file.ts';
+import {
+  chatModel,
+  embeddingModel,
+  MODEL_TYPES,
+  type ModelFile,
+  type ModelType,
+  ownerOf,
+  slugOf,
+} from './model-file.ts';
+import {
+  amount,
+  isObject,
+  isText,
+  mapOf,
+  object,
+  oneOf,
+  type Place,
+  placeOf,
+  type Rule,
+  repeated,
+  Slip,
+  slip,
+  text,
+  texts,
+  within,
+} from './rules.ts';
+
+export type AnyModelFile = ModelFile | MediaModelFile;
+
+/** Is of a model that is not paid by tokens. */
+export function isMedia<M extends { readonly type: ModelType }>(
+  model: M,
+): model is Extract<M, { readonly type: MediaType }> {
+  return model.type !== 'chat' && model.type !== 'embedding';
+}
+
+const SHAPES: Readonly<Record<ModelType, Rule>> = {
+  chat: chatModel,
+  embedding: embeddingModel,
+  image: imageModel,
+  video: videoModel,
+  audio: audioModel,
+};
+
+const typed = oneOf(MODEL_TYPES);
+
+/**
+ * Checks what one data file holds.
+ * @throws Slip that names the model and the field
+ */
+export function modelsIn(data: unknown): readonly AnyModelFile[] {
+  if (!Array.isArray(data)) throw new Slip('it must be a list of models', []);
+  for (const [i, each] of data.entries()) assertModel(each, placeOf(ownerOf(each, i), i));
+  return data;
+}
+
+function assertModel(data: unknown, place: Place): asserts data is AnyModelFile {
+  isObject(data, place);
+  const model = data as AnyModelFile;
+  text(model.id, within(place, 'id'));
+  typed(model.type, within(place, 'type'));
+  SHAPES[model.type](data, place);
+  if (isMedia(model)) assertSensible(model, place);
+  else if (model.maxOutput > model.context) throw slip(within(place, 'maxOutput'), 'must not be above its context');
+  const twice = repeated(model.endpoints.map(({ provider }) => slugOf(provider)));
+  if (twice) throw slip(within(place, 'endpoints', twice[1], 'provider'), `is ${twice[0]}, which is there already`);
+}
+
+/**
+ * Checks what no file can tell by itself: names are there once, and those that are referred to are there.
+ * @throws Slip whose path begins with the index of the model
+ */
+export function assertConsistent(
+  models: readonly AnyModelFile[],
+  parameterLists: Readonly<Record<string, unknown>>,
+): void {
+  const names = models.flatMap(({ id, aliases = [] }, i) => [
+    { name: id, path: [i, 'id'] },
+    ...aliases.map((name, a) => ({ name, path: [i, 'aliases', a] })),
+  ]);
+  const twice = repeated(names.map(({ name }) => name));
+  if (twice) throw new Slip(`model "${twice[0]}" is there twice`, names[twice[1]]?.path ?? []);
+  const types = new Map(models.map(({ id, type }) => [id, type]));
+  for (const [i, model] of models.entries()) {
+    const place = placeOf(ownerOf(model, i), i);
+    for (const [suffix, variant] of Object.entries(isMedia(model) ? {} : (model.variants ?? {})))
+      if (types.get(variant) !== 'chat')
+        throw slip(within(place, 'variants', suffix), `names "${variant}", which is not there`);
+    for (const [e, { parameters }] of model.endpoints.entries())
+      if (typeof parameters === 'string' && !Object.hasOwn(parameterLists, parameters))
+        throw slip(within(place, 'endpoints', e, 'parameters'), `names the list "${parameters}", which is not there`);
+  }
+}
+
+const lists = mapOf(texts);
+
+/** @throws Slip that names the list */
+export function parameterListsIn(data: unknown): Readonly<Record<string, readonly string[]>> {
+  lists(data, placeOf('the lists of parameters'));
+  return data as Readonly<Record<string, readonly string[]>>;
+}
+
+/** A service beside the models that has a fixed price. */
+export interface FeeFile {
+  readonly name: string;
+  readonly provider: string;
+  /** What the provider invoices for a use, and what a use is sold for. */
+  readonly costUsd: string;
+  readonly priceUsd: string;
+}
+
+const fee = object({ name: text, provider: text, costUsd: amount, priceUsd: amount });
+
+/** @throws Slip that names the fee and the field */
+export function feesIn(data: unknown): readonly FeeFile[] {
+  if (!Array.isArray(data)) throw new Slip('it must be a list of fees', []);
+  for (const [i, each] of data.entries())
+    fee(each, placeOf(isText(each?.name) ? `fee "${each.name}"` : `fee ${i + 1}`, i));
+  const twice = repeated(data.map(({ name }) => name));
+  if (twice) throw new Slip(`fee "${twice[0]}" is there twice`, [twice[1], 'name']);
+  return data;
+}

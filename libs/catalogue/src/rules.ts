@@ -1,0 +1,122 @@
+/** Rules for what stands in a data file. Each says what is wrong and where, so that the line can be found. */
+import { money } from '#kernel';
+
+/** Names and indexes that lead from the top of a file to a value. */
+export type Path = readonly (string | number)[];
+
+/** Something in a data file is not as it must be. */
+export class Slip extends Error {
+  override readonly name = 'Slip';
+
+  constructor(
+    message: string,
+    readonly path: Path,
+  ) {
+    super(message);
+  }
+}
+
+/** A value by what it belongs to, such as `model "openai/gpt-5"`, and the field within that. */
+export interface Place {
+  readonly owner: string;
+  readonly field: string;
+  readonly path: Path;
+}
+
+export type Rule = (value: unknown, place: Place) => void;
+
+export function placeOf(owner: string, ...path: Path): Place {
+  return { owner, field: '', path };
+}
+
+export function within({ owner, field, path }: Place, ...names: Path): Place {
+  const dotted = (each: string | number) => (typeof each === 'number' ? `[${each}]` : `.${each}`);
+  const whole = field + names.map(dotted).join('');
+  return { owner, field: whole.replace(/^\./, ''), path: [...path, ...names] };
+}
+
+/** @returns the error that says it: `endpoints[0].margin of model "vendor/model" must be …` */
+export function slip(place: Place, what: string): Slip {
+  return new Slip(`${place.field ? `${place.field} of ${place.owner}` : place.owner} ${what}`, place.path);
+}
+
+export const must =
+  (what: string, holds: (value: unknown) => boolean): Rule =>
+  (value, place) => {
+    if (!holds(value)) throw slip(place, `must be ${what}`);
+  };
+
+export const optional =
+  (rule: Rule): Rule =>
+  (value, place) => {
+    if (value !== undefined) rule(value, place);
+  };
+
+export const isObject = must('an object', (it) => typeof it === 'object' && it !== null && !Array.isArray(it));
+
+/** No field may be missing, and none is there that nobody reads: a misspelt price would be no price. */
+export const object =
+  (rules: Readonly<Record<string, Rule>>): Rule =>
+  (value, place) => {
+    isObject(value, place);
+    const fields = value as Readonly<Record<string, unknown>>;
+    for (const name in fields)
+      if (!Object.hasOwn(rules, name))
+        throw new Slip(slip(place, `has an unknown field "${name}"`).message, [...place.path, name]);
+    for (const [name, rule] of Object.entries(rules)) rule(fields[name], within(place, name));
+  };
+
+/** An object with fields of any name. */
+export const mapOf =
+  (rule: Rule): Rule =>
+  (value, place) => {
+    isObject(value, place);
+    for (const [name, each] of Object.entries(value as object)) rule(each, within(place, name));
+  };
+
+export const listOf =
+  (rule: Rule): Rule =>
+  (value, place) => {
+    must('a list with something in it', (it) => Array.isArray(it) && it.length > 0)(value, place);
+    for (const [i, each] of (value as readonly unknown[]).entries()) rule(each, within(place, i));
+  };
+
+export const oneOf = (words: readonly string[]) =>
+  must(`one of ${words.join(', ')}`, (value) => words.includes(value as string));
+
+export const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
+export const text = must('a text', isText);
+export const texts = listOf(text);
+export const flag = must('true or false', (value) => typeof value === 'boolean');
+export const count = must('a whole number above 0', (value) => Number.isSafeInteger(value) && Number(value) > 0);
+export const countOrNone = must('a whole number from 0', (value) => Number.isSafeInteger(value) && Number(value) >= 0);
+export const positive = must('a number above 0', (value) => typeof value === 'number' && value > 0);
+export const share = must('a share from 0 to 1', (it) => typeof it === 'number' && it >= 0 && it <= 1);
+export const amount = must('an amount of USD as text, such as "0.25"', (value) => read(value, money.usd) >= 0n);
+export const factor = must('a factor as text, such as "1.055"', (value) => read(value, marginOf) > 0n);
+export const day = must('a day, such as "2026-11-20"', isDay);
+
+/** Price = cost × this ÷ 10,000. */
+export function marginOf(margin: string): bigint {
+  return money.scaled(margin, 4);
+}
+
+/** A decimal, or -1 where it is none, or is finer than it can be kept. */
+function read(value: unknown, decimal: (text: string) => bigint): bigint {
+  try {
+    return typeof value === 'string' ? decimal(value) : -1n;
+  } catch {
+    return -1n;
+  }
+}
+
+function isDay(value: unknown): boolean {
+  const date = new Date(`${value}T00:00:00.000Z`);
+  return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === value;
+}
+
+/** The first that is there before, and which one it is. */
+export function repeated(names: readonly string[]): readonly [string, number] | undefined {
+  const i = names.findIndex((name, at) => names.indexOf(name) !== at);
+  return i < 0 ? undefined : [names[i] as string, i];
+}
