@@ -4,54 +4,96 @@ import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } f
 const NOTHING: Schema = { type: 'null' };
 const decimal = (description: string) =>
   text(`${description}, in USD as a decimal string`, { pattern: '^\\d+(\\.\\d+)?$' });
-const BOTH = object({ input_per_1M: usd('1,000,000 input tokens'), output_per_1M: usd('1,000,000 output tokens') });
+const BASE = usd('One unit, where no variant fits');
+const BOTH = object(
+  { input_per_1M: usd('1,000,000 input tokens'), output_per_1M: usd('1,000,000 output tokens'), base_price: BASE },
+  ['input_per_1M', 'output_per_1M', 'base_price'],
+);
+
+const PRICING = object(
+  {
+    input_per_1M_tokens: usd('1,000,000 input tokens'),
+    output_per_1M_tokens: usd('1,000,000 output tokens'),
+    cache_read_per_1M_tokens: usd('1,000,000 input tokens that were read from a cache'),
+    unit: text('What a price is for, where it is not for tokens', {
+      enum: ['image', 'second', 'clip', 'minute', '1k_characters'],
+    }),
+    base_price: BASE,
+    variants: {
+      ...array({ ...object({ price: usd('One unit') }), additionalProperties: STRING }),
+      description: 'Prices that depend on what is chosen; the first counts whose words were all chosen',
+    },
+    api: BOTH,
+    ui: BOTH,
+    prompt: decimal('One input token'),
+    completion: decimal('One output token'),
+    input_cache_read: decimal('One input token that was read from a cache'),
+    request: decimal('One request, whatever its tokens'),
+    image: decimal('One image, where no variant fits'),
+  },
+  [
+    'input_per_1M_tokens',
+    'output_per_1M_tokens',
+    'cache_read_per_1M_tokens',
+    'unit',
+    'base_price',
+    'variants',
+    'input_cache_read',
+    'image',
+  ],
+);
 
 export const Model = named(
   'Model',
-  object({
-    id: text('What a request calls it by'),
-    object: { const: 'model' },
-    created: seconds('When it was released'),
-    created_at: { type: 'integer', description: 'The same in milliseconds' },
-    owned_by: STRING,
-    provider: STRING,
-    name: STRING,
-    type: text('What it is for, such as chat'),
-    description: STRING,
-    canonical_slug: STRING,
-    context_length: { ...COUNT, description: 'Tokens of input and output together at most' },
-    popular: BOOLEAN,
-    privacyLevel: STRING,
-    architecture: object({
-      modality: STRING,
-      input_modalities: array(STRING),
-      output_modalities: array(STRING),
-      tokenizer: STRING,
-      instruct_type: NOTHING,
-    }),
-    pricing: object({
-      input_per_1M_tokens: usd('1,000,000 input tokens'),
-      output_per_1M_tokens: usd('1,000,000 output tokens'),
-      cache_read_per_1M_tokens: usd('1,000,000 input tokens that were read from a cache'),
-      api: BOTH,
-      ui: BOTH,
-      prompt: decimal('One input token'),
-      completion: decimal('One output token'),
-      input_cache_read: decimal('One input token that was read from a cache'),
-      request: decimal('One request, whatever its tokens'),
-    }),
-    median_cost: {
-      ...nullable(object({ api: object({ usd: usd('One query, in the middle') }), sample_size: COUNT })),
-      description: 'What queries cost lately; null where nobody has asked yet',
+  object(
+    {
+      id: text('What a request calls it by'),
+      object: { const: 'model' },
+      created: seconds('When it was released'),
+      created_at: { type: 'integer', description: 'The same in milliseconds' },
+      owned_by: STRING,
+      provider: STRING,
+      name: STRING,
+      type: text('What it is for, such as chat'),
+      description: STRING,
+      canonical_slug: STRING,
+      context_length: {
+        ...COUNT,
+        description: 'Tokens of input and output together at most; 0 where none are counted',
+      },
+      popular: BOOLEAN,
+      privacyLevel: STRING,
+      architecture: object({
+        modality: STRING,
+        input_modalities: array(STRING),
+        output_modalities: array(STRING),
+        tokenizer: STRING,
+        instruct_type: NOTHING,
+      }),
+      pricing: PRICING,
+      capabilities: {
+        ...object({}),
+        description: 'What a model does that is not paid by tokens, by name; and what a request may choose',
+        additionalProperties: true,
+      },
+      median_cost: {
+        ...nullable(object({ api: object({ usd: usd('One query, in the middle') }), sample_size: COUNT })),
+        description: 'What queries cost lately; null where nobody has asked yet',
+      },
+      prompts_per_usd: nullable({ ...COUNT, description: 'How many such queries 1 USD pays' }),
+      supported_parameters: array(STRING),
+      top_provider: object({
+        context_length: nullable(COUNT),
+        max_completion_tokens: nullable(COUNT),
+        is_moderated: BOOLEAN,
+      }),
+      per_request_limits: NOTHING,
+      default_parameters: NOTHING,
+      supported_voices: NOTHING,
+      links: object({ details: STRING }),
     },
-    prompts_per_usd: nullable({ ...COUNT, description: 'How many such queries 1 USD pays' }),
-    supported_parameters: array(STRING),
-    top_provider: object({ context_length: COUNT, max_completion_tokens: nullable(COUNT), is_moderated: BOOLEAN }),
-    per_request_limits: NOTHING,
-    default_parameters: NOTHING,
-    supported_voices: NOTHING,
-    links: object({ details: STRING }),
-  }),
+    ['capabilities'],
+  ),
 );
 
 export const ModelList = named(

@@ -9,6 +9,7 @@ afterAll(() => world.close());
 
 interface Row {
   readonly id: string;
+  readonly type: string;
   readonly created: number;
   readonly popular: boolean;
   readonly pricing: Readonly<Record<string, unknown>>;
@@ -83,8 +84,45 @@ describe('the list of models', () => {
     expect(await pricing('countinghouse/flat')).toMatchObject({ prompt: '0', completion: '0', request: '0.01' });
   });
 
+  test('has prices of images, videos and audio by their units, with the margin', async () => {
+    const row = async (id: string) => (await world.get(`/v1/models/${id}`)).body;
+    expect(await row('google/nano-banana-2')).toMatchObject({
+      pricing: {
+        unit: 'image',
+        base_price: 0.092,
+        variants: [
+          { resolution: '2K', price: 0.138 },
+          { resolution: '4K', price: 0.184 },
+        ],
+        api: { base_price: 0.092 },
+        prompt: '0',
+        completion: '0',
+        image: '0.092',
+      },
+      capabilities: {
+        text_to_image: true,
+        edit: true,
+        upscale: false,
+        background_removal: false,
+        requires_image: false,
+        max_images: 4,
+        choices: { resolution: ['1K', '2K', '4K'] },
+      },
+    });
+    expect(await row('veo3')).toMatchObject({
+      id: 'google/veo-3',
+      pricing: { unit: 'second', base_price: 0.46 },
+      capabilities: { text_to_video: true, image_to_video: false, choices: { duration: ['8', '6', '4'] } },
+    });
+    expect((await row('nova-3')).pricing).toMatchObject({ unit: 'minute', base_price: 0.0045365 });
+    expect(await row('eleven_v3')).toMatchObject({
+      pricing: { unit: '1k_characters', base_price: 0.1055 },
+      capabilities: { text_to_speech: true, speech_to_text: false, max_characters: 5000 },
+    });
+  });
+
   test('has no number with an exponent', async () => {
-    expect((await world.get('/v1/models')).text).not.toMatch(/[:,[]-?\d+(\.\d+)?e/i);
+    expect((await world.get('/v1/models?type=all')).text).not.toMatch(/[:,[]-?\d+(\.\d+)?e/i);
   });
 
   test('names the models that can be asked, and no model twice', async () => {
@@ -102,18 +140,39 @@ describe('the list of models', () => {
     expect(usage.cost).toBeCloseTo(price, 12);
   });
 
+  test.each(['', '?type=chat', '?type=', '?limit=1&unknown=1'])(
+    'asked for as "%s" has chat models only',
+    async (query) => {
+      const found = await rows(query);
+      expect(new Set(found.map(({ type }) => type))).toEqual(new Set(['chat']));
+      expect(found).toEqual(await rows());
+    },
+  );
+
   test.each([
-    ['', true],
-    ['?type=chat', true],
-    ['?type=chat,image', true],
-    ['?type=', true],
-    ['?limit=1&unknown=1', true],
-    ['?type=image', false],
-    ['?type=image,video', false],
-  ])('asked for as "%s" has chat models: %s', async (query, has) => {
-    const all = await rows();
-    expect(await rows(query)).toEqual(has ? all : []);
+    ['image', ['image']],
+    ['video', ['video']],
+    ['image,video', ['image', 'video']],
+    ['chat,image', ['chat', 'image']],
+    ['embedding', ['embedding']],
+    ['audio', ['audio']],
+    ['all', ['chat', 'embedding', 'image', 'video', 'audio']],
+  ])('asked for as "?type=%s" has %j, and all of them', async (type, types) => {
+    const found = await rows(`?type=${type}`);
+    expect(new Set(found.map((row) => row.type))).toEqual(new Set(types));
+    const all = (await rows('?type=all')).filter((row) => types.includes(row.type));
+    expect(found).toEqual(all);
   });
+
+  test.each(['pictures', 'image,text', 'Chat', ','])(
+    'of a type that is none is refused and told the words: %s',
+    async (type) => {
+      const { status, body } = await world.get(`/v1/models?type=${type}`);
+      expect(status).toBe(400);
+      expect(body.message).toBe('type must be of chat, embedding, image, video, audio, all, divided by commas');
+      expect(body.error).toMatchObject({ type: 'invalid_request_error', param: 'type' });
+    },
+  );
 
   test('has only popular models on request', async () => {
     const filtered = await rows('?popular=true');

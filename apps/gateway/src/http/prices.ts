@@ -5,7 +5,7 @@ const BASIS_POINTS = 10_000n;
 const TOKENS_PER_RATE = 1_000_000n;
 
 /** What is charged for a rate: the upstream's price with our margin. */
-export function price(rate: bigint, { marginBasisPoints }: Rates): PicoUsd {
+export function price(rate: bigint, { marginBasisPoints }: Pick<Rates, 'marginBasisPoints'>): PicoUsd {
   return picoUsd(money.divideUp(rate * marginBasisPoints, BASIS_POINTS));
 }
 

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { HTTPClient, OpenRouter } from '@openrouter/sdk';
+import OpenAI from 'openai';
+import { readCatalogue } from '#catalogue';
+import type { PriceListPublished } from '#domain';
+import { type TestAccount, World } from '#testing';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(1);
+});
+afterAll(() => world.close());
+
+const models = readCatalogue().models;
+const ids = models.map(({ id }) => id);
+
+/** Clients have no word for our types, so it is added under way. */
+const everyType: typeof fetch = (input, init) => {
+  const request = new Request(input, init);
+  const url = new URL(request.url);
+  url.searchParams.set('type', 'all');
+  return fetch(new Request(url, request));
+};
+
+test('every modality is sold', () => {
+  const count = (type: string) => models.filter((model) => model.type === type).length;
+  expect(
+    Object.fromEntries(['chat', 'embedding', 'image', 'video', 'audio'].map((type) => [type, count(type)])),
+  ).toEqual({
+    chat: expect.any(Number),
+    embedding: 3,
+    image: 15,
+    video: 10,
+    audio: 6,
+  });
+  expect(count('chat')).toBeGreaterThan(40);
+});
+
+describe('the models of all types are read', () => {
+  test("by OpenAI's client", async () => {
+    const client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, fetch: everyType });
+    const listed = await client.models.list();
+    expect(listed.data.map(({ id }) => id)).toEqual(ids);
+    for (const { id, object, created, owned_by } of listed.data)
+      expect({ id, object, created, owned_by }).toEqual({
+        id,
+        object: 'model',
+        created: expect.any(Number),
+        owned_by: expect.any(String),
+      });
+  });
+
+  test("by OpenRouter's client, which checks every field", async () => {
+    const httpClient = new HTTPClient({ fetcher: everyType });
+    const client = new OpenRouter({ apiKey: account.apiKey, serverURL: `${world.api}/v1`, httpClient });
+    const read = [];
+    for await (const { result } of await client.models.list()) read.push(...result.data);
+    expect(read.map(({ id }) => id)).toEqual(ids);
+    for (const { pricing, links } of read) {
+      expect([pricing.prompt, pricing.completion]).toEqual([expect.any(String), expect.any(String)]);
+      expect(links.details).toMatch(/^\/v1\/models\//);
+    }
+  });
+});
+
+test('every row of every type has every field', async () => {
+  const { data } = (await world.get('/v1/models?type=all')).body;
+  const fields = (row: object) => Object.keys(row).filter((name) => name !== 'capabilities');
+  for (const row of data) {
+    expect(fields(row)).toEqual(fields(data[0]));
+    expect({ ...row, pricing: Object.values(row.pricing.api) }).toMatchObject({
+      popular: expect.any(Boolean),
+      median_cost: null,
+      prompts_per_usd: null,
+      context_length: expect.any(Number),
+      supported_parameters: expect.arrayContaining([expect.any(String)]),
+      default_parameters: null,
+      per_request_limits: null,
+      supported_voices: null,
+      top_provider: { is_moderated: false },
+      pricing: expect.arrayContaining([expect.any(Number)]),
+    });
+    expect('capabilities' in row).toBe(['image', 'video', 'audio'].includes(row.type));
+  }
+});
+
+describe('a model that is not paid by tokens', () => {
+  const media = models.filter(({ type }) => type !== 'chat' && type !== 'embedding');
+
+  test('is on the price list that is published, with its prices as decimal text of pico-USD', async () => {
+    const list = (await world.facts()).find(({ type }) => type === 'PriceListPublished') as PriceListPublished;
+    const { units = [] } = list.data;
+    expect(units.map(({ model }) => model)).toEqual(media.map(({ id }) => id));
+    expect(units.find(({ model }) => model === 'openai/sora-2-pro')).toEqual({
+      model: 'openai/sora-2-pro',
+      provider: 'fal',
+      unit: 'second',
+      amount: '300000000000',
+      variants: [{ when: { quality: '1080p' }, amount: '500000000000' }],
+      marginBasisPoints: 11_500,
+    });
+  });
+
+  test.each(media.map(({ id, type }) => [id, type]))('%s neither chats nor makes embeddings', async (model, type) => {
+    const facts = (await world.facts()).length;
+    const chat = await world.chat(account, 'tokens=1', { model });
+    expect(chat.status).toBe(400);
+    expect(chat.body.message).toBe(`The model "${model}" does not chat; it is of type ${type}`);
+    const embeddings = await world.post('/v1/embeddings', { model, input: 'a' }, account);
+    expect(embeddings.status).toBe(400);
+    expect(embeddings.body.message).toBe(`The model "${model}" makes no embeddings; it is of type ${type}`);
+    expect(await world.facts()).toHaveLength(facts);
+  });
+});
