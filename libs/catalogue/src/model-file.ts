@@ -50,6 +50,8 @@ export interface OfferFile {
   readonly margin: string;
   /** Request fields that the upstream knows, or the name of a list of them. */
   readonly parameters: readonly string[] | string;
+  /** It is a router itself: names of providers that are not ours are its own. */
+  readonly routes?: boolean;
   /** Nothing of a request is kept there. */
   readonly zdr?: boolean;
   /** Requests may be used for training. */
@@ -112,6 +114,7 @@ export const OFFER: Readonly<Record<string, Rule>> = {
   model: text,
   margin: factor,
   parameters: (value, place) => (typeof value === 'string' ? text : texts)(value, place),
+  routes: optional(flag),
   zdr: optional(flag),
   collectsData: optional(flag),
   quantization: optional(oneOf(QUANTIZATIONS)),

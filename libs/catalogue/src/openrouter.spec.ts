@@ -42,6 +42,7 @@ test('a row becomes an entry that the catalogue accepts, with exact prices', () 
           model: 'vendor/model',
           usdPerMillionTokens: { input: '3', output: '15', cacheRead: '0.3' },
           margin: '1.055',
+          routes: true,
           parameters: ['max_tokens', 'tools', 'provider'],
         },
       ],

@@ -88,6 +88,7 @@ function modelFrom(row: Row, margin: string): ModelFile | string {
         usdPerMillionTokens: { input, output, ...Object.fromEntries(others) },
         ...(request && Number(request) > 0 ? { usdPerRequest: request } : {}),
         margin,
+        routes: true,
         parameters: [...new Set([...(row.supported_parameters ?? []), 'max_tokens', 'provider'])],
       },
     ],

@@ -1,4 +1,5 @@
 import type { Endpoint } from '#catalogue';
+import { providerFor } from '../routing/passed-on.ts';
 
 /** A chat request in OpenAI's shape, as far as the gateway reads it; the rest passes through. */
 export interface ChatBody {
@@ -28,14 +29,16 @@ export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): n
  */
 export function upstreamBody(
   body: ChatBody,
-  { model, parameters }: Pick<Endpoint, 'model' | 'parameters'>,
+  endpoint: Pick<Endpoint, 'model' | 'parameters' | 'routes' | 'slug'>,
   limit: number | undefined,
 ): Record<string, unknown> {
+  const { model, parameters } = endpoint;
   const sent: Record<string, unknown> = { model, messages: body.messages };
   for (const field of parameters) {
     const value = body[field];
     if (value !== undefined && value !== null && !RENAMED.has(field)) sent[field] = value;
   }
+  if (sent.provider !== undefined) sent.provider = providerFor(endpoint, sent.provider);
   if (limit !== undefined) sent.max_completion_tokens = limit;
   if (parameters.includes('reasoning')) {
     const effort = body.reasoning_effort ?? (body.reasoning as { effort?: unknown } | null | undefined)?.effort;

@@ -8,6 +8,7 @@ import { Catalogues } from '../catalogues.ts';
 import { UnservableRequest, UpstreamFailure } from '../failures.ts';
 import { type Caller, type Hold, Holds } from '../holds.ts';
 import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt, type Served } from '../paid-calls.ts';
+import { withEnforcedRouting } from '../routing/passed-on.ts';
 import { Pulses } from '../routing/pulses.ts';
 import { routeFor } from '../routing/route.ts';
 import { modelNamed, type NamedModel, routingWish } from '../routing/wish.ts';
@@ -114,7 +115,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
     const catalogue = this.catalogues.current;
     const named = chatModel(command.body.model, catalogue);
     const plan = searchPlan(command.body, named.model, named.online, catalogue);
-    const asked = withoutSearchTool(command.body);
+    const asked = withEnforcedRouting(withoutSearchTool(command.body), named, plan !== undefined);
     const more = plan && { inputTokens: boundResultTokens(plan), fees: money.fromJson(plan.fee.price) };
     const quote = quoteFor(asked, named.model, this.endpointsFor(asked, named, plan !== undefined), more);
     const task = this.running.begin(this.limits.totalTimeoutMs);
@@ -156,6 +157,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
       fields: given.map((field) => PARAMETER_OF[field] ?? field),
       usesTools: (body.tools?.length ?? 0) > 0,
       searchesWeb,
+      chance: Math.random(),
       pulse: (endpoint) => this.pulses.of(model, endpoint),
     }).endpoints;
   }

@@ -98,6 +98,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       fields: Object.keys(body).filter((field) => body[field] !== null && !NO_PARAMETERS.has(field)),
       usesTools: false,
       searchesWeb: false,
+      chance: Math.random(),
       pulse: (endpoint) => this.pulses.of(model, endpoint),
     }).endpoints;
   }

@@ -45,6 +45,18 @@ const catalogue = new Catalogue([
   file('v/pinned', { routing: { only: ['alpha'] } }),
   file('v/searching', { routing: { webSearchDropsZdr: true } }),
   file('v/odd:free', {}),
+  file('v/keeping', { routing: { only: ['beta'], ignore: ['alpha'] } }),
+  file('v/ordered', { routing: { order: ['gamma-cloud'] } }),
+  file('v/long', { variants: { extended: 'v/m' } }),
+  file('v/routed', { endpoints: [endpoint('OpenRouter', '2', { routes: true }), endpoint('Alpha', '3')] }),
+  file('v/equals', {
+    endpoints: [endpoint('A', '1.1'), endpoint('B', '1'), endpoint('C', '1.11'), endpoint('D', '1.05', { zdr: true })],
+  }),
+  file('v/equals-in-order', {
+    routing: { order: ['a', 'b'] },
+    endpoints: [endpoint('A', '1'), endpoint('B', '1')],
+  }),
+  file('v/free', { endpoints: [endpoint('A', '0'), endpoint('B', '0'), endpoint('C', '0.01')] }),
 ]);
 
 const calm: Pulse = { latencyMs: undefined, tokensPerSecond: undefined, coolingDown: false };
@@ -56,9 +68,19 @@ interface Case {
   readonly usesTools?: boolean;
   readonly searchesWeb?: boolean;
   readonly pulses?: Readonly<Record<string, Partial<Pulse>>>;
+  readonly chance?: number;
 }
 
-function order({ model = 'v/m', provider, fields = [], usesTools = false, searchesWeb = false, pulses = {} }: Case) {
+function route(given: Case) {
+  const {
+    model = 'v/m',
+    provider,
+    fields = [],
+    usesTools = false,
+    searchesWeb = false,
+    pulses = {},
+    chance = 0,
+  } = given;
   const named = modelNamed(model, catalogue);
   const wish = provider ? routingWish(provider) : NO_WISH;
   return routeFor({
@@ -67,9 +89,12 @@ function order({ model = 'v/m', provider, fields = [], usesTools = false, search
     fields,
     usesTools,
     searchesWeb,
+    chance,
     pulse: ({ slug }: Endpoint) => ({ ...calm, ...pulses[slug] }),
-  }).endpoints.map(({ slug }) => slug);
+  });
 }
+
+const order = (given: Case) => route(given).endpoints.map(({ slug }) => slug);
 
 describe('endpoints are asked in this order', () => {
   test.each<[string, Case, string[]]>([
@@ -133,6 +158,30 @@ describe('endpoints are asked in this order', () => {
       { model: 'v/pinned', provider: { only: ['beta'], order: ['beta'] } },
       ['alpha'],
     ],
+    [
+      'an enforced order overrides the caller’s lists',
+      { model: 'v/ordered', provider: { only: ['alpha'], order: ['beta'] } },
+      ['gamma-cloud', 'beta', 'alpha'],
+    ],
+    [
+      'a router may know providers that we do not',
+      { model: 'v/routed', provider: { only: ['vertex'] } },
+      ['openrouter'],
+    ],
+    ['a router is left out for one that we know', { model: 'v/routed', provider: { only: ['alpha'] } }, ['alpha']],
+    ['by tool calls, said with a word', { provider: { sort: 'exacto' } }, ['beta', 'gamma-cloud', 'alpha']],
+    [
+      'by price, among all models',
+      { provider: { sort: { by: 'price', partition: 'model' } } },
+      ['beta', 'gamma-cloud', 'alpha'],
+    ],
+    ['in the order of a variant', { model: 'v/long:extended:nitro' }, ['beta', 'alpha', 'gamma-cloud']],
+    [
+      'all, where collecting data is allowed',
+      { provider: { data_collection: 'allow' } },
+      ['beta', 'gamma-cloud', 'alpha'],
+    ],
+    ['none above a price of a request', { provider: { max_price: { request: 0 } } }, ['beta', 'gamma-cloud', 'alpha']],
     ['a suffix changes nothing for a pinned model', { model: 'v/pinned:nitro' }, ['alpha']],
     [
       'web search drops zdr where it must',
@@ -145,10 +194,72 @@ describe('endpoints are asked in this order', () => {
   });
 });
 
+describe('endpoints of about the same price share the load', () => {
+  // Weights are 1, 1/1.05² and 1/1.1², by price; c is more than a tenth dearer than the cheapest.
+  const total = 1 + 1.05 ** -2 + 1.1 ** -2;
+  const shares = { b: 1 / total, d: 1.05 ** -2 / total, a: 1.1 ** -2 / total };
+
+  test.each<[number, string[]]>([
+    [0, ['b', 'd', 'a', 'c']],
+    [shares.b - 1e-9, ['b', 'd', 'a', 'c']],
+    [shares.b + 1e-9, ['d', 'b', 'a', 'c']],
+    [shares.b + shares.d - 1e-9, ['d', 'b', 'a', 'c']],
+    [shares.b + shares.d + 1e-9, ['a', 'b', 'd', 'c']],
+    [1 - Number.EPSILON, ['a', 'b', 'd', 'c']],
+  ])('with a chance of %d in the order %j', (chance, expected) => {
+    expect(order({ model: 'v/equals', chance })).toEqual(expected);
+  });
+
+  test('and the route tells how it was drawn', () => {
+    const { draw } = route({ model: 'v/equals', chance: 0.5 });
+    expect(draw?.chance).toBe(0.5);
+    expect(Object.keys(draw?.shares ?? {})).toEqual(['b', 'd', 'a']);
+    for (const [slug, share] of Object.entries(shares)) expect(draw?.shares[slug]).toBeCloseTo(share, 12);
+  });
+
+  test.each<[string, Case, string[]]>([
+    ['free ones in equal parts', { model: 'v/free', chance: 0.6 }, ['b', 'a', 'c']],
+    ['without the others when none are allowed', { model: 'v/equals', provider: { allow_fallbacks: false } }, ['d']],
+    ['among those that are left', { model: 'v/equals', provider: { ignore: ['b'] } }, ['a', 'd', 'c']],
+    [
+      'but not with one that failed a moment ago',
+      { model: 'v/equals', provider: { only: ['b', 'd'] }, pulses: { b: { coolingDown: true } } },
+      ['d', 'b'],
+    ],
+    [
+      'but not with one that is too slow for the caller',
+      {
+        model: 'v/equals',
+        provider: { only: ['b', 'd'], preferred_max_latency: 1 },
+        pulses: { b: { latencyMs: 5_000 }, d: { latencyMs: 10 } },
+      },
+      ['d', 'b'],
+    ],
+  ])('%s', (_, given, expected) => {
+    expect(order({ chance: 0.5, ...given })).toEqual(expected);
+  });
+
+  test.each<[string, Case, string[]]>([
+    ['the caller’s order', { model: 'v/equals', provider: { order: ['b'] } }, ['b', 'd', 'a', 'c']],
+    ['a sort', { model: 'v/equals', provider: { sort: 'price' } }, ['b', 'd', 'a', 'c']],
+    ['a suffix', { model: 'v/equals:floor' }, ['b', 'd', 'a', 'c']],
+    ['an enforced order', { model: 'v/equals-in-order' }, ['a', 'b']],
+    ['prices that differ', {}, ['beta', 'gamma-cloud', 'alpha']],
+    ['a single endpoint', { model: 'v/pinned' }, ['alpha']],
+  ])('%s leaves nothing to chance', (_, given, expected) => {
+    for (const chance of [0, 0.5, 0.999999]) {
+      const { endpoints, draw } = route({ ...given, chance });
+      expect(endpoints.map(({ slug }) => slug)).toEqual(expected);
+      expect(draw).toBeUndefined();
+    }
+  });
+});
+
 describe('no endpoint is left', () => {
   test.each<[string, Case]>([
     ['for zdr', { provider: { zdr: true, ignore: ['alpha'] } }],
     ['for zdr beside an enforced rule', { model: 'v/pinned', provider: { quantizations: ['int4'] } }],
+    ['for zdr, which stays the caller’s under enforced rules', { model: 'v/keeping', provider: { zdr: true } }],
     ['for a provider that has it not', { provider: { only: ['delta'] } }],
     ['for a field that nobody knows', { fields: ['top_k'], provider: { require_parameters: true } }],
   ])('%s: 404, with the reason for each', (_, given) => {
@@ -162,6 +273,8 @@ describe('a name with a suffix', () => {
     ['v/m:thinking', { id: 'v/m-thinking', online: false, passedOn: '' }],
     ['m:online', { id: 'v/m', online: true, passedOn: '' }],
     ['v/m:nitro:online', { id: 'v/m', online: true, passedOn: '' }],
+    ['v/long:extended', { id: 'v/m', online: false, passedOn: '' }],
+    ['v/m:thinking:online:beta', { id: 'v/m-thinking', online: true, passedOn: ':beta' }],
     ['v/m:beta', { id: 'v/m', online: false, passedOn: ':beta' }],
     ['v/odd:free', { id: 'v/odd:free', online: false, passedOn: '' }],
   ])('%s', (name, expected) => {
@@ -188,6 +301,7 @@ describe('a wish that cannot be understood is refused and named', () => {
     ['provider.data_collection', { data_collection: 'maybe' }],
     ['provider.sort', { sort: 'best' }],
     ['provider.sort', { sort: { by: 'best' } }],
+    ['provider.sort.partition', { sort: { by: 'price', partition: 'all' } }],
     ['provider.quantizations', { quantizations: ['int5'] }],
     ['provider.max_price', { max_price: 5 }],
     ['provider.max_price.prompt', { max_price: { prompt: 'cheap' } }],

@@ -20,6 +20,8 @@ export interface RouteRequest {
   readonly fields: readonly string[];
   readonly usesTools: boolean;
   readonly searchesWeb: boolean;
+  /** From 0 to below 1, by chance: it decides between endpoints that rank equal. */
+  readonly chance: number;
   pulse(endpoint: Endpoint): Pulse;
 }
 
@@ -28,7 +30,18 @@ export interface Route {
   readonly endpoints: readonly Endpoint[];
   /** Why an endpoint is not asked, by its slug. */
   readonly left: Readonly<Record<string, string>>;
+  /** How the first one was drawn, where several rank equal. */
+  readonly draw: Draw | undefined;
 }
+
+/** Shares of the load by slug, which add up to 1, in the order in which chance meets them. */
+export interface Draw {
+  readonly chance: number;
+  readonly shares: Readonly<Record<string, number>>;
+}
+
+/** Prices up to so many times the cheapest count as equal to it. */
+const EQUAL_PRICES = 1.1;
 
 /** @throws UnservableRequest 404 when no endpoint is left */
 export function routeFor(request: RouteRequest): Route {
@@ -46,11 +59,46 @@ export function routeFor(request: RouteRequest): Route {
   }
   const ranked = able
     .map((endpoint, i) => ({ endpoint, rank: rankOf(endpoint, wish, pulse(endpoint), request), i }))
-    .sort((a, b) => compare(a.rank, b.rank) || a.i - b.i)
-    .map(({ endpoint }) => endpoint);
-  const [first, ...others] = ranked;
+    .sort((a, b) => compare(a.rank, b.rank) || a.i - b.i);
+  const draw = drawAmong(ranked, wish, request.chance);
+  const asked = ranked.map(({ endpoint }) => endpoint);
+  const [first, ...others] = draw ? drawnFirst(asked, draw) : asked;
   for (const { slug } of wish.allowFallbacks ? [] : others) left[slug] = 'is a fallback, and none are allowed';
-  return { endpoints: wish.allowFallbacks ? ranked : [first as Endpoint], left };
+  return { endpoints: [first as Endpoint, ...(wish.allowFallbacks ? others : [])], left, draw };
+}
+
+interface Ranked {
+  readonly endpoint: Endpoint;
+  readonly rank: readonly number[];
+}
+
+/**
+ * Endpoints that differ by little but their price share the load, each by the inverse square of its price, as
+ * OpenRouter does it. An order or a sort of the caller's says who is first.
+ */
+function drawAmong(ranked: readonly Ranked[], wish: RoutingWish, chance: number): Draw | undefined {
+  const [first] = ranked;
+  if (first === undefined || ranked.length < 2 || wish.sort !== undefined || wish.order.length > 0) return undefined;
+  const least = first.rank.at(-1) as number;
+  const isEqual = ({ rank }: Ranked) =>
+    compare(rank.slice(0, -1), first.rank) === 0 && (rank.at(-1) as number) <= least * EQUAL_PRICES;
+  const equals = ranked.filter(isEqual);
+  if (equals.length < 2) return undefined;
+  const weights = equals.map(({ rank }) => (least === 0 ? 1 : (least / (rank.at(-1) as number)) ** 2));
+  const total = weights.reduce((sum, each) => sum + each);
+  const shares = equals.map(({ endpoint }, i) => [endpoint.slug, (weights[i] as number) / total] as const);
+  return { chance, shares: Object.fromEntries(shares) };
+}
+
+/** The others stay in their order. */
+function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: Draw): readonly Endpoint[] {
+  let upTo = 0;
+  const drawn = Object.entries(shares).find(([, share]) => {
+    upTo += share;
+    return chance < upTo;
+  });
+  const first = endpoints.find(({ slug }) => slug === drawn?.[0]) ?? endpoints[0];
+  return [first as Endpoint, ...endpoints.filter((each) => each !== first)];
 }
 
 /** What a model's own rules say overrides what the caller says; zdr stays the caller's. */
@@ -65,7 +113,8 @@ function enforced({ model, wish, searchesWeb }: RouteRequest): RoutingWish {
 /** Why an endpoint cannot serve the request; undefined when it can. */
 function objection(endpoint: Endpoint, request: RouteRequest, wish: RoutingWish): string | undefined {
   const { slug, zdr, collectsData, quantization, parameters } = endpoint;
-  if (wish.only.length > 0 && !wish.only.includes(slug)) return 'is not among those that are allowed';
+  if (wish.only.length > 0 && !wish.only.includes(slug) && !(endpoint.routes && namesOthers(wish.only, request.model)))
+    return 'is not among those that are allowed';
   if (wish.ignore.includes(slug)) return 'is to be ignored';
   if (wish.zdr && !zdr) return 'retains data';
   if (wish.denyDataCollection && collectsData) return 'collects data';
@@ -79,6 +128,11 @@ function objection(endpoint: Endpoint, request: RouteRequest, wish: RoutingWish)
   const others = request.model.endpoints.some((each) => each.parameters.includes('tools'));
   if (request.usesTools && others && !parameters.includes('tools')) return 'has no tools';
   return undefined;
+}
+
+/** Providers that a router behind us may know. */
+function namesOthers(names: readonly string[], { endpoints }: Model): boolean {
+  return names.some((name) => !endpoints.some(({ slug }) => slug === name));
 }
 
 function isAbove({ rates }: Endpoint, { prompt, completion, request }: RoutingWish['maxPrice']): boolean {

@@ -125,8 +125,13 @@ function flag(fields: Fields, field: string, byDefault: boolean): boolean {
   return value;
 }
 
+/** What an object may sort by itself, or among several models; a request names one, so that both mean the same. */
+const PARTITIONS: readonly unknown[] = ['model', 'none', null, undefined];
+
 /** A word, or an object that says it with `by`. */
 function sortIn(value: unknown): Sort | undefined {
+  if (typeof value === 'object' && !PARTITIONS.includes((value as { partition?: unknown } | null)?.partition))
+    throw wrong('sort.partition', 'model or none');
   const word = typeof value === 'object' && value !== null ? (value as { by?: unknown }).by : value;
   if (word === undefined || word === null) return undefined;
   if (!SORTS.includes(word as Sort)) throw wrong('sort', `one of ${SORTS.join(', ')}`);

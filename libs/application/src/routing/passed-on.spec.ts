@@ -1,0 +1,93 @@
+import { describe, expect, test } from '@jest/globals';
+import { Catalogue, type Model, type ModelFile } from '#catalogue';
+import { upstreamBody } from '../chat/body.ts';
+import { withEnforcedRouting } from './passed-on.ts';
+import { modelNamed, type NamedModel } from './wish.ts';
+
+const endpoint = (provider: string, more: object = {}): ModelFile['endpoints'][number] => ({
+  provider,
+  upstream: 'openrouter',
+  model: 'v/m',
+  usdPerMillionTokens: { input: '1', output: '1' },
+  margin: '1',
+  parameters: ['max_tokens', 'provider'],
+  ...more,
+});
+
+const file = (id: string, endpoints: ModelFile['endpoints'], more: object = {}): ModelFile => ({
+  id,
+  type: 'chat',
+  name: id,
+  provider: 'V',
+  description: id,
+  released: '2026-01-01',
+  popular: false,
+  privacy: 'anon',
+  inputs: ['text'],
+  context: 1000,
+  maxOutput: 100,
+  endpoints,
+  ...more,
+});
+
+const catalogue = new Catalogue([
+  file('v/through', [endpoint('Google Vertex')]),
+  file('v/router', [endpoint('OpenRouter', { routes: true })]),
+  file('v/direct', [endpoint('Direct', { upstream: 'openai', parameters: ['max_tokens'] })]),
+  file('v/ruled', [endpoint('Google Vertex')], { routing: { ignore: ['google-ai-studio'] } }),
+  file('v/searching', [endpoint('Google Vertex')], { routing: { webSearchDropsZdr: true } }),
+]);
+
+function sent(name: string, provider: object | undefined, searchesWeb = false): unknown {
+  const named = modelNamed(name, catalogue) as NamedModel;
+  const body = withEnforcedRouting({ model: name, messages: [], ...(provider && { provider }) }, named, searchesWeb);
+  const [first] = (named.model as Model).endpoints;
+  return first && upstreamBody(body, first, undefined).provider;
+}
+
+describe('an upstream that knows the field gets, as the provider object,', () => {
+  test.each<[string, string, object | undefined, unknown]>([
+    ['nothing when the caller says nothing', 'v/through', undefined, undefined],
+    [
+      'what the caller says',
+      'v/through',
+      { only: ['google-vertex'], zdr: true },
+      { only: ['google-vertex'], zdr: true },
+    ],
+    ['also what nobody here knows', 'v/through', { order: ['a'], brand_new: 1 }, { order: ['a'], brand_new: 1 }],
+    ['the sort of a suffix', 'v/through:nitro', { sort: 'price' }, { sort: 'throughput' }],
+    ['the sort of a suffix alone', 'v/through:floor', undefined, { sort: 'price' }],
+    ['enforced rules when the caller says nothing', 'v/ruled', undefined, { ignore: ['google-ai-studio'] }],
+    [
+      'enforced rules instead of the caller’s, and his zdr',
+      'v/ruled',
+      { only: ['google-ai-studio'], order: ['x'], zdr: true },
+      { ignore: ['google-ai-studio'], zdr: true },
+    ],
+    ['zdr without a search', 'v/searching', { zdr: true }, { zdr: true }],
+    ['names of its own providers', 'v/router', { only: ['Google Vertex'] }, { only: ['Google Vertex'] }],
+    ['no list that names nobody but itself', 'v/router', { only: ['OpenRouter'] }, undefined],
+    [
+      'no list of others when it may be asked itself',
+      'v/router',
+      { only: ['openrouter', 'a'], zdr: true },
+      { zdr: true },
+    ],
+    ['an order without itself', 'v/router', { order: ['openrouter', 'a'] }, { order: ['a'] }],
+  ])('%s', (_, name, provider, expected) => {
+    expect(sent(name, provider)).toEqual(expected);
+  });
+
+  test('no zdr where a web search drops it', () => {
+    expect(sent('v/searching', { zdr: true, sort: 'price' }, true)).toEqual({ sort: 'price' });
+  });
+});
+
+test('an upstream that does not know the field gets none', () => {
+  expect(sent('v/direct', { zdr: true })).toBeUndefined();
+});
+
+test('a request without rules and suffix is not touched', () => {
+  const body = { model: 'v/through', messages: [], provider: { zdr: true } };
+  expect(withEnforcedRouting(body, modelNamed('v/through', catalogue) as NamedModel, true)).toBe(body);
+});
