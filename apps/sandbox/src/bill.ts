@@ -1,6 +1,6 @@
 /** What the simulated provider would invoice: exact to the pico-USD, and for nothing but what it delivered. */
 import { Readable } from 'node:stream';
-import { formatUsd, type PicoUsd, picoUsd } from '#kernel';
+import { formatUsd, money, type PicoUsd, picoUsd, usd } from '#kernel';
 import type { Fault } from './provider/directive.ts';
 import type { Model } from './provider/model.ts';
 import type { Routes } from './router.ts';
@@ -16,10 +16,18 @@ export interface BilledTokens {
   readonly output: number;
 }
 
+/** What is not counted in tokens: `quantity` of which `per` are a unit, such as 1,500 characters of which 1,000 are one. */
+export interface BilledUnits {
+  readonly unit: string;
+  readonly quantity: number;
+  readonly per: number;
+}
+
 interface Line {
   readonly id: string;
   readonly model: string;
-  readonly tokens: BilledTokens;
+  readonly tokens?: BilledTokens;
+  readonly units?: BilledUnits;
   readonly cost: PicoUsd;
   readonly at: number;
   readonly fault: Fault | undefined;
@@ -41,6 +49,12 @@ export class Bill {
       BigInt(tokens.output) * output +
       request;
     this.add({ id, model: model.id, tokens, cost: picoUsd(cost), at: Date.now(), fault });
+  }
+
+  /** Charges for units, each at a price in USD; rounded once, up to the next pico-USD. */
+  chargeUnits(id: string, model: string, units: BilledUnits, price: string, fault: Fault | undefined): void {
+    const cost = money.divideUp(BigInt(units.quantity) * usd(price), BigInt(units.per));
+    this.add({ id, model, units, cost: picoUsd(cost), at: Date.now(), fault });
   }
 
   summary() {

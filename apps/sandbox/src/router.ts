@@ -12,7 +12,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 export type Handler = (call: Call) => void | Promise<void>;
 
-/** Handlers by method and path. The last segment of a path may be a `:parameter`. */
+/** Handlers by method and path. The last segment of a path may be a `:parameter`, or `*` for all that follows. */
 export type Routes = Readonly<Partial<Record<`${Method} /${string}`, Handler>>>;
 
 /** An answer that ends a request early; a handler throws it. */
@@ -39,7 +39,7 @@ class ClientGone extends Error {
 export class Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** What stands in the path where the route has a `:parameter`. */
+  /** What stands in the path where the route has a `:parameter` or `*`. */
   readonly parameter: string;
 
   constructor(request: IncomingMessage, response: ServerResponse, parameter: string) {
@@ -55,7 +55,12 @@ export class Call {
   }
 
   /** Reads the whole body as text. */
-  text(): Promise<string> {
+  async text(): Promise<string> {
+    return (await this.body()).toString();
+  }
+
+  /** Reads the whole body. */
+  body(): Promise<Buffer> {
     const { request } = this;
     return new Promise((resolve, reject) => {
       const pieces: Buffer[] = [];
@@ -65,13 +70,20 @@ export class Call {
         if (size <= MAX_BODY_BYTES) pieces.push(piece);
         else reject(new Refusal(413, { error: 'the body is too large' }, { connection: 'close' }));
       });
-      request.on('end', () => resolve((pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))?.toString() ?? ''));
+      request.on('end', () => resolve(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)));
       request.on('error', () => reject(new ClientGone()));
     });
   }
 
   json(status: number, body: unknown, headers: Headers = {}): void {
     this.send(status, JSON.stringify(body), headers);
+  }
+
+  /** Sends a file. */
+  bytes(status: number, type: string, content: Buffer, headers: Headers = {}): void {
+    this.response
+      .writeHead(status, { 'content-type': type, 'content-length': content.length, ...headers })
+      .end(content);
   }
 
   /** Sends text that is already JSON. */
@@ -85,10 +97,12 @@ export class Call {
 export function createListener(routes: Routes, log?: Log): RequestListener {
   const exact = new Map<string, Handler>();
   const withParameter = new Map<string, Handler>();
+  const beneath: [prefix: string, handler: Handler][] = [];
   for (const [route, handler] of Object.entries(routes)) {
     const colon = route.indexOf(':');
     if (!handler) continue;
-    if (colon < 0) exact.set(route, handler);
+    if (route.endsWith('*')) beneath.push([route.slice(0, -1), handler]);
+    else if (colon < 0) exact.set(route, handler);
     else withParameter.set(route.slice(0, colon), handler);
   }
 
@@ -98,8 +112,9 @@ export function createListener(routes: Routes, log?: Log): RequestListener {
     const path = question < 0 ? url : url.slice(0, question);
     const lastSlash = path.lastIndexOf('/') + 1;
     const handler = exact.get(`${method} ${path}`) ?? withParameter.get(`${method} ${path.slice(0, lastSlash)}`);
-    const call = new Call(request, response, path.slice(lastSlash));
-    void answer(call, handler ?? unknownRoute, log);
+    if (handler) return void answer(new Call(request, response, path.slice(lastSlash)), handler, log);
+    const [prefix, last] = beneath.find(([each]) => `${method} ${path}`.startsWith(each)) ?? ['', unknownRoute];
+    void answer(new Call(request, response, `${method} ${path}`.slice(prefix.length)), last, log);
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * The simulated outside world: two AI providers with a bill of their own, a Lightning node and a wallet, sources of exchange
+ * The simulated outside world: AI providers with one bill of their own, a Lightning node and a wallet, sources of exchange
  * rates. It keeps everything in memory, and the product knows nothing of it but addresses in its configuration.
  */
 import { once } from 'node:events';
@@ -13,9 +13,15 @@ import { exaRoutes } from './exa.ts';
 import { lndRoutes } from './lightning/lnd-rest.ts';
 import { LightningNode } from './lightning/node.ts';
 import { walletRoutes } from './lightning/wallet.ts';
+import { deepgramRoutes } from './media/deepgram.ts';
+import { elevenLabsRoutes } from './media/elevenlabs.ts';
+import { falRoutes } from './media/fal.ts';
 import { chatRoutes } from './openai/chat.ts';
+import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
-import { modelRoutes, PROVIDERS } from './openai/models.ts';
+import { IMAGE_MODELS } from './openai/images/image-offers.ts';
+import { imageRoutes } from './openai/images/images.ts';
+import { modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
 import { rateRoutes } from './rates.ts';
 import { createListener, type Routes } from './router.ts';
 
@@ -55,10 +61,17 @@ function world(): Routes {
   const bill = new Bill();
   const node = new LightningNode();
   const routes: Routes = {
-    ...Object.assign({}, ...PROVIDERS.flatMap((each) => [chatRoutes(each, bill), modelRoutes(each)])),
+    ...Object.assign(
+      {},
+      ...PROVIDERS.flatMap((each) => [chatRoutes(each, bill), modelRoutes(each, othersOf(each.name))]),
+    ),
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),
     ...embeddingRoutes(bill),
+    ...imageRoutes(bill),
+    ...falRoutes(bill),
+    ...elevenLabsRoutes(bill),
+    ...deepgramRoutes(bill),
     ...exaRoutes(bill),
     ...billRoutes(bill),
     ...lndRoutes(node),
@@ -67,6 +80,12 @@ function world(): Routes {
   };
   const index = { name: 'Countinghouse sandbox', simulated: true, routes: Object.keys(routes) };
   return { ...routes, 'GET /': (call) => call.json(200, index) };
+}
+
+/** Models that do not chat. */
+function othersOf(provider: string): readonly string[] {
+  const embeddings = provider === OPENAI_ITSELF.name ? EMBEDDING_MODELS : [];
+  return [...embeddings, ...(IMAGE_MODELS[provider] ?? [])].map(({ id }) => id);
 }
 
 async function listen(server: Server, port: number, host: string): Promise<void> {

@@ -37,16 +37,18 @@ export function findModel({ models }: OpenAiProvider, id: string): OpenAiModel {
   throw refusal(404, `The model \`${id}\` does not exist or you do not have access to it.`, null, 'model_not_found');
 }
 
-export function modelRoutes(of: OpenAiProvider): Routes {
-  const listed = ({ id }: OpenAiModel) => ({ id, object: 'model', created: CREATED, owned_by: 'system' });
+/** @param others models that do not chat */
+export function modelRoutes(of: OpenAiProvider, others: readonly string[] = []): Routes {
+  const listed = (id: string) => ({ id, object: 'model', created: CREATED, owned_by: 'system' });
   return {
     [`GET /${of.name}/v1/models`]: (call: Call) => {
       assertKey(call);
-      call.json(200, { object: 'list', data: [...of.models.values()].map(listed) });
+      call.json(200, { object: 'list', data: [...of.models.keys(), ...others].map(listed) });
     },
     [`GET /${of.name}/v1/models/:id`]: (call: Call) => {
       assertKey(call);
-      call.json(200, listed(findModel(of, call.parameter)));
+      const { parameter: id } = call;
+      call.json(200, listed(others.includes(id) ? id : findModel(of, id).id));
     },
   } as Routes;
 }

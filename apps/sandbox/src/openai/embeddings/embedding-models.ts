@@ -19,7 +19,7 @@ function offer(id: string, snapshot: string, dimensions: number, shortens: boole
   return { id, snapshot, dimensions, shortens, price: { input, cachedInput: input, output: 0n, request: 0n } };
 }
 
-const MODELS: readonly EmbeddingModel[] = [
+export const EMBEDDING_MODELS: readonly EmbeddingModel[] = [
   offer('text-embedding-3-small', 'text-embedding-3-small', 1_536, true, '0.02'),
   offer('text-embedding-3-large', 'text-embedding-3-large', 3_072, true, '0.13'),
   offer('text-embedding-ada-002', 'text-embedding-ada-002-v2', 1_536, false, '0.1'),
@@ -27,7 +27,7 @@ const MODELS: readonly EmbeddingModel[] = [
 
 /** @throws Refusal 404, or 403 for a model that only chats */
 export function findEmbeddingModel(id: string): EmbeddingModel {
-  const model = MODELS.find((each) => each.id === id);
+  const model = EMBEDDING_MODELS.find((each) => each.id === id);
   if (model) return model;
   findModel(OPENAI_ITSELF, id);
   throw refusal(403, 'You are not allowed to generate embeddings from this model');

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Choices, isMedia, type MediaEndpoint, type MediaModel, readCatalogue } from '#catalogue';
+import { formatUsd, money, picoUsd } from '#kernel';
+import { startSandbox } from '../sandbox.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+});
+afterAll(() => sandbox.close());
+
+const media = readCatalogue().models.filter(isMedia) as readonly MediaModel[];
+const TEXT = 'Every coin is counted, and none of them twice.';
+const SECONDS = 1.5;
+
+/** Eight kilobytes of silence for each second. */
+function recording(seconds: number): Buffer {
+  const data = Buffer.alloc(8_000 * seconds, 0x80);
+  const head = Buffer.from(
+    'RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\0\0\0\0',
+    'latin1',
+  );
+  head.writeUInt32LE(data.length + 36, 4);
+  head.writeUInt32LE(data.length, 40);
+  return Buffer.concat([head, data]);
+}
+
+const PIXELS: Readonly<Record<string, string>> = { '1:1': '1024x1024', '3:2': '1536x1024', '2:3': '1024x1536' };
+
+/** Asks an endpoint in its own protocol, and waits until it is done. */
+async function ask({ upstream, model }: MediaEndpoint, chosen: Choices, images: number): Promise<void> {
+  const { quality, size, resolution, duration, language } = chosen;
+  const send = async (path: string, body: unknown, headers: Record<string, string>) => {
+    const type = Buffer.isBuffer(body) ? 'audio/wav' : 'application/json';
+    const content = Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body);
+    const answer = await fetch(`${sandbox.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': type, ...headers },
+      body: content,
+    });
+    expect([path, answer.status, answer.ok ? '' : await answer.text()]).toEqual([path, 200, '']);
+    return answer;
+  };
+  if (upstream === 'openai' || upstream === 'deepinfra') {
+    const body = { model, prompt: TEXT, n: images, quality, size: PIXELS[size ?? ''] };
+    await send(`/${upstream}/v1/images/generations`, body, { authorization: 'Bearer k' });
+  } else if (upstream === 'fal') {
+    const headers = { authorization: 'Key k' };
+    const answer = await send(
+      `/fal/${model}`,
+      {
+        prompt: TEXT,
+        image_url: 'https://x.example/a.png',
+        num_images: images,
+        aspect_ratio: size,
+        duration: model.includes('veo3') ? `${duration}s` : duration,
+        resolution: resolution ?? (model.includes('ideogram') ? undefined : quality),
+        rendering_speed: quality?.toUpperCase(),
+      },
+      headers,
+    );
+    const { status_url, response_url } = (await answer.json()) as Record<string, string>;
+    expect(await (await fetch(status_url ?? '', { headers })).json()).toMatchObject({ status: 'COMPLETED' });
+    expect((await fetch(response_url ?? '', { headers })).status).toBe(200);
+  } else if (upstream === 'elevenlabs') {
+    const path = '/elevenlabs/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM';
+    await send(path, { text: TEXT, model_id: model }, { 'xi-api-key': 'k' });
+  } else if (model.startsWith('nova')) {
+    await send(`/deepgram/v1/listen?model=${model}&language=${language}`, recording(SECONDS), {
+      authorization: 'Token k',
+    });
+  } else await send(`/deepgram/v1/speak?model=${model}`, { text: TEXT }, { authorization: 'Token k' });
+}
+
+/** Every way to choose from a model's words. */
+function combinations({ choices = {} }: MediaModel): readonly Choices[] {
+  return Object.entries(choices).reduce<readonly Choices[]>(
+    (all, [choice, words]) => all.flatMap((each) => words.map((word) => ({ ...each, [choice]: word }))),
+    [{}],
+  );
+}
+
+/** What the catalogue expects it to cost us. */
+function expected({ prices }: MediaEndpoint, chosen: Choices, images: number): string {
+  const fits = (when: Choices) => Object.entries(when).every(([choice, word]) => chosen[choice as 'size'] === word);
+  const { amount } = prices.variants.find(({ when }) => fits(when)) ?? prices;
+  const [times, parts] = (
+    {
+      image: [images, 1],
+      second: [Number(chosen.duration), 1],
+      clip: [1, 1],
+      minute: [SECONDS * 1_000, 60_000],
+      '1k_characters': [TEXT.length, 1_000],
+    } as const
+  )[prices.unit as 'image'];
+  return formatUsd(picoUsd(money.divideUp(amount * BigInt(times), BigInt(parts))));
+}
+
+interface Line {
+  readonly model: string;
+  readonly usd: string;
+  readonly units: { readonly unit: string };
+}
+
+const offers = media.flatMap((model) => model.endpoints.map((endpoint) => [model.id, model, endpoint] as const));
+
+describe('a model that is not paid by tokens is billed as the catalogue expects, whatever is chosen', () => {
+  test.each(offers)('%s', async (_, model, endpoint) => {
+    await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
+    const images = model.type === 'image' ? Math.min(model.maxImages ?? 1, 2) : 1;
+    const chosen = combinations(model);
+    for (const each of chosen) await ask(endpoint, each, images);
+    const lines = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as readonly Line[];
+    const { unit } = endpoint.prices;
+    expect(lines.map((line) => [line.model, line.units.unit, line.usd])).toEqual(
+      chosen.map((each) => [endpoint.model, unit, expected(endpoint, each, images)]),
+    );
+  });
+});

@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import OpenAI, { toFile } from 'openai';
+import { startSandbox } from '../sandbox.ts';
+import { film, isPicture, millisecondsOf, picture, speech } from './files.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+});
+afterAll(() => sandbox.close());
+beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
+
+const bill = async () => (await (await fetch(`${sandbox.url}/bill`)).json()) as { total_usd: string; lines: number };
+
+async function post(path: string, body: unknown, headers: Record<string, string> = {}) {
+  const content = body instanceof Buffer ? new Uint8Array(body) : JSON.stringify(body);
+  const answer = await fetch(`${sandbox.url}${path}`, { method: 'POST', headers, body: content });
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  const json = answer.headers.get('content-type') === 'application/json' ? JSON.parse(bytes.toString()) : undefined;
+  return { status: answer.status, headers: answer.headers, bytes, json };
+}
+
+describe('files', () => {
+  test('are what they say they are', () => {
+    const png = picture('a');
+    expect(isPicture(png)).toBe(true);
+    expect(png.toString('latin1', 12, 16)).toBe('IHDR');
+    expect(picture('a').equals(png)).toBe(true);
+    expect(picture('b').equals(png)).toBe(false);
+    expect(speech(15).toString('hex', 0, 2)).toBe('fffb');
+    expect(film(5).toString('latin1', 4, 8)).toBe('ftyp');
+    expect(isPicture(speech(1))).toBe(false);
+  });
+
+  test('of sound have a length', () => {
+    expect(millisecondsOf(speech(30))).toBeCloseTo(2_000, -2);
+    expect(millisecondsOf(Buffer.from('no sound'))).toBeUndefined();
+    expect(millisecondsOf(Buffer.from(`ID3${'.'.repeat(15_997)}`))).toBe(1_000);
+  });
+});
+
+describe("OpenAI's images", () => {
+  const client = () => new OpenAI({ apiKey: 'k', baseURL: `${sandbox.url}/openai/v1`, maxRetries: 0 });
+
+  test("are made and edited by OpenAI's own client", async () => {
+    const made = await client().images.generate({ model: 'gpt-image-1', prompt: 'A coin', n: 2, quality: 'low' });
+    expect(made.data).toHaveLength(2);
+    const png = Buffer.from(made.data?.[0]?.b64_json ?? '', 'base64');
+    expect(isPicture(png)).toBe(true);
+    const image = await toFile(png, 'a.png', { type: 'image/png' });
+    const edited = await client().images.edit({ model: 'gpt-image-1', prompt: 'Two coins', image, size: '1536x1024' });
+    expect(isPicture(Buffer.from(edited.data?.[0]?.b64_json ?? '', 'base64'))).toBe(true);
+    expect(await bill()).toEqual({ total_usd: '0.085', lines: 2 }); // 2 × 0.011 and 0.063
+  });
+
+  test.each<[string, object, number]>([
+    ['an unknown model', { model: 'dall-e-9', prompt: 'a' }, 400],
+    ['an unknown field', { model: 'gpt-image-1', prompt: 'a', ratio: '1:1' }, 400],
+    ['a ratio as the size', { model: 'gpt-image-1', prompt: 'a', size: '16:9' }, 400],
+    ['no prompt', { model: 'gpt-image-1' }, 400],
+    ['a fault', { model: 'gpt-image-1', prompt: '[[sandbox fault=500]]' }, 500],
+  ])('are refused for %s and cost nothing', async (_, body, status) => {
+    const { status: told, json } = await post('/openai/v1/images/generations', body, { authorization: 'Bearer k' });
+    expect(told).toBe(status);
+    expect(json.error.message).toEqual(expect.any(String));
+    expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
+  });
+
+  test('are not edited without an image', async () => {
+    const form = new FormData();
+    form.set('model', 'gpt-image-1');
+    form.set('prompt', 'a');
+    form.set('image', new File(['no image'], 'a.png'));
+    const headers = { authorization: 'Bearer k' };
+    const answer = await fetch(`${sandbox.url}/openai/v1/images/edits`, { method: 'POST', headers, body: form });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { code: 'invalid_image_file' } });
+  });
+});
+
+describe("fal's queue", () => {
+  const KEY = { authorization: 'Key k' };
+  const get = async (url: string, headers: Record<string, string> = KEY) => {
+    const answer = await fetch(url, { headers });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
+
+  const submit = async (prompt: string) => {
+    const model = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';
+    return post(`/fal/${model}`, { prompt, duration: '10' }, KEY);
+  };
+
+  test('lets a request wait, which costs nothing until it is done', async () => {
+    const { status, json } = await submit('A coin [[sandbox latency=600000]]');
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ status: 'IN_QUEUE', request_id: expect.any(String), queue_position: 0 });
+    expect(json.response_url).toBe(`${sandbox.url}/fal/fal-ai/kling-video/requests/${json.request_id}`);
+    expect(await get(json.status_url)).toMatchObject({ status: 202, body: { status: 'IN_QUEUE' } });
+    expect(await get(json.response_url)).toMatchObject({ status: 400 });
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+
+  test('makes a video, whose file anyone may fetch, and bills it when it is done', async () => {
+    const { json } = await submit('A coin [[sandbox latency=20]]');
+    let told = await get(json.status_url);
+    for (; told.body.status !== 'COMPLETED'; told = await get(json.status_url)) expect(told.status).toBe(202);
+    expect(told.status).toBe(200);
+    const { body } = await get(json.response_url);
+    const { url, content_type } = body.video as Record<string, string>;
+    expect(content_type).toBe('video/mp4');
+    const file = await fetch(url ?? '');
+    expect(file.headers.get('content-type')).toBe('video/mp4');
+    expect(Buffer.from(await file.arrayBuffer()).equals(film(10))).toBe(true);
+    expect(await bill()).toEqual({ total_usd: '0.7', lines: 1 });
+  });
+
+  test('bills nothing for a request that fails', async () => {
+    const { json } = await post('/fal/fal-ai/veo3', { prompt: '[[sandbox fault=error]]' }, KEY);
+    expect((await get(json.status_url)).body.status).toBe('COMPLETED');
+    expect((await get(json.response_url)).status).toBe(422);
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+
+  test.each<[string, string, object, number]>([
+    ['an application that is none', 'fal-ai/none', { prompt: 'a' }, 404],
+    ['no prompt', 'fal-ai/veo3', {}, 422],
+    ['no image', 'fal-ai/veo3/image-to-video', { prompt: 'a' }, 422],
+    ['a length that it does not make', 'fal-ai/veo3', { prompt: 'a', duration: '5' }, 422],
+    ['too many images', 'fal-ai/qwen-image', { prompt: 'a', num_images: 5 }, 422],
+    ['a fault', 'fal-ai/veo3', { prompt: '[[sandbox fault=429]]' }, 429],
+  ])('refuses %s', async (_, model, body, status) => {
+    const answer = await post(`/fal/${model}`, body, KEY);
+    expect(answer.status).toBe(status);
+    expect(answer.json.detail).toBeDefined();
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+
+  test('wants a key, but for its files', async () => {
+    expect((await post('/fal/fal-ai/veo3', { prompt: 'a' })).status).toBe(401);
+    expect((await get(`${sandbox.url}/fal/fal-ai/veo3/requests/x`)).status).toBe(404);
+    expect((await get(`${sandbox.url}/fal/files/x.png`, {})).status).toBe(404);
+  });
+});
+
+describe('speech', () => {
+  const VOICE = '/elevenlabs/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM';
+
+  test('of ElevenLabs is an MP3, billed by character', async () => {
+    const text = 'Grüezi 👋';
+    const { status, headers, bytes } = await post(
+      VOICE,
+      { text, model_id: 'eleven_flash_v2_5' },
+      { 'xi-api-key': 'k' },
+    );
+    expect([status, headers.get('content-type'), headers.get('character-cost')]).toEqual([200, 'audio/mpeg', '8']);
+    expect(millisecondsOf(bytes)).toBeGreaterThan(0);
+    expect(await bill()).toEqual({ total_usd: '0.0004', lines: 1 });
+  });
+
+  test('of Deepgram is an MP3, billed by character', async () => {
+    const path = '/deepgram/v1/speak?model=aura-2-thalia-en';
+    const { status, headers } = await post(path, { text: 'Hello' }, { authorization: 'Token k' });
+    expect([status, headers.get('content-type'), headers.get('dg-char-count')]).toEqual([200, 'audio/mpeg', '5']);
+    expect(await bill()).toEqual({ total_usd: '0.00015', lines: 1 });
+  });
+
+  test('is written down as it is told, with the time of every word, billed by its length', async () => {
+    const said = Buffer.from('[[sandbox text="Two words"]]');
+    const sound = Buffer.concat([Buffer.from('ID3'), said, Buffer.alloc(32_000 - 3 - said.length)]);
+    const path = '/deepgram/v1/listen?model=nova-3';
+    const { status, json } = await post(path, sound, { authorization: 'Token k', 'content-type': 'audio/mpeg' });
+    expect(status).toBe(200);
+    expect(json.metadata).toMatchObject({ duration: 2, channels: 1 });
+    const [alternative] = json.results.channels[0].alternatives;
+    expect(alternative.transcript).toBe('Two words');
+    expect(alternative.words).toEqual([
+      { word: 'two', start: 0, end: 1, confidence: 0.99, punctuated_word: 'Two' },
+      { word: 'words', start: 1, end: 2, confidence: 0.99, punctuated_word: 'words' },
+    ]);
+    expect(await bill()).toEqual({ total_usd: '0.000143333334', lines: 1 }); // 2 s at 0.0043 USD a minute, rounded up
+  });
+
+  test.each<[string, string, unknown, Record<string, string>, number]>([
+    ['without a key of ElevenLabs', VOICE, { text: 'a' }, {}, 401],
+    ['of a voice that is none', '/elevenlabs/v1/text-to-speech/x', { text: 'a' }, { 'xi-api-key': 'k' }, 404],
+    ['of a model that is none', VOICE, { text: 'a', model_id: 'eleven_v9' }, { 'xi-api-key': 'k' }, 400],
+    ['of too long a text', VOICE, { text: 'a'.repeat(5_001), model_id: 'eleven_v3' }, { 'xi-api-key': 'k' }, 400],
+    ['of no text', VOICE, { text: '' }, { 'xi-api-key': 'k' }, 422],
+    ['without a key of Deepgram', '/deepgram/v1/speak', { text: 'a' }, {}, 401],
+    [
+      'of too long a text for Deepgram',
+      '/deepgram/v1/speak',
+      { text: 'a'.repeat(2_001) },
+      { authorization: 'Token k' },
+      413,
+    ],
+    [
+      'of a voice that Deepgram has not',
+      '/deepgram/v1/speak?model=x',
+      { text: 'a' },
+      { authorization: 'Token k' },
+      400,
+    ],
+    [
+      'from a model that is none',
+      '/deepgram/v1/listen?model=nova-9',
+      Buffer.from('ID3'),
+      { authorization: 'Token k' },
+      400,
+    ],
+    [
+      'from what is no sound',
+      '/deepgram/v1/listen?model=nova-3',
+      Buffer.from('text'),
+      { authorization: 'Token k' },
+      400,
+    ],
+  ])('%s is refused and costs nothing', async (_, path, body, headers, status) => {
+    const answer = await post(path, body, headers);
+    expect(answer.status).toBe(status);
+    expect(answer.json).toBeDefined();
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+});
+
+test("OpenAI's list of models has those that do not chat", async () => {
+  const client = new OpenAI({ apiKey: 'k', baseURL: `${sandbox.url}/openai/v1` });
+  const ids = (await client.models.list()).data.map(({ id }) => id);
+  expect(ids).toEqual(expect.arrayContaining(['gpt-5-mini', 'text-embedding-3-small', 'gpt-image-1.5']));
+  expect(await client.models.retrieve('text-embedding-3-large')).toMatchObject({ object: 'model' });
+});
