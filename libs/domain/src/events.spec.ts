@@ -140,7 +140,14 @@ function stated(): DomainEvent[] {
   const rates = { input: '1', cacheRead: '2', cacheWrite: '3', output: '4', reasoning: '5', request: '6' };
   const published = { model: query.model, provider: 'openai', ...rates, marginBasisPoints: 10_550 };
   const data = { version: charge.priceList, rates: [published], at };
-  return [...events, ...priceListDecider.decide({ type: 'PublishPriceList', data }, null)];
+  const fee = { name: 'web_search', provider: 'exa', price: '8', cost: '7' };
+  const variants = [{ when: { quality: 'high' }, amount: '10' }];
+  const unit = { model: 'openai/gpt-image-1', provider: 'openai', unit: 'image', amount: '9', variants };
+  const fuller = { ...data, version: 'fedcba9876543210', units: [{ ...unit, marginBasisPoints: 11_500 }], fees: [fee] };
+  const lists = [data, fuller].flatMap((each) =>
+    priceListDecider.decide({ type: 'PublishPriceList', data: each }, null),
+  );
+  return [...events, ...lists];
 }
 
 test('every fact reads today as it was written', () => {

@@ -178,6 +178,9 @@ describe('the list of models', () => {
     const filtered = await rows('?popular=true');
     expect(filtered).toEqual((await rows()).filter(({ popular }) => popular));
     expect(filtered).not.toHaveLength((await rows()).length);
+    const media = await rows('?type=image,video&popular=true');
+    expect(media).toEqual((await rows('?type=image,video')).filter(({ popular }) => popular));
+    expect(new Set(media.map(({ type }) => type))).toEqual(new Set(['image', 'video']));
   });
 });
 

@@ -39,6 +39,7 @@ const MODELS = [
   }),
   model('test/gone', [offer('Gone', 'groq', '0.01')]),
   model('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
+  model('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
 ];
 
 let directory: string;
@@ -102,6 +103,20 @@ describe('a request', () => {
     expect(await lastCharge()).toMatchObject({ provider: 'dear' });
     await ask('test/two:floor');
     expect(await lastCharge()).toMatchObject({ provider: 'cheap' });
+  });
+
+  test('is served by one of those that cost the same, and the next one perhaps by another', async () => {
+    const served = new Set<string>();
+    for (let i = 0; i < 100 && served.size < 2; i++) served.add((await ask('test/equals')).body.provider);
+    expect(served).toEqual(new Set(['One', 'Other']));
+    for (let i = 0; i < 5; i++)
+      expect((await ask('test/equals', { provider: { order: ['other'] } })).body.provider).toBe('Other');
+  });
+
+  test('keeps no data only without a search, where a model’s search needs endpoints that keep it', async () => {
+    const provider = { zdr: true };
+    expect((await ask('claude-opus-4.6', { provider })).status).toBe(404);
+    expect((await ask('claude-opus-4.6:online', { provider })).status).toBe(200);
   });
 
   test('is not tried elsewhere when its own content is refused', async () => {

@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readCatalogue, shippedCatalogue } from '#catalogue';
+
+const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/catalogue/src/main.js');
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-check-'));
+  await cp(shippedCatalogue(), directory, { recursive: true });
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+function run(
+  ...args: readonly string[]
+): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [BUILT, ...args], (error, out, err) =>
+      resolve({ code: Number(error?.code ?? 0), out, err }),
+    );
+  });
+}
+
+test('a catalogue that can be used is told by its size and the version of its prices', async () => {
+  const { models, priceList } = readCatalogue();
+  const out = `${models.length} models, price list ${priceList.version}\n`;
+  expect(await run('check')).toEqual({ code: 0, out, err: '' });
+  expect(await run('check', directory)).toEqual({ code: 0, out, err: '' });
+});
+
+test('a slip is told with its file, its line and its field, as the gateway tells it', async () => {
+  const file = path.join(directory, 'images.json');
+  const good = await readFile(file, 'utf8');
+  const line = good.slice(0, good.indexOf('"margin"')).split('\n').length;
+  await writeFile(file, good.replace('"margin": "1.15"', '"margin": "15%"'));
+  const field = 'endpoints[0].margin of model "openai/gpt-image-1.5"';
+  const err = `${file}:${line} cannot be used: ${field} must be a factor as text, such as "1.055"\n`;
+  expect(await run('check', directory)).toEqual({ code: 1, out: '', err });
+});

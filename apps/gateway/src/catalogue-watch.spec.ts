@@ -1,0 +1,51 @@
+import { cp, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Catalogues } from '#application';
+import { type Catalogue, shippedCatalogue } from '#catalogue';
+import type { Log } from '#infra';
+import { CatalogueWatch } from './catalogue-watch.ts';
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-watch-'));
+  await cp(shippedCatalogue(), directory, { recursive: true });
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+test('a slip in a changed file is told once with file, line and field; what is in force stays until it is mended', async () => {
+  const told: string[] = [];
+  const replaced: Catalogue[] = [];
+  const log = { error: ({ err }: { err: Error }) => told.push(err.message), info: () => undefined } as unknown as Log;
+  const catalogues = { replace: async (next: Catalogue) => void replaced.push(next) } as unknown as Catalogues;
+  const file = path.join(directory, 'audio.json');
+  const good = await readFile(file, 'utf8');
+  let later = Date.now() / 1_000;
+  const write = async (content: string) => {
+    await writeFile(file, content);
+    later += 5;
+    await utimes(file, later, later); // however coarse the clock of the file system is
+  };
+
+  const watch = new CatalogueWatch(directory, catalogues, log);
+  try {
+    await write(good.replace('"usd": "0.1"', '"usd": 0.1'));
+    const line = good.slice(0, good.indexOf('"usd": "0.1"')).split('\n').length;
+    await watch.look();
+    await watch.look();
+    const field = 'endpoints[0].usdPerUnit.usd of model "eleven_multilingual_v2"';
+    const slip = 'must be an amount of USD as text, such as "0.25"';
+    expect(told).toEqual([`${file}:${line} cannot be used: ${field} ${slip}`]);
+    expect(replaced).toEqual([]);
+    await write(good.replace('"usd": "0.1"', '"usd": "0.11"'));
+    await watch.look();
+    expect(told).toHaveLength(1);
+    const prices = replaced.map(({ priceList }) =>
+      priceList.units.find(({ model }) => model === 'eleven_multilingual_v2'),
+    );
+    expect(prices).toMatchObject([{ amount: '110000000000' }]);
+  } finally {
+    await watch.close();
+  }
+});
