@@ -1,4 +1,6 @@
 import { cp, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -42,6 +44,17 @@ const MODELS = [
   model('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
 ];
 
+/** A router behind us, which remembers what it was sent. */
+const sent: Readonly<Record<string, unknown>>[] = [];
+const router = createServer(async (request, response) => {
+  let text = '';
+  for await (const piece of request) text += piece;
+  sent.push(JSON.parse(text));
+  const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hi' } }];
+  const usage = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 };
+  response.end(JSON.stringify({ id: 'x', created: 1, model: 'm', choices, usage }));
+});
+
 let directory: string;
 let world: World;
 let account: TestAccount;
@@ -49,11 +62,17 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-routing-'));
   await cp(shippedCatalogue(), directory, { recursive: true });
   await writeFile(path.join(directory, 'test.json'), JSON.stringify(MODELS));
-  world = await World.open({ CATALOGUE_DIR: directory, GROQ_BASE_URL: 'http://127.0.0.1:9/v1' });
+  await new Promise<void>((listening) => router.listen(0, '127.0.0.1', listening));
+  world = await World.open({
+    CATALOGUE_DIR: directory,
+    GROQ_BASE_URL: 'http://127.0.0.1:9/v1',
+    OPENROUTER_BASE_URL: `http://127.0.0.1:${(router.address() as AddressInfo).port}/v1`,
+  });
   account = await world.account(1);
 });
 afterAll(async () => {
   await world.close();
+  await new Promise((closed) => router.close(closed));
   await rm(directory, { recursive: true });
 });
 
@@ -118,6 +137,24 @@ describe('a request', () => {
     expect((await ask('claude-opus-4.6', { provider })).status).toBe(404);
     expect((await ask('claude-opus-4.6:online', { provider })).status).toBe(200);
   });
+
+  test.each<[string, object, unknown]>([
+    ['google/gemini-2.5-pro', {}, undefined],
+    ['google/gemini-2.5-pro', { only: ['google-vertex'], new: 1 }, { only: ['google-vertex'], new: 1 }],
+    ['google/gemini-2.5-pro:nitro', {}, { sort: 'throughput' }],
+    [
+      'google/gemini-2.5-flash',
+      { order: ['x'], max_price: { prompt: 9 } },
+      { ignore: ['google-ai-studio'], max_price: { prompt: 9 } },
+    ],
+  ])(
+    'for %s with %j goes on to a router behind us with its own wishes, under our rules',
+    async (name, provider, expected) => {
+      const wish = Object.keys(provider).length > 0 ? { provider } : {};
+      expect((await ask(name, wish)).status).toBe(200);
+      expect(sent.at(-1)?.provider).toEqual(expected);
+    },
+  );
 
   test('is not tried elsewhere when its own content is refused', async () => {
     const answer = await ask('test/two', { temperature: 2, logit_bias: 'nonsense' });
