@@ -1,6 +1,7 @@
 /** HTTP for the sandbox: a table of routes over `node:http`. It stands in for fast providers, so it does next to nothing. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Log } from '#infra';
+import { MisunderstoodDirective } from './provider/directive.ts';
 
 /** Requests with more than this are refused with 413. The largest that the product accepts is 25 MiB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -124,10 +125,16 @@ async function answer(call: Call, handler: Handler, log: Log | undefined): Promi
   } catch (error) {
     if (error instanceof ClientGone) return;
     if (error instanceof Refusal) return call.json(error.status, error.body, error.headers);
+    if (error instanceof MisunderstoodDirective) return call.json(400, misunderstood(error.message));
     log?.error({ err: error, url: call.request.url }, 'the sandbox failed');
     if (call.response.headersSent) call.response.destroy();
     else call.json(500, { error: 'the sandbox itself failed; see its log' });
   }
+}
+
+/** For every provider that has no words of its own for it: where OpenAI's readers and those of others look. */
+function misunderstood(message: string) {
+  return { error: { message, type: 'invalid_request_error', param: null, code: null }, detail: message };
 }
 
 /** In the shape of OpenAI's own answer, whose readers are the strictest. */

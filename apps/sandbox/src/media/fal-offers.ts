@@ -63,7 +63,7 @@ export const FAL: Readonly<Record<string, FalOffer>> = {
   'fal-ai/veo3/image-to-video': video('0.40', VEO, FROM_IMAGE),
   'fal-ai/veo3/fast': video('0.15', VEO),
   'fal-ai/kling-video/v2.5-turbo/pro/text-to-video': video('0.07', KLING),
-  'fal-ai/kling-video/v2.5-turbo/pro/image-to-video': video('0.07', KLING, FROM_IMAGE),
+  'fal-ai/kling-video/v2.5-turbo/pro/image-to-video': video('0.07', { duration: KLING.duration }, FROM_IMAGE),
   'fal-ai/sora-2/text-to-video': video('0.10', SORA),
   'fal-ai/sora-2/image-to-video': video('0.10', SORA, FROM_IMAGE),
   'fal-ai/sora-2/text-to-video/pro': video(

@@ -27,7 +27,7 @@ interface Input {
 const MOST_IMAGES = 4;
 const STATUS = { '400': 400, '429': 429, '500': 500, overloaded: 503 } as const;
 /** Whatever the model's path below its application is, its requests are the application's. */
-const REQUEST = /^([^/]+\/[^/]+)\/(?:.+\/)?requests\/([^/]+?)(\/status)?$/;
+const REQUEST = /^([^/]+\/[^/]+)\/(?:.+\/)?requests\/([^/]+?)(?:\/(status|cancel))?$/;
 
 export function falRoutes(bill: Bill): Routes {
   const jobs = new Map<string, Job>();
@@ -43,15 +43,28 @@ export function falRoutes(bill: Bill): Routes {
     if (failedOutright(fault, call, (told) => refused(STATUS[told], 'As the sandbox was told'))) return;
     const job: Job = { id: randomUUID(), model, offer, input, fault, state: 'IN_QUEUE' };
     jobs.set(job.id, job);
-    void work(job, directive.latency, bill);
+    void work(job, directive.latency, bill, jobs);
     call.json(200, { ...addresses(call, job), status: 'IN_QUEUE', request_id: job.id, queue_position: 0 });
   };
-  const look = (call: Call) => {
+  const known = (call: Call) => {
     assertKey(call);
-    const [, , id = '', asksStatus] = REQUEST.exec(call.parameter) ?? [];
+    const [, , id = '', what] = REQUEST.exec(call.parameter) ?? [];
     const job = jobs.get(id);
     if (!job) throw refused(404, 'Request not found');
-    if (asksStatus) return tellStatus(call, job);
+    return { job, what };
+  };
+  /** Only what waits is never made; what is being made is finished, and billed. */
+  const cancel = (call: Call) => {
+    const { job, what } = known(call);
+    if (what !== 'cancel') throw refused(405, 'Method Not Allowed');
+    if (job.state === 'COMPLETED') return call.json(400, { status: 'ALREADY_COMPLETED' });
+    if (job.state === 'IN_QUEUE') jobs.delete(job.id);
+    call.json(202, { status: 'CANCELLATION_REQUESTED' });
+  };
+  const look = (call: Call) => {
+    const { job, what } = known(call);
+    if (what === 'cancel') throw refused(405, 'Method Not Allowed');
+    if (what === 'status') return tellStatus(call, job);
     if (job.state !== 'COMPLETED') throw refused(400, 'Request is still in progress');
     if (job.fault === 'error') throw refused(422, 'The request could not be fulfilled, as the sandbox was told');
     call.json(200, resultOf(call, job));
@@ -60,13 +73,15 @@ export function falRoutes(bill: Bill): Routes {
     'GET /fal/files/:name': (call) => sendFile(call, jobs),
     'POST /fal/*': submit,
     'GET /fal/*': look,
+    'PUT /fal/*': cancel,
   };
 }
 
 /** Half of the time it waits, half of it works; what failed costs nothing. */
-async function work(job: Job, milliseconds: number, bill: Bill): Promise<void> {
+async function work(job: Job, milliseconds: number, bill: Bill, jobs: ReadonlyMap<string, Job>): Promise<void> {
   if (milliseconds > 0) {
     await delay(milliseconds / 2, undefined, { ref: false });
+    if (!jobs.has(job.id)) return;
     job.state = 'IN_PROGRESS';
     await delay(milliseconds / 2, undefined, { ref: false });
   }

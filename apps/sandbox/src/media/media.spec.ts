@@ -114,6 +114,19 @@ describe("fal's queue", () => {
     expect(await bill()).toEqual({ total_usd: '0.7', lines: 1 });
   });
 
+  test('forgets a request that is cancelled while it waits, and keeps one that is done', async () => {
+    const cancel = async (url: string) => {
+      const answer = await fetch(url, { method: 'PUT', headers: KEY });
+      return { status: answer.status, body: await answer.json() };
+    };
+    const waiting = (await submit('A coin [[sandbox latency=600000]]')).json;
+    expect(await cancel(waiting.cancel_url)).toEqual({ status: 202, body: { status: 'CANCELLATION_REQUESTED' } });
+    expect((await get(waiting.status_url)).status).toBe(404);
+    const done = (await submit('A coin')).json;
+    expect(await cancel(done.cancel_url)).toEqual({ status: 400, body: { status: 'ALREADY_COMPLETED' } });
+    expect(await bill()).toEqual({ total_usd: '0.7', lines: 1 });
+  });
+
   test('bills nothing for a request that fails', async () => {
     const { json } = await post('/fal/fal-ai/veo3', { prompt: '[[sandbox fault=error]]' }, KEY);
     expect((await get(json.status_url)).body.status).toBe('COMPLETED');
@@ -128,6 +141,7 @@ describe("fal's queue", () => {
     ['a length that it does not make', 'fal-ai/veo3', { prompt: 'a', duration: '5' }, 422],
     ['too many images', 'fal-ai/qwen-image', { prompt: 'a', num_images: 5 }, 422],
     ['a fault', 'fal-ai/veo3', { prompt: '[[sandbox fault=429]]' }, 429],
+    ['a directive that it does not understand', 'fal-ai/veo3', { prompt: '[[sandbox colour=red]]' }, 400],
   ])('refuses %s', async (_, model, body, status) => {
     const answer = await post(`/fal/${model}`, body, KEY);
     expect(answer.status).toBe(status);

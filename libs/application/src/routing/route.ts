@@ -57,14 +57,16 @@ export function routeFor(request: RouteRequest): Route {
     const reasons = Object.entries(left).map(([slug, why]) => `${slug} ${why}`);
     throw new UnservableRequest(404, `No endpoints found for ${model.id}: ${reasons.join('; ')}`, 'provider');
   }
+  if (able.length === 1) return { endpoints: able, left, draw: undefined };
   const ranked = able
     .map((endpoint, i) => ({ endpoint, rank: rankOf(endpoint, wish, pulse(endpoint), request), i }))
     .sort((a, b) => compare(a.rank, b.rank) || a.i - b.i);
   const draw = drawAmong(ranked, wish, request.chance);
-  const asked = ranked.map(({ endpoint }) => endpoint);
-  const [first, ...others] = draw ? drawnFirst(asked, draw) : asked;
-  for (const { slug } of wish.allowFallbacks ? [] : others) left[slug] = 'is a fallback, and none are allowed';
-  return { endpoints: [first as Endpoint, ...(wish.allowFallbacks ? others : [])], left, draw };
+  const inOrder = ranked.map(({ endpoint }) => endpoint);
+  const endpoints = draw ? drawnFirst(inOrder, draw) : inOrder;
+  if (wish.allowFallbacks) return { endpoints, left, draw };
+  for (const { slug } of endpoints.slice(1)) left[slug] = 'is a fallback, and none are allowed';
+  return { endpoints: endpoints.slice(0, 1), left, draw };
 }
 
 interface Ranked {
