@@ -28,6 +28,8 @@ import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
 import {
   AnthropicChat,
   coinbase,
+  DIALECTS,
+  type Dialect,
   ExaSearch,
   kraken,
   LndNode,
@@ -159,10 +161,10 @@ async function openGateway(foundation: Foundation, opened: AsyncDisposableStack)
 /** What the use cases reach the world through, by their configured addresses. */
 function openWorld({ settings, runtime }: Foundation, clock: Clock, opened: AsyncDisposableStack): Provider[] {
   const { connectTimeoutMs, idleTimeoutMs } = settings;
-  const openAi = (baseUrl: string, apiKey: string) =>
-    new OpenAiChat({ baseUrl, apiKey, connectTimeoutMs, idleTimeoutMs });
+  const openAi = (baseUrl: string, apiKey: string, dialect: Dialect) =>
+    new OpenAiChat({ baseUrl, apiKey, connectTimeoutMs, idleTimeoutMs }, dialect);
   const upstreams = new NamedChatUpstreams({
-    openai: openAi(settings.openaiBaseUrl, settings.openaiApiKey),
+    openai: openAi(settings.openaiBaseUrl, settings.openaiApiKey, DIALECTS.openai),
     anthropic: new AnthropicChat({
       baseUrl: settings.anthropicBaseUrl,
       apiKey: settings.anthropicApiKey,
@@ -170,9 +172,9 @@ function openWorld({ settings, runtime }: Foundation, clock: Clock, opened: Asyn
       idleTimeoutMs,
       defaultMaxTokens: ANTHROPIC_MAX_TOKENS,
     }),
-    openrouter: openAi(settings.openrouterBaseUrl, settings.openrouterApiKey),
-    groq: openAi(settings.groqBaseUrl, settings.groqApiKey),
-    deepinfra: openAi(settings.deepinfraBaseUrl, settings.deepinfraApiKey),
+    openrouter: openAi(settings.openrouterBaseUrl, settings.openrouterApiKey, DIALECTS.openrouter),
+    groq: openAi(settings.groqBaseUrl, settings.groqApiKey, DIALECTS.groq),
+    deepinfra: openAi(settings.deepinfraBaseUrl, settings.deepinfraApiKey, DIALECTS.deepinfra),
   });
   const { openaiBaseUrl: baseUrl, openaiApiKey: apiKey } = settings;
   const embeddings = new NamedEmbeddingUpstreams({

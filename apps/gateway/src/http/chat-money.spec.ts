@@ -112,6 +112,18 @@ describe('a limit of the caller', () => {
     expect(body.usage.completion_tokens).toBe(tokens);
   });
 
+  test.each([
+    ['openai', 'openai/gpt-4o-mini'],
+    ['anthropic', 'anthropic/claude-haiku-4.5'],
+    ['openrouter', 'google/gemini-2.5-flash'],
+    ['groq', 'meta-llama/llama-3.1-8b-instruct'],
+    ['deepinfra', 'meta-llama/llama-3.1-8b-instruct'],
+  ])('reaches %s by the name that it has there', async (provider, model) => {
+    const only = provider === 'openrouter' ? {} : { provider: { only: [provider] } };
+    const { status, body } = await world.chat(rich, 'tokens=50', { model, max_tokens: 5, ...only });
+    expect([status, body.usage?.completion_tokens]).toEqual([200, 5]);
+  });
+
   test('holds for each choice', async () => {
     const { body } = await world.chat(rich, 'tokens=50', { max_tokens: 5, n: 3 });
     expect(body.usage.completion_tokens).toBe(15);

@@ -11,21 +11,31 @@ export interface OpenAiProvider {
   readonly models: ReadonlyMap<string, OpenAiModel>;
   /** Parameters that it takes beside OpenAI's. */
   readonly more: ReadonlySet<string>;
+  /** Parameters of OpenAI's that it does not know. */
+  readonly lacks: ReadonlySet<string>;
 }
 
 const OPEN_WEIGHTS = ['top_k', 'min_p', 'repetition_penalty'];
+/** Documented by those who took over OpenAI's API before it had this name for the limit. */
+const NEWER = ['max_completion_tokens'];
+const OF_OPENROUTER = [...OPEN_WEIGHTS, 'provider', 'plugins', 'reasoning', 'usage', 'models'];
 
 export const OPENAI_ITSELF = provider('openai', OPENAI);
 
 export const PROVIDERS: readonly OpenAiProvider[] = [
   OPENAI_ITSELF,
-  provider('openrouter', OPENROUTER, [...OPEN_WEIGHTS, 'provider', 'plugins', 'reasoning', 'usage', 'models']),
+  provider('openrouter', OPENROUTER, OF_OPENROUTER, NEWER),
   provider('groq', GROQ, OPEN_WEIGHTS),
-  provider('deepinfra', DEEPINFRA, OPEN_WEIGHTS),
+  provider('deepinfra', DEEPINFRA, OPEN_WEIGHTS, NEWER),
 ];
 
-function provider(name: string, offers: Offers, more: readonly string[] = []): OpenAiProvider {
-  return { name, models: offered<Offer>(offers), more: new Set(more) };
+function provider(
+  name: string,
+  offers: Offers,
+  more: readonly string[] = [],
+  lacks: readonly string[] = [],
+): OpenAiProvider {
+  return { name, models: offered<Offer>(offers), more: new Set(more), lacks: new Set(lacks) };
 }
 
 /** 2024-07-18: the list wants a date, and nothing depends on it. */

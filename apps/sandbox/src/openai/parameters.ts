@@ -47,11 +47,11 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
 ]);
 
 /** @throws Refusal */
-export function assertParameters(body: Body, { more }: Pick<OpenAiProvider, 'more'>): void {
+export function assertParameters(body: Body, { more, lacks }: OpenAiProvider): void {
   for (const name in body) {
     if (more.has(name)) continue;
     const check = CHECKS.get(name);
-    if (!check) throw unrecognised(name);
+    if (!check || lacks.has(name)) throw unrecognised(name);
     const value = body[name];
     if (value !== null) check(value, name);
   }

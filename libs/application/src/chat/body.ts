@@ -24,7 +24,7 @@ export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): n
 
 /**
  * The request for an upstream: the fields that it knows; all others are ours, or would be refused. Usage is always
- * asked for. The limit goes by OpenAI's present name, whatever the caller called it.
+ * asked for. The limit goes by OpenAI's present name, whatever the caller called it: connectors say it in other words.
  * @param limit output tokens per choice at most; undefined for as many as the model makes
  */
 export function upstreamBody(

@@ -2,6 +2,7 @@ import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer }
 import { Endpoint } from '../chat/endpoint.ts';
 import type { ChatConnection } from '../chat-upstreams.ts';
 import { ChatChunks, textOf } from './chat-chunks.ts';
+import { type Dialect, inDialect } from './dialect.ts';
 import { usageFrom } from './usage.ts';
 
 export interface OpenAiOptions {
@@ -17,13 +18,17 @@ export interface OpenAiOptions {
 export class OpenAiChat implements ChatConnection {
   private readonly endpoint: Endpoint;
 
-  constructor({ baseUrl, apiKey, ...timeouts }: OpenAiOptions) {
+  constructor(
+    { baseUrl, apiKey, ...timeouts }: OpenAiOptions,
+    private readonly dialect: Dialect,
+  ) {
     const headers = { authorization: `Bearer ${apiKey}` };
     this.endpoint = new Endpoint({ url: `${baseUrl}/chat/completions`, headers, ...timeouts });
   }
 
   async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    const { body, stream, identity, signal } = call;
+    const { stream, identity, signal } = call;
+    const body = inDialect(call.body, this.dialect);
     if (stream) return this.endpoint.stream(body, signal, new ChatChunks(identity));
     return wholeAnswer(await this.endpoint.whole(body, signal), call);
   }
