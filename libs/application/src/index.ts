@@ -10,6 +10,7 @@ export {
   type StreamedChat,
   type WholeChat,
 } from './chat/complete-chat.ts';
+export type { Reasoning } from './chat/reasoning.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './chat/tokens.ts';
 export {
   type AnswerIdentity,

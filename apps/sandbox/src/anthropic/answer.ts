@@ -3,6 +3,7 @@ import type { Answer } from '../provider/answer.ts';
 import type { Events } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import { wordsOf } from '../provider/tokens.ts';
+import type { MessagesRequest } from './messages-request.ts';
 
 const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
 /** Looks like a signature, and is none. */
@@ -18,9 +19,9 @@ export function identityHeaders({ serial }: Answer): Readonly<Record<string, str
   return { 'request-id': `req_${serial}` };
 }
 
-export function message(answer: Answer, fault: Fault | undefined) {
+export function message(answer: Answer, { showsThoughts }: MessagesRequest, fault: Fault | undefined) {
   const { reasoning, visible, text, finish } = answer;
-  const thinking = { type: 'thinking', thinking: wordsOf(reasoning), signature: SIGNATURE };
+  const thinking = { type: 'thinking', thinking: showsThoughts ? wordsOf(reasoning) : '', signature: SIGNATURE };
   return {
     ...emptyMessage(answer),
     content: [...(reasoning > 0 ? [thinking] : []), ...(visible > 0 ? [contentBlock(answer, text)] : [])],
@@ -64,7 +65,7 @@ function usageOf({ input, cached, reasoning, visible }: Answer, fault: Fault | u
   };
 }
 
-export function eventsOf(answer: Answer, _: unknown, fault: Fault | undefined): Events {
+export function eventsOf(answer: Answer, { showsThoughts }: MessagesRequest, fault: Fault | undefined): Events {
   const { reasoning, visible, pieces, tool, finish } = answer;
   const usage = usageOf(answer, fault);
   const withUsage = <T>(value: T) => (fault === 'no_usage' ? {} : { usage: value });
@@ -77,7 +78,7 @@ export function eventsOf(answer: Answer, _: unknown, fault: Fault | undefined): 
   const [kind, field] = tool === undefined ? ['text_delta', 'text'] : ['input_json_delta', 'partial_json'];
   const opening =
     event({ type: 'message_start', message: begun }) +
-    (reasoning > 0 ? thoughts(wordsOf(reasoning)) : '') +
+    (reasoning > 0 ? thoughts(showsThoughts ? wordsOf(reasoning) : '') : '') +
     (visible > 0 ? event({ type: 'content_block_start', index, content_block: block }) : '') +
     event({ type: 'ping' });
   const head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${kind}","${field}":`;
@@ -101,7 +102,7 @@ function thoughts(thinking: string): string {
   const delta = (more: object) => event({ type: 'content_block_delta', index: 0, delta: more });
   return (
     event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } }) +
-    delta({ type: 'thinking_delta', thinking }) +
+    (thinking === '' ? '' : delta({ type: 'thinking_delta', thinking })) +
     delta({ type: 'signature_delta', signature: SIGNATURE }) +
     event({ type: 'content_block_stop', index: 0 })
   );

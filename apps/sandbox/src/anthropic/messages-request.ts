@@ -5,7 +5,7 @@ import type { Tool, Toolbox } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
 import { invalid, type Version } from './errors.ts';
 import { type AnthropicModel, findModel } from './models.ts';
-import { assertParameters } from './parameters.ts';
+import { assertModelTakes, assertParameters } from './parameters.ts';
 import { assertTurns, type Block, blocksOf, type Turn } from './turns.ts';
 
 /** A request costs this many tokens, each turn this many, and each block that is not text this many. */
@@ -15,12 +15,17 @@ const TOKENS_PER_ATTACHMENT = 85;
 
 type Fields = Readonly<Record<string, unknown>>;
 
+export interface MessagesRequest extends Question<AnthropicModel> {
+  readonly showsThoughts: boolean;
+}
+
 /** @throws Refusal in Anthropic's shape */
-export function readMessagesRequest(text: string, version: Version): Question<AnthropicModel> {
+export function readMessagesRequest(text: string, version: Version): MessagesRequest {
   const body = parseObject(text);
   if (!body) throw invalid('The request body is not valid JSON');
   assertParameters(body, version);
   const model = findModel(body.model as string);
+  assertModelTakes(body, model);
   const limit = body.max_tokens as number;
   if (limit > model.maxOutput) {
     const which = `the maximum allowed number of output tokens for ${model.id}`;
@@ -38,17 +43,28 @@ export function readMessagesRequest(text: string, version: Version): Question<An
     n: 1,
     limit,
     promptTokens,
-    reasons: (body.thinking as Fields | undefined)?.type === 'enabled',
+    reasons: thinks(body.thinking),
+    showsThoughts: showsThoughts(body.thinking, model),
     toolbox,
     lastUserText: lastUserText(turns),
   };
+}
+
+function thinks(thinking: unknown): boolean {
+  const { type } = (thinking ?? {}) as Fields;
+  return type === 'enabled' || type === 'adaptive';
+}
+
+function showsThoughts(thinking: unknown, { adaptive }: AnthropicModel): boolean {
+  const { display = adaptive ? 'omitted' : 'summarized' } = (thinking ?? {}) as Fields;
+  return display !== 'omitted';
 }
 
 function toolboxOf({ tools, tool_choice, thinking }: Fields, turns: readonly Turn[]): Toolbox {
   const offered = ((tools ?? []) as readonly Fields[]).map(toolFrom);
   const choice = (tool_choice ?? { type: 'auto' }) as { readonly type: string; readonly name?: string };
   if (tool_choice && offered.length === 0) throw invalid('tool_choice may only be specified while providing tools.');
-  if ((thinking as Fields | undefined)?.type === 'enabled' && (choice.type === 'any' || choice.type === 'tool')) {
+  if (thinks(thinking) && (choice.type === 'any' || choice.type === 'tool')) {
     throw invalid('Thinking may not be enabled when tool_choice forces tool use.');
   }
   const answered = blocksOf(turns.at(-1)?.content).some(({ type }) => type === 'tool_result');

@@ -115,6 +115,9 @@ describe('a stream', () => {
   });
 });
 
+const opus = { model: 'claude-opus-4-7', max_tokens: 2_000 };
+const haiku = { model: 'claude-haiku-4-5' };
+
 describe('a request is refused as Anthropic refuses it', () => {
   const asked = { model: 'claude-sonnet-4-6', max_tokens: 100, messages: hello };
   const call = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} };
@@ -178,6 +181,22 @@ describe('a request is refused as Anthropic refuses it', () => {
     ['a tool in the shape of OpenAI', { ...asked, tools: [{ type: 'function', function: tool }] }, /^tools\.0/],
     ['a small budget', { ...asked, max_tokens: 9_000, thinking: { ...thinking, budget_tokens: 9 } }, /budget_tokens/],
     ['a budget beyond the limit', { ...asked, max_tokens: 1_024, thinking }, /must be greater than/],
+    ['a kind of thinking that is unknown', { ...asked, thinking: { type: 'deep' } }, /expected tags/],
+    [
+      'a display that is unknown',
+      { ...asked, max_tokens: 2_000, thinking: { ...thinking, display: 'loud' } },
+      /display/,
+    ],
+    [
+      'a budget for adaptive thinking',
+      { ...asked, ...opus, thinking: { ...thinking, type: 'adaptive' } },
+      /Extra inputs/,
+    ],
+    ['a budget for a model that decides by itself', { ...asked, ...opus, thinking }, /type\.adaptive/],
+    ['sampling of such a model', { ...asked, ...opus, temperature: 1 }, /deprecated/],
+    ['adaptive thinking of an older one', { ...asked, ...haiku, thinking: { type: 'adaptive' } }, /not supported/],
+    ['an effort of an older one', { ...asked, ...haiku, output_config: { effort: 'low' } }, /effort parameter/],
+    ['an unknown effort', { ...asked, ...opus, output_config: { effort: 'minimal' } }, /output_config\.effort/],
     ['thinking and heat', { ...asked, max_tokens: 2_000, thinking, temperature: 0 }, /only be set to 1/],
     [
       'thinking about a forced call',

@@ -8,6 +8,8 @@ interface Offer {
   readonly snapshot: string;
   readonly context: number;
   readonly maxOutput: number;
+  /** Decides by itself how long it thinks: budgets and sampling are refused, and thoughts are shown on request only. */
+  readonly adaptive?: true;
   readonly usd: PriceInUsd;
 }
 
@@ -31,6 +33,14 @@ const OFFERS: Readonly<Record<string, Offer>> = {
     snapshot: 'claude-opus-4-6',
     context: 200_000,
     maxOutput: 128_000,
+    usd: { input: '5', cachedInput: '0.5', output: '25', request: '0' },
+  },
+  'claude-opus-4-7': {
+    name: 'Claude Opus 4.7',
+    snapshot: 'claude-opus-4-7',
+    context: 1_000_000,
+    maxOutput: 128_000,
+    adaptive: true,
     usd: { input: '5', cachedInput: '0.5', output: '25', request: '0' },
   },
   'claude-sonnet-4-5': {

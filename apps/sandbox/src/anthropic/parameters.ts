@@ -1,5 +1,6 @@
 /** What Anthropic accepts in a Messages request, apart from the turns, and how it refuses everything else. */
 import { invalid, type Version } from './errors.ts';
+import type { AnthropicModel } from './models.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 type Check = (value: unknown, name: string) => void;
@@ -47,6 +48,27 @@ export function assertParameters(body: Body, version: Version): void {
   assertFormat(body);
 }
 
+/** What differs between models. @throws Refusal */
+export function assertModelTakes(body: Body, { id, adaptive }: AnthropicModel): void {
+  const { type } = (body.thinking ?? {}) as Body;
+  if (adaptive && type === 'enabled') {
+    throw invalid(
+      '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
+    );
+  }
+  const sampling = [...SAMPLING].find((name) => body[name] !== undefined);
+  if (adaptive && sampling) throw invalid(`\`${sampling}\` is deprecated for this model.`);
+  const before = /-4-5/.test(id);
+  if (before && type === 'adaptive') throw invalid('adaptive thinking is not supported on this model');
+  const { effort } = (body.output_config ?? {}) as Body;
+  if (effort === undefined) return;
+  if (before && !id.includes('opus')) throw invalid('This model does not support the effort parameter.');
+  const efforts = ['low', 'medium', 'high', ...(adaptive ? ['xhigh'] : []), ...(before ? [] : ['max'])];
+  if (!efforts.includes(effort as string)) {
+    throw invalid(`output_config.effort: Input should be ${efforts.map((each) => `'${each}'`).join(', ')}`);
+  }
+}
+
 function assertSystem({ system }: Body): void {
   const blocks = Array.isArray(system) ? system : [];
   if (blocks.some((block) => block?.type !== 'text')) throw invalid("system: Input should be a list of 'text' blocks");
@@ -54,10 +76,21 @@ function assertSystem({ system }: Body): void {
 }
 
 function assertThinking({ thinking, max_tokens, temperature, top_k }: Body): void {
-  const { type, budget_tokens } = (thinking ?? { type: 'disabled' }) as Body;
-  if (type !== 'enabled') return;
-  integer(1_024)(budget_tokens, 'thinking.enabled.budget_tokens');
-  if ((budget_tokens as number) >= (max_tokens as number)) {
+  const { type, budget_tokens, display } = (thinking ?? { type: 'disabled' }) as Body;
+  if (!['enabled', 'adaptive', 'disabled'].includes(type as string)) {
+    throw invalid(
+      `thinking: Input tag '${type}' found using 'type' does not match any of the expected tags: 'adaptive', 'disabled', 'enabled'`,
+    );
+  }
+  if (type === 'disabled') return;
+  if (display !== undefined && display !== 'omitted' && display !== 'summarized') {
+    throw wrong(`thinking.${type}.display`, "'summarized' or 'omitted'");
+  }
+  if (type === 'adaptive' && budget_tokens !== undefined) {
+    throw invalid('thinking.adaptive.budget_tokens: Extra inputs are not permitted');
+  }
+  if (type === 'enabled') integer(1_024)(budget_tokens, 'thinking.enabled.budget_tokens');
+  if (type === 'enabled' && (budget_tokens as number) >= (max_tokens as number)) {
     throw invalid('`max_tokens` must be greater than `thinking.budget_tokens`.');
   }
   if (temperature !== undefined && temperature !== 1) {

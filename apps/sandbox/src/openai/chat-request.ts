@@ -10,6 +10,8 @@ import { assertParameters, type Body, outputLimit, wrongType, wrongValue } from 
 export interface ChatRequest extends Question<OpenAiModel> {
   readonly includeUsage: boolean;
   readonly obfuscate: boolean;
+  /** The field that tells what the model reasons. */
+  readonly thoughts: OpenAiProvider['thoughts'];
 }
 
 const ROLES = ['system', 'assistant', 'user', 'function', 'tool', 'developer'] as const;
@@ -38,6 +40,7 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
     model,
     stream: body.stream === true,
     includeUsage: options?.include_usage === true,
+    thoughts: (body.reasoning as Part | null | undefined)?.exclude === true ? undefined : provider.thoughts,
     obfuscate: options?.include_obfuscation !== false,
     n: (body.n as number | null | undefined) ?? 1,
     limit,

@@ -8,9 +8,13 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-function post(body: unknown, headers: Record<string, string> = { authorization: 'Bearer any' }): Promise<Response> {
+function post(
+  body: unknown,
+  headers: Record<string, string> = { authorization: 'Bearer any' },
+  path = '/openai/v1/chat/completions',
+): Promise<Response> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return fetch(`${sandbox.url}/openai/v1/chat/completions`, { method: 'POST', headers, body: text });
+  return fetch(`${sandbox.url}${path}`, { method: 'POST', headers, body: text });
 }
 
 function ask(content: unknown, more: Record<string, unknown> = {}): Promise<Response> {
@@ -279,6 +283,11 @@ describe('a request is refused as OpenAI refuses it', () => {
     ['both limits', { model: 'flat', messages: hello, max_tokens: 1, max_completion_tokens: 1 }, 'max_tokens'],
     ['max_tokens for a model that reasons', { model: 'gpt-5-mini', messages: hello, max_tokens: 5 }, 'max_tokens'],
     ['reasoning_effort for one that does not', { model: 'flat', messages: hello, reasoning_effort: 'low' }, null],
+    [
+      'an effort that its generation does not have',
+      { model: 'gpt-5-mini', messages: hello, reasoning_effort: 'none' },
+      'reasoning_effort',
+    ],
     ['stream_options without stream', { model: 'flat', messages: hello, stream_options: {} }, 'stream_options'],
     ['an unknown argument', { model: 'flat', messages: hello, top_k: 5 }, null],
     ['more input than fits', { model: 'flat', messages: [{ role: 'user', content: 'a '.repeat(32_000) }] }, 'messages'],
@@ -291,6 +300,30 @@ describe('a request is refused as OpenAI refuses it', () => {
     const error = await errorOf(await post(body));
     expect(error).toMatchObject({ status: 400, type: 'invalid_request_error', param });
     expect(error.message).toEqual(expect.any(String));
+  });
+
+  test.each([
+    ['openrouter', 'google/gemini-2.5-flash'],
+    ['deepinfra', 'Qwen/Qwen3-32B'],
+  ])('%s does not know OpenAI’s new name of the limit', async (provider, model) => {
+    const ask = (limit: object) =>
+      post({ model, messages: hello, ...limit }, undefined, `/${provider}/v1/chat/completions`);
+    expect((await errorOf(await ask({ max_completion_tokens: 5 }))).message).toContain('max_completion_tokens');
+    expect((await ask({ max_tokens: 5 })).status).toBe(200);
+  });
+
+  test.each([
+    ['reasoning', 'low'],
+    ['reasoning.effort', { effort: 'extreme' }],
+    ['reasoning.max_tokens', { max_tokens: 1.5 }],
+    ['reasoning', { effort: 'low', max_tokens: 1 }],
+    ['reasoning.exclude', { exclude: 1 }],
+  ])('OpenRouter refuses %s as %j', async (param, reasoning) => {
+    const body = { model: 'google/gemini-2.5-pro', messages: hello, reasoning };
+    expect(await errorOf(await post(body, undefined, '/openrouter/v1/chat/completions'))).toMatchObject({
+      status: 400,
+      param,
+    });
   });
 
   test('but null stands for an argument that is not there', async () => {

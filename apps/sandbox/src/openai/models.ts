@@ -13,6 +13,8 @@ export interface OpenAiProvider {
   readonly more: ReadonlySet<string>;
   /** Parameters of OpenAI's that it does not know. */
   readonly lacks: ReadonlySet<string>;
+  /** The field that tells what a model reasons; undefined where nobody is told. */
+  readonly thoughts: 'reasoning' | 'reasoning_content' | undefined;
 }
 
 const OPEN_WEIGHTS = ['top_k', 'min_p', 'repetition_penalty'];
@@ -24,18 +26,19 @@ export const OPENAI_ITSELF = provider('openai', OPENAI);
 
 export const PROVIDERS: readonly OpenAiProvider[] = [
   OPENAI_ITSELF,
-  provider('openrouter', OPENROUTER, OF_OPENROUTER, NEWER),
-  provider('groq', GROQ, OPEN_WEIGHTS),
-  provider('deepinfra', DEEPINFRA, OPEN_WEIGHTS, NEWER),
+  provider('openrouter', OPENROUTER, { more: OF_OPENROUTER, lacks: NEWER, thoughts: 'reasoning' }),
+  provider('groq', GROQ, { more: OPEN_WEIGHTS, thoughts: 'reasoning' }),
+  provider('deepinfra', DEEPINFRA, { more: OPEN_WEIGHTS, lacks: NEWER, thoughts: 'reasoning_content' }),
 ];
 
-function provider(
-  name: string,
-  offers: Offers,
-  more: readonly string[] = [],
-  lacks: readonly string[] = [],
-): OpenAiProvider {
-  return { name, models: offered<Offer>(offers), more: new Set(more), lacks: new Set(lacks) };
+interface Habits {
+  readonly more?: readonly string[];
+  readonly lacks?: readonly string[];
+  readonly thoughts?: OpenAiProvider['thoughts'];
+}
+
+function provider(name: string, offers: Offers, { more = [], lacks = [], thoughts }: Habits = {}): OpenAiProvider {
+  return { name, models: offered<Offer>(offers), more: new Set(more), lacks: new Set(lacks), thoughts };
 }
 
 /** 2024-07-18: the list wants a date, and nothing depends on it. */

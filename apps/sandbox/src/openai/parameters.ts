@@ -49,7 +49,10 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
 /** @throws Refusal */
 export function assertParameters(body: Body, { more, lacks }: OpenAiProvider): void {
   for (const name in body) {
-    if (more.has(name)) continue;
+    if (more.has(name)) {
+      if (name === 'reasoning') assertReasoning(body[name]);
+      continue;
+    }
     const check = CHECKS.get(name);
     if (!check || lacks.has(name)) throw unrecognised(name);
     const value = body[name];
@@ -71,6 +74,7 @@ export function outputLimit({ max_tokens, max_completion_tokens, reasoning_effor
     throw refusal(400, message, 'max_tokens', 'unsupported_parameter');
   }
   if (!model.reasons && given(reasoning_effort)) throw unrecognised('reasoning_effort');
+  if (given(reasoning_effort)) assertEffort(reasoning_effort, model);
   if (given(max_tokens) && given(max_completion_tokens)) {
     const message = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.";
     throw refusal(400, message, 'max_tokens', 'invalid_parameter_combination');
@@ -83,6 +87,36 @@ export function outputLimit({ max_tokens, max_completion_tokens, reasoning_effor
     throw refusal(400, message, given(max_tokens) ? 'max_tokens' : 'max_completion_tokens', 'invalid_value');
   }
   return limit;
+}
+
+/** Which efforts a model has differs from generation to generation. */
+function effortsOf({ id }: OpenAiModel): readonly string[] {
+  if (/^o\d/.test(id)) return ['low', 'medium', 'high'];
+  if (/^gpt-5(-|$)/.test(id)) return ['minimal', 'low', 'medium', 'high'];
+  return id.startsWith('gpt-5.1') ? ['none', 'low', 'medium', 'high'] : ['none', 'low', 'medium', 'high', 'xhigh'];
+}
+
+function assertEffort(effort: unknown, model: OpenAiModel): void {
+  const efforts = effortsOf(model);
+  if (efforts.includes(effort as string)) return;
+  const message =
+    `Unsupported value: '${effort}' is not supported with the '${model.id}' model. ` +
+    `Supported values are: ${efforts.map((each) => `'${each}'`).join(', ')}.`;
+  throw refusal(400, message, 'reasoning_effort', 'unsupported_value');
+}
+
+/** OpenRouter's object. */
+function assertReasoning(value: unknown): void {
+  if (!given(value)) return;
+  object(value, 'reasoning');
+  const { effort, max_tokens, enabled, exclude } = value as Body;
+  if (given(effort) && given(max_tokens)) {
+    throw refusal(400, 'Only one of "reasoning.effort" and "reasoning.max_tokens" can be specified', 'reasoning');
+  }
+  if (given(effort)) oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')(effort, 'reasoning.effort');
+  if (given(max_tokens)) integer(0)(max_tokens, 'reasoning.max_tokens');
+  if (given(enabled)) boolean(enabled, 'reasoning.enabled');
+  if (given(exclude)) boolean(exclude, 'reasoning.exclude');
 }
 
 export function wrongType(name: string, expected: string, value: unknown) {

@@ -5,6 +5,7 @@ import type { Fault } from '../provider/directive.ts';
 import type { ChatRequest } from './chat-request.ts';
 import { answerId, callId, finishReason } from './identity.ts';
 import type { OpenAiModel } from './models.ts';
+import { thoughtsOf } from './thoughts.ts';
 import { usageOf } from './usage.ts';
 
 /** OpenAI pads chunks with this many random characters at most, so that their size does not tell the word. */
@@ -14,7 +15,7 @@ const ERROR = { message: 'The server had an error while processing your request.
 
 export function eventsOf(
   answer: Answer<OpenAiModel>,
-  { includeUsage, obfuscate }: ChatRequest,
+  { includeUsage, obfuscate, thoughts }: ChatRequest,
   fault: Fault | undefined,
 ): Events {
   const { created, model, n, pieces, tool } = answer;
@@ -34,7 +35,11 @@ export function eventsOf(
     tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":0,"function":{"arguments":${json}}}]}`;
 
   const indexes = Array.from({ length: n }, (_, index) => index);
-  const opening = indexes.map((index) => chunk(choice(index, firstDelta(answer, index)))).join('');
+  const told = thoughtsOf(answer, thoughts);
+  const thinking = Object.keys(told).length === 0 ? [] : [JSON.stringify(told)];
+  const opening = indexes
+    .flatMap((index) => [firstDelta(answer, index), ...thinking].map((each) => chunk(choice(index, each))))
+    .join('');
   return {
     opening,
     content: pieces.flatMap(({ json, tokens }) =>

@@ -22,7 +22,7 @@ export interface Protocol<M extends Model, Q extends Question<M>> {
   idOf(answer: Answer<M>): string;
   headersOf(answer: Answer<M>): Readonly<Record<string, string>>;
   /** The answer in one piece. */
-  wholeOf(answer: Answer<M>, fault: Fault | undefined): unknown;
+  wholeOf(answer: Answer<M>, question: Q, fault: Fault | undefined): unknown;
   eventsOf(answer: Answer<M>, question: Q, fault: Fault | undefined): Events;
 }
 
@@ -46,7 +46,12 @@ export function serve<M extends Model, Q extends Question<M>>(provider: string, 
       if (question.stream) {
         await deliverStream(call, protocol.eventsOf(answer, question, fault), directive.chunkDelay, delivery);
       } else {
-        deliverWhole(call, JSON.stringify(protocol.wholeOf(answer, fault)), answer.n * answer.visible, delivery);
+        deliverWhole(
+          call,
+          JSON.stringify(protocol.wholeOf(answer, question, fault)),
+          answer.n * answer.visible,
+          delivery,
+        );
       }
     } catch (error) {
       throw error instanceof MisunderstoodDirective ? protocol.misunderstood(error.message) : error;

@@ -1,5 +1,6 @@
 import type { Endpoint } from '#catalogue';
 import { providerFor } from '../routing/passed-on.ts';
+import type { Reasoning } from './reasoning.ts';
 
 /** A chat request in OpenAI's shape, as far as the gateway reads it; the rest passes through. */
 export interface ChatBody {
@@ -14,8 +15,14 @@ export interface ChatBody {
   readonly [field: string]: unknown;
 }
 
-/** Fields that go to the upstream by another name. */
-const RENAMED: ReadonlySet<string> = new Set(['max_tokens', 'reasoning']);
+/** Fields that clients have several names for. */
+const RENAMED: ReadonlySet<string> = new Set([
+  'max_tokens',
+  'max_completion_tokens',
+  'reasoning',
+  'reasoning_effort',
+  'include_reasoning',
+]);
 
 /** The caller's own limit on output tokens of one choice, if there is one. */
 export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): number | undefined {
@@ -24,13 +31,15 @@ export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): n
 
 /**
  * The request for an upstream: the fields that it knows; all others are ours, or would be refused. Usage is always
- * asked for. The limit goes by OpenAI's present name, whatever the caller called it: connectors say it in other words.
+ * asked for. The limit goes by OpenAI's present name and reasoning as OpenRouter's object, whatever the caller called
+ * them: connectors say it in their upstream's words.
  * @param limit output tokens per choice at most; undefined for as many as the model makes
  */
 export function upstreamBody(
   body: ChatBody,
   endpoint: Pick<Endpoint, 'model' | 'parameters' | 'routes' | 'slug'>,
   limit: number | undefined,
+  reasoning?: Reasoning,
 ): Record<string, unknown> {
   const { model, parameters } = endpoint;
   const sent: Record<string, unknown> = { model, messages: body.messages };
@@ -40,10 +49,7 @@ export function upstreamBody(
   }
   if (sent.provider !== undefined) sent.provider = providerFor(endpoint, sent.provider);
   if (limit !== undefined) sent.max_completion_tokens = limit;
-  if (parameters.includes('reasoning')) {
-    const effort = body.reasoning_effort ?? (body.reasoning as { effort?: unknown } | null | undefined)?.effort;
-    if (effort !== undefined && effort !== null) sent.reasoning_effort = effort;
-  }
+  if (reasoning !== undefined && parameters.includes('reasoning')) sent.reasoning = reasoning;
   if (body.stream) {
     sent.stream = true;
     sent.stream_options = { include_usage: true };

@@ -25,6 +25,7 @@ import {
 import { type SearchResult, WebSearch } from '../search/web-search.ts';
 import { type ChatBody, upstreamBody } from './body.ts';
 import { affordedOutput, nameWhatIsAfforded, type Quote, quoteFor } from './quote.ts';
+import { type Reasoning, reasoningWish } from './reasoning.ts';
 import { countInputTokens, countTokens } from './tokens.ts';
 import { type AnswerIdentity, ChatUpstreams, type StreamedAnswer, type WholeAnswer } from './upstream.ts';
 
@@ -78,6 +79,7 @@ interface Job {
   readonly body: ChatBody;
   readonly found: readonly SearchResult[];
   readonly quote: Quote;
+  readonly reasoning: Reasoning | undefined;
   readonly hold: Hold;
   readonly paid: PaidCall;
   readonly task: RunningTask;
@@ -114,6 +116,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
   async execute(command: CompleteChat): Promise<ChatAnswer> {
     const catalogue = this.catalogues.current;
     const named = chatModel(command.body.model, catalogue);
+    const reasoning = reasoningWish(command.body);
     const plan = searchPlan(command.body, named.model, named.online, catalogue);
     const asked = withEnforcedRouting(withoutSearchTool(command.body), named, plan !== undefined);
     const more = plan && { inputTokens: boundResultTokens(plan), fees: money.fromJson(plan.fee.price) };
@@ -133,7 +136,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
         signal: task.signal,
         counted: (delivered) => estimated(body, delivered),
       };
-      const job: Job = { command, named, body, found, quote, hold, paid, task };
+      const job: Job = { command, named, body, found, quote, reasoning, hold, paid, task };
       const served = await this.paid.ask(paid, (endpoint) => this.ask(job, endpoint));
       const { answer } = served;
       if (answer.kind === 'stream') {
@@ -188,16 +191,18 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
 
   /** Where the caller named no limit, the output is limited to what the hold affords. */
   private ask(
-    { command, named, body: asked, quote, hold, task }: Job,
+    { command, named, body: asked, quote, reasoning, hold, task }: Job,
     endpoint: Endpoint,
   ): Promise<WholeAnswer | StreamedAnswer> {
     const { model, passedOn } = named;
     const afforded = affordedOutput(hold.amount, quote);
     const limit = quote.wanted ?? (afforded < model.maxOutput ? afforded : undefined);
-    const body = upstreamBody(asked, { ...endpoint, model: endpoint.model + passedOn }, limit);
+    const body = upstreamBody(asked, { ...endpoint, model: endpoint.model + passedOn }, limit, reasoning);
     const identity = identityOf(hold, model, endpoint);
     const { upstream } = endpoint;
-    const call = { upstream, body, stream: command.body.stream === true, identity, signal: task.signal };
+    const stream = command.body.stream === true;
+    const withoutReasoning = reasoning?.exclude === true;
+    const call = { upstream, body, stream, withoutReasoning, identity, signal: task.signal };
     return this.upstreams.complete(hold, call);
   }
 

@@ -15,6 +15,8 @@ export interface ChatCall {
   /** The request in OpenAI's shape, with the upstream's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
+  /** No text of the model's reasoning is to be in the answer, whatever the upstream makes of the request. */
+  readonly withoutReasoning: boolean;
   readonly identity: AnswerIdentity;
   readonly signal: AbortSignal;
 }

@@ -151,7 +151,7 @@ describe('fields become fields of a chat', () => {
       { temperature: 0, top_p: 0.5, user: 'u', stream: true, presence_penalty: 1, provider: { zdr: true } },
     ],
     ['the limit', { max_output_tokens: 5 }, { max_completion_tokens: 5 }],
-    ['effort', { reasoning: { effort: 'low', summary: 'auto' } }, { reasoning: { effort: 'low' } }],
+    ['how to reason', { reasoning: { effort: 'low', exclude: true } }, { reasoning: { effort: 'low', exclude: true } }],
     ['verbosity', { text: { verbosity: 'low' } }, { verbosity: 'low' }],
     ['tags stay here', { metadata: { a: 1 }, include: ['x'], truncation: 'auto', store: false, n: 7 }, {}],
     ['plain text', { text: { format: { type: 'text' } } }, {}],

@@ -68,7 +68,7 @@ export function readResponsesRequest(body: ResponsesBody, earlier: readonly Mess
   const chat: Record<string, unknown> = { messages: [...system, ...said] };
   for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_output_tokens) chat.max_completion_tokens = max_output_tokens;
-  if (reasoning?.effort) chat.reasoning = { effort: reasoning.effort };
+  if (reasoning) chat.reasoning = reasoning;
   if (body.text?.verbosity) chat.verbosity = body.text.verbosity;
   if (format.type !== 'text') chat.response_format = chatFormat(format);
   // Upstreams refuse a choice of tools, and how to call them, where there are none.

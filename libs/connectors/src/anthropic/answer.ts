@@ -9,10 +9,18 @@ interface Message {
   readonly usage?: unknown;
 }
 
-/** @throws UpstreamFailure when the body is no message */
-export function wholeAnswer(text: string, identity: AnswerIdentity): WholeAnswer {
+/**
+ * @param hidesReasoning nothing of the model's thoughts is in the answer
+ * @throws UpstreamFailure when the body is no message
+ */
+export function wholeAnswer(text: string, identity: AnswerIdentity, hidesReasoning = false): WholeAnswer {
   const { content, stop_reason, usage } = parseMessage(text);
-  const choice = { index: 0, message: messageOf(content), logprobs: null, finish_reason: finishReason(stop_reason) };
+  const choice = {
+    index: 0,
+    message: messageOf(hidesReasoning ? content.filter(isSaid) : content),
+    logprobs: null,
+    finish_reason: finishReason(stop_reason),
+  };
   return {
     kind: 'whole',
     body: {
@@ -37,6 +45,10 @@ function parseMessage(text: string): Message {
     throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a message', more);
   }
   return message as Message;
+}
+
+function isSaid({ type }: Block): boolean {
+  return type !== 'thinking' && type !== 'redacted_thinking';
 }
 
 function messageOf(content: readonly Block[]) {

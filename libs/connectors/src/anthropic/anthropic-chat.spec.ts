@@ -26,7 +26,7 @@ afterAll(async () => {
 
 function callOf(content: string, more: object = {}, signal = AbortSignal.timeout(5_000)): ChatCall {
   const body = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
-  return { upstream: 'anthropic', body, stream: false, identity, signal };
+  return { upstream: 'anthropic', body, stream: false, withoutReasoning: false, identity, signal };
 }
 
 async function whole(content: string, more?: object): Promise<WholeAnswer> {
@@ -87,6 +87,27 @@ describe('an answer in one piece', () => {
     expect(deliveredText()).toBe('Yes');
   });
 
+  test.each(['claude-opus-4-7', 'claude-opus-4-6'])('of %s has its reasoning', async (model) => {
+    const more = { model, temperature: 0.5, top_k: 3, reasoning: { effort: 'high' } };
+    const { body } = await whole('[[sandbox text=Yes reasoning=3]]', more);
+    expect(body.choices).toMatchObject([{ message: { content: 'Yes', reasoning: 'every coin that' } }]);
+  });
+
+  test.each([true, false])('shows no reasoning where none is wanted, streamed: %s', async (streamed) => {
+    const call = callOf('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
+    const answer = await chat.complete({ ...call, stream: streamed, withoutReasoning: true });
+    let text = answer.kind === 'whole' ? JSON.stringify(answer.body) : '';
+    if (answer.kind === 'stream') {
+      await answer.relayTo((events) => {
+        text += Buffer.from(events).toString();
+        return undefined;
+      });
+    }
+    expect(text).toContain('Yes');
+    expect(text).not.toMatch(/reasoning|every coin/);
+    expect(answer.deliveredText()).toBe('every coin thatYes');
+  });
+
   test('has its reasoning, and the tokens of it apart', async () => {
     const more = { reasoning: { max_tokens: 1_024 } };
     const { body, usage: used } = await whole('[[sandbox text=Yes reasoning=3]]', more);
@@ -133,7 +154,7 @@ describe('a stream', () => {
   });
 
   test('has its reasoning before its words', async () => {
-    const told = await stream('[[sandbox text=Yes reasoning=3]]', { reasoning_effort: 'medium' });
+    const told = await stream('[[sandbox text=Yes reasoning=3]]', { reasoning: { effort: 'medium' } });
     expect([deltas(told, 'reasoning'), deltas(told, 'content')]).toEqual(['every coin that', 'Yes']);
     expect(told.answer.usage()).toMatchObject({ output: 1, reasoning: 3 });
   });

@@ -33,10 +33,16 @@ export class AnthropicChat implements ChatConnection {
     this.defaultMaxTokens = defaultMaxTokens;
   }
 
-  async complete({ body, stream, identity, signal }: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+  async complete({
+    body,
+    stream,
+    withoutReasoning,
+    identity,
+    signal,
+  }: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
     const request = { ...messagesRequest(body, this.defaultMaxTokens), stream };
-    if (stream) return this.endpoint.stream(request, signal, new MessageEvents(identity));
-    return wholeAnswer(await this.endpoint.whole(request, signal), identity);
+    if (stream) return this.endpoint.stream(request, signal, new MessageEvents(identity, withoutReasoning));
+    return wholeAnswer(await this.endpoint.whole(request, signal), identity, withoutReasoning);
   }
 
   close(): Promise<void> {

@@ -1,5 +1,5 @@
 /** What is read of a chat request in OpenAI's shape. */
-import { UpstreamFailure } from '#application';
+import { type Reasoning, UpstreamFailure } from '#application';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -18,8 +18,7 @@ export interface ChatRequestBody extends Fields {
   readonly tool_choice?: unknown;
   readonly parallel_tool_calls?: boolean | null;
   readonly response_format?: Fields | null;
-  readonly reasoning_effort?: string | null;
-  readonly reasoning?: Fields | null;
+  readonly reasoning?: Reasoning;
 }
 
 /** What the caller must have and Anthropic cannot give. */

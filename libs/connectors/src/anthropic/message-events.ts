@@ -55,7 +55,11 @@ export class MessageEvents extends EventTranslator {
   private usageAtStart: unknown;
   private reported: Usage | undefined;
 
-  constructor({ id, model, provider }: AnswerIdentity) {
+  /** @param hidesReasoning nothing of the model's thoughts is passed on */
+  constructor(
+    { id, model, provider }: AnswerIdentity,
+    private readonly hidesReasoning = false,
+  ) {
     super();
     const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model, provider };
     this.head = `data: ${latin1Of(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
@@ -137,7 +141,7 @@ export class MessageEvents extends EventTranslator {
     this.delivered += text;
     if (kind === 'text') return this.chunk(`{"content":"${text}"}`);
     if (block) block.text += text;
-    if (kind === 'thinking') return this.chunk(`{"reasoning":"${text}"}`);
+    if (kind === 'thinking') return this.hidesReasoning ? '' : this.chunk(`{"reasoning":"${text}"}`);
     return this.argumentsPiece(block?.at ?? 0, text);
   }
 
@@ -153,6 +157,7 @@ export class MessageEvents extends EventTranslator {
     // A tool without arguments is called with no piece at all, and OpenAI's clients parse what they have got.
     if (start.type === 'tool_use')
       return text === '' ? this.argumentsPiece(at, inside(JSON.stringify(start.input ?? {}))) : '';
+    if (this.hidesReasoning) return '';
     if (start.type === 'redacted_thinking') {
       return this.chunk(latin1Of({ reasoning_details: [reasoningDetail(at, start)] }));
     }

@@ -217,10 +217,14 @@ describe('thinking', () => {
 
   test.each<[string, Fields, unknown]>([
     ['is not asked for by itself', limit, undefined],
-    ['takes the part of the limit that the effort names', { ...limit, reasoning_effort: 'medium' }, enabled(5_000)],
-    ['may be named as OpenRouter does', { ...limit, reasoning: { effort: 'high' } }, enabled(8_000)],
+    [
+      'takes the part of the limit that the effort names',
+      { ...limit, reasoning: { effort: 'medium' } },
+      enabled(5_000),
+    ],
+    ['has the largest budget at most', { ...limit, reasoning: { effort: 'max' } }, enabled(9_500)],
     ['may only be switched on', { ...limit, reasoning: { enabled: true } }, enabled(5_000)],
-    ['has the smallest budget at least', { ...limit, reasoning_effort: 'minimal' }, enabled(1_024)],
+    ['has the smallest budget at least', { ...limit, reasoning: { effort: 'minimal' } }, enabled(1_024)],
     ['may be given in tokens', { ...limit, reasoning: { max_tokens: 2_000 } }, enabled(2_000)],
     ['leaves something for the answer', { ...limit, reasoning: { max_tokens: 20_000 } }, enabled(9_999)],
     [
@@ -228,22 +232,25 @@ describe('thinking', () => {
       { ...limit, reasoning: { max_tokens: 2_000, exclude: true } },
       { ...enabled(2_000), display: 'omitted' },
     ],
-    ['is off where the effort is none', { ...limit, reasoning_effort: 'none' }, undefined],
+    ['is off where it is switched off', { ...limit, reasoning: { enabled: false, max_tokens: 2_000 } }, undefined],
+    ['is off where it may take no tokens', { ...limit, reasoning: { max_tokens: 0 } }, undefined],
+    ['is off where it is only to be hidden', { ...limit, reasoning: { exclude: true } }, undefined],
+    ['is off where the effort is none', { ...limit, reasoning: { effort: 'none' } }, undefined],
     [
       'is off where the limit is too small for it',
-      { max_completion_tokens: 1_024, reasoning_effort: 'high' },
+      { max_completion_tokens: 1_024, reasoning: { effort: 'high' } },
       undefined,
     ],
     [
       'is off where a tool must be called',
-      { ...limit, reasoning_effort: 'high', tools: [weather], tool_choice: 'required' },
+      { ...limit, reasoning: { effort: 'high' }, tools: [weather], tool_choice: 'required' },
       undefined,
     ],
     [
       'is off where the thoughts before a tool call are lost',
       {
         ...limit,
-        reasoning_effort: 'high',
+        reasoning: { effort: 'high' },
         messages: [
           hello,
           { role: 'assistant', tool_calls: [call('a')] },
@@ -263,12 +270,69 @@ describe('thinking', () => {
       { role: 'assistant', reasoning_details, tool_calls: [call('a')] },
       { role: 'tool', tool_call_id: 'a', content: 'x' },
     ];
-    expect(translated({ ...limit, reasoning_effort: 'low', messages }).thinking).toEqual(enabled(2_000));
+    expect(translated({ ...limit, reasoning: { effort: 'low' }, messages }).thinking).toEqual(enabled(2_000));
   });
 
   test('leaves no choice of sampling', () => {
-    const request = translated({ ...limit, reasoning_effort: 'low', temperature: 0, top_p: 0.5, top_k: 3 });
+    const request = translated({ ...limit, reasoning: { effort: 'low' }, temperature: 0, top_p: 0.5, top_k: 3 });
     expect([request.temperature, request.top_p, request.top_k]).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe('thinking of models that decide by themselves how long', () => {
+  const models = [
+    'claude-opus-4-7',
+    'claude-opus-4-7-20260416',
+    'claude-opus-4-10',
+    'claude-sonnet-5',
+    'claude-opus-5-1',
+  ];
+  const older = [
+    'claude-opus-4-6',
+    'claude-haiku-4-5-20251001',
+    'claude-opus-4-20250514',
+    'claude-3-7-sonnet-20250219',
+  ];
+  const limit = { max_completion_tokens: 10_000 };
+  const thinking = { type: 'adaptive', display: 'summarized' };
+
+  test.each(models)('is adaptive for %s, which takes no budget', (model) => {
+    expect(translated({ ...limit, model, reasoning: { effort: 'low' } }).thinking).toEqual(thinking);
+  });
+
+  test.each(older)('has a budget for %s', (model) => {
+    const request = translated({ ...limit, model, reasoning: { effort: 'low' } });
+    expect([request.thinking, request.output_config]).toEqual([{ type: 'enabled', budget_tokens: 2_000 }, undefined]);
+  });
+
+  test.each<[string, Fields, Fields]>([
+    ['is not asked for by itself', {}, {}],
+    ['has the effort of the word', { effort: 'xhigh' }, { thinking, output_config: { effort: 'xhigh' } }],
+    ['has the highest', { effort: 'max' }, { thinking, output_config: { effort: 'max' } }],
+    ['has no lower one than low', { effort: 'minimal' }, { thinking, output_config: { effort: 'low' } }],
+    ['has a few tokens’ effort', { max_tokens: 1_000 }, { thinking, output_config: { effort: 'low' } }],
+    ['has half the tokens’ effort', { max_tokens: 5_000 }, { thinking, output_config: { effort: 'medium' } }],
+    ['has many tokens’ effort', { max_tokens: 9_000 }, { thinking, output_config: { effort: 'high' } }],
+    ['may only be switched on', { enabled: true }, { thinking, output_config: { effort: 'medium' } }],
+    ['is off', { enabled: false }, {}],
+    ['is off where the effort is none', { effort: 'none' }, {}],
+    [
+      'may be hidden',
+      { effort: 'high', exclude: true },
+      { thinking: { ...thinking, display: 'omitted' }, output_config: { effort: 'high' } },
+    ],
+  ])('%s', (_, reasoning, expected) => {
+    const model = 'claude-opus-4-7';
+    expect(translated({ ...limit, model, temperature: 0.3, top_k: 4, reasoning })).toEqual({
+      ...translated({ ...limit, model }),
+      ...expected,
+    });
+  });
+
+  test('stands beside a schema of the answer', () => {
+    const response_format = { type: 'json_schema', json_schema: { schema: { type: 'object' } } };
+    const { output_config } = translated({ model: 'claude-opus-4-7', response_format, reasoning: { effort: 'low' } });
+    expect(output_config).toEqual({ format: { type: 'json_schema', schema: { type: 'object' } }, effort: 'low' });
   });
 });
 

@@ -1,7 +1,7 @@
 /** OpenAI's chat request in the words of Anthropic's Messages. What they have no word for is left out. */
 import { type ChatRequestBody, cached, type Fields, unsupported } from './body.ts';
 import { conversation } from './conversation.ts';
-import { thinkingFor } from './thinking.ts';
+import { isAdaptive, thinkingFor } from './thinking.ts';
 
 /** @throws UpstreamFailure with `invalid_request` for what the caller must have and Anthropic cannot give */
 export function messagesRequest(body: ChatRequestBody, defaultMaxTokens: number): Record<string, unknown> {
@@ -10,7 +10,7 @@ export function messagesRequest(body: ChatRequestBody, defaultMaxTokens: number)
   const { system, messages } = conversation(body.messages ?? []);
   const tools = (body.tools ?? []).map(toolFrom);
   const choice = tools.length === 0 ? undefined : toolChoice(body.tool_choice, body.parallel_tool_calls);
-  const thinking = thinkingFor(body, {
+  const { thinking, effort } = thinkingFor(body, {
     maxTokens,
     forced: choice?.type === 'any' || choice?.type === 'tool',
     messages,
@@ -24,16 +24,16 @@ export function messagesRequest(body: ChatRequestBody, defaultMaxTokens: number)
     ...(tools.length === 0 ? {} : { tools }),
     ...(choice ? { tool_choice: choice } : {}),
     ...(thinking ? { thinking } : {}),
-    ...(format ? { output_config: { format } } : {}),
-    ...sampling(body, thinking !== undefined),
+    ...(format || effort ? { output_config: { ...(format ? { format } : {}), ...(effort ? { effort } : {}) } } : {}),
+    ...sampling(body, thinking !== undefined || isAdaptive(body.model)),
     ...(body.stop ? { stop_sequences: typeof body.stop === 'string' ? [body.stop] : body.stop } : {}),
     ...(body.user ? { metadata: { user_id: body.user } } : {}),
   };
 }
 
-/** Anthropic's temperature ends at 1, newer models refuse it together with top_p, and thinking leaves no choice. */
-function sampling({ temperature, top_p, top_k }: ChatRequestBody, thinks: boolean): Fields {
-  if (thinks) return {};
+/** Anthropic's temperature ends at 1, newer models refuse it together with top_p, and who thinks leaves no choice. */
+function sampling({ temperature, top_p, top_k }: ChatRequestBody, fixed: boolean): Fields {
+  if (fixed) return {};
   const given = (name: string, value: number | null | undefined) => ((value ?? null) === null ? {} : { [name]: value });
   const heat = (temperature ?? null) === null ? given('top_p', top_p) : { temperature: Math.min(temperature ?? 1, 1) };
   return { ...heat, ...given('top_k', top_k) };

@@ -1,10 +1,14 @@
-/** How long a model may think, from what OpenAI's and OpenRouter's clients say about it. */
-import type { ChatRequestBody } from './body.ts';
+/** How a model is to think, from what the caller wishes of its reasoning. */
+import type { Reasoning } from '#application';
+import { budgetFor, effortFor } from '../chat/effort.ts';
+import type { ChatRequestBody, Fields } from './body.ts';
 
 /** Anthropic's smallest budget. */
 const LEAST = 1_024;
-/** Parts of the output limit, as OpenRouter takes them. */
-const EFFORTS: Readonly<Record<string, number>> = { minimal: 0.1, low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.95 };
+/** `claude-opus-4-7` and its dated snapshots; names of the former order have no version here, and are older. */
+const VERSION = /^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-\d{8})?$/;
+/** Models from this version on decide by themselves how long they think, and refuse budgets and sampling. */
+const ADAPTIVE = { major: 4, minor: 7 };
 
 interface Circumstances {
   readonly maxTokens: number;
@@ -13,22 +17,38 @@ interface Circumstances {
   readonly messages: readonly { readonly role: string; readonly content: readonly { readonly type?: unknown }[] }[];
 }
 
-/** @returns undefined where the model is not to think, or cannot */
-export function thinkingFor(body: ChatRequestBody, { maxTokens, forced, messages }: Circumstances) {
-  const wanted = budgetOf(body, maxTokens);
-  // The budget is part of the limit, and must leave something for the answer.
-  if (wanted === undefined || maxTokens <= LEAST || forced || isAmidTools(messages)) return undefined;
-  const budget = Math.min(Math.max(Math.floor(wanted), LEAST), maxTokens - 1);
-  const hidden = body.reasoning?.exclude === true;
-  return { type: 'enabled', budget_tokens: budget, ...(hidden ? { display: 'omitted' } : {}) };
+export interface Thinking {
+  /** Undefined where the model is not to think, or cannot. */
+  readonly thinking?: Fields;
+  /** For `output_config`. */
+  readonly effort?: string;
 }
 
-function budgetOf({ reasoning_effort, reasoning }: ChatRequestBody, maxTokens: number): number | undefined {
-  const { max_tokens, effort, enabled } = reasoning ?? {};
-  if (typeof max_tokens === 'number') return max_tokens > 0 ? max_tokens : undefined;
-  const word = reasoning_effort ?? effort ?? (enabled === true ? 'medium' : undefined);
-  const part = EFFORTS[String(word)];
-  return part === undefined ? undefined : part * maxTokens;
+/** https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking */
+export function isAdaptive(model: unknown): boolean {
+  const [, major, minor = '0'] = VERSION.exec(String(model)) ?? [];
+  if (major === undefined) return false;
+  return Number(major) > ADAPTIVE.major || (Number(major) === ADAPTIVE.major && Number(minor) >= ADAPTIVE.minor);
+}
+
+export function thinkingFor(body: ChatRequestBody, { maxTokens, forced, messages }: Circumstances): Thinking {
+  const wish: Reasoning = body.reasoning ?? {};
+  if (forced) return {};
+  const hidden = wish.exclude === true;
+  if (isAdaptive(body.model)) return adaptive(wish, maxTokens, hidden);
+  const wanted = budgetFor(wish, maxTokens);
+  // The budget is part of the limit, and must leave something for the answer.
+  if (wanted === undefined || maxTokens <= LEAST || isAmidTools(messages)) return {};
+  const budget = Math.min(Math.max(Math.floor(wanted), LEAST), maxTokens - 1);
+  return { thinking: { type: 'enabled', budget_tokens: budget, ...(hidden ? { display: 'omitted' } : {}) } };
+}
+
+/** These models show nothing of their thoughts by themselves. Anthropic's scale begins at `low`. */
+function adaptive(wish: Reasoning, maxTokens: number, hidden: boolean): Thinking {
+  const word = effortFor(wish, maxTokens);
+  if (word === undefined || word === 'none') return {};
+  const thinking = { type: 'adaptive', display: hidden ? 'omitted' : 'summarized' };
+  return { thinking, effort: word === 'minimal' ? 'low' : word };
 }
 
 /**

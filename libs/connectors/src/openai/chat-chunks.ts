@@ -14,19 +14,27 @@ const KEPT_CHUNKS = 256 * 1024;
 /** Fields that OpenAI sends as null on every chunk, which strict clients refuse. */
 const NULLS = /"(?:usage|system_fingerprint)":\s*null\s*,\s*|,\s*"(?:usage|system_fingerprint)":\s*null/g;
 const NULL_USAGE = /"usage":\s*null/;
+/** Fields that have a part of the reasoning, or that name it. */
+const REASONING = /"reasoning(?:_content|_details)?":/;
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
 
 interface Chunk {
-  readonly choices?: readonly { readonly delta?: Delta; readonly finish_reason?: string | null }[];
+  readonly choices?: readonly Choice[];
   readonly usage?: unknown;
   readonly error?: { readonly message?: unknown };
+}
+
+interface Choice {
+  readonly delta?: Delta;
+  readonly finish_reason?: string | null;
 }
 
 interface Delta {
   readonly content?: unknown;
   readonly reasoning?: unknown;
   readonly reasoning_content?: unknown;
+  readonly reasoning_details?: unknown;
   readonly refusal?: unknown;
   readonly tool_calls?: unknown;
 }
@@ -43,7 +51,11 @@ export class ChatChunks extends EventTranslator {
   private keptSize = 0;
   private text = '';
 
-  constructor({ id, model, provider }: AnswerIdentity) {
+  /** @param hidesReasoning nothing of the model's reasoning is passed on */
+  constructor(
+    { id, model, provider }: AnswerIdentity,
+    private readonly hidesReasoning = false,
+  ) {
     super();
     this.ourId = `"id":${JSON.stringify(id)}`;
     this.ourModel = `"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
@@ -104,7 +116,7 @@ export class ChatChunks extends EventTranslator {
     for (const [text, instead] of this.replacements ?? []) renamed = renamed.replace(text, () => instead);
     this.finished ||= /"finish_reason":\s*"/.test(renamed);
     this.keep(json);
-    return `data: ${renamed}\n\n`;
+    return `data: ${this.hidesReasoning && REASONING.test(renamed) ? visible(renamed) : renamed}\n\n`;
   }
 
   private keep(json: string): void {
@@ -131,6 +143,18 @@ function parse(json: string): Chunk {
 
 function notJson(cause?: unknown): UpstreamFailure {
   return new UpstreamFailure('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
+}
+
+/** A chunk without its reasoning. One that has nothing else goes on all the same: it shows that the model is at it. */
+function visible(json: string): string {
+  const chunk = parse(json);
+  const choices = (chunk.choices ?? []).map((choice) => ({ ...choice, delta: withoutReasoningIn(choice.delta ?? {}) }));
+  return latin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
+}
+
+/** A message, or a piece of one, without the text that the model reasoned with, whatever the upstream calls it. */
+export function withoutReasoningIn({ reasoning, reasoning_content, reasoning_details, ...rest }: Delta): Delta {
+  return rest;
 }
 
 /** The text of a chunk that was passed on unread; one that cannot be read has none that could be counted. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Reasoning } from '#application';
 import { DIALECTS, inDialect } from './dialect.ts';
 
 const asked = { model: 'm', messages: [{ role: 'user', content: 'Hello' }] };
@@ -11,6 +12,43 @@ describe('the limit of the output', () => {
     ['deepinfra', { max_tokens: 7 }],
   ] as const)('goes to %s by one name', (upstream, limit) => {
     expect(inDialect({ ...asked, max_completion_tokens: 7 }, DIALECTS[upstream])).toEqual({ ...asked, ...limit });
+  });
+});
+
+describe('how much to reason', () => {
+  const limit = { max_completion_tokens: 10_000 };
+
+  test.each<[Reasoning, string | undefined]>([
+    [{ effort: 'none' }, 'none'],
+    [{ effort: 'minimal' }, 'minimal'],
+    [{ effort: 'low' }, 'low'],
+    [{ effort: 'high' }, 'high'],
+    [{ effort: 'xhigh' }, 'xhigh'],
+    [{ effort: 'max' }, 'xhigh'],
+    [{ enabled: true }, 'medium'],
+    [{ enabled: true, effort: 'low' }, 'low'],
+    [{ enabled: false }, 'none'],
+    [{ enabled: false, effort: 'high' }, 'none'],
+    [{ max_tokens: 0 }, 'none'],
+    [{ max_tokens: 1_000 }, 'low'],
+    [{ max_tokens: 4_000 }, 'medium'],
+    [{ max_tokens: 7_000 }, 'high'],
+    [{ max_tokens: 70_000 }, 'high'],
+    [{ exclude: true }, undefined],
+    [{ exclude: true, effort: 'low' }, 'low'],
+  ])('as in %j goes to OpenAI as %s', (reasoning, effort) => {
+    const words = effort === undefined ? {} : { reasoning_effort: effort };
+    expect(inDialect({ ...asked, ...limit, reasoning }, DIALECTS.openai)).toEqual({ ...asked, ...limit, ...words });
+    expect(inDialect({ ...asked, ...limit, reasoning }, DIALECTS.openrouter)).toEqual({
+      ...asked,
+      max_tokens: 10_000,
+      reasoning,
+    });
+  });
+
+  test('is a part of what answers usually have where the caller named no limit', () => {
+    const words = (max_tokens: number) => inDialect({ ...asked, reasoning: { max_tokens } }, DIALECTS.openai);
+    expect([2_000, 16_000, 30_000].map((tokens) => words(tokens).reasoning_effort)).toEqual(['low', 'medium', 'high']);
   });
 });
 

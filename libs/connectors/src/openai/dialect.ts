@@ -1,28 +1,46 @@
 /** What those who speak OpenAI's chat completions say differently. */
+import type { Reasoning } from '#application';
+import { effortFor } from '../chat/effort.ts';
 
 /** How an upstream wants to be told a few things. */
 export interface Dialect {
   /** The most output: OpenAI's present name, or its former one, which many who copy it know alone. */
   readonly limit: 'max_completion_tokens' | 'max_tokens';
+  /** How much to reason: OpenAI's word, or OpenRouter's object. */
+  readonly reasoning: 'reasoning_effort' | 'reasoning';
 }
 
 export const DIALECTS = {
   /** https://platform.openai.com/docs/api-reference/chat/create: models that reason refuse `max_tokens`. */
-  openai: { limit: 'max_completion_tokens' },
+  openai: { limit: 'max_completion_tokens', reasoning: 'reasoning_effort' },
   /** https://console.groq.com/docs/api-reference#chat-create: `max_tokens` is deprecated. */
-  groq: { limit: 'max_completion_tokens' },
+  groq: { limit: 'max_completion_tokens', reasoning: 'reasoning_effort' },
   /** https://openrouter.ai/docs/api-reference/parameters */
-  openrouter: { limit: 'max_tokens' },
+  openrouter: { limit: 'max_tokens', reasoning: 'reasoning' },
   /** https://deepinfra.com/docs/openai_api */
-  deepinfra: { limit: 'max_tokens' },
+  deepinfra: { limit: 'max_tokens', reasoning: 'reasoning_effort' },
 } as const satisfies Readonly<Record<string, Dialect>>;
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A request with OpenAI's present names in the words of an upstream; itself, where nothing has to be said differently. */
-export function inDialect(body: Body, { limit }: Dialect): Body {
-  const { max_completion_tokens } = body;
-  if (max_completion_tokens === undefined || limit === 'max_completion_tokens') return body;
-  const { max_completion_tokens: _, ...rest } = body;
-  return { ...rest, [limit]: max_completion_tokens };
+/**
+ * A request with OpenAI's present name of the limit and OpenRouter's object for reasoning, in the words of an upstream;
+ * itself, where nothing has to be said differently.
+ */
+export function inDialect(body: Body, dialect: Dialect): Body {
+  const renamed = body.max_completion_tokens !== undefined && dialect.limit === 'max_tokens';
+  const reworded = body.reasoning !== undefined && dialect.reasoning === 'reasoning_effort';
+  if (!renamed && !reworded) return body;
+  const { max_completion_tokens: limit, reasoning, ...rest } = body;
+  return {
+    ...rest,
+    ...(limit === undefined ? {} : { [dialect.limit]: limit }),
+    ...(reworded ? effort(reasoning as Reasoning, limit as number | undefined) : reasoning ? { reasoning } : {}),
+  };
+}
+
+/** OpenAI's scale ends at `xhigh`. */
+function effort(wish: Reasoning, limit: number | undefined): Body {
+  const word = effortFor(wish, limit);
+  return word === undefined ? {} : { reasoning_effort: word === 'max' ? 'xhigh' : word };
 }

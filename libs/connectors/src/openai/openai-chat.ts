@@ -1,7 +1,7 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
 import { Endpoint } from '../chat/endpoint.ts';
 import type { ChatConnection } from '../chat-upstreams.ts';
-import { ChatChunks, textOf } from './chat-chunks.ts';
+import { ChatChunks, textOf, withoutReasoningIn } from './chat-chunks.ts';
 import { type Dialect, inDialect } from './dialect.ts';
 import { usageFrom } from './usage.ts';
 
@@ -27,9 +27,9 @@ export class OpenAiChat implements ChatConnection {
   }
 
   async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    const { stream, identity, signal } = call;
+    const { stream, withoutReasoning, identity, signal } = call;
     const body = inDialect(call.body, this.dialect);
-    if (stream) return this.endpoint.stream(body, signal, new ChatChunks(identity));
+    if (stream) return this.endpoint.stream(body, signal, new ChatChunks(identity, withoutReasoning));
     return wholeAnswer(await this.endpoint.whole(body, signal), call);
   }
 
@@ -38,18 +38,27 @@ export class OpenAiChat implements ChatConnection {
   }
 }
 
-function wholeAnswer(text: string, { identity }: ChatCall): WholeAnswer {
+function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): WholeAnswer {
   const answer = parseAnswer(text);
+  const choices = withoutReasoning ? { choices: answer.choices.map(withoutThoughts) } : {};
   return {
     kind: 'whole',
-    body: { ...answer, ...identity },
+    body: { ...answer, ...identity, ...choices },
     usage: usageFrom(answer.usage),
     deliveredText: () => answer.choices.map(({ message }) => (message ? textOf(message) : '')).join('\n'),
   };
 }
 
+interface Choice {
+  readonly message?: Parameters<typeof textOf>[0];
+}
+
+function withoutThoughts(choice: Choice): Choice {
+  return choice.message ? { ...choice, message: withoutReasoningIn(choice.message) } : choice;
+}
+
 interface Completion {
-  readonly choices: readonly { readonly message?: Parameters<typeof textOf>[0] }[];
+  readonly choices: readonly Choice[];
   readonly usage?: unknown;
 }
 

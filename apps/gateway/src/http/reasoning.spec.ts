@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type TestAccount, World } from '#testing';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(105);
+});
+afterAll(() => world.close());
+
+/** Models of upstreams that tell what they reason, each in its own words, and of one that never does. */
+const TELLING = [
+  ['anthropic', 'anthropic/claude-haiku-4.5'],
+  ['openrouter', 'google/gemini-2.5-pro'],
+  ['groq', 'openai/gpt-oss-20b'],
+  ['deepinfra', 'qwen/qwen3-235b-a22b-thinking'],
+] as const;
+const SILENT = 'openai/gpt-5-mini';
+const THOUGHT = 'every coin that comes';
+
+const ask = (model: string, more: object) =>
+  world.chat(account, 'text=Yes reasoning=4', { model, max_tokens: 4_000, ...more });
+
+describe.each([false, true])('the reasoning of a model, streamed: %s', (stream) => {
+  test.each(TELLING)('of %s is shown', async (_, model) => {
+    const { status, text } = await ask(model, { stream, reasoning: { effort: 'medium' } });
+    expect(status).toBe(200);
+    expect(text).toContain(THOUGHT);
+  });
+
+  test.each(TELLING)('of %s is not shown where it is not wanted, and is paid all the same', async (_, model) => {
+    const { status, text } = await ask(model, { stream, reasoning: { effort: 'medium', exclude: true } });
+    expect(status).toBe(200);
+    expect(text).toContain('Yes');
+    expect(text).not.toMatch(/every|"reasoning(_content|_details)?":/);
+    expect(text).toContain('"reasoning_tokens":4');
+  });
+});
+
+test.each<[string, object]>([
+  ['OpenAI’s word', { reasoning_effort: 'low' }],
+  ['OpenRouter’s object with a word', { reasoning: { effort: 'low' } }],
+  ['tokens', { reasoning: { max_tokens: 1_024 } }],
+  ['being switched on', { reasoning: { enabled: true } }],
+  ['both a word and tokens', { reasoning_effort: 'low', reasoning: { max_tokens: 1_024, exclude: false } }],
+  ['nothing', { reasoning: {} }],
+  ['null', { reasoning: null, reasoning_effort: null }],
+])('every upstream takes %s', async (_, more) => {
+  for (const model of [SILENT, ...TELLING.map(([, each]) => each)]) {
+    expect([model, (await ask(model, more)).status]).toEqual([model, 200]);
+  }
+});
+
+test('an effort that a model does not have is refused by its upstream, and costs nothing', async () => {
+  const { status, body } = await ask(SILENT, { reasoning: { enabled: false } });
+  expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
+  expect(body.message).toContain("'none' is not supported");
+  expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+});
+
+describe('a wish that means nothing', () => {
+  test.each<[string, object]>([
+    ['reasoning', { reasoning: 'low' }],
+    ['reasoning', { reasoning: [] }],
+    ['reasoning_effort', { reasoning_effort: 'extreme' }],
+    ['reasoning_effort', { reasoning_effort: 3 }],
+    ['reasoning.effort', { reasoning: { effort: 'extreme' } }],
+    ['reasoning.max_tokens', { reasoning: { max_tokens: -1 } }],
+    ['reasoning.max_tokens', { reasoning: { max_tokens: '5' } }],
+    ['reasoning.enabled', { reasoning: { enabled: 'yes' } }],
+    ['reasoning.exclude', { reasoning: { exclude: 1 } }],
+  ])('in %s is refused before money is held', async (param, more) => {
+    const before = (await world.facts(account)).length;
+    const { status, body } = await ask(SILENT, more);
+    expect([status, body.error.param]).toEqual([400, param]);
+    expect(await world.facts(account)).toHaveLength(before);
+  });
+});
+
+test('the bill is what the books owe', async () => {
+  const { body } = await world.send('GET', '/bill', { api: world.sandbox });
+  const facts = await world.facts(account);
+  const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));
+  const owed = costs.reduce((sum, cost) => sum + cost, 0n);
+  expect(Number(owed) / 1e12).toBe(Number(body.total_usd));
+});

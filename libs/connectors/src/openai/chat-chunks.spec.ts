@@ -1,0 +1,45 @@
+import { describe, expect, test } from '@jest/globals';
+import { ChatChunks } from './chat-chunks.ts';
+
+const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra' };
+
+/** The deltas that are passed on of those that come, and what is counted as delivered. */
+function told(deltas: readonly object[], hidesReasoning: boolean) {
+  const chunks = new ChatChunks(identity, hidesReasoning);
+  let out = '';
+  const pass = (events: Uint8Array) => {
+    out += Buffer.from(events).toString();
+  };
+  for (const delta of deltas) {
+    // Python's JSON, with spaces, as many who copy OpenAI print it.
+    const json = `{"id": "up-1", "model": "theirs", "choices": [{"index": 0, "delta": ${JSON.stringify(delta)}}]}`;
+    chunks.accept(Buffer.from(`data: ${json}\n\n`), pass);
+  }
+  chunks.accept(Buffer.from('data: [DONE]\n\n'), pass);
+  const passed = out.split('\n\n').flatMap((event) => (event === '' ? [] : [JSON.parse(event.slice(6))]));
+  for (const chunk of passed) expect(chunk).toMatchObject(identity);
+  return { deltas: passed.map(({ choices }) => choices[0].delta), delivered: chunks.deliveredText() };
+}
+
+describe('the reasoning of a model', () => {
+  const spoken = [{ role: 'assistant', content: '' }, { content: 'Yes – "no"' }];
+
+  test.each<[string, object]>([
+    ['OpenRouter', { reasoning: 'Hm – "', reasoning_details: [{ type: 'reasoning.text', text: 'Hm' }] }],
+    ['DeepInfra', { reasoning_content: 'Hm – "' }],
+    ['Groq', { reasoning: 'Hm – "', channel: 'analysis' }],
+  ])('as %s tells it is passed on, or is not where it is not wanted', (_, thought) => {
+    const shown = told([...spoken, thought], false);
+    expect(shown.deltas).toEqual([...spoken, thought]);
+    const hidden = told([...spoken, thought], true);
+    expect(JSON.stringify(hidden.deltas)).not.toMatch(/reasoning|Hm/);
+    expect(hidden.deltas.slice(0, 2)).toEqual(spoken);
+    expect(hidden.delivered).toBe('Yes – "no"Hm – "');
+    expect(shown.delivered).toBe(hidden.delivered);
+  });
+
+  test('leaves alone what only speaks of it', () => {
+    const words = [{ content: '"reasoning": is a word' }];
+    expect(told(words, true).deltas).toEqual(words);
+  });
+});
