@@ -3,7 +3,7 @@ import { CommandBus } from '@nestjs/cqrs';
 import { IsArray, IsBoolean, IsInt, IsNumber, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ChatAnswer, type ChatBody, CompleteChat, type StreamedChat } from '#application';
-import { sourceOf } from '../edge/asked.ts';
+import { sourceOf, withModelId } from '../edge/asked.ts';
 import { Authenticator } from '../edge/authenticator.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
@@ -90,7 +90,7 @@ export class ChatController {
   })
   async complete(@Req() request: FastifyRequest, @Res() reply: FastifyReply, @Body() sent: unknown) {
     const caller = await this.authenticator.payer(request);
-    const body = valid(ChatRequest, sent);
+    const body = valid(ChatRequest, withModelId(sent));
     if (await this.idempotency.answered(request, reply, caller)) return;
     reply.header('x-generation-id', `gen-${request.id}`);
     const answer: ChatAnswer = await this.commands.execute(

@@ -3,7 +3,7 @@ import { CommandBus } from '@nestjs/cqrs';
 import { Allow, IsIn, IsInt, IsOptional, IsString, Min } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CreateEmbeddings, type EmbeddingAnswer, type EmbeddingBody } from '#application';
-import { sourceOf } from '../edge/asked.ts';
+import { sourceOf, withModelId } from '../edge/asked.ts';
 import { Authenticator } from '../edge/authenticator.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE, usdNumber } from '../edge/json.ts';
@@ -60,7 +60,7 @@ export class EmbeddingsController {
   })
   async create(@Req() request: FastifyRequest, @Res() reply: FastifyReply, @Body() sent: unknown) {
     const caller = await this.authenticator.payer(request);
-    const body = valid(EmbeddingRequest, sent);
+    const body = valid(EmbeddingRequest, withModelId(sent));
     if (await this.idempotency.answered(request, reply, caller)) return;
     reply.header('x-generation-id', `gen-${request.id}`);
     const answer = await this.commands.execute(new CreateEmbeddings(caller, request.id, sourceOf(request), body));

@@ -14,7 +14,7 @@ import {
   type Thing,
   type WholeChat,
 } from '#application';
-import { sourceOf } from '../edge/asked.ts';
+import { sourceOf, withModelId } from '../edge/asked.ts';
 import { Authenticator } from '../edge/authenticator.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { Idempotency } from '../edge/idempotency.ts';
@@ -152,7 +152,7 @@ export class ResponsesController {
   })
   async create(@Req() request: FastifyRequest, @Res() reply: FastifyReply, @Body() sent: unknown) {
     const caller = await this.authenticator.payer(request);
-    const body = valid(ResponsesInput, sent);
+    const body = valid(ResponsesInput, withModelId(sent));
     if (await this.idempotency.answered(request, reply, caller)) return;
     const understood = readResponsesRequest(body, await this.earlier(caller.accountId, body));
     reply.header('x-generation-id', `gen-${request.id}`);

@@ -288,6 +288,8 @@ describe('a request is refused as OpenAI refuses it', () => {
       { model: 'gpt-5-mini', messages: hello, reasoning_effort: 'none' },
       'reasoning_effort',
     ],
+    ['a temperature for one that reasons', { model: 'o3', messages: hello, temperature: 0.5 }, 'temperature'],
+    ['a stop for one that reasons', { model: 'gpt-5', messages: hello, stop: 'x' }, 'stop'],
     ['stream_options without stream', { model: 'flat', messages: hello, stream_options: {} }, 'stream_options'],
     ['an unknown argument', { model: 'flat', messages: hello, top_k: 5 }, null],
     ['more input than fits', { model: 'flat', messages: [{ role: 'user', content: 'a '.repeat(32_000) }] }, 'messages'],

@@ -46,6 +46,8 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['prompt_cache_retention', oneOf('in_memory', '24h')],
 ]);
 
+const SAMPLING = ['stop', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty'];
+
 /** @throws Refusal */
 export function assertParameters(body: Body, { more, lacks }: OpenAiProvider): void {
   for (const name in body) {
@@ -67,7 +69,9 @@ export function assertParameters(body: Body, { more, lacks }: OpenAiProvider): v
  * The most tokens that a choice may have.
  * @throws Refusal
  */
-export function outputLimit({ max_tokens, max_completion_tokens, reasoning_effort }: Body, model: OpenAiModel): number {
+export function outputLimit(body: Body, model: OpenAiModel): number {
+  const { max_tokens, max_completion_tokens, reasoning_effort } = body;
+  if (model.reasons) assertNoSampling(body);
   if (model.reasons && given(max_tokens)) {
     const message =
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
@@ -87,6 +91,21 @@ export function outputLimit({ max_tokens, max_completion_tokens, reasoning_effor
     throw refusal(400, message, given(max_tokens) ? 'max_tokens' : 'max_completion_tokens', 'invalid_value');
   }
   return limit;
+}
+
+/** What a model that reasons does not let the caller decide. */
+function assertNoSampling(body: Body): void {
+  for (const name of ['temperature', 'top_p']) {
+    const value = body[name];
+    if (!given(value) || value === 1) continue;
+    const message = `Unsupported value: '${name}' does not support ${value} with this model. Only the default (1) value is supported.`;
+    throw refusal(400, message, name, 'unsupported_value');
+  }
+  for (const name of SAMPLING) {
+    if (!given(body[name])) continue;
+    const message = `Unsupported parameter: '${name}' is not supported with this model.`;
+    throw refusal(400, message, name, 'unsupported_parameter');
+  }
 }
 
 /** Which efforts a model has differs from generation to generation. */

@@ -1,0 +1,203 @@
+/** What of a request goes to an upstream, and what never does. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Model, readCatalogue } from '#catalogue';
+import { type Answer, type TestAccount, Wiretap, World } from '#testing';
+
+let tap: Wiretap;
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  tap = await Wiretap.open();
+  world = await World.open(tap.settings);
+  tap.target = world.sandbox;
+  account = await world.account(1_050);
+});
+afterAll(async () => {
+  await world.close();
+  await tap.close();
+});
+
+const messages = [{ role: 'user', content: '[[sandbox tokens=2]]' }];
+const chat = (body: object) => world.post('/v1/chat/completions', { messages, max_tokens: 9, ...body }, account);
+
+/** What the one upstream got that was asked. */
+async function heardOf(answer: Promise<Answer>): Promise<Record<string, unknown>> {
+  const { status, text } = await answer;
+  const heard = tap.since();
+  expect([status, heard.length, text]).toEqual([200, 1, text]);
+  return heard[0]?.body;
+}
+
+const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
+const response_format = { type: 'json_object' };
+
+/** Fields that clients send, and values that upstreams take. */
+const FIELDS: Readonly<Record<string, unknown>> = {
+  temperature: 0.5,
+  top_p: 0.5,
+  top_k: 5,
+  min_p: 0.1,
+  stop: ['END'],
+  n: 1,
+  seed: 7,
+  frequency_penalty: 0.5,
+  presence_penalty: -0.5,
+  repetition_penalty: 1.1,
+  logprobs: true,
+  top_logprobs: 2,
+  logit_bias: { 50256: -100 },
+  response_format,
+  tools,
+  tool_choice: 'none',
+  parallel_tool_calls: false,
+  reasoning_effort: 'low',
+  verbosity: 'low',
+  user: 'u-1',
+  modalities: ['text'],
+  metadata: { tag: 'x' },
+};
+
+const everything = (upstream: Record<string, unknown>) => Object.keys(upstream).sort();
+/** What every request has. */
+const HEAD = ['messages', 'model'];
+
+describe('every field goes to those who know it, as it is', () => {
+  const sampling = ['temperature', 'top_p', 'stop', 'seed', 'frequency_penalty', 'presence_penalty'];
+  const structure = ['response_format', 'tools', 'tool_choice'];
+  const odds = ['logprobs', 'top_logprobs'];
+  const open = ['top_k', 'min_p', 'repetition_penalty'];
+
+  test.each<[string, string, readonly string[]]>([
+    [
+      'a model of OpenAI that samples',
+      'openai/gpt-4o-mini',
+      [...sampling, ...structure, ...odds, 'n', 'logit_bias', 'parallel_tool_calls', 'user', 'metadata', 'modalities'],
+    ],
+    [
+      'a model of OpenAI that reasons',
+      'openai/gpt-5-mini',
+      [
+        'n',
+        'seed',
+        ...structure,
+        'parallel_tool_calls',
+        'reasoning_effort',
+        'verbosity',
+        'user',
+        'metadata',
+        'modalities',
+      ],
+    ],
+    ['Groq', 'meta-llama/llama-3.1-8b-instruct:nitro', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
+    ['DeepInfra', 'qwen/qwen3-coder', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
+    [
+      'OpenRouter',
+      'google/gemini-2.5-flash',
+      [...sampling, ...structure, ...odds, ...open, 'logit_bias', 'parallel_tool_calls', 'user'],
+    ],
+  ])('%s', async (_, model, known) => {
+    const sent = await heardOf(chat({ model, ...FIELDS }));
+    const limit = 'max_tokens' in sent ? 'max_tokens' : 'max_completion_tokens';
+    const reworded = 'reasoning' in sent ? ['reasoning'] : [];
+    expect(everything(sent)).toEqual([...HEAD, limit, ...known, ...reworded].sort());
+    for (const field of known) expect([field, sent[field]]).toEqual([field, FIELDS[field]]);
+    expect(sent.reasoning ?? { effort: 'low' }).toEqual({ effort: 'low' });
+  });
+
+  test('Anthropic, in its own words', async () => {
+    const sent = await heardOf(chat({ model: 'anthropic/claude-haiku-4.5', ...FIELDS, reasoning_effort: null }));
+    expect(sent).toMatchObject({
+      max_tokens: 9,
+      temperature: 0.5,
+      top_k: 5,
+      stop_sequences: ['END'],
+      tools: [{ name: 'f' }],
+      tool_choice: { type: 'none' },
+      metadata: { user_id: 'u-1' },
+    });
+  });
+
+  test('embeddings', async () => {
+    const body = {
+      model: 'openai/text-embedding-3-small',
+      input: 'Hi',
+      dimensions: 8,
+      user: 'u',
+      encoding_format: 'float',
+    };
+    expect(await heardOf(world.post('/v1/embeddings', body, account))).toEqual({
+      ...body,
+      model: 'text-embedding-3-small',
+    });
+  });
+});
+
+/** What the service's own web app sends, and what is for the service alone. */
+const OURS = {
+  query_source: 'ui',
+  session_id: 's',
+  chat_id: 'c',
+  tool_id: 't',
+  zdr: true,
+  search_mode: 'deep',
+  credit_id: 'x',
+  api_key: 'sk-secret',
+  data_source: 'web',
+};
+
+describe('fields of our own are ignored, and reach no upstream', () => {
+  const models = readCatalogue().models;
+  const endpoints = (type: Model['type']) =>
+    models
+      .filter((model) => model.type === type)
+      .flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug]));
+
+  test.each(endpoints('chat'))('of a chat with %s at %s', async (model, slug) => {
+    const sent = await heardOf(chat({ model, provider: { only: [slug] }, ...OURS }));
+    for (const field of Object.keys(OURS)) expect(sent).not.toHaveProperty(field);
+    expect(JSON.stringify(sent)).not.toContain('sk-secret');
+  });
+
+  test.each(endpoints('embedding'))('of embeddings with %s at %s', async (model, slug) => {
+    const body = { model, provider: { only: [slug] }, input: 'Hi', ...OURS };
+    expect(everything(await heardOf(world.post('/v1/embeddings', body, account)))).toEqual([
+      'encoding_format',
+      'input',
+      'model',
+    ]);
+  });
+
+  test('of a response', async () => {
+    const sent = await heardOf(
+      world.post('/v1/responses', { model: 'openai/gpt-5-mini', input: 'Hi', max_output_tokens: 9, ...OURS }, account),
+    );
+    for (const field of Object.keys(OURS)) expect(sent).not.toHaveProperty(field);
+  });
+
+  test.each(
+    models.flatMap(({ id, endpoints }) => endpoints.map(({ slug, parameters }) => [id, slug, parameters] as const)),
+  )('as %s at %s promises none of them', (_, __, parameters) => {
+    expect(parameters.filter((field) => field in OURS)).toEqual([]);
+  });
+});
+
+describe('a model may be given as an object with its id', () => {
+  test.each<[string, string, object, string]>([
+    ['a chat', '/v1/chat/completions', { messages, max_tokens: 9 }, 'openai/gpt-5-mini'],
+    ['a chat at its other path', '/chat/completions', { messages, max_tokens: 9 }, 'gpt-5-mini'],
+    ['a response', '/v1/responses', { input: 'Hi', max_output_tokens: 9 }, 'openai/gpt-5-mini'],
+    ['embeddings', '/v1/embeddings', { input: 'Hi' }, 'openai/text-embedding-3-small'],
+  ])('for %s at %s', async (_, route, body, id) => {
+    const model = { id, name: 'Anything', pricing: {} };
+    const sent = await heardOf(world.post(route, { ...body, model }, account));
+    expect(sent.model).toBe(id.replace('openai/', ''));
+  });
+
+  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('but not without one: %s', async (route) => {
+    for (const model of [{}, { id: 7 }, { id: null }, [], { name: 'openai/gpt-5-mini' }]) {
+      const { status, body } = await world.post(route, { model, messages, input: 'Hi' }, account);
+      expect([status, body.error.param]).toEqual([400, 'model']);
+    }
+    expect(tap.since()).toEqual([]);
+  });
+});
