@@ -93,6 +93,8 @@ export function refusal(status: number, headers: Headers, text: string): Upstrea
   if (status === 400 || status === 413 || status === 422) {
     return new UpstreamFailure('invalid_request', messageIn(text) ?? 'The upstream refused the request', more);
   }
+  if (status === 503)
+    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
   return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
 }
 
