@@ -83,6 +83,7 @@ export class ChatController {
     description:
       'OpenAI’s chat completions. What it can cost at most is held first, and what it did cost is told in its usage. Further fields of OpenAI’s go to the model where it knows them.',
     auth: 'key',
+    paid: true,
     body: ChatRequest,
     example: { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] },
     answer: { ...json(ChatCompletion), ...events(ChatCompletionChunk) },

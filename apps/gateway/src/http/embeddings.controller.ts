@@ -53,6 +53,7 @@ export class EmbeddingsController {
     tag: 'Inference',
     summary: 'Embeds texts',
     auth: 'key',
+    paid: true,
     body: EmbeddingRequest,
     example: { model: 'openai/text-embedding-3-small', input: 'Hello' },
     answer: json(EmbeddingList),

@@ -145,6 +145,7 @@ export class ResponsesController {
     summary: 'Makes a response',
     description: 'OpenAI’s Responses, on every chat model. It is kept for 30 days unless store is false.',
     auth: 'key',
+    paid: true,
     body: ResponsesInput,
     example: { model: 'openai/gpt-5-mini', input: 'Hello' },
     answer: { ...json(ResponseSchema), ...events(ResponseStreamEvent) },

@@ -84,6 +84,20 @@ function expectDocumented({ method, path, operation }: Place, answer: Answer): v
   const bodies = type === 'text/event-stream' ? answer.events.filter((event) => event !== '[DONE]') : [bodyOf(answer)];
   for (const body of bodies) expect([where, mistakes(content?.schema, body)]).toEqual([where, []]);
   expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  expectHeadersDocumented(where, response, answer);
+}
+
+/** What HTTP itself says of an answer, and CORS, and what is meant for proxies and browsers. */
+const OF_HTTP =
+  /^(content-(type|length|security-policy)|transfer-encoding|connection|keep-alive|date|vary|cache-control|referrer-policy|x-(accel-buffering|content-type-options|frame-options)|access-control-.*)$/;
+
+function expectHeadersDocumented(where: string, response: DocumentedResponse | undefined, { headers }: Answer): void {
+  for (const [name, value] of headers) {
+    if (OF_HTTP.test(name)) continue;
+    expect([where, Object.keys(response?.headers ?? {})]).toEqual([where, expect.arrayContaining([name])]);
+    const schema = document.components.headers[name]?.schema;
+    expect([where, name, value, mistakes(schema, value)]).toEqual([where, name, value, []]);
+  }
 }
 
 function bodyOf({ body, text }: Answer): unknown {
@@ -329,6 +343,7 @@ describe('answers that need more than an example', () => {
     ['an unknown model', 'createChatCompletion', 404, () => chat('', { model: 'nope' })],
     ['an empty account', 'createChatCompletion', 402, async () => world.chat(await world.account())],
     ['a key that was used for another request', 'createChatCompletion', 409, () => again({ n: 1 }, { n: 2 })],
+    ['an answer that was given before', 'createChatCompletion', 200, () => again({ n: 3 }, { n: 3 })],
     ['a refusal of the upstream', 'createChatCompletion', 400, () => chat('fault=400')],
     ['an upstream with too much to do', 'createChatCompletion', 429, () => chat('fault=429')],
     ['an upstream that fails', 'createChatCompletion', 502, () => chat('fault=500')],
@@ -369,10 +384,34 @@ describe('answers that need more than an example', () => {
     expectDocumented(placeOf(id), answer);
   });
 
+  test('such as what is paid for have the id of what was made, and say when they are replayed', async () => {
+    const { headers } = await again({ n: 4 }, { n: 4 });
+    expect([headers.get('x-generation-id'), headers.get('idempotent-replayed')]).toEqual([
+      expect.stringMatching(/^gen-/),
+      'true',
+    ]);
+  });
+
+  test('such as those to an Idempotency-Key are documented wherever one is taken, and nowhere else', () => {
+    const takers = places.filter(({ operation }) =>
+      operation.parameters.some(({ name }) => name === 'idempotency-key'),
+    );
+    expect(new Set(takers.map(({ path }) => path.replace('/v1', '')))).toEqual(
+      new Set(['/chat/completions', '/responses', '/embeddings']),
+    );
+    for (const { operation } of places) {
+      const headers = Object.keys(documented(operation, 200)?.headers ?? {});
+      expect(headers.includes('idempotent-replayed')).toBe(takers.some((taker) => taker.operation === operation));
+      expect(Object.keys(documented(operation, 409)?.headers ?? {}).includes('x-should-retry')).toBe(
+        headers.includes('idempotent-replayed'),
+      );
+    }
+  });
+
   /** Two requests under one Idempotency-Key; the answer to the second. */
   async function again(...changes: readonly [object, object]): Promise<Answer> {
     const example = exampleOf(placeOf('createChatCompletion').operation) as object;
-    const headers = { ...credential('bearer'), 'idempotency-key': 'used twice' };
+    const headers = { ...credential('bearer'), 'idempotency-key': `used twice ${JSON.stringify(changes)}` };
     const [first, second] = changes.map((change) => ({ ...example, ...change }));
     await world.send('POST', '/v1/chat/completions', { headers, body: first });
     return world.send('POST', '/v1/chat/completions', { headers, body: second });

@@ -1,5 +1,6 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
 import { STATUS_CODES } from 'node:http';
+import { HEADERS, headersOf, PAID_PARAMETERS } from './headers.ts';
 import {
   type Auth,
   type Content,
@@ -40,13 +41,6 @@ const ANYWHERE = [400, 500];
 const WITH_CREDENTIAL = [401, 503];
 const WITH_BODY = [413, 415];
 const TAKE_BODIES = ['post', 'put', 'patch'];
-const RETRIED = [429, 503];
-
-const HEADERS = {
-  'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
-  'retry-after': { description: 'Seconds to wait before the next attempt, if known', schema: { type: 'string' } },
-};
-
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -56,7 +50,7 @@ export interface OpenApiDocument {
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;
     readonly responses: Readonly<Record<string, DocumentedResponse>>;
-    readonly headers: object;
+    readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
     readonly securitySchemes: Readonly<Record<string, Schema>>;
   };
 }
@@ -79,7 +73,7 @@ export interface PathOperation {
 
 export interface Parameter {
   readonly name: string;
-  readonly in: 'path' | 'query';
+  readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
   readonly description?: string;
   readonly schema: Schema;
@@ -145,7 +139,11 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
     ...(description ? { description } : {}),
     // No credential in a header is needed where the account's id may come in a field.
     security: [...CREDENTIALS[notes.auth].map((scheme) => ({ [scheme]: [] })), ...(inFields ? [{}] : [])],
-    parameters: [...pathParameters(notes), ...queryParameters(notes, components)],
+    parameters: [
+      ...pathParameters(notes),
+      ...queryParameters(notes, components),
+      ...(notes.paid ? PAID_PARAMETERS : []),
+    ],
     ...(body ? { requestBody: requestBody(body, notes, components) } : {}),
     responses: responsesOf(route, notes, components),
   };
@@ -188,7 +186,7 @@ function requestBody(body: Dto, { example }: OperationNotes, components: Compone
 }
 
 function responsesOf(route: Route, notes: OperationNotes, components: Components): PathOperation['responses'] {
-  const { auth, answer, errors = [], others = {} } = notes;
+  const { auth, answer, errors = [], others = {}, paid = false } = notes;
   const statuses = [
     ...ANYWHERE,
     ...(auth === 'public' ? [] : WITH_CREDENTIAL),
@@ -197,8 +195,10 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
   ];
   const contents = Object.entries({ [route.status]: answer, ...others });
   return {
-    ...Object.fromEntries(statuses.map((status) => [status, components.error(status)])),
-    ...Object.fromEntries(contents.map(([status, content]) => [status, components.response(Number(status), content)])),
+    ...Object.fromEntries(statuses.map((status) => [status, components.error(status, paid)])),
+    ...Object.fromEntries(
+      contents.map(([status, content]) => [status, components.response(Number(status), content, paid)]),
+    ),
   };
 }
 
@@ -208,14 +208,15 @@ class Components {
   readonly responses: Record<string, DocumentedResponse> = {};
   private readonly taken = new Map<string, string>();
 
-  error(status: number): { readonly $ref: string } {
-    const name = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
-    this.responses[name] ??= this.response(status, json(ErrorSchema));
+  error(status: number, paid: boolean): { readonly $ref: string } {
+    const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
+    const name = paid ? `Paid${words}` : words;
+    this.responses[name] ??= this.response(status, json(ErrorSchema), paid);
     return { $ref: `#/components/responses/${name}` };
   }
 
-  response(status: number, content: Content): DocumentedResponse {
-    const headers = ['x-request-id', ...(RETRIED.includes(status) ? ['retry-after'] : [])];
+  response(status: number, content: Content, paid: boolean): DocumentedResponse {
+    const headers = ['x-request-id', ...headersOf(status, paid)];
     return {
       description: STATUS_CODES[status] ?? String(status),
       headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),

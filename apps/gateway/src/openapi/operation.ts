@@ -29,6 +29,8 @@ export interface OperationNotes {
   readonly summary: string;
   readonly description?: string;
   readonly auth: Auth;
+  /** Money is held for it: it takes an Idempotency-Key, and what it makes has an id. */
+  readonly paid?: true;
   /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */
   readonly params?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;
   readonly query?: Dto;

@@ -1,0 +1,50 @@
+/** Headers beside those of HTTP itself: what answers carry, and what requests that are paid for may. */
+
+/** Statuses of errors that may pass by themselves. */
+const RETRIED = [409, 429, 502, 503, 504];
+
+export const HEADERS = {
+  'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
+  'x-generation-id': {
+    description: 'The id of what is made: `gen-` and the id of the request',
+    schema: { type: 'string', pattern: '^gen-' },
+  },
+  'idempotent-replayed': {
+    description: 'It is the answer to an earlier request with this Idempotency-Key, which was charged once',
+    schema: { const: 'true' },
+  },
+  'retry-after': {
+    description: 'Seconds to wait before the next attempt, if known',
+    schema: { type: 'string', pattern: '^\\d+$' },
+  },
+  'x-should-retry': { description: 'The same request would get the same answer', schema: { const: 'false' } },
+};
+
+/** Headers of requests that are paid for. */
+export const PAID_PARAMETERS = [
+  {
+    name: 'idempotency-key',
+    in: 'header' as const,
+    required: false,
+    description:
+      'Any text of printable ASCII characters. For a day the same request with the same key is served and charged once, and answered as often as it comes.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+  },
+  {
+    name: 'x-query-source',
+    in: 'header' as const,
+    required: false,
+    description: 'Where the history says that it comes from; anything but `ui` is `api`',
+    schema: { type: 'string' },
+  },
+];
+
+/** Headers that an answer may have. */
+export function headersOf(status: number, paid: boolean): readonly (keyof typeof HEADERS)[] {
+  return [
+    ...(paid ? (['x-generation-id'] as const) : []),
+    ...(paid && status < 300 ? (['idempotent-replayed'] as const) : []),
+    ...(RETRIED.includes(status) ? (['retry-after'] as const) : []),
+    ...(paid && status === 409 ? (['x-should-retry'] as const) : []),
+  ];
+}
