@@ -1,4 +1,4 @@
-import { ValidateBy, type ValidationError, validateSync } from 'class-validator';
+import { IsInt, IsNumber, Max, Min, ValidateBy, type ValidationError, validateSync } from 'class-validator';
 import { InvalidRequest } from './errors.ts';
 
 /**
@@ -28,4 +28,25 @@ export function isText(value: unknown): value is string {
 /** A rule of its own, for what class-validator has no word for. */
 export function Satisfies(rule: (value: unknown) => boolean, message: string): PropertyDecorator {
   return ValidateBy({ name: message, validator: { validate: rule, defaultMessage: () => message } });
+}
+
+/** A whole number from 1, which may have a largest. */
+export function Count(most?: number): PropertyDecorator {
+  return (prototype, field) => {
+    const name = String(field);
+    IsInt({ message: `${name} must be a whole number` })(prototype, name);
+    if (most !== undefined) Max(most, { message: `${name} must be at most ${most}` })(prototype, name);
+    Min(1, { message: `${name} must be at least 1` })(prototype, name);
+  };
+}
+
+/** A number from `least` to `most`, both included. */
+export function Fraction(least: number, most: number): PropertyDecorator {
+  return (prototype, field) => {
+    const name = String(field);
+    const range = `${name} must be from ${least} to ${most}`;
+    IsNumber({}, { message: `${name} must be a number` })(prototype, name);
+    Max(most, { message: range })(prototype, name);
+    Min(least, { message: range })(prototype, name);
+  };
 }

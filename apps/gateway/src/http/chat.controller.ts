@@ -1,6 +1,6 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { IsArray, IsBoolean, IsInt, IsNumber, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ChatAnswer, type ChatBody, CompleteChat, type StreamedChat } from '#application';
 import { sourceOf, withModelId } from '../edge/asked.ts';
@@ -8,7 +8,7 @@ import { Authenticator } from '../edge/authenticator.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
 import { SseClient } from '../edge/sse.ts';
-import { Satisfies, valid } from '../edge/validated.ts';
+import { Count, Fraction, Satisfies, valid } from '../edge/validated.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
@@ -34,31 +34,23 @@ class ChatRequest implements ChatBody {
   stream?: boolean | null;
 
   @IsOptional()
-  @Min(1, { message: 'max_tokens must be at least 1' })
-  @IsInt({ message: 'max_tokens must be a whole number' })
+  @Count()
   max_tokens?: number | null;
 
   @IsOptional()
-  @Min(1, { message: 'max_completion_tokens must be at least 1' })
-  @IsInt({ message: 'max_completion_tokens must be a whole number' })
+  @Count()
   max_completion_tokens?: number | null;
 
   @IsOptional()
-  @Min(1, { message: 'n must be at least 1' })
-  @Max(MAX_CHOICES, { message: `n must be at most ${MAX_CHOICES}` })
-  @IsInt({ message: 'n must be a whole number' })
+  @Count(MAX_CHOICES)
   n?: number | null;
 
   @IsOptional()
-  @Min(0, { message: 'temperature must be from 0 to 2' })
-  @Max(2, { message: 'temperature must be from 0 to 2' })
-  @IsNumber({}, { message: 'temperature must be a number' })
+  @Fraction(0, 2)
   temperature?: number | null;
 
   @IsOptional()
-  @Min(0, { message: 'top_p must be from 0 to 1' })
-  @Max(1, { message: 'top_p must be from 0 to 1' })
-  @IsNumber({}, { message: 'top_p must be a number' })
+  @Fraction(0, 1)
   top_p?: number | null;
 
   @IsOptional()

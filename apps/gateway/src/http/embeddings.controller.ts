@@ -1,13 +1,13 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { Allow, IsIn, IsInt, IsOptional, IsString, Min } from 'class-validator';
+import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CreateEmbeddings, type EmbeddingAnswer, type EmbeddingBody } from '#application';
 import { sourceOf, withModelId } from '../edge/asked.ts';
 import { Authenticator } from '../edge/authenticator.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE, usdNumber } from '../edge/json.ts';
-import { valid } from '../edge/validated.ts';
+import { Count, valid } from '../edge/validated.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { EmbeddingInput, EmbeddingList } from './embeddings.schemas.ts';
@@ -29,8 +29,7 @@ class EmbeddingRequest implements EmbeddingBody {
   encoding_format?: string | null;
 
   @IsOptional()
-  @Min(1, { message: 'dimensions must be at least 1' })
-  @IsInt({ message: 'dimensions must be a whole number' })
+  @Count()
   dimensions?: number | null;
 
   @IsOptional()

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsArray, IsBoolean, IsIn, IsNumber, IsObject, IsOptional, IsString } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   type ChatAnswer,
@@ -20,7 +20,7 @@ import { InvalidRequest } from '../edge/errors.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
 import { SseClient } from '../edge/sse.ts';
-import { Satisfies, valid } from '../edge/validated.ts';
+import { Count, Fraction, Satisfies, valid } from '../edge/validated.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { ResponseDeleted, ResponseSchema, ResponseStreamEvent } from './responses.schemas.ts';
@@ -45,20 +45,15 @@ class ResponsesInput implements ResponsesBody {
   instructions?: string | null;
 
   @IsOptional()
-  @Min(1, { message: 'max_output_tokens must be at least 1' })
-  @IsInt({ message: 'max_output_tokens must be a whole number' })
+  @Count()
   max_output_tokens?: number | null;
 
   @IsOptional()
-  @Min(0, { message: 'temperature must be from 0 to 2' })
-  @Max(2, { message: 'temperature must be from 0 to 2' })
-  @IsNumber({}, { message: 'temperature must be a number' })
+  @Fraction(0, 2)
   temperature?: number | null;
 
   @IsOptional()
-  @Min(0, { message: 'top_p must be from 0 to 1' })
-  @Max(1, { message: 'top_p must be from 0 to 1' })
-  @IsNumber({}, { message: 'top_p must be a number' })
+  @Fraction(0, 1)
   top_p?: number | null;
 
   @IsOptional()
