@@ -92,7 +92,7 @@ describe('every field goes to those who know it, as it is', () => {
     ['DeepInfra', 'qwen/qwen3-coder', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
     [
       'OpenRouter',
-      'google/gemini-2.5-flash',
+      'google/gemini-2.5-pro',
       [...sampling, ...structure, ...odds, ...open, 'logit_bias', 'parallel_tool_calls', 'user'],
     ],
   ])('%s', async (_, model, known) => {
