@@ -120,7 +120,7 @@ const KEYS: Readonly<Record<string, () => Promise<string>>> = {
     return key;
   },
   expired: async () => {
-    const expire_at = new Date(Date.now() + 300).toISOString();
+    const expire_at = new Date(Date.now() + 1_000).toISOString();
     const { key } = await newKey({ expire_at });
     await world.until(async () => new Date().toISOString() > expire_at);
     return key;
@@ -138,7 +138,13 @@ type Refusal = readonly [
 
 const INVALID = 'invalid_request_error';
 const STRANGER = 'authentication_error';
-const withKey = async (key: string) => ({ 'x-api-key': await (KEYS[key] as () => Promise<string>)() });
+const made = new Map<string, Promise<string>>();
+/** Made once, whoever needs it. */
+async function withKey(kind: string): Promise<Headers> {
+  const key = made.get(kind) ?? (KEYS[kind] as () => Promise<string>)();
+  made.set(kind, key);
+  return { 'x-api-key': await key };
+}
 
 const REFUSED: readonly Refusal[] = [
   ['malformed JSON', 400, INVALID, undefined, () => ({ body: '{"model"' })],
