@@ -176,9 +176,12 @@ function openWorld({ settings, runtime }: Foundation, clock: Clock, opened: Asyn
     groq: openAi(settings.groqBaseUrl, settings.groqApiKey, DIALECTS.groq),
     deepinfra: openAi(settings.deepinfraBaseUrl, settings.deepinfraApiKey, DIALECTS.deepinfra),
   });
-  const { openaiBaseUrl: baseUrl, openaiApiKey: apiKey } = settings;
+  const vectors = (baseUrl: string, apiKey: string) =>
+    new OpenAiEmbeddings({ baseUrl, apiKey, connectTimeoutMs, idleTimeoutMs });
   const embeddings = new NamedEmbeddingUpstreams({
-    openai: new OpenAiEmbeddings({ baseUrl, apiKey, connectTimeoutMs, idleTimeoutMs }),
+    openai: vectors(settings.openaiBaseUrl, settings.openaiApiKey),
+    openrouter: vectors(settings.openrouterBaseUrl, settings.openrouterApiKey),
+    deepinfra: vectors(settings.deepinfraBaseUrl, settings.deepinfraApiKey),
   });
   const web = new ExaSearch({
     baseUrl: settings.exaBaseUrl,

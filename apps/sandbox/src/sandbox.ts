@@ -21,7 +21,7 @@ import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
 import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
-import { modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
+import { modelRoutes, PROVIDERS } from './openai/models.ts';
 import { rateRoutes } from './rates.ts';
 import { createListener, type Routes } from './router.ts';
 
@@ -63,11 +63,14 @@ function world(): Routes {
   const routes: Routes = {
     ...Object.assign(
       {},
-      ...PROVIDERS.flatMap((each) => [chatRoutes(each, bill), modelRoutes(each, othersOf(each.name))]),
+      ...PROVIDERS.flatMap((each) => [
+        chatRoutes(each, bill),
+        embeddingRoutes(each, bill),
+        modelRoutes(each, othersOf(each.name)),
+      ]),
     ),
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),
-    ...embeddingRoutes(bill),
     ...imageRoutes(bill),
     ...falRoutes(bill),
     ...elevenLabsRoutes(bill),
@@ -84,8 +87,7 @@ function world(): Routes {
 
 /** Models that do not chat. */
 function othersOf(provider: string): readonly string[] {
-  const embeddings = provider === OPENAI_ITSELF.name ? EMBEDDING_MODELS : [];
-  return [...embeddings, ...(IMAGE_MODELS[provider] ?? [])].map(({ id }) => id);
+  return [...(EMBEDDING_MODELS[provider] ?? []), ...(IMAGE_MODELS[provider] ?? [])].map(({ id }) => id);
 }
 
 async function listen(server: Server, port: number, host: string): Promise<void> {

@@ -6,6 +6,8 @@ import { type TestAccount, World } from '#testing';
 const SMALL = 'openai/text-embedding-3-small';
 const LARGE = 'openai/text-embedding-3-large';
 const ADA = 'openai/text-embedding-ada-002';
+/** Of two providers. */
+const QWEN = 'qwen/qwen3-embedding-8b';
 
 let world: World;
 let account: TestAccount;
@@ -17,13 +19,13 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const embed = (input: unknown, more: object = {}, by = account) =>
-  world.post('/v1/embeddings', { model: SMALL, input, ...more }, by);
+const embed = (input: unknown, more: object = {}, by = account, api = world.api) =>
+  world.post('/v1/embeddings', { model: SMALL, input, ...more }, by, api);
 
 /** One request of a new account: what it was answered, what was stated after the hold, and what the history tells. */
-async function tell(input: unknown, more: object = {}) {
+async function tell(input: unknown, more: object = {}, api = world.api) {
   const by = await world.account(1.05);
-  const answer = await embed(input, more, by);
+  const answer = await embed(input, more, by, api);
   const facts = await world.facts(by);
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');
   const [record] = (await world.get('/queries/history', by)).body.data;
@@ -198,16 +200,103 @@ describe('an upstream', () => {
   });
 });
 
+describe('a model of several providers', () => {
+  const PROVIDERS = ['deepinfra', 'openrouter'] as const;
+  /** Each time at a gateway of its own: one that has just seen a provider fail leaves it alone for a while. */
+  const asked = async (directive: string, more: object = {}) => {
+    const input = [`[[sandbox ${directive}]]`, 'one two'];
+    return tell(input, { model: QWEN, dimensions: 8, ...more }, await world.anotherGateway());
+  };
+  const bill = async () => (await world.send('GET', '/bill', { api: world.sandbox })).body;
+  const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
+    charge.attempts.map(({ provider, outcome }) => [provider, outcome]);
+
+  test('has the same vectors at each of them', async () => {
+    const answers = await Promise.all(
+      PROVIDERS.map((slug) => embed('Hello', { model: QWEN, provider: { only: [slug] } })),
+    );
+    const [first, second] = answers.map(({ body }) => body.data[0].embedding);
+    expect(first).toHaveLength(4_096);
+    expect(second).toEqual(first);
+  });
+
+  test.each([
+    ['deepinfra', 'openrouter', '500', 'upstream_error'],
+    ['openrouter', 'deepinfra', '500', 'upstream_error'],
+    ['deepinfra', 'openrouter', '429', 'rate_limited'],
+    ['deepinfra', 'openrouter', 'refuse', 'upstream_unavailable'],
+    ['openrouter', 'deepinfra', 'overloaded', 'upstream_unavailable'],
+  ])('is asked at the next one when %s fails, and that one is paid', async (failing, next, fault, outcome) => {
+    await world.send('DELETE', '/bill', { api: world.sandbox });
+    const order = [failing, next];
+    const { answer, facts, record, spent } = await asked(`fault=${fault} at=${failing}`, { provider: { order } });
+    expect([answer.status, answer.body.data.length]).toEqual([200, 2]);
+    expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
+    const { charge, charged } = facts[0]?.data ?? {};
+    expect(charge.provider).toBe(next);
+    expect(tries(charge)).toEqual([
+      [failing, outcome],
+      [next, 'ok'],
+    ]);
+    expect(record).toMatchObject({ model: QWEN, error_code: null, price_in_usd: answer.body.usage.cost });
+    expect(spent).toBe((Number(charged) / 1e12).toFixed(12));
+    expect(await bill()).toEqual({ total_usd: (Number(charge.cost) / 1e12).toFixed(12).replace(/0+$/, ''), lines: 1 });
+  });
+
+  test('is asked nowhere else when its answer broke off: that one may be invoiced, and the house bears it', async () => {
+    await world.send('DELETE', '/bill', { api: world.sandbox });
+    const { answer, facts, spent } = await asked('fault=cut at=deepinfra', { provider: { order: ['deepinfra'] } });
+    expect(answer.status).toBe(502);
+    expect(facts.map(({ type }) => type)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+    expect(facts[1]?.data.charge).toMatchObject({ provider: 'deepinfra', estimated: true });
+    expect(spent).toBe(NOTHING);
+    expect((await bill()).lines).toBe(1);
+  });
+
+  test.each([
+    ['what the caller got wrong', 'fault=400 at=deepinfra', { order: ['deepinfra'] }, 400, ['invalid_request']],
+    [
+      'where no other may be asked',
+      'fault=500 at=deepinfra',
+      { order: ['deepinfra'], allow_fallbacks: false },
+      502,
+      Array(3).fill('upstream_error'),
+    ],
+  ])('is asked nowhere else for %s, which costs nothing', async (_, directive, provider, status, outcomes) => {
+    const { answer, facts, spent } = await asked(directive, { provider });
+    expect(answer.status).toBe(status);
+    expect(facts.map(({ type }) => type)).toEqual(['HoldReleased']);
+    expect(tries(facts[0]?.data).map(([, outcome]) => outcome)).toEqual(outcomes);
+    expect(spent).toBe(NOTHING);
+  });
+
+  test('that all fail costs nothing, and is told by the last', async () => {
+    const { answer, facts, record, spent } = await asked('fault=500', { provider: { order: PROVIDERS } });
+    expect(answer.status).toBe(502);
+    expect(tries(facts[0]?.data)).toEqual([
+      ['deepinfra', 'upstream_error'],
+      ...Array(3).fill(['openrouter', 'upstream_error']),
+    ]);
+    expect(record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
+    expect(spent).toBe(NOTHING);
+  });
+
+  test('takes longer inputs than others, up to its own limit', async () => {
+    expect((await embed(Array(32_768).fill(1), { model: QWEN, dimensions: 4 })).status).toBe(200);
+    expect((await embed(Array(32_769).fill(1), { model: QWEN })).body.message).toContain('32,768 tokens');
+  });
+});
+
 test('the upstream bills to the last pico-USD what the books say', async () => {
   await world.send('DELETE', '/bill', { api: world.sandbox });
   const by = await world.account(1.05);
   const inputs = ['one', ['one', 'two three'], [1, 2, 3], [[1], [2, 3]], '[[sandbox fault=500]]', 'é '.repeat(99)];
-  for (const model of [SMALL, LARGE, ADA]) for (const input of inputs) await embed(input, { model }, by);
+  for (const model of [SMALL, LARGE, ADA, QWEN]) for (const input of inputs) await embed(input, { model }, by);
   const facts = await world.facts(by);
   const costs = facts.flatMap(({ type, data }) => (type === 'HoldSettled' ? [BigInt(data.charge.cost)] : []));
   const { total_usd, lines } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
   expect(lines).toBe(costs.length);
-  expect(lines).toBe(15);
+  expect(lines).toBe(20);
   expect(money.toJson(money.usd(total_usd))).toBe(String(costs.reduce((sum, each) => sum + each, 0n)));
 });
 
@@ -215,7 +304,7 @@ test('the models are listed as embeddings, and among all', async () => {
   const rows = async (type: string): Promise<{ id: string; type: string }[]> =>
     (await world.get(`/v1/models${type}`)).body.data;
   const [own, all, chat] = await Promise.all([rows('?type=embedding'), rows('?type=all'), rows('')]);
-  expect(own.map(({ id }) => id)).toEqual([SMALL, LARGE, ADA]);
+  expect(own.map(({ id }) => id)).toEqual([SMALL, LARGE, ADA, QWEN]);
   expect(all).toEqual(expect.arrayContaining([...own, ...chat]));
   expect(chat.some(({ type }) => type !== 'chat')).toBe(false);
   expect(own[0]).toMatchObject({

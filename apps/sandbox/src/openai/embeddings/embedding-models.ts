@@ -1,12 +1,16 @@
-/** The embedding models of the simulated provider, with its own prices. */
+/** The embedding models of the simulated providers, each with its own prices. */
 import { usd } from '#kernel';
 import { refusal } from '../errors.ts';
-import { findModel, OPENAI_ITSELF } from '../models.ts';
+import { findModel, type OpenAiProvider } from '../models.ts';
 
 export interface EmbeddingModel {
   readonly id: string;
   /** What the answer calls the model. */
   readonly snapshot: string;
+  /** What its vectors depend on: the same model has the same ones, whoever runs it. */
+  readonly weights: string;
+  /** Tokens of one input at most. */
+  readonly context: number;
   readonly dimensions: number;
   readonly shortens: boolean;
   readonly price: Readonly<Record<'input' | 'cachedInput' | 'output' | 'request', bigint>>;
@@ -14,21 +18,37 @@ export interface EmbeddingModel {
 
 const TOKENS_PER_PRICE = 1_000_000n;
 
-function offer(id: string, snapshot: string, dimensions: number, shortens: boolean, usdPerMillion: string) {
+type Traits = Pick<EmbeddingModel, 'context' | 'dimensions'> & Partial<Pick<EmbeddingModel, 'snapshot' | 'shortens'>>;
+
+function offer(id: string, usdPerMillion: string, traits: Traits): EmbeddingModel {
   const input = usd(usdPerMillion) / TOKENS_PER_PRICE;
-  return { id, snapshot, dimensions, shortens, price: { input, cachedInput: input, output: 0n, request: 0n } };
+  const price = { input, cachedInput: input, output: 0n, request: 0n };
+  const weights = id.slice(id.lastIndexOf('/') + 1).toLowerCase();
+  return { id, snapshot: id, weights, shortens: true, ...traits, price };
 }
 
-export const EMBEDDING_MODELS: readonly EmbeddingModel[] = [
-  offer('text-embedding-3-small', 'text-embedding-3-small', 1_536, true, '0.02'),
-  offer('text-embedding-3-large', 'text-embedding-3-large', 3_072, true, '0.13'),
-  offer('text-embedding-ada-002', 'text-embedding-ada-002-v2', 1_536, false, '0.1'),
-];
+const QWEN = { context: 32_768, dimensions: 4_096 };
+
+/** By provider. */
+export const EMBEDDING_MODELS: Readonly<Record<string, readonly EmbeddingModel[]>> = {
+  openai: [
+    offer('text-embedding-3-small', '0.02', { context: 8_192, dimensions: 1_536 }),
+    offer('text-embedding-3-large', '0.13', { context: 8_192, dimensions: 3_072 }),
+    offer('text-embedding-ada-002', '0.1', {
+      snapshot: 'text-embedding-ada-002-v2',
+      context: 8_192,
+      dimensions: 1_536,
+      shortens: false,
+    }),
+  ],
+  openrouter: [offer('qwen/qwen3-embedding-8b', '0.01', QWEN)],
+  deepinfra: [offer('Qwen/Qwen3-Embedding-8B', '0.01', QWEN)],
+};
 
 /** @throws Refusal 404, or 403 for a model that only chats */
-export function findEmbeddingModel(id: string): EmbeddingModel {
-  const model = EMBEDDING_MODELS.find((each) => each.id === id);
+export function findEmbeddingModel(provider: OpenAiProvider, id: string): EmbeddingModel {
+  const model = EMBEDDING_MODELS[provider.name]?.find((each) => each.id === id);
   if (model) return model;
-  findModel(OPENAI_ITSELF, id);
+  findModel(provider, id);
   throw refusal(403, 'You are not allowed to generate embeddings from this model');
 }

@@ -1,22 +1,23 @@
-/** `POST /openai/v1/embeddings`: read, judge, embed, bill, deliver. A directive may stand in the text of any one input. */
+/** `POST /openai/v1/embeddings`, and the same of those who copy it: read, judge, embed, bill, deliver. A directive may stand in the text of any one input. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Bill, NO_TOKENS } from '../../bill.ts';
 import { type Fault, readDirective } from '../../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../../provider/faults.ts';
-import type { Routes } from '../../router.ts';
+import type { Call, Routes } from '../../router.ts';
 import { assertKey, refusalAsTold } from '../errors.ts';
+import type { OpenAiProvider } from '../models.ts';
 import { type EmbeddingRequest, readEmbeddingRequest } from './request.ts';
 import { base64Of, vectorOf } from './vectors.ts';
 
-export function embeddingRoutes(bill: Bill): Routes {
+export function embeddingRoutes(provider: OpenAiProvider, bill: Bill): Routes {
   const faults = new FaultCounter();
   return {
-    'POST /openai/v1/embeddings': async (call) => {
+    [`POST /${provider.name}/v1/embeddings`]: async (call: Call) => {
       assertKey(call);
-      const asked = readEmbeddingRequest(await call.text());
+      const asked = readEmbeddingRequest(await call.text(), provider);
       const directive = readDirective(asked.text);
-      const fault = faults.next(directive, 'openai');
+      const fault = faults.next(directive, provider.name);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
       if (failedOutright(fault, call, refusalAsTold)) return;
       const json = JSON.stringify(answerTo(asked, fault));
@@ -33,7 +34,7 @@ export function embeddingRoutes(bill: Bill): Routes {
 
 function answerTo({ model, inputs, dimensions, base64, tokens }: EmbeddingRequest, fault: Fault | undefined) {
   const data = inputs.map((input, index) => {
-    const vector = vectorOf(input, model.id, dimensions);
+    const vector = vectorOf(input, model.weights, dimensions);
     return { object: 'embedding', index, embedding: base64 ? base64Of(vector) : vector };
   });
   const counted = fault === 'zero' ? 0 : tokens;

@@ -3,6 +3,7 @@
 import { countTokens } from '../../provider/tokens.ts';
 import { parseObject } from '../../router.ts';
 import { refusal } from '../errors.ts';
+import type { OpenAiProvider } from '../models.ts';
 import { type EmbeddingModel, findEmbeddingModel } from './embedding-models.ts';
 
 export type Input = string | readonly number[];
@@ -19,22 +20,21 @@ export interface EmbeddingRequest {
 
 const PARAMETERS: ReadonlySet<string> = new Set(['model', 'input', 'encoding_format', 'dimensions', 'user']);
 const MOST_INPUTS = 2_048;
-const MOST_TOKENS_OF_INPUT = 8_192;
 const MOST_TOKENS = 300_000;
 
 /** @throws Refusal in OpenAI's shape */
-export function readEmbeddingRequest(json: string): EmbeddingRequest {
+export function readEmbeddingRequest(json: string, provider: OpenAiProvider): EmbeddingRequest {
   const body = parseObject(json);
   if (!body) throw refusal(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
   if (typeof body.model !== 'string' || body.model === '') throw refusal(400, 'you must provide a model parameter');
   const unknown = Object.keys(body).find((name) => !PARAMETERS.has(name));
   if (unknown !== undefined) throw refusal(400, `Unrecognized request argument supplied: ${unknown}`);
-  const model = findEmbeddingModel(body.model);
+  const model = findEmbeddingModel(provider, body.model);
   const inputs = inputsIn(body.input);
   const counts = inputs.map((input) => (typeof input === 'string' ? countTokens(input) : input.length));
   const longest = Math.max(...counts);
-  if (longest > MOST_TOKENS_OF_INPUT) {
-    const most = `This model's maximum context length is ${MOST_TOKENS_OF_INPUT} tokens`;
+  if (longest > model.context) {
+    const most = `This model's maximum context length is ${model.context} tokens`;
     throw refusal(400, `${most}, however you requested ${longest} tokens. Please reduce your prompt.`);
   }
   const tokens = counts.reduce((sum, each) => sum + each, 0);
