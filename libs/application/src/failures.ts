@@ -11,7 +11,9 @@ export type FailureCode =
   /** The client went away, and the answer took too long to be read to its end. */
   | 'client_disconnected'
   /** This process was told to stop before the answer was complete. */
-  | 'shutdown';
+  | 'shutdown'
+  /** Money was held and nothing was called: it was not sure that nobody else serves the same request. */
+  | 'not_served';
 
 /** An upstream or a payment back end failed. */
 export class UpstreamFailure extends Error {

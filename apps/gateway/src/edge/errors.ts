@@ -84,6 +84,7 @@ const FAILURES: Readonly<Record<FailureCode, Kind>> = {
   upstream_unavailable: [503, 'upstream_unavailable', 'provider_unavailable'],
   client_disconnected: [499, 'client_disconnected', 'server'],
   shutdown: [503, 'shutdown', 'server'],
+  not_served: [503, 'unavailable', 'server'],
 };
 
 const STATUSES: Readonly<Record<number, Kind>> = {

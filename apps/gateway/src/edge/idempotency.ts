@@ -1,9 +1,10 @@
 /**
  * `Idempotency-Key`: the same request with the same key is served once, and answered as often as it comes.
  *
- * A key is claimed before money is held, in one insert, and the claim names the hold that the request will have. The
- * answer is kept before its end is sent. Where a claim has no answer because its gateway died, the account's facts say
- * whether that hold was charged: then it is not served again.
+ * A key is claimed before money is held, in one insert, for a few seconds. Once the money is held the claim is confirmed,
+ * for as long as the hold lives, and only then is anything called that costs something. The answer is kept before its end
+ * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
+ * was, the account's facts say whether its hold was charged. Then it is not served again.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Accounts, type Caller, type ChatLimits, type Clock, type Secrets } from '#application';
@@ -18,7 +19,7 @@ import type { WatchedHolds } from './watched-holds.ts';
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 const RETRY_AFTER_SECONDS = 2;
 const SWEEP_EVERY_MS = 60_000;
-/** With it a claim is respected for as long as its hold, so a request that died frees both at the same time. */
+/** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
 const LEASE_MARGIN_MS = 60_000;
 
 export interface IdempotencyPorts {
@@ -97,32 +98,33 @@ export class Idempotency {
     }
     if (earlier.lost) throw lost();
     if (earlier.running) throw inProgress();
-    const requestId = await this.freeId(earlier, request);
-    if (!(await available(kept.takeOver(earlier, { ...claim, requestId })))) throw inProgress();
-    request.id = requestId;
-    reply.header('x-request-id', requestId);
-    return this.record({ ...claim, requestId }, reply);
+    if (earlier.held) await this.assertUnpaid(earlier);
+    if (!(await available(kept.takeOver(earlier, claim)))) throw inProgress();
+    return this.record(claim, reply);
   }
 
   /**
-   * The id to serve a request under whose gateway has died. Where the dead one made no hold, it is the same: should it
-   * wake up, the account refuses the second hold of that id, whoever makes it.
+   * What became of the hold of a request whose gateway has died after it had made it.
+   * @throws IdempotencyConflict unless it ended without being charged
    */
-  private async freeId(earlier: Earlier, { id }: FastifyRequest): Promise<string> {
+  private async assertUnpaid(earlier: Earlier): Promise<void> {
     const { accounts, books, clock, kept } = this.ports;
     const { accountId, requestId, revision } = earlier;
     await accounts.run(accountId, { type: 'ExpireHolds', data: { at: clock.now() } });
     const hold = await books.holdOf(accountId, requestId, revision);
-    if (hold === 'open') throw inProgress();
     if (hold === 'charged') {
       await available(kept.lose(earlier));
       throw lost();
     }
-    return hold === 'unpaid' ? id : requestId;
+    if (hold !== 'unpaid') throw inProgress();
   }
 
   private record(claim: Claim, reply: FastifyReply): false {
-    this.ports.holds.watch(claim.requestId);
+    const { holds, kept } = this.ports;
+    holds.watch(claim.requestId, async () => {
+      // Whoever was taken for dead while its money was being held is not served: another request is.
+      if (!(await available(kept.confirm(claim)))) throw inProgress();
+    });
     const recording = new Recording(reply, (answer) => {
       const ended = this.ended(claim, answer).finally(() => this.recordings.delete(ended));
       this.recordings.add(ended);

@@ -34,6 +34,18 @@ async function claimed(): Promise<Claim> {
   return claim;
 }
 
+async function takenOver(dead: Claim, heir: Claim): Promise<boolean> {
+  await kept.giveUp(dead);
+  const earlier = await kept.find(dead);
+  return earlier !== undefined && kept.takeOver(earlier, heir);
+}
+
+const leaseOf = async ({ accountId }: Claim): Promise<number> => {
+  const sql =
+    'select extract(epoch from leased_until - now())::float as left from gateway.answers where account_id = $1';
+  return (await pool.query(sql, [accountId])).rows[0].left;
+};
+
 const expire = ({ accountId }: Claim) =>
   pool.query('update gateway.answers set expires_at = now() where account_id = $1', [accountId]);
 
@@ -49,7 +61,7 @@ describe('a key', () => {
     await kept.giveUp(dead);
     const earlier = await kept.find(dead);
     if (!earlier) throw new Error('it was forgotten');
-    expect(earlier).toEqual({ ...dead, running: false, lost: false, answer: null });
+    expect(earlier).toEqual({ ...dead, running: false, held: false, lost: false, answer: null });
     const heirs = Array.from({ length: 50 }, () => kept.takeOver(earlier, { ...dead, owner: randomUUID() }));
     expect((await Promise.all(heirs)).filter((mine) => mine)).toHaveLength(1);
     expect(await kept.find(dead)).toMatchObject({ running: true });
@@ -58,9 +70,9 @@ describe('a key', () => {
   test('is not changed any more by who has lost it', async () => {
     const dead = await claimed();
     const heir = { ...dead, owner: randomUUID() };
-    await kept.takeOver({ ...dead, running: false, lost: false, answer: null }, heir);
-    const late = [kept.keep(dead, ANSWER), kept.lose(dead), kept.giveUp(dead), kept.forget(dead)];
-    expect(await Promise.all(late)).toEqual([false, false, false, false]);
+    await takenOver(dead, heir);
+    const late = [kept.confirm(dead), kept.keep(dead, ANSWER), kept.lose(dead), kept.giveUp(dead), kept.forget(dead)];
+    expect(await Promise.all(late)).toEqual([false, false, false, false, false]);
     expect(await kept.find(dead)).toMatchObject({ owner: heir.owner, running: true, lost: false, answer: null });
   });
 
@@ -73,8 +85,37 @@ describe('a key', () => {
     for (const { accountId } of [forgotten, expired]) {
       const anew = claimOf({ accountId, request: 'another' });
       expect(await kept.claim(anew)).toBe(true);
-      expect(await kept.find(anew)).toEqual({ ...anew, running: true, lost: false, answer: null });
+      expect(await kept.find(anew)).toEqual({ ...anew, running: true, held: false, lost: false, answer: null });
     }
+  });
+
+  test('is respected for seconds by itself, and for as long as a hold once it is confirmed', async () => {
+    const claim = await claimed();
+    expect(await leaseOf(claim)).toBeLessThanOrEqual(10);
+    expect(await kept.confirm(claim)).toBe(true);
+    expect(await leaseOf(claim)).toBeGreaterThan(50);
+    expect(await kept.find(claim)).toMatchObject({ running: true, held: true });
+  });
+
+  test('is not taken over as it was found when it has been confirmed meanwhile', async () => {
+    const late = await claimed();
+    await kept.giveUp(late);
+    const earlier = await kept.find(late);
+    if (!earlier) throw new Error('it was forgotten');
+    await kept.confirm(late);
+    expect(await kept.takeOver(earlier, claimOf({ accountId: late.accountId }))).toBe(false);
+    await kept.giveUp(late);
+    expect(await kept.takeOver(earlier, claimOf({ accountId: late.accountId }))).toBe(false);
+    expect(await kept.find(late)).toMatchObject({ owner: late.owner, held: true });
+  });
+
+  test('that is taken over is as new', async () => {
+    const dead = await claimed();
+    await kept.confirm(dead);
+    const heir = claimOf({ accountId: dead.accountId, revision: 9 });
+    expect(await takenOver(dead, heir)).toBe(true);
+    expect(await kept.find(dead)).toEqual({ ...heir, running: true, held: false, lost: false, answer: null });
+    expect(await leaseOf(dead)).toBeLessThanOrEqual(10);
   });
 
   test('is removed when it has expired, and not before', async () => {

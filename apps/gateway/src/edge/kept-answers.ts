@@ -8,6 +8,8 @@ import type pg from 'pg';
 import type { Secrets } from '#application';
 
 const KEPT = '24 hours';
+/** How long a request may take to have its money held. One that takes longer may find that another is served instead. */
+const CLAIM_LEASE_MS = 10_000;
 
 export const answerMigrations = [
   {
@@ -29,6 +31,11 @@ export const answerMigrations = [
           alter table gateway.answers alter column answer set storage external;
           create index on gateway.answers (expires_at);`,
   },
+  {
+    id: 'answers-2',
+    // Who claimed before there was this column never says that it holds anything, and may all the same.
+    sql: 'alter table gateway.answers add column held boolean not null default true;',
+  },
 ] as const;
 
 /** Whose row it is: the request's with this key that runs now. */
@@ -46,6 +53,8 @@ export interface Claim {
 export interface Earlier extends Claim {
   /** Its gateway may still be at it. */
   readonly running: boolean;
+  /** Its hold was made, and its upstream may have been called: the account's facts say what became of it. */
+  readonly held: boolean;
   /** It was charged, and there is nothing to replay. */
   readonly lost: boolean;
   readonly answer: Buffer | null;
@@ -57,15 +66,23 @@ export interface Answer {
   readonly body: Buffer;
 }
 
+interface Change {
+  readonly sql: string;
+  /** What else must be so, beside whose row it is. */
+  readonly and?: string;
+  /** From `$4` on. */
+  readonly values?: readonly unknown[];
+}
+
 const compressed = promisify(gzip);
 const decompressed = promisify(gunzip);
 
 export class KeptAnswers {
-  /** @param leaseMs how long a claim is respected whose gateway does not say any more what became of it */
+  /** @param holdLeaseMs how long a request is respected that holds money, and whose gateway says no more what became of it */
   constructor(
     private readonly pool: pg.Pool,
     private readonly secrets: Secrets,
-    private readonly leaseMs: number,
+    private readonly holdLeaseMs: number,
   ) {}
 
   /** Takes a key, if no other request has it. Of any number at once, on any gateway, one does. */
@@ -73,14 +90,14 @@ export class KeptAnswers {
     const { rowCount } = await this.pool.query({
       name: 'answer-claim',
       text: `insert into gateway.answers as kept
-               (account_id, key, request, request_id, revision, owner, leased_until, expires_at)
-             values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms', now() + interval '${KEPT}')
+               (account_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
+             values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms', now() + interval '${KEPT}', false)
              on conflict (account_id, key) do update
                 set request = excluded.request, request_id = excluded.request_id, revision = excluded.revision,
                     owner = excluded.owner, leased_until = excluded.leased_until, expires_at = excluded.expires_at,
-                    lost = false, answer = null
+                    held = false, lost = false, answer = null
               where kept.expires_at <= now()`,
-      values: [accountId, key, request, requestId, revision, owner, this.leaseMs],
+      values: [accountId, key, request, requestId, revision, owner, CLAIM_LEASE_MS],
     });
     return rowCount === 1;
   }
@@ -88,27 +105,42 @@ export class KeptAnswers {
   async find({ accountId, key }: Claim): Promise<Earlier | undefined> {
     const { rows } = await this.pool.query({
       name: 'answer-find',
-      text: `select request, request_id, revision, owner, leased_until > now() as running, lost, answer
+      text: `select request, request_id, revision, owner, leased_until > now() as running, held, lost, answer
                from gateway.answers where account_id = $1 and key = $2`,
       values: [accountId, key],
     });
     const [row] = rows;
     if (!row) return undefined;
-    const { request, request_id: requestId, revision, owner, running, lost, answer } = row;
-    return { accountId, key, request, requestId, revision: Number(revision), owner, running, lost, answer };
+    const { request, request_id: requestId, revision, owner, running, held, lost, answer } = row;
+    return { accountId, key, request, requestId, revision: Number(revision), owner, running, held, lost, answer };
   }
 
-  /** Takes the key of a request that does not run any more. Of any number at once, one does. */
-  takeOver(earlier: Earlier, { requestId, owner }: Claim): Promise<boolean> {
-    const set = `owner = $4, request_id = $5, leased_until = now() + $6 * interval '1 ms'`;
-    return this.change('take-over', earlier, `update gateway.answers set ${set}`, [owner, requestId, this.leaseMs]);
+  /** Takes the key of a request that does not run any more, and is as it was found. Of any number at once, one does. */
+  takeOver(earlier: Earlier, { requestId, owner, revision }: Claim): Promise<boolean> {
+    const lease = `leased_until = now() + $6 * interval '1 ms'`;
+    return this.change('take-over', earlier, {
+      sql: `update gateway.answers set owner = $4, request_id = $5, revision = $8, held = false, ${lease}`,
+      and: 'leased_until <= now() and held = $7',
+      values: [owner, requestId, CLAIM_LEASE_MS, earlier.held, revision],
+    });
+  }
+
+  /**
+   * Says that the money is held, so that the upstream may be called. From now on it is respected for as long as its hold.
+   * @returns false when another request has the key meanwhile
+   */
+  confirm(claim: Claim): Promise<boolean> {
+    return this.change('confirm', claim, {
+      sql: `update gateway.answers set held = true, leased_until = now() + $4 * interval '1 ms'`,
+      values: [this.holdLeaseMs],
+    });
   }
 
   /** Keeps the answer for those who ask again. */
   async keep(claim: Claim, { status, headers, body }: Answer): Promise<boolean> {
     const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
     const sealed = this.secrets.sealBytes(await compressed(Buffer.concat([head, body])));
-    return this.change('keep', claim, 'update gateway.answers set answer = $4', [sealed]);
+    return this.change('keep', claim, { sql: 'update gateway.answers set answer = $4', values: [sealed] });
   }
 
   /** @throws Error when it was sealed with another master key */
@@ -120,17 +152,17 @@ export class KeptAnswers {
 
   /** The request was charged, and there is nothing to replay. */
   lose(claim: Claim): Promise<boolean> {
-    return this.change('lose', claim, 'update gateway.answers set lost = true');
+    return this.change('lose', claim, { sql: 'update gateway.answers set lost = true' });
   }
 
   /** The request has ended, and it is not known whether it was charged: whoever asks again finds out. */
   giveUp(claim: Claim): Promise<boolean> {
-    return this.change('give-up', claim, 'update gateway.answers set leased_until = now()');
+    return this.change('give-up', claim, { sql: 'update gateway.answers set leased_until = now()' });
   }
 
   /** Nothing was charged: whoever asks again is served as the first. */
   forget(claim: Claim): Promise<boolean> {
-    return this.change('forget', claim, 'delete from gateway.answers');
+    return this.change('forget', claim, { sql: 'delete from gateway.answers' });
   }
 
   async removeExpired(): Promise<void> {
@@ -138,10 +170,10 @@ export class KeptAnswers {
   }
 
   /** Only its owner changes a row: who was taken for dead does not. */
-  private async change(name: string, { accountId, key, owner }: Claim, sql: string, values: unknown[] = []) {
+  private async change(name: string, { accountId, key, owner }: Claim, { sql, and = 'true', values = [] }: Change) {
     const { rowCount } = await this.pool.query({
       name: `answer-${name}`,
-      text: `${sql} where account_id = $1 and key = $2 and owner = $3`,
+      text: `${sql} where account_id = $1 and key = $2 and owner = $3 and ${and}`,
       values: [accountId, key, owner, ...values],
     });
     return rowCount === 1;

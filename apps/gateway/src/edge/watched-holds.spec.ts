@@ -33,12 +33,32 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle
   ['released', 'once it is released', [[held], []], 'release'],
 ])('a watched hold is %s %s', async (standing, _, outcomes, last) => {
   const holds = holdsOf(...outcomes);
-  holds.watch('r');
+  holds.watch('r', async () => {});
   const taken = holds.take(wish);
   await taken.catch(() => {});
   if (last === 'settle') await holds.settle(hold, {} as Charge).catch(() => {});
   if (last === 'release') await holds.release(hold, new UpstreamFailure('timeout', ''), []);
   expect(holds.outcome('r')).toBe(standing);
+});
+
+test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
+  ['released', 'is given back', [[held], []]],
+  ['open', 'is left to expire when it cannot be given back', [[held], new Rejection('hold_not_found', '')]],
+])('a watched hold that is not confirmed is %s: it %s', async (standing, _, outcomes) => {
+  const holds = holdsOf(...outcomes);
+  holds.watch('r', () => Promise.reject(new Error('not mine')));
+  await expect(holds.take(wish)).rejects.toThrow(standing === 'released' ? 'not mine' : '');
+  expect(holds.outcome('r')).toBe(standing);
+});
+
+test('a hold is confirmed once it is made, and not when it is refused', async () => {
+  const confirmed: string[] = [];
+  const holds = holdsOf(new Rejection('insufficient_balance', ''), [held]);
+  holds.watch('r', async () => void confirmed.push('r'));
+  await expect(holds.take(wish)).rejects.toMatchObject({ code: 'insufficient_balance' });
+  expect(confirmed).toEqual([]);
+  await holds.take(wish);
+  expect(confirmed).toEqual(['r']);
 });
 
 test('a hold that nobody watches is not remembered', async () => {
