@@ -1,4 +1,3 @@
-import { Agent, request } from 'undici';
 import {
   type Hold,
   MAX_RESULT_CHARACTERS,
@@ -7,7 +6,7 @@ import {
   UpstreamFailure,
   WebSearch,
 } from '#application';
-import { refusal } from '../chat/endpoint.ts';
+import { Endpoint } from '../chat/endpoint.ts';
 
 export interface ExaOptions {
   /** Address without a path. */
@@ -19,48 +18,42 @@ export interface ExaOptions {
 
 /** Exa's search: https://docs.exa.ai/reference/search */
 export class ExaSearch extends WebSearch {
-  private readonly url: string;
-  private readonly headers: Readonly<Record<string, string>>;
-  private readonly dispatcher: Agent;
+  private readonly endpoint: Endpoint;
+  private readonly timeoutMs: number;
 
   constructor({ baseUrl, apiKey, connectTimeoutMs, timeoutMs }: ExaOptions) {
     super();
-    this.url = `${baseUrl}/search`;
-    this.headers = { 'content-type': 'application/json', 'x-api-key': apiKey };
-    this.dispatcher = new Agent({
-      connect: { timeout: connectTimeoutMs },
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
-    });
+    const headers = { 'x-api-key': apiKey };
+    this.endpoint = new Endpoint({ url: `${baseUrl}/search`, headers, connectTimeoutMs, idleTimeoutMs: timeoutMs });
+    this.timeoutMs = timeoutMs;
   }
 
   async search(_hold: Hold, { query, maxResults, includeDomains, excludeDomains, signal }: SearchWish) {
-    const body = JSON.stringify({
+    const body = {
       query,
       type: 'auto',
       numResults: maxResults,
       ...(includeDomains.length > 0 ? { includeDomains } : {}),
       ...(excludeDomains.length > 0 ? { excludeDomains } : {}),
       contents: { text: { maxCharacters: MAX_RESULT_CHARACTERS } },
+    };
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(this.timeoutMs)]);
+    const text = await this.endpoint.whole(body, inTime).catch((failure: UpstreamFailure) => {
+      throw ofSearch(failure);
     });
-    const { headers, dispatcher } = this;
-    try {
-      const response = await request(this.url, { method: 'POST', headers, body, signal, dispatcher });
-      const text = await response.body.text();
-      if (response.statusCode !== 200) throw refusal(response.statusCode, response.headers, '');
-      return resultsIn(JSON.parse(text)).slice(0, maxResults);
-    } catch (error) {
-      throw failureFrom(error, signal);
-    }
+    return resultsIn(text).slice(0, maxResults);
   }
 
   close(): Promise<void> {
-    return this.dispatcher.close();
+    return this.endpoint.close();
   }
 }
 
-function resultsIn(answer: unknown): readonly SearchResult[] {
-  const { results } = (answer ?? {}) as { results?: unknown };
+function resultsIn(text: string): readonly SearchResult[] {
+  let results: unknown;
+  try {
+    results = JSON.parse(text)?.results;
+  } catch {} // judged with everything else that is no answer
   if (!Array.isArray(results)) throw new UpstreamFailure('upstream_error', 'The web search sent no results');
   return results
     .filter(({ url }) => typeof url === 'string')
@@ -72,11 +65,11 @@ function resultsIn(answer: unknown): readonly SearchResult[] {
 }
 
 /** A search that is refused is our affair: the caller's words are not at fault. */
-function failureFrom(error: unknown, signal: AbortSignal): UpstreamFailure {
-  if (error instanceof UpstreamFailure) {
-    if (error.code !== 'invalid_request') return error;
-    return new UpstreamFailure('upstream_error', 'The web search refused the request', { cause: error });
+function ofSearch(failure: UpstreamFailure): UpstreamFailure {
+  const { code, status } = failure;
+  if (code === 'invalid_request') {
+    return new UpstreamFailure('upstream_error', 'The web search refused the request', { cause: failure });
   }
-  if (signal.aborted && signal.reason instanceof UpstreamFailure) return signal.reason;
-  return new UpstreamFailure('upstream_unavailable', 'The web search cannot be reached', { cause: error });
+  if (code !== 'upstream_unavailable' || status !== undefined) return failure;
+  return new UpstreamFailure(code, 'The web search cannot be reached', { cause: failure });
 }

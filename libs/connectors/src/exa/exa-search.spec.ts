@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Hold, UpstreamFailure } from '#application';
+import { ExaSearch } from './exa-search.ts';
+
+const TIMEOUT_MS = 300;
+
+let server: Server;
+let exa: ExaSearch;
+let answer: RequestListener;
+beforeAll(async () => {
+  server = createServer((request, response) => answer(request, response)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  exa = new ExaSearch({ baseUrl, apiKey: 'x', connectTimeoutMs: 500, timeoutMs: TIMEOUT_MS });
+});
+afterAll(async () => {
+  await exa.close();
+  server.closeAllConnections();
+  server.close();
+});
+
+const hold = {} as Hold;
+const search = (signal = new AbortController().signal) =>
+  exa.search(hold, { query: 'q', maxResults: 2, includeDomains: [], excludeDomains: [], signal });
+const sends =
+  (status: number, body: unknown): RequestListener =>
+  (_, response) => {
+    response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+
+test('results have a title and a text, whatever comes', async () => {
+  const results = [
+    { url: 'https://a.example', title: 'A', text: 'words' },
+    { url: 'https://b.example' },
+    { title: 'nowhere' },
+    { url: 'https://c.example', title: 'one too many' },
+  ];
+  answer = sends(200, { results });
+  expect(await search()).toEqual([results[0], { url: 'https://b.example', title: 'https://b.example', text: '' }]);
+});
+
+describe('a search that fails', () => {
+  test.each<[string, RequestListener, string, RegExp]>([
+    ['a refusal, which is our affair', sends(400, { error: 'query' }), 'upstream_error', /web search refused/],
+    ['too many requests', sends(429, {}), 'rate_limited', /limiting/],
+    ['trouble', sends(500, {}), 'upstream_error', /status 500/],
+    ['overload', sends(503, {}), 'upstream_unavailable', /does not serve/],
+    ['no JSON', sends(200, '<html>'), 'upstream_error', /no results/],
+    ['null', sends(200, null), 'upstream_error', /no results/],
+    ['no list', sends(200, { results: 'none' }), 'upstream_error', /no results/],
+    ['a hang-up', ({ socket }) => void socket.destroy(), 'upstream_unavailable', /web search cannot be reached/],
+    ['silence', () => {}, 'upstream_unavailable', /web search cannot be reached/],
+    [
+      'an answer without end',
+      (_, response) => void response.writeHead(200).write('{"results":['),
+      'upstream_error',
+      /broke off/,
+    ],
+  ])('by %s', async (_, listener, code, message) => {
+    answer = listener;
+    const failure = await search().catch((error) => error);
+    expect(failure).toBeInstanceOf(UpstreamFailure);
+    expect([failure.code, failure.message]).toEqual([code, expect.stringMatching(message)]);
+  });
+
+  test('because it is called off says why it was', async () => {
+    answer = () => {};
+    const abort = new AbortController();
+    const searching = search(abort.signal).catch((error) => error);
+    abort.abort(new UpstreamFailure('shutdown', 'The gateway is shutting down'));
+    expect(await searching).toMatchObject({ code: 'shutdown' });
+  });
+});
