@@ -11,7 +11,8 @@ afterAll(() => world.close());
 
 /** Models of upstreams that tell what they reason, each in its own words, and of one that never does. */
 const TELLING = [
-  ['anthropic', 'anthropic/claude-haiku-4.5'],
+  ['anthropic with a budget', 'anthropic/claude-haiku-4.5'],
+  ['anthropic by effort', 'anthropic/claude-opus-4.7'],
   ['openrouter', 'google/gemini-2.5-pro'],
   ['groq', 'openai/gpt-oss-20b'],
   ['deepinfra', 'qwen/qwen3-235b-a22b-thinking'],
