@@ -1,5 +1,6 @@
 /** A web to search, as Exa answers: pages that are made up from the question, always the same ones. */
 import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { usd } from '#kernel';
 import type { Bill } from './bill.ts';
 import { NO_TOKENS } from './bill.ts';
@@ -23,8 +24,10 @@ export function exaRoutes(bill: Bill): Routes {
       const count = Math.min(Number(body.numResults ?? DEFAULT_RESULTS), MOST_RESULTS);
       // Its faults must name it, or they would hit the search before the model they are meant for.
       const directive = readDirective(body.query);
-      const fault = directive.at === 'exa' ? faults.next(directive, 'exa') : undefined;
-      if (failedOutright(fault, call, (told) => refused(told === '429' ? 429 : 500, 'As the sandbox was told.')))
+      const told = directive.at === 'exa';
+      if (told && directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
+      const fault = told ? faults.next(directive, 'exa') : undefined;
+      if (failedOutright(fault, call, (status) => refused(status === '429' ? 429 : 500, 'As the sandbox was told.')))
         return;
       if (fault === 'malformed') return call.json(200, { results: 'none' });
       const id = createHash('sha256').update(body.query).digest('hex').slice(0, 32);

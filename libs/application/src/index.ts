@@ -1,15 +1,8 @@
 export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts.ts';
 export { Catalogues } from './catalogues.ts';
+export type { ChatAnswer, ChatClient, StreamedChat, WholeChat } from './chat/answers.ts';
 export type { ChatBody } from './chat/body.ts';
-export {
-  type ChatAnswer,
-  type ChatClient,
-  ChatLimits,
-  CompleteChat,
-  CompleteChatHandler,
-  type StreamedChat,
-  type WholeChat,
-} from './chat/complete-chat.ts';
+export { ChatLimits, CompleteChat, CompleteChatHandler } from './chat/complete-chat.ts';
 export type { Reasoning } from './chat/reasoning.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './chat/tokens.ts';
 export {
@@ -46,6 +39,7 @@ export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } f
 export { type ResponsesBody, type ResponsesRequest, readResponsesRequest } from './responses/request.ts';
 export { Pulses } from './routing/pulses.ts';
 export { RunningTasks } from './running.ts';
+export type { NativeSearch, SearchNote } from './search/searching.ts';
 export { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, WebSearch } from './search/web-search.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';

@@ -1,7 +1,7 @@
 /** What all paid calls have in common: one endpoint is asked after the other, and what comes of it is charged once. */
 import type { Endpoint, Model, PriceList } from '#catalogue';
-import { type Attempt, type Charge, type Fee, NO_USAGE, priceOf, type Usage, withFees } from '#domain';
-import { money, type PicoUsd, ZERO } from '#kernel';
+import { type Attempt, addedUsage, type Charge, type Fee, NO_USAGE, priceOf, type Usage, withFees } from '#domain';
+import { money, type PicoUsd } from '#kernel';
 import { asFailure, MAX_TRIES, withAttempts } from './attempts.ts';
 import type { UpstreamFailure } from './failures.ts';
 import { type Hold, Holds } from './holds.ts';
@@ -41,6 +41,16 @@ export interface Outcome {
   readonly failure?: UpstreamFailure | undefined;
 }
 
+/** What calls of one endpoint have used. */
+export interface Used {
+  readonly usage: Usage;
+  readonly calls: number;
+  /** Whether a part of it was counted here, because no upstream reported it. */
+  readonly estimated: boolean;
+}
+
+export const NOTHING: Used = { usage: NO_USAGE, calls: 0, estimated: false };
+
 /** What a request came to. */
 export interface Receipt {
   readonly usage: Usage;
@@ -78,6 +88,15 @@ export class PaidCalls {
     }
   }
 
+  /**
+   * Asks the endpoint that has answered before, and no other: a charge is for one. The money stays held, also when it
+   * fails.
+   * @throws UpstreamFailure
+   */
+  askAgain<A>(call: PaidCall, endpoint: Endpoint, once: () => Promise<A>): Promise<Served<A>> {
+    return this.askOne(call, endpoint, true, once);
+  }
+
   /** The last endpoint is asked again. */
   private async askOne<A>(call: PaidCall, endpoint: Endpoint, last: boolean, once: () => Promise<A>) {
     const asked = performance.now();
@@ -90,17 +109,27 @@ export class PaidCalls {
 
   /** Gives the money back. What was `delivered` before the failure, be it nothing but the input, the house bears. */
   async release(call: PaidCall, endpoint: Endpoint, failure: UpstreamFailure, delivered?: string): Promise<void> {
+    const used = delivered === undefined ? NOTHING : await usedBy(call, undefined, delivered);
+    return this.releaseUsed(call, endpoint, failure, used);
+  }
+
+  /** Gives the money back. What was used all the same, of the model and beside it, the house bears. */
+  async releaseUsed(call: PaidCall, endpoint: Endpoint, failure: UpstreamFailure, used: Used): Promise<void> {
     this.pulses.failed(call.model, endpoint, failure);
-    const outcome = { endpoint, reported: undefined, delivered: delivered ?? '', failure };
-    const absorbed = delivered === undefined ? feesOnly(call, outcome) : await chargeFor(call, outcome);
+    const anything = used.calls > 0 || (call.fees?.length ?? 0) > 0;
+    const absorbed = anything ? chargeFor(call, endpoint, used, failure) : undefined;
     await this.holds.release(call.hold, failure, call.attempts, absorbed);
   }
 
-  async settle(call: PaidCall, outcome: Outcome): Promise<Receipt> {
-    const charge = await chargeFor(call, outcome);
-    const { usage } = charge;
-    const charged = await this.holds.settle(call.hold, charge);
-    const { price } = priceOf({ ...usage, output: 0, reasoning: 0 }, outcome.endpoint.rates);
+  async settle(call: PaidCall, { endpoint, reported, delivered, failure }: Outcome): Promise<Receipt> {
+    return this.settleUsed(call, endpoint, await usedBy(call, reported, delivered), failure);
+  }
+
+  /** Charges what several calls of an endpoint have used. */
+  async settleUsed(call: PaidCall, endpoint: Endpoint, used: Used, failure?: UpstreamFailure): Promise<Receipt> {
+    const { usage, calls } = used;
+    const charged = await this.holds.settle(call.hold, chargeFor(call, endpoint, used, failure));
+    const { price } = priceOf({ ...usage, output: 0, reasoning: 0 }, endpoint.rates, calls);
     return { usage, charged, chargedForInput: money.least(price, charged) };
   }
 }
@@ -110,10 +139,23 @@ function mayFallBack({ code, delivered }: UpstreamFailure, signal: AbortSignal):
   return !signal.aborted && delivered === undefined && code !== 'invalid_request';
 }
 
-async function chargeFor(call: PaidCall, { endpoint, reported, delivered, failure }: Outcome): Promise<Charge> {
-  const usage = reported ?? (await call.counted(delivered));
+/** What one call has used: as reported, or else counted from what was delivered. */
+export async function usedBy(
+  call: Pick<PaidCall, 'counted'>,
+  reported: Usage | undefined,
+  delivered: string,
+): Promise<Used> {
+  return { usage: reported ?? (await call.counted(delivered)), calls: 1, estimated: reported === undefined };
+}
+
+export function addedUse(a: Used, b: Used): Used {
+  return { usage: addedUsage(a.usage, b.usage), calls: a.calls + b.calls, estimated: a.estimated || b.estimated };
+}
+
+function chargeFor(call: PaidCall, endpoint: Endpoint, used: Used, failure: UpstreamFailure | undefined): Charge {
+  const { usage, calls, estimated } = used;
   const { fees = [] } = call;
-  const { cost, price } = withFees(priceOf(usage, endpoint.rates), fees);
+  const { cost, price } = withFees(priceOf(usage, endpoint.rates, calls), fees);
   return {
     price: money.toJson(price),
     cost: money.toJson(cost),
@@ -121,25 +163,9 @@ async function chargeFor(call: PaidCall, { endpoint, reported, delivered, failur
     priceList: call.priceList.version,
     ...(fees.length > 0 ? { fees } : {}),
     usage,
-    estimated: reported === undefined,
+    ...(calls === 1 ? {} : { calls }),
+    estimated,
     attempts: call.attempts,
-    ...(failure ? { errorCode: failure.code } : {}),
-  };
-}
-
-/** A model that said nothing costs nothing; what was used beside it does. */
-function feesOnly({ fees = [], priceList, attempts }: PaidCall, { endpoint, failure }: Outcome): Charge | undefined {
-  if (fees.length === 0) return undefined;
-  const { cost, price } = withFees({ cost: ZERO, price: ZERO }, fees);
-  return {
-    price: money.toJson(price),
-    cost: money.toJson(cost),
-    provider: endpoint.slug,
-    priceList: priceList.version,
-    fees,
-    usage: NO_USAGE,
-    estimated: false,
-    attempts,
     ...(failure ? { errorCode: failure.code } : {}),
   };
 }

@@ -26,7 +26,7 @@ export interface Offer extends Omit<OfferFile, 'margin'> {
   readonly quantization: Quantization;
 }
 
-export interface Endpoint extends Offer {
+export interface Endpoint extends Offer, Pick<EndpointFile, 'searchFee'> {
   readonly rates: Rates;
 }
 
@@ -68,7 +68,7 @@ export class Catalogue {
 
   /** @throws Slip that names the model that is not as it must be */
   constructor(files: readonly AnyModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []) {
-    assertConsistent(files, lists);
+    assertConsistent(files, lists, fees);
     this.models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));
     this.byName = new Map(
       this.models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])),

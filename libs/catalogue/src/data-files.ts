@@ -82,6 +82,7 @@ function assertModel(data: unknown, place: Place): asserts data is AnyModelFile 
 export function assertConsistent(
   models: readonly AnyModelFile[],
   parameterLists: Readonly<Record<string, unknown>>,
+  fees: readonly FeeFile[],
 ): void {
   const names = models.flatMap(({ id, aliases = [] }, i) => [
     { name: id, path: [i, 'id'] },
@@ -98,6 +99,9 @@ export function assertConsistent(
     for (const [e, { parameters }] of model.endpoints.entries())
       if (typeof parameters === 'string' && !Object.hasOwn(parameterLists, parameters))
         throw slip(within(place, 'endpoints', e, 'parameters'), `names the list "${parameters}", which is not there`);
+    for (const [e, { searchFee }] of (isMedia(model) ? [] : model.endpoints).entries())
+      if (searchFee !== undefined && !fees.some(({ name }) => name === searchFee))
+        throw slip(within(place, 'endpoints', e, 'searchFee'), `names the fee "${searchFee}", which is not there`);
   }
 }
 

@@ -69,6 +69,8 @@ export interface EndpointFile extends OfferFile {
   readonly usdPerMillionTokens: Readonly<Record<'input' | 'output', string>> &
     Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'reasoning', string>>>;
   readonly usdPerRequest?: string;
+  /** It can search the web by itself when it is asked to: the fee of one such search. */
+  readonly searchFee?: string;
 }
 
 /** What is said of every model. */
@@ -95,7 +97,7 @@ export interface ModelFile extends DescribedFile {
   readonly maxOutput: number;
   /** Numbers in a vector of an embedding model; fewer on request, where an endpoint has the parameter `dimensions`. */
   readonly dimensions?: number;
-  /** It searches the web by itself. */
+  /** It searches the web for every answer, and that is part of its price. */
   readonly searchesWeb?: boolean;
   /** Models that the suffixes `:thinking` and `:extended` lead to. */
   readonly variants?: Readonly<Partial<Record<'thinking' | 'extended', string>>>;
@@ -133,6 +135,7 @@ const endpoint = object({
     reasoning: optional(amount),
   }),
   usdPerRequest: optional(amount),
+  searchFee: optional(text),
 });
 
 /** Fields of every model. */

@@ -64,7 +64,10 @@ export interface Charge {
   readonly priceList: string;
   /** One for each use. */
   readonly fees?: readonly Fee[];
+  /** Of all calls together. */
   readonly usage: Usage;
+  /** How many calls of the model it took, all of the same provider; 1 where it is left out. */
+  readonly calls?: number;
   /** True when no upstream reported the usage, so that it was counted here. */
   readonly estimated: boolean;
   readonly attempts: readonly Attempt[];

@@ -63,3 +63,16 @@ test('a charge is explained by fees that its price list has, as often as they ar
   expect(isExplained(chargeWith([{ ...search, price: '1' }]), rates, [search])).toBe(false);
   expect(isExplained({ ...chargeWith([search]), fees: [] }, rates, [search])).toBe(false);
 });
+
+test('a charge of several calls costs the request as often, and is explained by nothing else', () => {
+  const flat = { ...rates, request: '7000000' };
+  const chargeOf = (calls: number): Charge => {
+    const { cost, price } = priceOf(usage, ratesFrom(flat), calls);
+    return { ...chargeWith([]), cost: money.toJson(cost), price: money.toJson(price), calls };
+  };
+  expect(BigInt(chargeOf(3).cost) - BigInt(chargeOf(1).cost)).toBe(14_000_000n);
+  expect([0, 1, 3].map((calls) => isExplained(chargeOf(calls), flat))).toEqual([true, true, true]);
+  expect(isExplained({ ...chargeOf(3), calls: 2 }, flat)).toBe(false);
+  const { calls, ...once } = chargeOf(1);
+  expect(isExplained(once, flat)).toBe(true);
+});

@@ -7,6 +7,7 @@ export { type Key, MAX_KEY_NAME, MIN_KEY_LIMIT, nextReset, windowAt } from './ke
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
 export { type PublishPriceList, priceListDecider } from './price-list.ts';
 export {
+  addedUsage,
   affordableOutput,
   dearest,
   isExplained,

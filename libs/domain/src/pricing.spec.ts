@@ -76,12 +76,15 @@ describe('a price', () => {
     );
   });
 
-  test('of what an amount affords is not above that amount', () => {
+  test('of what an amount affords is not above that amount, and of a token more it is', () => {
     fc.assert(
       fc.property(any, tokens, fc.bigInt({ min: 0n, max: 10n ** 16n }), (each, input, amount) => {
         const output = affordableOutput(amount as PicoUsd, input, each);
         if (output < 0) expect(dearest(input, 0, each) > amount).toBe(true);
-        else if (output < Number.MAX_SAFE_INTEGER) expect(dearest(input, output, each) <= amount).toBe(true);
+        else if (output < Number.MAX_SAFE_INTEGER) {
+          expect(dearest(input, output, each) <= amount).toBe(true);
+          expect(dearest(input, output + 1, each) > amount).toBe(true);
+        }
       }),
     );
   });

@@ -49,15 +49,15 @@ export function unitPricesFrom({ unit, amount, variants, marginBasisPoints }: Pu
   };
 }
 
-/** Cost and price of a use, each rounded once, up to the next pico-USD. */
-export function priceOf(usage: Usage, rates: Rates): { readonly cost: PicoUsd; readonly price: PicoUsd } {
+/** Cost and price of a use that took so many calls, each rounded once, up to the next pico-USD. */
+export function priceOf(usage: Usage, rates: Rates, calls = 1): { readonly cost: PicoUsd; readonly price: PicoUsd } {
   const millionths =
     BigInt(usage.input) * rates.input +
     BigInt(usage.cacheRead) * rates.cacheRead +
     BigInt(usage.cacheWrite) * rates.cacheWrite +
     BigInt(usage.output) * rates.output +
     BigInt(usage.reasoning) * rates.reasoning +
-    rates.request * TOKENS_PER_RATE;
+    rates.request * BigInt(calls) * TOKENS_PER_RATE;
   return {
     cost: picoUsd(money.divideUp(millionths, TOKENS_PER_RATE)),
     price: picoUsd(money.divideUp(millionths * rates.marginBasisPoints, TOKENS_PER_RATE * BASIS_POINTS)),
@@ -66,19 +66,34 @@ export function priceOf(usage: Usage, rates: Rates): { readonly cost: PicoUsd; r
 
 /** The dearest a use can get: every input and output token at the dearest rate of its side. */
 export function dearest(inputTokens: number, outputTokens: number, rates: Rates): PicoUsd {
-  const side = (...each: bigint[]) => each.reduce((a, b) => (a > b ? a : b));
-  const input = side(rates.input, rates.cacheRead, rates.cacheWrite);
-  const output = side(rates.output, rates.reasoning);
-  return priceOf({ ...NO_USAGE, input: inputTokens, output: outputTokens }, { ...rates, input, output }).price;
+  return priceOf({ ...NO_USAGE, input: inputTokens, output: outputTokens }, dearestOf(rates)).price;
 }
 
-/** How many output tokens an amount affords beside an input; negative when it does not even afford the input. */
+/** The most output tokens whose dearest price an amount affords beside an input; negative when not even the input. */
 export function affordableOutput(amount: PicoUsd, inputTokens: number, rates: Rates): number {
-  const left = amount - dearest(inputTokens, 0, rates);
-  const perMillion = rates.output > rates.reasoning ? rates.output : rates.reasoning;
+  const { input, output, request, marginBasisPoints } = dearestOf(rates);
+  const before = (BigInt(inputTokens) * input + request * TOKENS_PER_RATE) * marginBasisPoints;
+  const left = amount * TOKENS_PER_RATE * BASIS_POINTS - before;
   if (left < 0n) return -1;
-  if (perMillion === 0n) return Number.MAX_SAFE_INTEGER;
-  return Number((left * TOKENS_PER_RATE * BASIS_POINTS) / (perMillion * rates.marginBasisPoints));
+  if (output === 0n) return Number.MAX_SAFE_INTEGER;
+  return Number(left / (output * marginBasisPoints));
+}
+
+function dearestOf(rates: Rates): Rates {
+  const side = (...each: bigint[]) => each.reduce((a, b) => (a > b ? a : b));
+  const input = side(rates.input, rates.cacheRead, rates.cacheWrite);
+  return { ...rates, input, output: side(rates.output, rates.reasoning) };
+}
+
+/** Two uses as one. */
+export function addedUsage(a: Usage, b: Usage): Usage {
+  return {
+    input: a.input + b.input,
+    cacheRead: a.cacheRead + b.cacheRead,
+    cacheWrite: a.cacheWrite + b.cacheWrite,
+    output: a.output + b.output,
+    reasoning: a.reasoning + b.reasoning,
+  };
 }
 
 /** Amounts of a charge: those of the model and of the fees. */
@@ -90,10 +105,10 @@ export function withFees(
   return { cost: money.add(cost, all('cost')), price: money.add(price, all('price')) };
 }
 
-/** True when the amounts of a charge follow from its usage, its fees and the price list it names. */
+/** True when the amounts of a charge follow from its usage, its calls, its fees and the price list it names. */
 export function isExplained(charge: Charge, published: PublishedRates, fees: readonly Fee[] = []): boolean {
   const known = new Set(fees.map((fee) => JSON.stringify(fee)));
-  const { cost, price } = withFees(priceOf(charge.usage, ratesFrom(published)), charge.fees ?? []);
+  const { cost, price } = withFees(priceOf(charge.usage, ratesFrom(published), charge.calls), charge.fees ?? []);
   const listed = (charge.fees ?? []).every((fee) => known.has(JSON.stringify(fee)));
   return listed && money.toJson(cost) === charge.cost && money.toJson(price) === charge.price;
 }

@@ -105,7 +105,7 @@ function asked(fact: Fact, { holdId, keyId, heldAt, query }: Asked) {
 function answered({ query, charge }: HoldSettled['data']) {
   const { usage, estimated, errorCode, fees = [] } = charge;
   return {
-    is_online: query.online || fees.some(({ name }) => name === 'web_search'),
+    is_online: query.online || fees.some(({ name }) => name.startsWith('web_search')),
     input_count: usage.input + usage.cacheRead + usage.cacheWrite,
     output_count: usage.output + usage.reasoning,
     is_estimated: estimated,

@@ -1,4 +1,4 @@
-import { type ChatClient, type ResponseEvent, UpstreamFailure } from '#application';
+import { type ChatClient, type ResponseEvent, type SearchNote, UpstreamFailure } from '#application';
 import type { SseClient } from '../edge/sse.ts';
 import type { ChatChoice, ResponseDraft, ResponseWire } from './responses-wire.ts';
 
@@ -31,6 +31,10 @@ export class ResponsesClient implements ChatClient {
   write(chunks: Uint8Array): Promise<void> | undefined {
     if (!this.heard) return undefined;
     return this.tell(choicesIn(chunks).flatMap((choice) => this.draft.accept(choice)));
+  }
+
+  searched(search: SearchNote): Promise<void> | undefined {
+    return this.tell(this.draft.output.search(search));
   }
 
   /** All has come: ends what is still open. */

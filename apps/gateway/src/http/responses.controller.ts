@@ -203,8 +203,9 @@ export class ResponsesController {
     return (await this.conversations.recall(accountId, id, 'previous_response_id')).messages;
   }
 
-  private async whole(job: Job, { body, receipt }: WholeChat): Promise<string> {
+  private async whole(job: Job, { body, receipt, searches = [] }: WholeChat): Promise<string> {
     const { draft } = job;
+    for (const search of searches) draft.output.search(search);
     const [choice] = body.choices as readonly ChatChoice[];
     if (choice) draft.accept(choice);
     draft.end();

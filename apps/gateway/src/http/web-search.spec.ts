@@ -41,8 +41,7 @@ async function billLines(): Promise<
 describe('a chat with web search', () => {
   test.each([
     ['the plugin', web()],
-    ['the tool', { tools: [{ type: 'web_search' }], tool_choice: 'required' }],
-    ['the tool by its older name', { tools: [{ type: 'openrouter:web_search' }] }],
+    ['the tool, where it must be called', { tools: [{ type: 'web_search' }], tool_choice: 'required' }],
     [':online', { model: `${MODEL}:online` }],
     [':online after an alias', { model: 'gpt-5-mini:online' }],
   ])('by %s has sources, a fee of its own, and is marked', async (_, more) => {
@@ -83,6 +82,7 @@ describe('a chat with web search', () => {
     expect(chunks[0]?.choices[0]?.delta).toMatchObject({ annotations: expect.arrayContaining([expect.anything()]) });
     expect(new Set(chunks.map(({ model }) => model))).toEqual(new Set([MODEL]));
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
+    expect(chunks.filter(({ choices }) => choices[0]?.delta.role)).toHaveLength(1);
     expect((await charges())[0]?.fees).toHaveLength(1);
   });
 

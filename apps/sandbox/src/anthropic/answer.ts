@@ -4,6 +4,7 @@ import type { Events } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import { wordsOf } from '../provider/tokens.ts';
 import type { MessagesRequest } from './messages-request.ts';
+import { citationsOf, type SearchBlock, searchBlocks } from './searches.ts';
 
 const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
 /** Looks like a signature, and is none. */
@@ -24,7 +25,11 @@ export function message(answer: Answer, { showsThoughts }: MessagesRequest, faul
   const thinking = { type: 'thinking', thinking: showsThoughts ? wordsOf(reasoning) : '', signature: SIGNATURE };
   return {
     ...emptyMessage(answer),
-    content: [...(reasoning > 0 ? [thinking] : []), ...(visible > 0 ? [contentBlock(answer, text)] : [])],
+    content: [
+      ...(reasoning > 0 ? [thinking] : []),
+      ...searchBlocks(answer),
+      ...(visible > 0 ? [contentBlock(answer, text)] : []),
+    ],
     stop_reason: STOP_REASONS[finish],
     ...(fault === 'no_usage' ? {} : { usage: usageOf(answer, fault) }),
   };
@@ -32,7 +37,8 @@ export function message(answer: Answer, { showsThoughts }: MessagesRequest, faul
 
 /** Arguments that were cut are no JSON, and then none are given. */
 function contentBlock(answer: Answer, text: string) {
-  if (answer.tool === undefined) return { type: 'text', text };
+  const citations = citationsOf(answer);
+  if (answer.tool === undefined) return { type: 'text', text, ...(citations.length > 0 ? { citations } : {}) };
   return { ...toolUse(answer), input: answer.finish === 'length' ? {} : JSON.parse(text) };
 }
 
@@ -53,14 +59,16 @@ function emptyMessage(answer: Answer) {
 }
 
 /** Anthropic's `input_tokens` are those that were not cached. */
-function usageOf({ input, cached, reasoning, visible }: Answer, fault: Fault | undefined) {
+function usageOf({ input, cached, reasoning, visible, searches }: Answer, fault: Fault | undefined) {
   const zero = fault === 'zero';
+  const found = zero ? 0 : searches.filter(({ failed }) => !failed).length;
   return {
     input_tokens: zero ? 0 : input - cached,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: zero ? 0 : cached,
     output_tokens: zero ? 0 : reasoning + visible,
     output_tokens_details: { thinking_tokens: zero ? 0 : reasoning },
+    ...(searches.length > 0 ? { server_tool_use: { web_search_requests: found, web_fetch_requests: 0 } } : {}),
     service_tier: 'standard',
   };
 }
@@ -69,24 +77,30 @@ export function eventsOf(answer: Answer, { showsThoughts }: MessagesRequest, fau
   const { reasoning, visible, pieces, tool, finish } = answer;
   const usage = usageOf(answer, fault);
   const withUsage = <T>(value: T) => (fault === 'no_usage' ? {} : { usage: value });
-  const index = reasoning > 0 ? 1 : 0;
+  const thought = reasoning > 0 ? 1 : 0;
+  const searched = searchBlocks(answer);
+  const index = thought + searched.length;
   const begun = {
     ...emptyMessage(answer),
     ...withUsage({ ...usage, output_tokens: Math.min(usage.output_tokens, 1) }),
   };
-  const block = tool === undefined ? { type: 'text', text: '' } : toolUse(answer);
+  const citations = citationsOf(answer);
+  const empty = { type: 'text', text: '', ...(citations.length > 0 ? { citations: [] } : {}) };
+  const block = tool === undefined ? empty : toolUse(answer);
   const [kind, field] = tool === undefined ? ['text_delta', 'text'] : ['input_json_delta', 'partial_json'];
   const opening =
     event({ type: 'message_start', message: begun }) +
-    (reasoning > 0 ? thoughts(showsThoughts ? wordsOf(reasoning) : '') : '') +
+    (thought ? thoughts(showsThoughts ? wordsOf(reasoning) : '') : '') +
+    searched.map((each, at) => searchEvents(each, thought + at)).join('') +
     (visible > 0 ? event({ type: 'content_block_start', index, content_block: block }) : '') +
     event({ type: 'ping' });
   const head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${kind}","${field}":`;
+  const cited = citations.map((citation) => delta(index, { type: 'citations_delta', citation })).join('');
   return {
     opening,
     content: pieces.map(({ json, tokens }) => ({ event: `${head}${json}}}\n\n`, tokens })),
     closing:
-      (visible > 0 ? event({ type: 'content_block_stop', index }) : '') +
+      (visible > 0 ? cited + event({ type: 'content_block_stop', index }) : '') +
       event({
         type: 'message_delta',
         delta: { stop_reason: STOP_REASONS[finish], stop_sequence: null },
@@ -98,14 +112,28 @@ export function eventsOf(answer: Answer, { showsThoughts }: MessagesRequest, fau
   };
 }
 
+/** The query of a search comes in a piece of its own, what it found at once. */
+function searchEvents(block: SearchBlock, index: number): string {
+  const isCall = block.type === 'server_tool_use';
+  const start = isCall ? { ...block, input: {} } : block;
+  return (
+    event({ type: 'content_block_start', index, content_block: start }) +
+    (isCall ? delta(index, { type: 'input_json_delta', partial_json: JSON.stringify(block.input) }) : '') +
+    event({ type: 'content_block_stop', index })
+  );
+}
+
 function thoughts(thinking: string): string {
-  const delta = (more: object) => event({ type: 'content_block_delta', index: 0, delta: more });
   return (
     event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } }) +
-    (thinking === '' ? '' : delta({ type: 'thinking_delta', thinking })) +
-    delta({ type: 'signature_delta', signature: SIGNATURE }) +
+    (thinking === '' ? '' : delta(0, { type: 'thinking_delta', thinking })) +
+    delta(0, { type: 'signature_delta', signature: SIGNATURE }) +
     event({ type: 'content_block_stop', index: 0 })
   );
+}
+
+function delta(index: number, piece: object): string {
+  return event({ type: 'content_block_delta', index, delta: piece });
 }
 
 function event(data: { readonly type: string; readonly [field: string]: unknown }): string {

@@ -110,4 +110,32 @@ describe("Anthropic's own client", () => {
     const stream = client.messages.stream(told('[[sandbox fault=error]]'));
     await expect(stream.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIError);
   });
+
+  test('reads searches, whole and streamed, which are on the bill', async () => {
+    const tools: Anthropic.WebSearchTool20250305[] = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }];
+    const asked = { ...told('[[sandbox text=Yes tool=web_search tool_times=5]]'), tools };
+    await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
+    for (const message of [await client.messages.create(asked), await client.messages.stream(asked).finalMessage()]) {
+      const kinds = message.content.map(({ type }) => type);
+      const search = ['server_tool_use', 'web_search_tool_result'];
+      expect(kinds).toEqual([...search, ...search, 'text']);
+      expect(message.content[0]).toMatchObject({ name: 'web_search', input: { query: expect.any(String) } });
+      expect(message.content[1]).toMatchObject({ content: [{ type: 'web_search_result' }, {}, {}] });
+      expect(message.content.at(-1)).toMatchObject({
+        text: 'Yes',
+        citations: [{ type: 'web_search_result_location' }, {}],
+      });
+      expect(message.usage.server_tool_use?.web_search_requests).toBe(2);
+      expect(message.stop_reason).toBe('end_turn');
+      const history = [...asked.messages, { role: 'assistant' as const, content: message.content }];
+      const next = { ...asked, messages: [...history, { role: 'user' as const, content: 'And?' }] };
+      expect((await client.messages.create(next)).stop_reason).toBe('end_turn');
+    }
+    const lines = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as readonly {
+      model: string;
+      usd: string;
+    }[];
+    const searches = lines.filter(({ model }) => model === 'anthropic/web_search');
+    expect(searches.map(({ usd }) => usd)).toEqual(['0.01', '0.01', '0.01', '0.01']);
+  });
 });

@@ -12,6 +12,8 @@ import { assertTurns, type Block, blocksOf, type Turn } from './turns.ts';
 const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_TURN = 4;
 const TOKENS_PER_ATTACHMENT = 85;
+/** Of one message, where the request does not say. */
+const MOST_SEARCHES = 10;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -62,16 +64,31 @@ function showsThoughts(thinking: unknown, { adaptive }: AnthropicModel): boolean
 
 function toolboxOf({ tools, tool_choice, thinking }: Fields, turns: readonly Turn[]): Toolbox {
   const offered = ((tools ?? []) as readonly Fields[]).map(toolFrom);
+  if (new Set(offered.map(({ name }) => name)).size < offered.length)
+    throw invalid('tools: Tool names must be unique.');
   const choice = (tool_choice ?? { type: 'auto' }) as { readonly type: string; readonly name?: string };
   if (tool_choice && offered.length === 0) throw invalid('tool_choice may only be specified while providing tools.');
   if (thinks(thinking) && (choice.type === 'any' || choice.type === 'tool')) {
     throw invalid('Thinking may not be enabled when tool_choice forces tool use.');
   }
-  const answered = blocksOf(turns.at(-1)?.content).some(({ type }) => type === 'tool_result');
-  return { tools: offered, choice: chosen(choice, offered), answered };
+  return { tools: offered, choice: chosen(choice, offered), rounds: roundsIn(turns) };
 }
 
-function toolFrom({ name, input_schema }: Fields, index: number): Tool {
+/** How often tools were called and answered since the user last spoke: turns of the user's that have no words. */
+function roundsIn(turns: readonly Turn[]): number {
+  const since = turns.slice(turns.findLastIndex((turn) => turn.role === 'user' && wordsIn(turn.content) !== '') + 1);
+  return since.at(-1)?.role === 'user' ? since.filter(({ role }) => role === 'user').length : 0;
+}
+
+function toolFrom(tool: Fields, index: number): Tool {
+  const { type = 'custom', name, input_schema } = tool;
+  if (type === 'web_search_20250305') return webSearchFrom(tool, index);
+  if (type !== 'custom') {
+    const expected = "'custom', 'web_search_20250305'";
+    throw invalid(
+      `tools.${index}: Input tag '${type}' found using 'type' does not match any of the expected tags: ${expected}`,
+    );
+  }
   if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,128}$/.test(name)) {
     throw invalid(`tools.${index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'`);
   }
@@ -79,6 +96,31 @@ function toolFrom({ name, input_schema }: Fields, index: number): Tool {
     throw invalid(`tools.${index}.custom.input_schema.type: Input should be 'object'`);
   }
   return { name, schema: input_schema };
+}
+
+const SEARCH_FIELDS = [
+  'type',
+  'name',
+  'max_uses',
+  'allowed_domains',
+  'blocked_domains',
+  'user_location',
+  'cache_control',
+];
+
+function webSearchFrom(tool: Fields, index: number): Tool {
+  const where = `tools.${index}.web_search_20250305`;
+  const { name, max_uses, allowed_domains, blocked_domains } = tool;
+  const unknown = Object.keys(tool).find((field) => !SEARCH_FIELDS.includes(field));
+  if (unknown) throw invalid(`${where}.${unknown}: Extra inputs are not permitted`);
+  if (name !== 'web_search') throw invalid(`${where}.name: Input should be 'web_search'`);
+  if (allowed_domains && blocked_domains) {
+    throw invalid(`${where}: only one of allowed_domains and blocked_domains may be specified`);
+  }
+  if (max_uses !== undefined && !(Number.isInteger(max_uses) && (max_uses as number) > 0)) {
+    throw invalid(`${where}.max_uses: Input should be greater than 0`);
+  }
+  return { name, schema: {}, ownUses: (max_uses ?? MOST_SEARCHES) as number };
 }
 
 function chosen({ type, name }: { type: string; name?: string }, tools: readonly Tool[]): Toolbox['choice'] {

@@ -11,6 +11,7 @@ beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
 const HEADERS = { 'x-api-key': 'any', 'anthropic-version': '2023-06-01' };
 const hello = [{ role: 'user', content: 'Hello' }];
 const tool = { name: 'f', input_schema: { type: 'object' } };
+const search = { type: 'web_search_20250305', name: 'web_search' };
 const thinking = { type: 'enabled', budget_tokens: 1_024 };
 
 function post(body: unknown, headers: Record<string, string> = HEADERS): Promise<Response> {
@@ -177,6 +178,15 @@ describe('a request is refused as Anthropic refuses it', () => {
       'a choice that is no tool',
       { ...asked, tools: [tool], tool_choice: { type: 'tool', name: 'g' } },
       /'g' not found/,
+    ],
+    ['tools of one name', { ...asked, tools: [tool, tool] }, /unique/],
+    ['a search by another name', { ...asked, tools: [{ ...search, name: 'search' }] }, /web_search/],
+    ['a search of no use', { ...asked, tools: [{ ...search, max_uses: 0 }] }, /max_uses/],
+    ['a search with an unknown field', { ...asked, tools: [{ ...search, engine: 'x' }] }, /engine: Extra inputs/],
+    [
+      'a search inside and outside of domains',
+      { ...asked, tools: [{ ...search, allowed_domains: ['a.b'], blocked_domains: ['c.d'] }] },
+      /only one/,
     ],
     ['a tool in the shape of OpenAI', { ...asked, tools: [{ type: 'function', function: tool }] }, /^tools\.0/],
     ['a small budget', { ...asked, max_tokens: 9_000, thinking: { ...thinking, budget_tokens: 9 } }, /budget_tokens/],

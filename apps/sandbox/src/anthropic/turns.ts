@@ -19,7 +19,17 @@ export interface Turn {
   readonly content: unknown;
 }
 
-const BLOCKS = ['text', 'image', 'document', 'tool_use', 'tool_result', 'thinking', 'redacted_thinking'] as const;
+const BLOCKS = [
+  'text',
+  'image',
+  'document',
+  'tool_use',
+  'tool_result',
+  'thinking',
+  'redacted_thinking',
+  'server_tool_use',
+  'web_search_tool_result',
+] as const;
 const SOURCES = ['base64', 'url', 'text', 'file'];
 const TOOL_ID = /^[a-zA-Z0-9_-]+$/;
 

@@ -54,8 +54,13 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
 function toolboxOf({ tools, tool_choice }: Body, messages: readonly Part[]): Toolbox {
   const declared = ((tools ?? []) as readonly Part[]).map(({ function: named }) => (named ?? {}) as Part);
   const offered = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters }));
-  const answered = messages.at(-1)?.role === 'tool';
-  return { tools: offered, choice: toolChoice(tool_choice, offered), answered };
+  return { tools: offered, choice: toolChoice(tool_choice, offered), rounds: roundsIn(messages) };
+}
+
+/** How often tools were called and answered since the user last spoke. */
+function roundsIn(messages: readonly Part[]): number {
+  const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
+  return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;
 }
 
 function toolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {

@@ -28,6 +28,8 @@ export interface Answer<M extends Model = Model> {
   readonly text: string;
   /** The tool that is called: then the text is its arguments. */
   readonly tool: string | undefined;
+  /** Searches that the provider made by itself before it answered. */
+  readonly searches: readonly OwnSearch[];
   /** Visible tokens, and tokens of reasoning, of one choice. */
   readonly visible: number;
   readonly reasoning: number;
@@ -38,6 +40,12 @@ export interface Answer<M extends Model = Model> {
   readonly pieces: readonly Piece[];
 }
 
+/** A search of the web by the provider itself. One that fails costs nothing. */
+export interface OwnSearch {
+  readonly query: string;
+  readonly failed: boolean;
+}
+
 /** A part of the text, as it stands in a content chunk. */
 export interface Piece {
   /** A JSON string. */
@@ -46,6 +54,8 @@ export interface Piece {
 }
 
 const DEFAULT_MOST_CHUNKS = 64;
+/** What a search of the provider's own adds to the input. */
+const TOKENS_PER_SEARCH = 200;
 
 /** A random part for this run and a counter: unique as OpenAI's ids, and cheaper. */
 const RUN = randomBytes(10).toString('hex');
@@ -53,8 +63,13 @@ let answers = 0;
 
 /** @throws MisunderstoodDirective when it wants a tool that was not offered */
 export function compose<M extends Model>(request: Asked<M>, directive: Directive, fault: Fault | undefined): Answer<M> {
-  const tool = chosenTool(request.toolbox, directive.tool);
-  const given = directive.text ?? (tool && argumentsFor(tool));
+  const chosen = chosenTool(request.toolbox, directive.tool, directive.toolTimes);
+  const tool = chosen?.ownUses === undefined ? chosen : undefined;
+  const searches =
+    chosen?.ownUses === undefined ? [] : ownSearches(Math.min(directive.toolTimes, chosen.ownUses), directive);
+  // The text of a directive for a tool is the tool's.
+  const words = directive.tool === undefined || chosen ? directive.text : undefined;
+  const given = words ?? (tool && argumentsFor(tool));
   const { text, starts } = given === undefined ? generated(directive) : literal(given);
   const thought = request.reasons ? directive.reasoning : 0;
   const reasoning = Math.min(thought, request.limit);
@@ -69,13 +84,19 @@ export function compose<M extends Model>(request: Asked<M>, directive: Directive
     n: request.n,
     text: whole ? text : text.slice(0, end),
     tool: tool?.name,
+    searches,
     visible,
     reasoning,
     finish: !whole ? 'length' : tool ? 'tool' : 'end',
-    input: request.promptTokens,
+    input: request.promptTokens + TOKENS_PER_SEARCH * searches.length,
     cached: fault === 'cached' ? Math.floor(request.promptTokens / 2) : 0,
     pieces: piecesOf(text, starts, visible, end, chunks),
   };
+}
+
+function ownSearches(count: number, { at, fault }: Directive): readonly OwnSearch[] {
+  const failed = at === 'web_search' && fault !== undefined;
+  return Array.from({ length: count }, (_, i) => ({ query: `what was asked, ${i + 1}`, failed }));
 }
 
 interface Text {

@@ -18,8 +18,11 @@ describe('a directive', () => {
       chunks: 16,
       text: undefined,
       tool: undefined,
+      toolTimes: 1,
       fault: 'cut',
       faultTimes: 2,
+      faultRound: undefined,
+      at: undefined,
       id: 'a-1',
     });
   });
@@ -54,6 +57,8 @@ describe('a directive', () => {
     ['[[sandbox fault=explode]]', 'has an unknown fault'],
     ['[[sandbox fault=500 fault_times=1]]', 'has fault_times without an id'],
     ['[[sandbox id=a fault_times=1]]', 'has fault_times without a fault'],
+    ['[[sandbox fault_round=2]]', 'has fault_round without a fault'],
+    ['[[sandbox tool_times=2]]', 'has tool_times without a tool'],
     ['[[sandbox]] [[sandbox]]', 'stands there twice'],
   ])('is refused: %s %s', (text) => {
     expect(() => readDirective(text)).toThrow(MisunderstoodDirective);

@@ -34,9 +34,13 @@ export interface Directive {
   readonly text: string | undefined;
   /** The tool to call, or `any`; a `text` is then its arguments. */
   readonly tool: string | undefined;
+  /** In how many rounds it is called. */
+  readonly toolTimes: number;
   readonly fault: Fault | undefined;
   /** The fault hits only so many calls that carry this `id`. */
   readonly faultTimes: number | undefined;
+  /** The fault hits only this round: the second is the one that has the results of the first one's tools. */
+  readonly faultRound: number | undefined;
   readonly id: string | undefined;
   /** The only provider that the fault hits. */
   readonly at: string | undefined;
@@ -59,6 +63,7 @@ const MAX_LATENCY_MS = 600_000;
 const MAX_CHUNK_DELAY_MS = 60_000;
 const MAX_TOKENS = 200_000;
 const MAX_FAULT_TIMES = 1_000;
+const MAX_ROUNDS = 100;
 const DEFAULT_TOKENS = 16;
 
 type Options = Readonly<Partial<Record<string, string>>>;
@@ -72,7 +77,9 @@ const NAMES: ReadonlySet<string> = new Set([
   'text',
   'tool',
   'fault',
+  'tool_times',
   'fault_times',
+  'fault_round',
   'id',
   'at',
 ]);
@@ -85,8 +92,10 @@ const PLAIN: Directive = {
   chunks: undefined,
   text: undefined,
   tool: undefined,
+  toolTimes: 1,
   fault: undefined,
   faultTimes: undefined,
+  faultRound: undefined,
   id: undefined,
   at: undefined,
 };
@@ -108,8 +117,10 @@ export function readDirective(message: string): Directive {
     chunks: integer(options, 'chunks', 1, MAX_TOKENS),
     text: options.text,
     tool: options.tool,
+    toolTimes: integer(options, 'tool_times', 1, MAX_ROUNDS) ?? 1,
     fault: faultIn(options),
     faultTimes: integer(options, 'fault_times', 1, MAX_FAULT_TIMES),
+    faultRound: integer(options, 'fault_round', 1, MAX_ROUNDS),
     id: options.id,
     at: options.at,
   };
@@ -163,7 +174,7 @@ function faultIn({ fault }: Options): Fault | undefined {
 }
 
 function assertSense(
-  { tokens, reasoning, chunks, text, tool, fault, faultTimes, id }: Directive,
+  { tokens, reasoning, chunks, text, tool, fault, faultTimes, faultRound, id }: Directive,
   options: Options,
 ): void {
   if (text !== undefined && options.tokens !== undefined) throw misunderstood('a text has its own number of tokens');
@@ -176,6 +187,8 @@ function assertSense(
   if (faultTimes !== undefined && (fault === undefined || id === undefined)) {
     throw misunderstood('fault_times needs a fault and an id');
   }
+  if (faultRound !== undefined && fault === undefined) throw misunderstood('fault_round needs a fault');
+  if (options.tool_times !== undefined && tool === undefined) throw misunderstood('tool_times needs a tool');
 }
 
 export function misunderstood(why: string): MisunderstoodDirective {

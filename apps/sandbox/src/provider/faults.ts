@@ -9,9 +9,13 @@ const MOST_IDS = 100_000;
 export class FaultCounter {
   private readonly calls = new Map<string, number>();
 
-  /** The fault that hits this call to a provider. */
-  next({ fault, faultTimes, id, at }: Directive, provider: string): Fault | undefined {
+  /**
+   * The fault that hits this call to a provider.
+   * @param round from 1, of a conversation that calls tools
+   */
+  next({ fault, faultTimes, faultRound, id, at }: Directive, provider: string, round = 1): Fault | undefined {
     if (at !== undefined && at !== provider) return undefined;
+    if (faultRound !== undefined && faultRound !== round) return undefined;
     if (faultTimes === undefined || id === undefined) return fault;
     const calls = (this.calls.get(id) ?? 0) + 1;
     this.calls.set(id, calls);

@@ -32,7 +32,7 @@ export function serve<M extends Model, Q extends Question<M>>(provider: string, 
   return async (call: Call, question: Q): Promise<void> => {
     try {
       const directive = readDirective(question.lastUserText);
-      const fault = faults.next(directive, provider);
+      const fault = faults.next(directive, provider, question.toolbox.rounds + 1);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
       // An answer in one piece has no midst to tell an error in.
       const outright = fault === 'error' && !question.stream ? '500' : fault;

@@ -48,23 +48,29 @@ describe('arguments', () => {
 
 describe('the tool', () => {
   const [f, g] = ['f', 'g'].map((name) => ({ name, schema: {} }));
-  const box = (choice: Toolbox['choice'], answered = false): Toolbox => ({
+  const box = (choice: Toolbox['choice'], rounds = 0): Toolbox => ({
     tools: [f, g].filter((tool) => tool !== undefined),
     choice,
-    answered,
+    rounds,
   });
 
   test.each<[string, Toolbox, string | undefined, string | undefined]>([
     ['none when nobody wants one', box('auto'), undefined, undefined],
     ['the one the directive names', box('auto'), 'g', 'g'],
     ['the first one when any will do', box('auto'), 'any', 'f'],
-    ['none when its result is there', box('auto', true), 'g', undefined],
+    ['none when its result is there', box('auto', 1), 'g', undefined],
+    ['none when it is offered no more', box('auto', 1), 'h', undefined],
     ['none when the request wants none', box('none'), 'g', undefined],
     ['the first one when the request requires one', box('required'), undefined, 'f'],
     ['the one the directive names when the request requires one', box('required'), 'g', 'g'],
     ['the one the request names', box({ name: 'g' }), 'f', 'g'],
   ])('that is called is %s', (_, toolbox, wanted, name) => {
     expect(chosenTool(toolbox, wanted)?.name).toBe(name);
+  });
+
+  test('is called in as many rounds as the directive says', () => {
+    const called = [0, 1, 2].map((rounds) => chosenTool(box('auto', rounds), 'g', 2)?.name);
+    expect(called).toEqual(['g', 'g', undefined]);
   });
 
   test('must have been offered', () => {

@@ -5,23 +5,31 @@ export interface Tool {
   readonly name: string;
   /** JSON schema of its arguments. */
   readonly schema: unknown;
+  /** The provider executes it by itself, so often at most. */
+  readonly ownUses?: number;
 }
 
 export interface Toolbox {
   readonly tools: readonly Tool[];
   /** What the request says: `auto` leaves it to the model, `required` wants any, an object that one. */
   readonly choice: 'auto' | 'none' | 'required' | { readonly name: string };
-  /** Whether the last message brings the results of tools: a directive for a tool is then fulfilled. */
-  readonly answered: boolean;
+  /** How often tools were called and answered since the user last spoke. */
+  readonly rounds: number;
 }
 
 /** @throws MisunderstoodDirective when the directive wants a tool that was not offered */
-export function chosenTool({ tools, choice, answered }: Toolbox, wanted: string | undefined): Tool | undefined {
+export function chosenTool(
+  { tools, choice, rounds }: Toolbox,
+  wanted: string | undefined,
+  times = 1,
+): Tool | undefined {
   if (typeof choice === 'object') return tools.find(({ name }) => name === choice.name);
-  if (choice === 'none' || (choice === 'auto' && (wanted === undefined || answered))) return undefined;
-  const tool = wanted === undefined || wanted === 'any' ? tools[0] : tools.find(({ name }) => name === wanted);
-  if (!tool) throw misunderstood(`the request has no tool "${wanted}"`);
-  return tool;
+  const given = wanted === undefined || wanted === 'any' ? tools[0] : tools.find(({ name }) => name === wanted);
+  // What was called before may have been taken away since.
+  if (choice === 'auto' && rounds > 0 && !given) return undefined;
+  if (choice === 'none' || (choice === 'auto' && (wanted === undefined || rounds >= times))) return undefined;
+  if (!given) throw misunderstood(`the request has no tool "${wanted}"`);
+  return given;
 }
 
 /** Arguments that the tool's schema allows: no more than it requires. */

@@ -1,31 +1,24 @@
 /** One chat completion: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { Catalogue, Endpoint, Model } from '#catalogue';
+import type { Endpoint, Model } from '#catalogue';
 import { NO_USAGE, type Query, type QueryType, type Usage } from '#domain';
-import { money, ZERO } from '#kernel';
+import { ZERO } from '#kernel';
 import { asFailure } from '../attempts.ts';
 import { Catalogues } from '../catalogues.ts';
-import { UnservableRequest, UpstreamFailure } from '../failures.ts';
+import { UpstreamFailure } from '../failures.ts';
 import { type Caller, type Hold, Holds } from '../holds.ts';
 import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt, type Served } from '../paid-calls.ts';
-import { withEnforcedRouting } from '../routing/passed-on.ts';
 import { Pulses } from '../routing/pulses.ts';
-import { routeFor } from '../routing/route.ts';
-import { modelNamed, type NamedModel, routingWish } from '../routing/wish.ts';
 import { type RunningTask, RunningTasks } from '../running.ts';
-import {
-  boundResultTokens,
-  citationEvent,
-  type SearchPlan,
-  searchPlan,
-  withCitations,
-  withoutSearchTool,
-  withResults,
-} from '../search/search-plan.ts';
+import { citationEvent, withCitations, withResults } from '../search/results.ts';
+import { type SearchBefore, type SearchByTool, type SearchPlan } from '../search/search-plan.ts';
+import type { NativeSearch, SearchNote } from '../search/searching.ts';
+import { SearchingChat } from '../search/searching-chat.ts';
 import { type SearchResult, WebSearch } from '../search/web-search.ts';
+import { type ChatAnswer, type ChatClient, Patience, type WholeChat } from './answers.ts';
 import { type ChatBody, upstreamBody } from './body.ts';
-import { affordedOutput, nameWhatIsAfforded, type Quote, quoteFor } from './quote.ts';
-import { type Reasoning, reasoningWish } from './reasoning.ts';
+import { affordedOutput, nameWhatIsAfforded } from './quote.ts';
+import { affordedSearches, type QuotedChat, quotedChat } from './quoted-chat.ts';
 import { countInputTokens, countTokens } from './tokens.ts';
 import { type AnswerIdentity, ChatUpstreams, type StreamedAnswer, type WholeAnswer } from './upstream.ts';
 
@@ -35,29 +28,6 @@ export abstract class ChatLimits {
   /** How long an answer is read on when its client has gone. */
   abstract readonly drainTimeoutMs: number;
 }
-
-/** Where a streamed answer goes. */
-export interface ChatClient {
-  readonly gone: boolean;
-  /** Resolves when there is room for more. It is told of everything, also when it is gone. */
-  write(events: Uint8Array): Promise<void> | undefined;
-}
-
-export interface WholeChat {
-  readonly kind: 'whole';
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly receipt: Receipt;
-}
-
-export interface StreamedChat {
-  readonly kind: 'stream';
-  /** The id of the model, whatever it was asked for by. */
-  readonly model: string;
-  /** Must be called: it settles. Resolves when the charge is durable; `failure` says why the answer broke off. */
-  relayTo(client: ChatClient): Promise<{ readonly receipt: Receipt; readonly failure: UpstreamFailure | undefined }>;
-}
-
-export type ChatAnswer = WholeChat | StreamedChat;
 
 export class CompleteChat extends Command<ChatAnswer> {
   constructor(
@@ -72,33 +42,16 @@ export class CompleteChat extends Command<ChatAnswer> {
 }
 
 /** A request whose money is held. */
-interface Job {
+interface Job extends QuotedChat {
   readonly command: CompleteChat;
-  readonly named: NamedModel;
-  /** The request as it goes on: with what the web search found, without the tool that asked for it. */
-  readonly body: ChatBody;
-  readonly found: readonly SearchResult[];
-  readonly quote: Quote;
-  readonly reasoning: Reasoning | undefined;
   readonly hold: Hold;
   readonly paid: PaidCall;
   readonly task: RunningTask;
+  /** What a search before the answer has found. */
+  readonly found?: readonly SearchResult[];
+  /** What the upstream is to search for by itself. */
+  readonly native?: NativeSearch;
 }
-
-/** Fields by the name that lists of parameters have for them. */
-const PARAMETER_OF: Readonly<Record<string, string>> = {
-  max_completion_tokens: 'max_tokens',
-  reasoning_effort: 'reasoning',
-};
-/** Fields that are about the request and not about what a model must know. */
-const NO_PARAMETERS: ReadonlySet<string> = new Set([
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'provider',
-  'plugins',
-]);
 
 @CommandHandler(CompleteChat)
 export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
@@ -114,62 +67,69 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
   ) {}
 
   async execute(command: CompleteChat): Promise<ChatAnswer> {
-    const catalogue = this.catalogues.current;
-    const named = chatModel(command.body.model, catalogue);
-    const reasoning = reasoningWish(command.body);
-    const plan = searchPlan(command.body, named.model, named.online, catalogue);
-    const asked = withEnforcedRouting(withoutSearchTool(command.body), named, plan !== undefined);
-    const more = plan && { inputTokens: boundResultTokens(plan), fees: money.fromJson(plan.fee.price) };
-    const quote = quoteFor(asked, named.model, this.endpointsFor(asked, named, plan !== undefined), more);
+    const asked = quotedChat(command.body, this.catalogues.current, this.pulses);
     const task = this.running.begin(this.limits.totalTimeoutMs);
     try {
-      const hold = await this.hold(command, named, quote, plan !== undefined);
-      const found = plan ? await this.search(hold, plan, task.signal) : [];
-      const body = plan ? withResults(asked, plan, found) : asked;
-      const paid: PaidCall = {
-        model: named.model,
-        endpoints: quote.endpoints,
-        priceList: catalogue.priceList,
-        hold,
-        ...(plan ? { fees: [plan.fee] } : {}),
-        attempts: [],
-        signal: task.signal,
-        counted: (delivered) => estimated(body, delivered),
-      };
-      const job: Job = { command, named, body, found, quote, reasoning, hold, paid, task };
-      const served = await this.paid.ask(paid, (endpoint) => this.ask(job, endpoint));
+      const hold = await this.hold(command, asked);
+      const plain = jobOf(command, asked, hold, task);
+      const { plan } = asked;
+      if (plan?.kind === 'tool') return await this.searching(plain, plan).answer();
+      const job = plan === undefined ? plain : await this.searched(plain, plan);
+      const served = await this.paid.ask(job.paid, (endpoint) => this.askOnce(job, endpoint));
       const { answer } = served;
       if (answer.kind === 'stream') {
         const relayTo = (client: ChatClient) => this.relay(job, { ...served, answer }, client);
-        return { kind: 'stream', model: named.model.id, relayTo };
+        return { kind: 'stream', model: job.named.model.id, relayTo };
       }
       const receipt = await this.settle(job, served);
       task.finished();
-      return { kind: 'whole', body: plan ? withCitations(answer.body, found) : answer.body, receipt };
+      return plan === undefined ? { kind: 'whole', body: answer.body, receipt } : wholeOf(job, plan, answer, receipt);
     } catch (error) {
       task.finished();
       throw error;
     }
   }
 
-  private endpointsFor(body: ChatBody, { model, sort }: NamedModel, searchesWeb: boolean): readonly Endpoint[] {
-    const given = Object.keys(body).filter((field) => body[field] !== null && !NO_PARAMETERS.has(field));
-    return routeFor({
-      model,
-      wish: routingWish(body.provider, sort),
-      fields: given.map((field) => PARAMETER_OF[field] ?? field),
-      usesTools: (body.tools?.length ?? 0) > 0,
-      searchesWeb,
-      chance: Math.random(),
-      pulse: (endpoint) => this.pulses.of(model, endpoint),
-    }).endpoints;
+  /** What has to be done before the model is asked, or is to be done while it answers. */
+  private async searched(job: Job, plan: Exclude<SearchPlan, SearchByTool>): Promise<Job> {
+    switch (plan.kind) {
+      case 'before': {
+        const found = await this.search(job.hold, plan, job.task.signal);
+        const body = withResults(job.body, plan, found);
+        const counted = (delivered: string) => estimated(body, delivered);
+        return { ...job, body, found, paid: { ...job.paid, fees: [plan.fee], counted } };
+      }
+      case 'upstream':
+        return { ...job, ...affordedSearches(job, plan, job.hold.amount) };
+      case 'anyway':
+        return job;
+    }
   }
 
-  private async hold(command: CompleteChat, { model }: NamedModel, quote: Quote, searches: boolean): Promise<Hold> {
+  private searching(job: Job, plan: SearchByTool): SearchingChat {
+    const { named, body, quote, hold, paid, task } = job;
+    const { model } = named;
+    const request = {
+      plan,
+      body,
+      model,
+      wanted: quote.wanted,
+      hold,
+      signal: task.signal,
+      paid,
+      task,
+      identityOf: (endpoint: Endpoint) => identityOf(hold, model, endpoint),
+      ask: (endpoint: Endpoint, round: ChatBody, limit: number | undefined) => this.call(job, endpoint, round, limit),
+      counted: estimated,
+    };
+    const { web, paid: calls, pulses, limits } = this;
+    return new SearchingChat(request, { web, paid: calls, pulses, drainTimeoutMs: limits.drainTimeoutMs });
+  }
+
+  private async hold(command: CompleteChat, { named, online, quote }: QuotedChat): Promise<Hold> {
     const { caller, requestId, source, type } = command;
     const { atLeast, atMost } = quote;
-    const online = searches || model.searchesWeb === true;
-    const query: Query = { model: model.id, type, source, online, free: atMost === 0n };
+    const query: Query = { model: named.model.id, type, source, online, free: atMost === 0n };
     const lifetimeMs = this.limits.totalTimeoutMs + this.limits.drainTimeoutMs + HOLD_MARGIN_MS;
     try {
       return await this.holds.take({ caller, requestId, query, atLeast, atMost, lifetimeMs });
@@ -179,7 +139,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
   }
 
   /** The search runs before the model answers. One that fails costs nothing. */
-  private async search(hold: Hold, plan: SearchPlan, signal: AbortSignal): Promise<readonly SearchResult[]> {
+  private async search(hold: Hold, plan: SearchBefore, signal: AbortSignal): Promise<readonly SearchResult[]> {
     try {
       return await this.web.search(hold, { ...plan, signal });
     } catch (error) {
@@ -190,39 +150,47 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
   }
 
   /** Where the caller named no limit, the output is limited to what the hold affords. */
-  private ask(
-    { command, named, body: asked, quote, reasoning, hold, task }: Job,
+  private askOnce(job: Job, endpoint: Endpoint): Promise<WholeAnswer | StreamedAnswer> {
+    const { named, body, quote, hold } = job;
+    const { maxOutput } = named.model;
+    const afforded = affordedOutput(hold.amount, quote);
+    return this.call(job, endpoint, body, quote.wanted ?? (afforded < maxOutput ? afforded : undefined));
+  }
+
+  private call(
+    { command, named, reasoning, hold, task, native }: Job,
     endpoint: Endpoint,
+    body: ChatBody,
+    limit: number | undefined,
   ): Promise<WholeAnswer | StreamedAnswer> {
     const { model, passedOn } = named;
-    const afforded = affordedOutput(hold.amount, quote);
-    const limit = quote.wanted ?? (afforded < model.maxOutput ? afforded : undefined);
-    const body = upstreamBody(asked, { ...endpoint, model: endpoint.model + passedOn }, limit, reasoning);
-    const identity = identityOf(hold, model, endpoint);
     const { upstream } = endpoint;
-    const stream = command.body.stream === true;
-    const withoutReasoning = reasoning?.exclude === true;
-    const call = { upstream, body, stream, withoutReasoning, identity, signal: task.signal };
-    return this.upstreams.complete(hold, call);
+    return this.upstreams.complete(hold, {
+      upstream,
+      body: upstreamBody(body, { ...endpoint, model: endpoint.model + passedOn }, limit, reasoning),
+      stream: command.body.stream === true,
+      withoutReasoning: reasoning?.exclude === true,
+      identity: identityOf(hold, model, endpoint),
+      search: native,
+      signal: task.signal,
+    });
   }
 
   /** Passes events on as they come. When the client goes, the answer is read on for a while: it will be invoiced. */
   private async relay(job: Job, served: Served<StreamedAnswer>, client: ChatClient) {
     let failure: UpstreamFailure | undefined;
-    let drain: NodeJS.Timeout | undefined;
-    if (job.found.length > 0) {
-      const identity = identityOf(job.hold, job.named.model, served.endpoint);
-      await client.write(citationEvent(identity, job.found));
-    }
+    const patience = new Patience(client, job.task, this.limits.drainTimeoutMs);
+    const { plan } = job;
     try {
-      await served.answer.relayTo((events) => {
-        if (client.gone) drain ??= setTimeout(() => job.task.cutShort(clientGone()), this.limits.drainTimeoutMs);
-        return client.write(events);
+      if (plan !== undefined) await this.tellSearches(job, plan, served.endpoint, client);
+      await served.answer.relayTo((events, search) => {
+        patience.check();
+        return search === undefined ? client.write(events) : client.searched?.(search);
       });
     } catch (error) {
       failure = asFailure(error);
     }
-    clearTimeout(drain);
+    patience.over();
     try {
       return { receipt: await this.settleOrRelease(job, served, failure), failure };
     } finally {
@@ -230,11 +198,26 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
     }
   }
 
+  /** What was searched for before the answer. */
+  private async tellSearches(
+    { hold, named, found = [] }: Job,
+    plan: SearchPlan,
+    endpoint: Endpoint,
+    client: ChatClient,
+  ) {
+    for (const search of searchedBefore(plan)) {
+      await client.searched?.({ ...search, state: 'searching' });
+      await client.searched?.(search);
+    }
+    if (found.length > 0) await client.write(citationEvent(identityOf(hold, named.model, endpoint), found));
+  }
+
   /** An answer that broke off before its first token costs the customer nothing; its input may be invoiced all the same. */
   private async settleOrRelease(job: Job, served: Served<StreamedAnswer>, failure?: UpstreamFailure): Promise<Receipt> {
     const { answer, endpoint } = served;
     if (!failure || answer.usage() || answer.deliveredText() !== '') return this.settle(job, served, failure);
-    await this.paid.release(job.paid, endpoint, failure, '');
+    const paid = job.native ? withNativeFees(job, answer) : job.paid;
+    await this.paid.release(paid, endpoint, failure, '');
     return { usage: NO_USAGE, charged: ZERO, chargedForInput: ZERO };
   }
 
@@ -243,21 +226,26 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
     const milliseconds = performance.now() - began;
     const reported = answer.kind === 'whole' ? answer.usage : answer.usage();
     const delivered = reported ? '' : answer.deliveredText();
-    const receipt = await this.paid.settle(job.paid, { endpoint, reported, delivered, failure });
+    const paid = job.native ? withNativeFees(job, answer) : job.paid;
+    const receipt = await this.paid.settle(paid, { endpoint, reported, delivered, failure });
     const { output, reasoning } = receipt.usage;
     if (answer.kind === 'stream') this.pulses.delivered(job.named.model, endpoint, output + reasoning, milliseconds);
     return receipt;
   }
 }
 
-/** @throws UnservableRequest when there is no such model, or it cannot be had here */
-function chatModel(name: string, catalogue: Catalogue): NamedModel {
-  if (name.startsWith('private/')) {
-    throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
-  }
-  const named = modelNamed(name, catalogue);
-  if (named.model.type === 'chat') return named as NamedModel;
-  throw new UnservableRequest(400, `The model "${name}" does not chat; it is of type ${named.model.type}`, 'model');
+function jobOf(command: CompleteChat, asked: QuotedChat, hold: Hold, task: RunningTask): Job {
+  const { named, priceList, quote, body } = asked;
+  const paid: PaidCall = {
+    model: named.model,
+    endpoints: quote.endpoints,
+    priceList,
+    hold,
+    attempts: [],
+    signal: task.signal,
+    counted: (delivered) => estimated(body, delivered),
+  };
+  return { ...asked, command, hold, paid, task };
 }
 
 async function estimated(body: ChatBody, delivered: string): Promise<Usage> {
@@ -269,6 +257,18 @@ function identityOf({ holdId }: Hold, { id }: Model, { provider }: Endpoint): An
   return { id: `gen-${holdId}`, model: id, provider };
 }
 
-function clientGone(): UpstreamFailure {
-  return new UpstreamFailure('client_disconnected', 'The client went away and the answer took too long');
+function wholeOf({ found = [] }: Job, plan: SearchPlan, answer: WholeAnswer, receipt: Receipt): WholeChat {
+  const body = plan.kind === 'before' ? withCitations(answer.body, found) : answer.body;
+  return { kind: 'whole', body, receipt, searches: answer.searches?.notes ?? searchedBefore(plan) };
+}
+
+function searchedBefore(plan: SearchPlan): readonly SearchNote[] {
+  return plan.kind === 'before' ? [{ at: 0, query: plan.query, state: 'completed' }] : [];
+}
+
+/** Each search that the upstream invoices is a fee. */
+function withNativeFees({ paid, plan }: Job, answer: WholeAnswer | StreamedAnswer): PaidCall {
+  const searches = answer.kind === 'whole' ? (answer.searches?.invoiced ?? 0) : (answer.invoicedSearches?.() ?? 0);
+  if (plan?.kind !== 'upstream' || searches === 0) return paid;
+  return { ...paid, fees: Array.from({ length: searches }, () => plan.fee) };
 }

@@ -18,18 +18,21 @@ export interface Quote {
   readonly endpoints: readonly Endpoint[];
 }
 
+const NOTHING_MORE = { inputTokens: 0, fees: ZERO };
+
 /**
  * The dearest that a request can get; where the caller named no limit, at least one token of output.
- * @param more what is added to the request before it is sent, and what that costs by itself
+ * @param more what is added to the request before it is sent, what that costs by itself, and how often the model reads
+ * all of it where that is more than once
  */
 export function quoteFor(
   body: ChatBody,
   model: Model,
   endpoints: readonly Endpoint[],
-  more: { readonly inputTokens: number; readonly fees: PicoUsd } = { inputTokens: 0, fees: ZERO },
+  more: { readonly inputTokens: number; readonly fees: PicoUsd; readonly reads?: number } = NOTHING_MORE,
 ): Quote {
-  const { fees } = more;
-  const inputTokens = Math.min(boundInputTokens(body) + more.inputTokens, model.context);
+  const { fees, reads = 1 } = more;
+  const inputTokens = Math.min(boundInputTokens(body) + more.inputTokens, model.context * reads);
   const choices = body.n ?? 1;
   const own = wantedOutput(body);
   const wanted = own === undefined ? undefined : Math.min(own, model.maxOutput);

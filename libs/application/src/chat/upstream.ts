@@ -1,6 +1,7 @@
 /** The port through which chat reaches the world. Adapters: `libs/connectors`. */
 import type { Usage } from '#domain';
 import type { Hold } from '../holds.ts';
+import type { NativeSearch, SearchNote } from '../search/searching.ts';
 
 /** What the answer says about itself, whatever the upstream called it. */
 export interface AnswerIdentity {
@@ -18,6 +19,8 @@ export interface ChatCall {
   /** No text of the model's reasoning is to be in the answer, whatever the upstream makes of the request. */
   readonly withoutReasoning: boolean;
   readonly identity: AnswerIdentity;
+  /** The upstream is to search the web; only for endpoints that have a fee for it. */
+  readonly search?: NativeSearch | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -28,13 +31,16 @@ export interface WholeAnswer {
   readonly usage: Usage | undefined;
   /** All text that was generated, for counting tokens that nobody reported. */
   deliveredText(): string;
+  /** What the upstream has searched for, and how many of those searches it invoices. */
+  readonly searches?: { readonly notes: readonly SearchNote[]; readonly invoiced: number };
 }
 
 /**
  * Takes server-sent events in OpenAI's `chat.completion.chunk` shape with our identity, whole events, without the usage
- * chunk and the end marker. Returns a promise when it has no room for more until that resolves.
+ * chunk and the end marker, or a search of the upstream's that happened behind them. Returns a promise when it has no
+ * room for more until that resolves.
  */
-export type EventReceiver = (events: Uint8Array) => Promise<void> | undefined;
+export type EventReceiver = (events: Uint8Array, search?: SearchNote) => Promise<void> | undefined;
 
 /** An answer as it is generated. */
 export interface StreamedAnswer {
@@ -47,6 +53,8 @@ export interface StreamedAnswer {
   /** Once the events have ended, also by a failure. */
   usage(): Usage | undefined;
   deliveredText(): string;
+  /** How many searches the upstream invoices, where it was to search. */
+  invoicedSearches?(): number;
 }
 
 export abstract class ChatUpstreams {

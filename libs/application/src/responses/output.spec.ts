@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ChatDelta, ResponseOutput } from '#application';
+import { type ChatDelta, type ResponseEvent, ResponseOutput } from '#application';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
 function told(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
@@ -18,6 +18,86 @@ const call = (index: number, more: object) => ({ tool_calls: [{ index, ...more }
 const opening = (index: number, id: string, name: string) =>
   call(index, { id, type: 'function', function: { name, arguments: '' } });
 const args = (index: number, text: string) => call(index, { function: { arguments: text } });
+
+describe('searches of an answer', () => {
+  const note = (at: number, state: 'searching' | 'completed' | 'failed') => ({ at, query: `q${at}`, state });
+  const source = { type: 'url_citation', url_citation: { url: 'https://a.example', title: 'A' } };
+
+  function lines(output: ResponseOutput, steps: readonly (() => readonly ResponseEvent[])[]) {
+    const events = [...steps.flatMap((step) => step()), ...output.end('completed')];
+    return events.map(({ type, output_index }) => `${type.replace('response.', '')} ${output_index}`);
+  }
+
+  test('are items of their own, between what is said before and after them', () => {
+    const output = new ResponseOutput('1');
+    expect(
+      lines(output, [
+        () => output.accept({ content: 'Let me see' }),
+        () => output.search(note(0, 'searching')),
+        () => output.search(note(0, 'completed')),
+        () => output.accept({ annotations: [source] }),
+        () => output.search(note(1, 'searching')),
+        () => output.search(note(1, 'failed')),
+        () => output.accept({ content: 'Yes' }),
+      ]),
+    ).toEqual([
+      'output_item.added 0',
+      'content_part.added 0',
+      'output_text.delta 0',
+      'output_text.done 0',
+      'content_part.done 0',
+      'output_item.done 0',
+      'output_item.added 1',
+      'web_search_call.in_progress 1',
+      'web_search_call.searching 1',
+      'web_search_call.completed 1',
+      'output_item.done 1',
+      'output_item.added 2',
+      'web_search_call.in_progress 2',
+      'web_search_call.searching 2',
+      'output_item.done 2',
+      'output_item.added 3',
+      'content_part.added 3',
+      'output_text.annotation.added 3',
+      'output_text.delta 3',
+      'output_text.done 3',
+      'content_part.done 3',
+      'output_item.done 3',
+    ]);
+    expect(output.items.map(({ type, status }) => `${type} ${status}`)).toEqual([
+      'message completed',
+      'web_search_call completed',
+      'web_search_call failed',
+      'message completed',
+    ]);
+  });
+
+  test('that are told of only at their end are told of in full', () => {
+    const output = new ResponseOutput('1');
+    const types = output.search(note(0, 'completed')).map(({ type }) => type.replace('response.', ''));
+    expect(types).toEqual([
+      'output_item.added',
+      'web_search_call.in_progress',
+      'web_search_call.searching',
+      'web_search_call.completed',
+      'output_item.done',
+    ]);
+    expect(output.items).toEqual([
+      { type: 'web_search_call', id: 'ws_1_0', status: 'completed', action: { type: 'search', query: 'q0' } },
+    ]);
+  });
+
+  test('are no answer: there is a message behind them, and it has the sources', () => {
+    const output = new ResponseOutput('1');
+    output.search(note(0, 'completed'));
+    output.accept({ annotations: [source] });
+    output.end('completed');
+    expect(output.items.at(-1)).toMatchObject({
+      type: 'message',
+      content: [{ text: '', annotations: [{ title: 'A' }] }],
+    });
+  });
+});
 
 describe('the pieces of an answer', () => {
   test('that is text add an item and a part, fill them, and end them', () => {

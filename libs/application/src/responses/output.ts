@@ -2,6 +2,7 @@
  * A chat answer as the output items of a response, and the events that tell of them: one item after the other, each
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
+import type { SearchNote } from '../search/searching.ts';
 import { isObject, type Message, type Thing } from './items.ts';
 
 /** A piece of a chat message, or all of it. */
@@ -58,9 +59,16 @@ interface CallItem {
   arguments: string;
 }
 
-export type OutputItem = MessageItem | ReasoningItem | CallItem;
+interface SearchItem {
+  readonly type: 'web_search_call';
+  readonly id: string;
+  status: ItemStatus | 'failed';
+  readonly action: { readonly type: 'search'; readonly query: string };
+}
 
-const ID_PREFIX = { message: 'msg', reasoning: 'rs', function_call: 'fc' } as const;
+export type OutputItem = MessageItem | ReasoningItem | CallItem | SearchItem;
+
+const ID_PREFIX = { message: 'msg', reasoning: 'rs', function_call: 'fc', web_search_call: 'ws' } as const;
 
 export class ResponseOutput {
   readonly items: OutputItem[] = [];
@@ -68,6 +76,10 @@ export class ResponseOutput {
   private text: MessageItem | ReasoningItem | undefined;
   /** By their index in the chat answer. They stay open to the end: their arguments may come by turns. */
   private readonly calls = new Map<number, CallItem>();
+  /** By their place among the searches. */
+  private readonly searches = new Map<number, SearchItem>();
+  /** Sources that came before the text that they are sources of. */
+  private citations: Thing[] = [];
   private events: ResponseEvent[] = [];
 
   /** @param id what the ids of all items are made of */
@@ -115,9 +127,18 @@ export class ResponseOutput {
     return this.told();
   }
 
+  /** Takes a search of the web: what was said before it is complete. One that is told of only at its end begins there. */
+  search({ at, query, state }: SearchNote): readonly ResponseEvent[] {
+    const item = this.searches.get(at) ?? this.openSearch(at, query);
+    if (state === 'searching') return this.told();
+    if (state === 'completed') this.tell('response.web_search_call.completed', item, {});
+    this.done(item, state);
+    return this.told();
+  }
+
   /** Ends all that is open. An answer always has an item, and be it an empty message. */
   end(status: 'completed' | 'incomplete'): readonly ResponseEvent[] {
-    if (this.items.length === 0) this.textPart(this.messageItem());
+    if (this.citations.length > 0 || this.items.every(isSearch)) this.textPart(this.messageItem());
     this.endText(status);
     for (const call of this.calls.values()) this.endCall(call, status);
     this.calls.clear();
@@ -158,8 +179,11 @@ export class ResponseOutput {
     if (type !== 'url_citation' || !isObject(url_citation)) return;
     const { url, title, start_index, end_index } = url_citation;
     const annotation = { type, url, title: title ?? '', start_index: start_index ?? 0, end_index: end_index ?? 0 };
-    const item = this.messageItem();
-    const part = this.textPart(item);
+    if (this.text?.type === 'message') this.cite(this.text, this.textPart(this.text), annotation);
+    else this.citations.push(annotation);
+  }
+
+  private cite(item: MessageItem, part: TextPart, annotation: Thing): void {
     const annotation_index = part.annotations.push(annotation) - 1;
     const content_index = indexOfLast(item.content);
     this.tell('response.output_text.annotation.added', item, { content_index, annotation_index, annotation });
@@ -193,6 +217,9 @@ export class ResponseOutput {
     this.endPart(item);
     const part: TextPart = { type: 'output_text', text: '', annotations: [], logprobs: [] };
     this.addPart(item, part);
+    const { citations } = this;
+    this.citations = [];
+    for (const each of citations) this.cite(item, part, each);
     return part;
   }
 
@@ -230,6 +257,17 @@ export class ResponseOutput {
     return item;
   }
 
+  private openSearch(at: number, query: string): SearchItem {
+    this.endText('completed');
+    const id = this.newId('web_search_call');
+    const item: SearchItem = { type: 'web_search_call', id, status: 'in_progress', action: { type: 'search', query } };
+    this.searches.set(at, item);
+    this.add(item);
+    this.tell('response.web_search_call.in_progress', item, {});
+    this.tell('response.web_search_call.searching', item, {});
+    return item;
+  }
+
   private endText(status: 'completed' | 'incomplete'): void {
     const item = this.text;
     this.text = undefined;
@@ -256,7 +294,7 @@ export class ResponseOutput {
     this.events.push({ type: 'response.output_item.added', output_index, item: structuredClone(item) });
   }
 
-  private done(item: OutputItem, status: 'completed' | 'incomplete'): void {
+  private done(item: OutputItem, status: 'completed' | 'incomplete' | 'failed'): void {
     item.status = status;
     const output_index = this.items.indexOf(item);
     this.events.push({ type: 'response.output_item.done', output_index, item: structuredClone(item) });
@@ -275,6 +313,10 @@ export class ResponseOutput {
   private newId(type: OutputItem['type']): string {
     return `${ID_PREFIX[type]}_${this.id}_${this.items.length}`;
   }
+}
+
+function isSearch({ type }: OutputItem): boolean {
+  return type === 'web_search_call';
 }
 
 function isSaid(value: unknown): value is string {

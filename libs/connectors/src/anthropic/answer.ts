@@ -1,6 +1,7 @@
 /** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
 import { type AnswerIdentity, UpstreamFailure, type WholeAnswer } from '#application';
-import { type Block, finishReason, reasoningDetail } from './blocks.ts';
+import { annotationsOf, type Block, finishReason, reasoningDetail } from './blocks.ts';
+import { Searches, WEB_SEARCH } from './searches.ts';
 import { usageFrom } from './usage.ts';
 
 interface Message {
@@ -11,9 +12,15 @@ interface Message {
 
 /**
  * @param hidesReasoning nothing of the model's thoughts is in the answer
+ * @param searched whether Anthropic was to search the web
  * @throws UpstreamFailure when the body is no message
  */
-export function wholeAnswer(text: string, identity: AnswerIdentity, hidesReasoning = false): WholeAnswer {
+export function wholeAnswer(
+  text: string,
+  identity: AnswerIdentity,
+  hidesReasoning = false,
+  searched = false,
+): WholeAnswer {
   const { content, stop_reason, usage } = parseMessage(text);
   const choice = {
     index: 0,
@@ -32,6 +39,7 @@ export function wholeAnswer(text: string, identity: AnswerIdentity, hidesReasoni
     },
     usage: usageFrom(usage),
     deliveredText: () => content.map(generated).join(''),
+    ...(searched ? { searches: searchesIn(content, usage) } : {}),
   };
 }
 
@@ -57,15 +65,38 @@ function messageOf(content: readonly Block[]) {
   const details = content
     .filter((block) => block.type === 'thinking' || block.type === 'redacted_thinking')
     .map((block, index) => reasoningDetail(index, block));
+  const annotations = annotationsIn(content);
   const calls = content.flatMap((block) => (block.type === 'tool_use' ? [toolCall(block)] : []));
   return {
     role: 'assistant',
     content: text === '' && calls.length > 0 ? null : text,
     refusal: null,
+    ...(annotations.length === 0 ? {} : { annotations }),
     ...(reasoning === '' ? {} : { reasoning }),
     ...(details.length === 0 ? {} : { reasoning_details: details }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
+}
+
+/** Each text's sources, by where it stands among all texts. */
+function annotationsIn(content: readonly Block[]): readonly object[] {
+  let length = 0;
+  return content.flatMap((block) => {
+    if (block.type !== 'text') return [];
+    const start = length;
+    length += block.text.length;
+    return annotationsOf(block.citations ?? [], start, length);
+  });
+}
+
+function searchesIn(content: readonly Block[], usage: unknown): WholeAnswer['searches'] {
+  const searches = new Searches();
+  for (const block of content) {
+    if (block.type === 'server_tool_use' && block.name === WEB_SEARCH) searches.begin(block.id, block.input);
+    if (block.type === 'web_search_tool_result') searches.end(block);
+  }
+  searches.report(usage);
+  return { notes: searches.notes, invoiced: searches.invoiced };
 }
 
 function toolCall({ id, name, input }: Extract<Block, { type: 'tool_use' }>) {

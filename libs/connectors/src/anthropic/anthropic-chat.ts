@@ -5,6 +5,7 @@ import type { ChatConnection } from '../chat-upstreams.ts';
 import { wholeAnswer } from './answer.ts';
 import { MessageEvents } from './message-events.ts';
 import { messagesRequest } from './request.ts';
+import { SearchEvents } from './search-events.ts';
 
 /** The last version that takes `temperature`, `top_p` and `top_k`, which OpenAI's clients send. */
 const VERSION = '2023-06-01';
@@ -33,16 +34,17 @@ export class AnthropicChat implements ChatConnection {
     this.defaultMaxTokens = defaultMaxTokens;
   }
 
-  async complete({
-    body,
-    stream,
-    withoutReasoning,
-    identity,
-    signal,
-  }: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    const request = { ...messagesRequest(body, this.defaultMaxTokens), stream };
-    if (stream) return this.endpoint.stream(request, signal, new MessageEvents(identity, withoutReasoning));
-    return wholeAnswer(await this.endpoint.whole(request, signal), identity, withoutReasoning);
+  async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+    const { body, stream, withoutReasoning, identity, search, signal } = call;
+    const request = { ...messagesRequest(body, this.defaultMaxTokens, search), stream };
+    if (!stream) {
+      const text = await this.endpoint.whole(request, signal);
+      return wholeAnswer(text, identity, withoutReasoning, search !== undefined);
+    }
+    if (search === undefined)
+      return this.endpoint.stream(request, signal, new MessageEvents(identity, withoutReasoning));
+    const events = new SearchEvents(identity, withoutReasoning);
+    return { ...(await this.endpoint.stream(request, signal, events)), invoicedSearches: () => events.invoiced };
   }
 
   close(): Promise<void> {

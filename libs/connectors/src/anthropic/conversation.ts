@@ -11,7 +11,7 @@ export interface Turn {
  * results of the tools that were called at once come back together, as Anthropic demands.
  */
 export function conversation(sent: readonly Fields[]): {
-  readonly system: readonly Fields[];
+  readonly system: Fields[];
   readonly messages: Turn[];
 } {
   const system: Fields[] = [];

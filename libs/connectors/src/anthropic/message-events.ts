@@ -5,7 +5,7 @@
 import { type AnswerIdentity, type FailureCode, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
 import { EventTranslator } from '../chat/event-translator.ts';
-import { type Block, finishReason, reasoningDetail } from './blocks.ts';
+import { type Block, type Citation, finishReason, reasoningDetail } from './blocks.ts';
 import { mergedUsage, usageFrom } from './usage.ts';
 
 /** A piece of content as Anthropic prints it, with the padding that hides its size; any other print is parsed. */
@@ -18,9 +18,9 @@ const LONGEST_PIECE = 64 * 1024;
 /** What an error within a stream means; every other one is the upstream's own trouble. */
 const FAILURES: Readonly<Record<string, FailureCode>> = { rate_limit_error: 'rate_limited', timeout_error: 'timeout' };
 
-type Kind = 'text' | 'thinking' | 'partial_json';
+export type Kind = 'text' | 'thinking' | 'partial_json';
 
-interface Event {
+export interface Event {
   readonly type?: string;
   readonly index?: number;
   readonly message?: { readonly usage?: unknown };
@@ -30,6 +30,7 @@ interface Event {
     readonly thinking?: string;
     readonly partial_json?: string;
     readonly signature?: string;
+    readonly citation?: Citation;
     readonly stop_reason?: string | null;
   };
   readonly usage?: unknown;
@@ -99,7 +100,7 @@ export class MessageEvents extends EventTranslator {
       case 'content_block_stop':
         return this.close(index);
       case 'message_delta':
-        this.reported = usageFrom(mergedUsage(this.usageAtStart, usage)) ?? this.reported;
+        this.used(usage);
         return delta?.stop_reason ? this.finish(delta.stop_reason) : '';
       case 'message_stop':
         this.marked = true;
@@ -111,7 +112,12 @@ export class MessageEvents extends EventTranslator {
     }
   }
 
-  private delta(index: number, { text, thinking, partial_json, signature }: NonNullable<Event['delta']>): string {
+  /** Takes what is known at the end of what was used. */
+  protected used(usage: unknown): void {
+    this.reported = usageFrom(mergedUsage(this.usageAtStart, usage)) ?? this.reported;
+  }
+
+  protected delta(index: number, { text, thinking, partial_json, signature }: NonNullable<Event['delta']>): string {
     const block = this.blocks.get(index);
     if (signature !== undefined && block) block.signature += signature;
     if (text !== undefined) return this.piece(index, 'text', inside(text));
@@ -119,7 +125,7 @@ export class MessageEvents extends EventTranslator {
     return partial_json === undefined ? '' : this.piece(index, 'partial_json', inside(partial_json));
   }
 
-  private open(index: number, start: Block): string {
+  protected open(index: number, start: Block): string {
     const isCall = start.type === 'tool_use';
     const isThought = start.type === 'thinking' || start.type === 'redacted_thinking';
     const at = isCall ? this.calls++ : isThought ? this.thoughts++ : 0;
@@ -135,7 +141,7 @@ export class MessageEvents extends EventTranslator {
   }
 
   /** @param text the inside of a JSON string */
-  private piece(index: number, kind: Kind, text: string): string {
+  protected piece(index: number, kind: Kind, text: string): string {
     const block = this.blocks.get(index);
     if (text === '') return '';
     this.delivered += text;
@@ -149,7 +155,7 @@ export class MessageEvents extends EventTranslator {
     return this.chunk(`{"tool_calls":[{"index":${at},"function":{"arguments":"${text}"}}]}`);
   }
 
-  private close(index: number): string {
+  protected close(index: number): string {
     const block = this.blocks.get(index);
     this.blocks.delete(index);
     if (!block) return '';
@@ -164,6 +170,11 @@ export class MessageEvents extends EventTranslator {
     if (start.type !== 'thinking') return '';
     const detail = latin1Of(reasoningDetail(at, { ...start, thinking: '', signature: signature || start.signature }));
     return this.chunk(`{"reasoning_details":[${detail.replace('"text":""', () => `"text":"${text}"`)}]}`);
+  }
+
+  /** A chunk with something that no block has said. */
+  protected told(delta: object): string {
+    return this.chunk(latin1Of(delta));
   }
 
   private finish(stopReason: string): string {

@@ -356,3 +356,38 @@ describe('what Anthropic cannot do is refused', () => {
     expect(() => translated(body)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });
 });
+
+describe('a search of the web by Anthropic', () => {
+  const wish = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
+  const searching = (body: Fields, more: object = {}) =>
+    messagesRequest({ ...asked, ...body }, 4_096, { ...wish, ...more });
+  const tool = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
+
+  test.each<[string, Fields, object, Fields]>([
+    ['is a tool', {}, {}, { tools: [tool] }],
+    [
+      'stands beside others',
+      { tools: [weather], tool_choice: 'auto' },
+      {},
+      {
+        tools: [{ name: 'weather', input_schema: { type: 'object' } }, tool],
+        tool_choice: { type: 'auto' },
+      },
+    ],
+    ['within domains', {}, { includeDomains: ['a.b'] }, { tools: [{ ...tool, allowed_domains: ['a.b'] }] }],
+    ['outside of domains', {}, { excludeDomains: ['a.b'] }, { tools: [{ ...tool, blocked_domains: ['a.b'] }] }],
+    ['before the answer', {}, { first: true }, { tools: [tool], tool_choice: { type: 'tool', name: 'web_search' } }],
+    [
+      'before the answer, asked of a model that thinks',
+      { reasoning: { max_tokens: 2_000 } },
+      { first: true },
+      {
+        tools: [tool],
+        thinking: { type: 'enabled', budget_tokens: 2_000 },
+        system: [{ type: 'text', text: expect.stringContaining('Search') }],
+      },
+    ],
+  ])('%s', (_, body, more, expected) => {
+    expect(searching(body, more)).toEqual({ ...translated({}), ...expected });
+  });
+});

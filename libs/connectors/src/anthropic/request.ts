@@ -1,20 +1,29 @@
 /** OpenAI's chat request in the words of Anthropic's Messages. What they have no word for is left out. */
+import type { NativeSearch } from '#application';
 import { type ChatRequestBody, cached, type Fields, unsupported } from './body.ts';
 import { conversation } from './conversation.ts';
+import { WEB_SEARCH } from './searches.ts';
 import { isAdaptive, thinkingFor } from './thinking.ts';
 
-/** @throws UpstreamFailure with `invalid_request` for what the caller must have and Anthropic cannot give */
-export function messagesRequest(body: ChatRequestBody, defaultMaxTokens: number): Record<string, unknown> {
+/**
+ * @param search what Anthropic may search the web for, if it may
+ * @throws UpstreamFailure with `invalid_request` for what the caller must have and Anthropic cannot give
+ */
+export function messagesRequest(
+  body: ChatRequestBody,
+  defaultMaxTokens: number,
+  search?: NativeSearch,
+): Record<string, unknown> {
   if ((body.n ?? 1) !== 1) throw unsupported('This model gives one choice only: n must be 1');
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens;
   const { system, messages } = conversation(body.messages ?? []);
-  const tools = (body.tools ?? []).map(toolFrom);
-  const choice = tools.length === 0 ? undefined : toolChoice(body.tool_choice, body.parallel_tool_calls);
-  const { thinking, effort } = thinkingFor(body, {
-    maxTokens,
-    forced: choice?.type === 'any' || choice?.type === 'tool',
-    messages,
-  });
+  const tools = [...(body.tools ?? []).map(toolFrom), ...(search ? [searchTool(search)] : [])];
+  const wanted = tools.length === 0 ? undefined : toolChoice(body.tool_choice, body.parallel_tool_calls);
+  const forced = wanted?.type === 'any' || wanted?.type === 'tool';
+  const { thinking, effort } = thinkingFor(body, { maxTokens, forced, messages });
+  // A model that thinks cannot be forced to search: then it is told to.
+  const choice = search?.first && !thinking ? { type: 'tool', name: WEB_SEARCH } : wanted;
+  if (search?.first && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
   const format = formatFrom(body.response_format);
   return {
     model: body.model,
@@ -50,6 +59,17 @@ function toolFrom({ type, function: declared, cache_control }: Fields): Fields {
     input_schema: parameters ?? { type: 'object', properties: {} },
     ...(strict === true ? { strict } : {}),
     ...cached(cache_control),
+  };
+}
+
+/** https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool */
+function searchTool({ maxUses, includeDomains, excludeDomains }: NativeSearch): Fields {
+  return {
+    type: 'web_search_20250305',
+    name: WEB_SEARCH,
+    max_uses: maxUses,
+    ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
+    ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
   };
 }
 

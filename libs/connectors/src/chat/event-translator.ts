@@ -1,6 +1,6 @@
 import { UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import type { Chunks } from './relay.ts';
+import type { Chunks, Pass } from './relay.ts';
 
 const EVENT_END = /\r?\n\r?\n/;
 
@@ -24,19 +24,19 @@ export abstract class EventTranslator implements Chunks {
     return this.marked;
   }
 
-  accept(piece: Uint8Array, pass: (events: Uint8Array) => void): void {
+  accept(piece: Uint8Array, pass: Pass): void {
     const events = (this.pending + latin1(piece)).split(EVENT_END);
     this.pending = events.pop() as string;
     this.translate(events, pass);
   }
 
-  end(pass: (events: Uint8Array) => void): void {
+  end(pass: Pass): void {
     if (this.pending.trim() !== '') this.translate([this.pending], pass);
     if (this.marked || this.finished) return;
     throw new UpstreamFailure('upstream_error', 'The upstream ended the stream before the answer was complete');
   }
 
-  private translate(events: readonly string[], pass: (events: Uint8Array) => void): void {
+  protected translate(events: readonly string[], pass: Pass): void {
     let out = '';
     try {
       for (const event of events) if (!this.marked) out += this.handle(event);

@@ -1,6 +1,9 @@
 import type { Dispatcher } from 'undici';
-import type { EventReceiver, UpstreamFailure } from '#application';
+import type { EventReceiver, SearchNote, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
+
+/** What a search is passed on with. */
+export const NO_EVENTS = new Uint8Array();
 
 /** How long a body may stay open behind its end marker. */
 const RUN_OUT_MS = 1_000;
@@ -8,6 +11,9 @@ const RUN_OUT_MS = 1_000;
 const MAX_ERROR_BODY = 64 * 1024;
 
 export type Headers = Readonly<Record<string, unknown>>;
+
+/** Takes whole events, or a search that happened behind those before. */
+export type Pass = (events: Uint8Array, search?: SearchNote) => void;
 
 /** What a protocol makes of a streamed body: OpenAI's events with our identity, and what the gateway needs to know. */
 export interface Chunks {
@@ -17,9 +23,9 @@ export interface Chunks {
    * Takes the next piece of the body, wherever it ends; `pass` gets whole events.
    * @throws UpstreamFailure when the upstream reports an error, after what came before it has been passed on
    */
-  accept(piece: Uint8Array, pass: (events: Uint8Array) => void): void;
+  accept(piece: Uint8Array, pass: Pass): void;
   /** @throws UpstreamFailure when the body has ended and the answer has not */
-  end(pass: (events: Uint8Array) => void): void;
+  end(pass: Pass): void;
   usage(): Usage | undefined;
   deliveredText(): string;
 }
@@ -40,7 +46,7 @@ export interface RelayOptions {
 export class Relay implements Dispatcher.DispatchHandler {
   private readonly begin = Promise.withResolvers<void>();
   private readonly outcome = Promise.withResolvers<void>();
-  private readonly early: Uint8Array[] = [];
+  private readonly early: (Uint8Array | SearchNote)[] = [];
   private controller: Dispatcher.DispatchController | undefined;
   private receiver: EventReceiver | undefined;
   private refused: { readonly status: number; readonly headers: Headers; body: string } | undefined;
@@ -61,7 +67,10 @@ export class Relay implements Dispatcher.DispatchHandler {
   /** Hands on what has come and what comes. @throws UpstreamFailure when the answer breaks off */
   to(receiver: EventReceiver): Promise<void> {
     this.receiver = receiver;
-    for (const events of this.early) this.pass(events);
+    for (const each of this.early) {
+      if (each instanceof Uint8Array) this.pass(each);
+      else this.pass(NO_EVENTS, each);
+    }
     return this.outcome.promise;
   }
 
@@ -92,13 +101,13 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   private readonly abort = (): void => this.controller?.abort(this.options.signal.reason);
 
-  private readonly pass = (events: Uint8Array): void => {
+  private readonly pass = (events: Uint8Array, search?: SearchNote): void => {
     if (this.receiver === undefined) {
-      this.early.push(events);
+      this.early.push(search ?? events);
       this.begin.resolve();
       return;
     }
-    const room = this.receiver(events);
+    const room = this.receiver(events, search);
     if (room === undefined) return;
     this.controller?.pause();
     void room.then(() => this.controller?.resume());

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import type { Charge } from '#domain';
+import { formatUsd, type PicoUsd } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+const CLAUDE = 'anthropic/claude-haiku-4.5';
+const TOOL = { type: 'web_search' };
+const WEB = { plugins: [{ id: 'web' }] };
+const SEARCH = 'tool=web_search';
+const FEE = { name: 'web_search_anthropic', provider: 'anthropic', price: '10550000000', cost: '10000000000' };
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  account = await world.account(2);
+  await world.send('DELETE', '/bill', { api: world.sandbox });
+});
+
+const ask = (directive: string, more: object = {}) => world.chat(account, directive, { model: CLAUDE, ...more });
+
+async function charges(): Promise<readonly Charge[]> {
+  return (await world.facts(account)).flatMap((fact) =>
+    fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [],
+  );
+}
+
+async function assertBooksAreTheBill(): Promise<void> {
+  const owed = (await charges()).reduce((sum, { cost }) => sum + BigInt(cost), 0n);
+  const { total_usd } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
+  expect(formatUsd(owed as PicoUsd)).toBe(total_usd);
+}
+
+const isOnline = async () => (await world.get('/queries/history', account)).body.data[0].isOnline;
+
+describe('a model with a search of its own', () => {
+  test.each([
+    ['the plugin', WEB, 'tokens=4', 1],
+    [':online', { model: `${CLAUDE}:online` }, 'tokens=4', 1],
+    ['the tool, by which it decides', { tools: [TOOL] }, `${SEARCH} tool_times=2 text="Found it"`, 2],
+    ['the tool, and a choice of it', { tools: [TOOL], tool_choice: TOOL }, 'tokens=4', 1],
+    ['its engine', { tools: [{ ...TOOL, parameters: { engine: 'native' } }] }, `${SEARCH} tool_times=9`, 3],
+    ['fewer uses', { tools: [{ ...TOOL, max_uses: 1 }] }, `${SEARCH} tool_times=9`, 1],
+    ['domains', { tools: [{ ...TOOL, filters: { allowed_domains: ['a.example'] } }] }, SEARCH, 1],
+  ])('searches by %s, for its vendor’s fee', async (_, more, directive, searches) => {
+    const answer = await ask(directive, more);
+    expect(answer.status).toBe(200);
+    const [{ message, finish_reason }] = answer.body.choices;
+    expect(finish_reason).toBe('stop');
+    expect(message.annotations).toHaveLength(searches);
+    expect(message.annotations[0].url_citation).toEqual({
+      url: 'https://site1.example/1',
+      title: 'Page 1',
+      content: expect.any(String),
+      start_index: 0,
+      end_index: message.content.length,
+    });
+    const [charge] = await charges();
+    expect(charge).toMatchObject({ provider: 'anthropic', fees: Array(searches).fill(FEE), estimated: false });
+    expect(await isOnline()).toBe(true);
+    await assertBooksAreTheBill();
+  });
+
+  test.each([false, true])('and does not use it, costs nothing for it (stream: %p)', async (stream) => {
+    await ask('tokens=4', { tools: [TOOL], stream });
+    expect((await charges())[0]?.fees).toBeUndefined();
+    expect(await isOnline()).toBe(false);
+    await assertBooksAreTheBill();
+  });
+
+  test.each([
+    ['', 2],
+    ['fault=zero', 0],
+    ['fault=cached', 2],
+  ])('streams its words and sources: %p', async (fault, searches) => {
+    const { events } = await ask(`${SEARCH} tool_times=2 ${fault}`, { tools: [TOOL], stream: true });
+    const deltas = events.flatMap((event) => event.choices ?? []).map(({ delta }) => delta);
+    expect(deltas.filter((delta) => 'annotations' in delta)).toHaveLength(1);
+    expect(deltas.filter((delta) => 'tool_calls' in delta)).toHaveLength(0);
+    expect(deltas.map(({ content = '' }) => content).join('')).toMatch(/^every coin/);
+    expect((await charges())[0]?.fees ?? []).toHaveLength(searches);
+    await assertBooksAreTheBill();
+  });
+
+  test('that reports no usage is charged for the searches that were seen', async () => {
+    await ask(`${SEARCH} tool_times=2 fault=no_usage`, { tools: [TOOL], stream: true });
+    expect((await charges())[0]).toMatchObject({ estimated: true, fees: [FEE, FEE] });
+  });
+
+  test('whose search fails is not charged for it', async () => {
+    expect((await ask(`${SEARCH} fault=500 at=web_search`, { tools: [TOOL] })).status).toBe(200);
+    expect((await charges())[0]?.fees).toBeUndefined();
+    await assertBooksAreTheBill();
+  });
+
+  test('thinks, and is then asked to search, not forced', async () => {
+    const answer = await ask('tokens=40 reasoning=8', { ...WEB, reasoning: { effort: 'high' }, max_tokens: 4_000 });
+    expect([answer.status, answer.body.usage.completion_tokens_details.reasoning_tokens]).toEqual([200, 8]);
+    await assertBooksAreTheBill();
+  });
+
+  test('leaves the search to Exa when that is named', async () => {
+    await ask('tokens=4', { plugins: [{ id: 'web', engine: 'exa' }] });
+    expect((await charges())[0]?.fees).toMatchObject([{ name: 'web_search' }]);
+    await assertBooksAreTheBill();
+  });
+
+  test('and a function of the client’s with the name of its search: Exa searches', async () => {
+    const own = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
+    await ask('tool=web_search_2', { tools: [TOOL, own] });
+    expect((await charges())[0]?.fees).toMatchObject([{ name: 'web_search' }]);
+    await assertBooksAreTheBill();
+  });
+
+  test('calls functions of the client’s as well', async () => {
+    const book = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
+    const answer = await ask('tool=book', { tools: [TOOL, book] });
+    expect(answer.body.choices[0]).toMatchObject({ finish_reason: 'tool_calls' });
+    expect((await charges())[0]?.fees).toBeUndefined();
+  });
+
+  test('takes domains to include or to exclude', async () => {
+    const filters = { include_domains: ['a.example'], exclude_domains: ['b.example'] };
+    expect((await ask('', { plugins: [{ id: 'web', ...filters }] })).status).toBe(400);
+    expect(await charges()).toEqual([]);
+  });
+});
+
+test('an upstream that fails after its searches: the answer is an error, and the house bears what is seen of it', async () => {
+  const balance = await world.balance(account);
+  const { events } = await ask(`${SEARCH} fault=malformed`, { tools: [TOOL], stream: true });
+  expect(events.some((event) => event.error)).toBe(true);
+  expect(await world.balance(account)).toBe(balance);
+  expect((await charges())[0]).toMatchObject({ estimated: true, fees: [FEE] });
+});
+
+test('the hold is for the searches that it affords, and no more are allowed', async () => {
+  const headers = { 'x-credit-id': account.creditId };
+  const { body } = await world.send('POST', '/keys', { headers, body: { name: 'poor', usage_limit_usd: 0.05 } });
+  const key = { creditId: account.creditId, apiKey: body.data.api_key };
+  const more = { model: CLAUDE, tools: [TOOL], max_tokens: 64 };
+  const answer = await world.chat(key, `${SEARCH} tool_times=9`, more);
+  expect(answer.status).toBe(200);
+  expect((await charges())[0]?.fees).toEqual([FEE]);
+  await assertBooksAreTheBill();
+});
+
+test('OpenAI’s client puts a stream with searches together', async () => {
+  const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
+  const messages = [{ role: 'user' as const, content: `What is new? [[sandbox ${SEARCH}]]` }];
+  const stream = client.chat.completions.stream({ model: CLAUDE, messages, tools: [TOOL as never] });
+  const chat = await stream.finalChatCompletion();
+  expect(chat.choices).toMatchObject([{ finish_reason: 'stop', message: { role: 'assistant' } }]);
+  await assertBooksAreTheBill();
+});

@@ -1,0 +1,371 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import { shippedCatalogue } from '#catalogue';
+import { type Charge, isExplained, type PublishedRates } from '#domain';
+import { formatUsd, type PicoUsd } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+const MODEL = 'openai/gpt-5-mini';
+const FLAT = 'countinghouse/flat';
+const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
+const DRAIN_MS = 400;
+const TOOL = { type: 'web_search' };
+const BOOK = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
+const SEARCH = 'tool=web_search';
+const FEE = { name: 'web_search', provider: 'exa', price: '20000000000', cost: '5000000000' };
+
+const offer = { provider: 'OpenAI', upstream: 'openai', model: 'gpt-4o-mini', margin: '1.055' };
+const sampling = ['max_tokens', 'temperature'];
+const priced = { ...offer, usdPerMillionTokens: { input: '0.15', cacheRead: '0.075', output: '0.6' } };
+const about = { type: 'chat', provider: 'Test', description: 'To test.', released: '2026-01-01', popular: false };
+const model = (id: string, endpoint: object) => {
+  const limits = { privacy: 'anon', inputs: ['text'], context: 128000, maxOutput: 16384 };
+  return { id, name: id, ...about, ...limits, endpoints: [endpoint] };
+};
+const MODELS = [
+  model('test/toolless', { ...priced, parameters: sampling }),
+  model('test/free', { ...offer, usdPerMillionTokens: { input: '0', output: '0' }, parameters: 'openai-sampling' }),
+];
+
+let directory: string;
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-search-'));
+  await cp(shippedCatalogue(), directory, { recursive: true });
+  await writeFile(path.join(directory, 'test.json'), JSON.stringify(MODELS));
+  world = await World.open({ CATALOGUE_DIR: directory, DISCONNECT_DRAIN_MS: String(DRAIN_MS) });
+});
+afterAll(async () => {
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+beforeEach(async () => {
+  account = await world.account(1);
+  await world.send('DELETE', '/bill', { api: world.sandbox });
+});
+
+const ask = (directive: string, more: object = {}) =>
+  world.chat(account, directive, { model: MODEL, tools: [TOOL], ...more });
+
+interface Line {
+  readonly model: string;
+  readonly tokens: { readonly input: number; readonly output: number };
+}
+const billLines = async () => (await world.send('GET', '/bill/lines', { api: world.sandbox })).body as readonly Line[];
+const searchesBilled = async () => (await billLines()).filter((line) => line.model === 'exa/search').length;
+
+/** The one charge of the account, settled or borne by the house, once there is one. */
+async function charged(): Promise<{ readonly type: string; readonly charge: Charge }> {
+  const charges = async () =>
+    (await world.facts(account)).flatMap((fact) =>
+      fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed'
+        ? [{ type: fact.type as string, charge: fact.data.charge }]
+        : [],
+    );
+  await world.until(async () => (await charges()).length > 0);
+  const all = await charges();
+  expect(all).toHaveLength(1);
+  return all[0] as { type: string; charge: Charge };
+}
+
+/** What the upstreams invoice is what the books owe, and the price list explains it. */
+async function assertBooksAreTheBill(): Promise<void> {
+  const { charge } = await charged();
+  const { total_usd } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
+  expect(formatUsd(BigInt(charge.cost) as PicoUsd)).toBe(total_usd);
+  const facts = await world.facts();
+  const lists = facts.flatMap((fact) => (fact.type === 'PriceListPublished' ? [fact.data] : []));
+  const list = lists.find(({ version }) => version === charge.priceList);
+  const held = (await world.facts(account)).find(({ type }) => type === 'FundsHeld');
+  const id = held?.type === 'FundsHeld' ? held.data.query.model : '';
+  const rates = list?.rates.find((each) => each.model === id && each.provider === charge.provider);
+  expect(isExplained(charge, rates as PublishedRates, list?.fees)).toBe(true);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: chunks of every shape
+const textOf = (events: readonly any[]) => events.map((each) => each.choices?.[0]?.delta?.content ?? '').join('');
+
+describe('a model that may search', () => {
+  test.each([false, true])('and does not, costs what it costs without (stream: %p)', async (stream) => {
+    expect((await ask('tokens=4', { stream })).status).toBe(200);
+    const { charge } = await charged();
+    expect([charge.fees, charge.calls]).toEqual([undefined, undefined]);
+    expect(await billLines()).toHaveLength(1);
+    const [record] = (await world.get('/queries/history', account)).body.data;
+    expect(record.isOnline).toBe(false);
+    await assertBooksAreTheBill();
+  });
+
+  test.each([
+    ['web_search', MODEL, TOOL],
+    ['its older name', MODEL, { type: 'openrouter:web_search', parameters: { engine: 'exa', max_results: 5 } }],
+    ['a price for each call', FLAT, TOOL],
+    ['endpoints that fall back', LLAMA, TOOL],
+    ['a vendor that searches by itself, by another engine', 'anthropic/claude-haiku-4.5', { ...TOOL, engine: 'exa' }],
+  ])('and does, is answered with what was found: %s', async (_, model, tool) => {
+    const answer = await ask(SEARCH, { model, tools: [tool] });
+    const [choice] = answer.body.choices;
+    expect(choice.finish_reason).toBe('stop');
+    expect(choice.message).toMatchObject({ role: 'assistant', content: expect.stringMatching(/^every coin/) });
+    expect(choice.message.tool_calls).toBeUndefined();
+    expect(choice.message.annotations).toHaveLength(5);
+    const { charge } = await charged();
+    expect(charge).toMatchObject({ fees: [FEE], calls: 2, estimated: false });
+    expect(answer.body.usage.prompt_tokens).toBe(charge.usage.input);
+    expect(charge.attempts).toHaveLength(2);
+    const rounds = (await billLines()).filter((line) => line.model !== 'exa/search');
+    expect(rounds[1]?.tokens.input).toBeGreaterThan((rounds[0]?.tokens.input ?? 0) + 200);
+    const [record] = (await world.get('/queries/history', account)).body.data;
+    expect(record).toMatchObject({ isOnline: true, price_in_usd: answer.body.usage.cost });
+    await assertBooksAreTheBill();
+  });
+
+  test.each([false, true])('searches as often as it is let (stream: %p)', async (stream) => {
+    const answer = await ask(`${SEARCH} tool_times=9`, { stream });
+    expect(answer.status).toBe(200);
+    expect((await charged()).charge).toMatchObject({ fees: [FEE, FEE, FEE], calls: 4 });
+    expect(await searchesBilled()).toBe(3);
+    if (stream) expect(answer.events.at(-3).choices[0].finish_reason).toBe('stop');
+    else expect(answer.body.choices[0].finish_reason).toBe('stop');
+    await assertBooksAreTheBill();
+  });
+
+  test('searches as often as the request lets it', async () => {
+    await ask(`${SEARCH} tool_times=9`, { tools: [{ ...TOOL, parameters: { max_uses: 1 } }] });
+    expect((await charged()).charge).toMatchObject({ fees: [FEE], calls: 2 });
+  });
+
+  test.each([
+    ['that names the search', { tool_choice: { type: 'web_search' } }, 1],
+    ['for any tool, where there is no other', { tool_choice: 'required' }, 1],
+    ['against all tools', { tool_choice: 'none' }, 0],
+  ])('follows a choice %s', async (_, more, searches) => {
+    expect((await ask('tokens=4', more)).status).toBe(200);
+    expect(await searchesBilled()).toBe(searches);
+    await assertBooksAreTheBill();
+  });
+
+  test('that calls a function of the client’s leaves the answer to it', async () => {
+    const answer = await ask('tool=book', { tools: [TOOL, BOOK] });
+    const [{ message, finish_reason }] = answer.body.choices;
+    expect([finish_reason, message.tool_calls[0].function.name]).toEqual(['tool_calls', 'book']);
+    expect((await charged()).charge.calls).toBeUndefined();
+  });
+
+  test('searches beside a function of the same name', async () => {
+    const own = { type: 'function', function: { ...BOOK.function, name: 'web_search' } };
+    const answer = await ask('tool=web_search_2', { tools: [TOOL, own] });
+    expect(answer.body.choices[0].message.annotations).toHaveLength(5);
+    const other = await world.chat(account, 'tool=web_search', { model: MODEL, tools: [TOOL, own] });
+    expect(other.body.choices[0].message.tool_calls[0].function.name).toBe('web_search');
+  });
+
+  test('is limited over all rounds together', async () => {
+    const answer = await ask(SEARCH, { max_tokens: 12 });
+    const { output } = (await charged()).charge.usage;
+    expect(output).toBe(12);
+    expect(answer.body.choices[0].finish_reason).toBe('length');
+    await assertBooksAreTheBill();
+  });
+
+  test('cannot, without tools: the web is searched before it answers', async () => {
+    const answer = await ask('tokens=4', { model: 'test/toolless', tools: [TOOL, BOOK], tool_choice: 'required' });
+    expect(answer.body.choices[0].message.annotations).toHaveLength(5);
+    expect((await charged()).charge.fees).toEqual([FEE]);
+    await assertBooksAreTheBill();
+  });
+
+  test('cannot, when it costs nothing: nothing is searched, and nothing is said of it', async () => {
+    const wishes = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'nobody’s' }] };
+    const answer = await ask('tokens=4', { model: 'test/free:online', ...wishes });
+    expect([answer.status, answer.body.usage.cost]).toEqual([200, 0]);
+    const [record] = (await world.get('/queries/history', account)).body.data;
+    expect(record.isOnline).toBe(false);
+    expect(await searchesBilled()).toBe(0);
+  });
+});
+
+describe('a stream with searches', () => {
+  test('is one stream: one role, one end, one usage that is the sum', async () => {
+    const { events } = await ask(`${SEARCH} tool_times=2`, { stream: true });
+    expect(events.at(-1)).toBe('[DONE]');
+    const chunks = events.slice(0, -1);
+    const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }: { delta: object }) => delta));
+    expect(deltas.filter((delta) => 'role' in delta)).toHaveLength(1);
+    expect(deltas.filter((delta) => 'tool_calls' in delta)).toHaveLength(0);
+    expect(deltas.filter((delta) => 'annotations' in delta)).toHaveLength(2);
+    const reasons = chunks.flatMap(({ choices }) =>
+      choices.map((each: { finish_reason: unknown }) => each.finish_reason),
+    );
+    expect(reasons.filter((reason) => reason !== null)).toEqual(['stop']);
+    expect(new Set(chunks.map(({ id, model }) => `${id} ${model}`)).size).toBe(1);
+    const usages = chunks.flatMap(({ usage }) => (usage ? [usage] : []));
+    const { charge } = await charged();
+    expect(usages).toMatchObject([{ prompt_tokens: charge.usage.input, completion_tokens: charge.usage.output }]);
+    expect(textOf(chunks)).toMatch(/^every coin/);
+    expect(charge).toMatchObject({ fees: [FEE, FEE], calls: 3 });
+    await assertBooksAreTheBill();
+  });
+
+  test('is put together by OpenAI’s client', async () => {
+    const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
+    const stream = client.chat.completions.stream({
+      model: MODEL,
+      messages: [{ role: 'user', content: `What is new? [[sandbox ${SEARCH}]]` }],
+      // Not a type that OpenAI's chat has.
+      tools: [TOOL as never],
+    });
+    const chat = await stream.finalChatCompletion();
+    expect(chat.choices).toMatchObject([{ finish_reason: 'stop', message: { role: 'assistant' } }]);
+    expect(chat.choices[0]?.message.tool_calls ?? []).toEqual([]);
+    expect((await stream.totalUsage()).prompt_tokens).toBe((await charged()).charge.usage.input);
+  });
+});
+
+describe('what goes wrong', () => {
+  const failing = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox fault=500 at=exa]]' }))}`;
+
+  test.each([false, true])('a search that fails costs nothing, and the model is told (stream: %p)', async (stream) => {
+    expect((await ask(failing, { stream })).status).toBe(200);
+    expect((await charged()).charge).toMatchObject({ calls: 2 });
+    expect((await charged()).charge.fees).toBeUndefined();
+    await assertBooksAreTheBill();
+  });
+
+  test('an upstream that fails after a search: the answer is an error, and the house bears what it took', async () => {
+    const balance = await world.balance(account);
+    expect((await ask(`${SEARCH} fault=500 fault_round=2`)).status).toBe(502);
+    expect(await charged()).toMatchObject({ type: 'ChargeAbsorbed', charge: { fees: [FEE], estimated: false } });
+    expect(await world.balance(account)).toBe(balance);
+    await assertBooksAreTheBill();
+  });
+
+  test('the same in a stream, of which nothing was said', async () => {
+    const balance = await world.balance(account);
+    const { events } = await ask(`${SEARCH} fault=500 fault_round=2`, { stream: true });
+    expect(events.filter((event) => event.error)).toHaveLength(1);
+    expect([events.at(-1), events.at(-2).usage.cost]).toEqual(['[DONE]', 0]);
+    expect((await charged()).type).toBe('ChargeAbsorbed');
+    expect(await world.balance(account)).toBe(balance);
+    await assertBooksAreTheBill();
+  });
+
+  test('a stream that breaks off in its words is paid for as far as it came', async () => {
+    const { events } = await ask(`${SEARCH} fault=cut fault_round=2`, { stream: true });
+    expect(textOf(events)).toMatch(/^every coin/);
+    expect(await charged()).toMatchObject({
+      type: 'HoldSettled',
+      charge: { fees: [FEE], calls: 2, estimated: true, errorCode: 'upstream_error' },
+    });
+  });
+
+  test('the first round that breaks off costs nothing', async () => {
+    const balance = await world.balance(account);
+    await ask(`${SEARCH} fault=cut fault_round=1`, { stream: true });
+    expect(await charged()).toMatchObject({ type: 'ChargeAbsorbed', charge: { estimated: true } });
+    expect(await world.balance(account)).toBe(balance);
+  });
+
+  test('usage that is not reported is counted, of every round', async () => {
+    await ask(`${SEARCH} fault=no_usage`);
+    const { charge } = await charged();
+    expect(charge).toMatchObject({ calls: 2, estimated: true });
+    expect(charge.usage.input).toBeGreaterThan(300);
+  });
+});
+
+describe('a client that hangs up during a search', () => {
+  const slow = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox latency=150 at=exa]]' }))}`;
+  const request = (more: object = {}) => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...more },
+    body: JSON.stringify({
+      model: MODEL,
+      stream: true,
+      tools: [TOOL],
+      messages: [{ role: 'user', content: `[[sandbox ${slow}]]` }],
+    }),
+  });
+
+  /** Leaves when the first event is there: the search has begun then, or is about to. */
+  async function leave(more?: object): Promise<void> {
+    const response = await fetch(`${world.api}/v1/chat/completions`, request(more));
+    for await (const _ of response.body ?? []) break;
+  }
+
+  test('pays for what was used, and nothing more is begun', async () => {
+    await leave();
+    const { charge, type } = await charged();
+    expect([type, charge.errorCode, charge.calls]).toEqual(['HoldSettled', 'client_disconnected', undefined]);
+    await assertBooksAreTheBill();
+  });
+
+  test('finds its answer when it comes again with the same idempotency key', async () => {
+    const headers = { 'idempotency-key': 'again' };
+    await leave(headers);
+    const { charge } = await charged();
+    expect(charge).toMatchObject({ fees: [FEE], calls: 2 });
+    expect(charge.errorCode).toBeUndefined();
+    const again = await fetch(`${world.api}/v1/chat/completions`, request(headers));
+    const text = await again.text();
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(text.match(/"finish_reason":"stop"/g)).toHaveLength(1);
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+    await assertBooksAreTheBill();
+  });
+});
+
+describe('money', () => {
+  /** A key of the account's that may spend no more than this: a balance so small cannot be paid in. */
+  async function keyWith(usd: number): Promise<TestAccount> {
+    const headers = { 'x-credit-id': account.creditId };
+    const { body } = await world.send('POST', '/keys', { headers, body: { name: `${usd}`, usage_limit_usd: usd } });
+    return { creditId: account.creditId, apiKey: body.data.api_key };
+  }
+
+  test('that is enough for an answer without a search is enough: then there is none', async () => {
+    const key = await keyWith(0.01);
+    const more = { model: MODEL, tools: [TOOL], max_tokens: 64 };
+    expect((await world.chat(key, '', { ...more, plugins: [{ id: 'web' }] })).status).toBe(402);
+    expect((await world.chat(key, '', { ...more, tool_choice: TOOL })).status).toBe(402);
+    expect((await world.chat(key, 'tokens=4', more)).status).toBe(200);
+    expect((await charged()).charge.fees).toBeUndefined();
+    await assertBooksAreTheBill();
+  });
+
+  test('that is used up midway ends the searches, not the answer', async () => {
+    const more = { model: MODEL, tools: [TOOL], max_tokens: 500 };
+    const answer = await world.chat(await keyWith(0.035), `${SEARCH} tool_times=3`, more);
+    expect([answer.status, answer.body.choices[0].finish_reason]).toEqual([200, 'stop']);
+    expect((await charged()).charge).toMatchObject({ fees: [FEE], calls: 2 });
+    expect(answer.body.usage.cost).toBeLessThanOrEqual(0.035);
+    await assertBooksAreTheBill();
+  });
+
+  test('is held for all rounds, and never more than is there', async () => {
+    await ask(SEARCH, { max_tokens: 100 });
+    const held = (await world.facts(account)).find(({ type }) => type === 'FundsHeld');
+    if (held?.type !== 'FundsHeld') throw new Error('nothing was held');
+    expect(BigInt(held.data.amount)).toBeGreaterThan(3n * BigInt(FEE.price));
+  });
+});
+
+test.each([
+  ['too many results', { max_results: 100 }],
+  ['no number of uses', { max_uses: 0 }],
+  ['an engine that nobody knows', { engine: 'altavista' }],
+  ['a search of its own where the model has none', { engine: 'native' }],
+  ['domains that are no list', { filters: { allowed_domains: 'a.example' } }],
+])('%s: 400, and nothing is asked', async (_, options) => {
+  expect((await ask('', { tools: [{ ...TOOL, ...options }] })).status).toBe(400);
+  expect(await billLines()).toHaveLength(0);
+});
+
+test('what ships as a catalogue has a fee for every search of a vendor’s own', async () => {
+  const fees = JSON.parse(await readFile(path.join(shippedCatalogue(), 'fees.json'), 'utf8'));
+  expect(fees.map(({ name }: { name: string }) => name)).toEqual(['web_search', 'web_search_anthropic']);
+});

@@ -1,0 +1,49 @@
+/** Searches that the simulated Anthropic makes by itself, as they stand in its answers. */
+import type { Answer, OwnSearch } from '../provider/answer.ts';
+
+const RESULTS = 3;
+/** Looks encrypted, and is not. */
+const ENCRYPTED = 'c2FuZGJveA==';
+
+export interface SearchBlock {
+  readonly type: 'server_tool_use' | 'web_search_tool_result';
+  readonly [field: string]: unknown;
+}
+
+/** A call and its results for each search. */
+export function searchBlocks({ serial, searches }: Answer): readonly SearchBlock[] {
+  return searches.flatMap((search, at): SearchBlock[] => {
+    const id = `srvtoolu_${serial}${at}`;
+    return [
+      { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } },
+      { type: 'web_search_tool_result', tool_use_id: id, content: contentOf(search, at) },
+    ];
+  });
+}
+
+/** The first page that each search has found. */
+export function citationsOf({ searches }: Answer) {
+  return searches.flatMap((search, at) => {
+    const [first] = pagesOf(search, at);
+    if (!first) return [];
+    const { url, title } = first;
+    return [
+      { type: 'web_search_result_location', url, title, encrypted_index: ENCRYPTED, cited_text: 'every coin that' },
+    ];
+  });
+}
+
+function contentOf(search: OwnSearch, at: number) {
+  if (search.failed) return { type: 'web_search_tool_result_error', error_code: 'unavailable' };
+  return pagesOf(search, at);
+}
+
+function pagesOf({ failed }: OwnSearch, at: number) {
+  return Array.from({ length: failed ? 0 : RESULTS }, (_, i) => ({
+    type: 'web_search_result',
+    url: `https://site${i + 1}.example/${at + 1}`,
+    title: `Page ${i + 1}`,
+    encrypted_content: ENCRYPTED,
+    page_age: 'January 1, 2026',
+  }));
+}

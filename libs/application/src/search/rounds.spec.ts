@@ -1,0 +1,163 @@
+import { describe, expect, test } from '@jest/globals';
+import { UpstreamFailure } from '#application';
+import { RoundEvents } from './round-events.ts';
+import { saidMessage } from './search-tool.ts';
+import { WholeRounds } from './whole-rounds.ts';
+
+const identity = { id: 'gen-1', model: 'v/m', provider: 'V' };
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ ...identity, choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const call = (index: number, name: string, args: string, id = `call_${name}`) => ({
+  index,
+  id,
+  type: 'function',
+  function: { name, arguments: args },
+});
+const more = (index: number, args: string) => ({ index, function: { arguments: args } });
+const role = { role: 'assistant', content: '' };
+
+/** What the client gets of rounds, each a list of chunks. */
+function streamed(...rounds: readonly (readonly string[])[]) {
+  const events = new RoundEvents(identity, 'web_search');
+  const passed: Uint8Array[] = [];
+  const said = rounds.map((chunks) => {
+    for (const each of chunks) {
+      const out = events.pass(Buffer.from(each));
+      if (out) passed.push(out);
+    }
+    return events.endRound();
+  });
+  passed.push(events.finished('stop'));
+  const text = Buffer.concat(passed).toString();
+  const choices = text
+    .split('\n\n')
+    .filter((event) => event !== '')
+    .map((event) => JSON.parse(event.slice(6)).choices[0]);
+  const deltas = choices.map(({ delta, finish_reason }) => (finish_reason === null ? delta : finish_reason));
+  return { events, said, deltas };
+}
+
+describe('the streams of several rounds', () => {
+  test('are one: a role, the words of all, an end', () => {
+    const { deltas, said } = streamed(
+      [
+        chunk({ ...role, content: null, tool_calls: [call(0, 'web_search', '')] }),
+        chunk({ tool_calls: [more(0, '{"query":')] }),
+        chunk({ tool_calls: [more(0, '"x"}')] }),
+        chunk({}, 'tool_calls'),
+      ],
+      [chunk(role), chunk({ content: 'Yes' }), chunk({ content: '!' }), chunk({}, 'stop')],
+    );
+    expect(deltas).toEqual([role, { content: 'Yes' }, { content: '!' }, 'stop']);
+    expect(said[0]).toMatchObject({
+      calls: [{ id: 'call_web_search', arguments: '{"query":"x"}' }],
+      finish: 'tool_calls',
+    });
+    expect(said[1]).toMatchObject({ calls: [], content: 'Yes!', finish: 'stop' });
+  });
+
+  test('have a gap between the words before a search and those after it', () => {
+    const first = [chunk({ ...role, content: 'Let me see' }), chunk({ tool_calls: [call(0, 'web_search', '{}')] })];
+    const { deltas, said } = streamed(first, [chunk({ ...role, content: 'Yes' })]);
+    expect(deltas).toEqual([{ ...role, content: 'Let me see' }, { content: '\n\nYes' }, 'stop']);
+    expect(said[0]?.content).toBe('Let me see');
+  });
+
+  test('pass on the client’s calls, counted without the searches', () => {
+    const { deltas, said } = streamed([
+      chunk({ ...role, tool_calls: [call(0, 'web_search', '{}'), call(1, 'book', '')] }),
+      chunk({ tool_calls: [more(1, '{"a":')] }),
+      chunk({ tool_calls: [more(0, ' '), more(1, '1}')] }),
+      chunk({ tool_calls: [call(2, 'other', '{}')] }),
+      chunk({}, 'tool_calls'),
+    ]);
+    expect(deltas).toEqual([
+      { ...role, tool_calls: [call(0, 'book', '')] },
+      { tool_calls: [more(0, '{"a":')] },
+      { tool_calls: [more(0, '1}')] },
+      { tool_calls: [call(1, 'other', '{}')] },
+      'stop',
+    ]);
+    expect(said[0]).toMatchObject({ callsClient: true, calls: [{ arguments: '{} ' }] });
+  });
+
+  test('keep thoughts with their signatures for the next round, and pass them on', () => {
+    const details = [{ type: 'reasoning.text', text: 'Hm', signature: 's' }];
+    const { said, deltas } = streamed([
+      chunk({ reasoning: 'Hm' }),
+      chunk({ reasoning_details: details }),
+      chunk({ tool_calls: [call(0, 'web_search', '{"query":"x"}')] }),
+    ]);
+    expect(deltas).toEqual([{ reasoning: 'Hm' }, { reasoning_details: details }, 'stop']);
+    expect(saidMessage('web_search', said[0] as never)).toMatchObject({ reasoning_details: details, content: null });
+  });
+
+  test('have told something once there were words, thoughts or calls', () => {
+    const told = (...chunks: readonly string[]) => streamed(chunks).events.told;
+    expect(told(chunk(role), chunk({ content: '' }), chunk({ tool_calls: [call(0, 'web_search', '')] }))).toBe(false);
+    expect(told(chunk({ content: 'H' }))).toBe(true);
+    expect(told(chunk({ reasoning: 'H' }))).toBe(true);
+    expect(told(chunk({ tool_calls: [call(0, 'book', '')] }))).toBe(true);
+  });
+
+  test('end in the words of the last chunk, which may have said something', () => {
+    const last = `data: ${JSON.stringify({ ...identity, system_fingerprint: 'fp', choices: [{ index: 0, delta: { content: '!' }, logprobs: null, finish_reason: 'stop' }] })}\n\n`;
+    const { deltas, events } = streamed([chunk({ content: 'Yes' }), last]);
+    expect(deltas).toEqual([{ content: 'Yes' }, { content: '!' }, 'stop']);
+    const end = JSON.parse(Buffer.from(events.finished('length')).toString().slice(6));
+    expect(end).toMatchObject({
+      system_fingerprint: 'fp',
+      choices: [{ delta: {}, logprobs: null, finish_reason: 'length' }],
+    });
+  });
+
+  test('that are not JSON are a failure of the upstream', () => {
+    const events = new RoundEvents(identity, 'web_search');
+    expect(() => events.pass(Buffer.from('data: {"role"\n\n'))).toThrow(UpstreamFailure);
+  });
+});
+
+describe('answers of several rounds in one piece', () => {
+  const answer = (message: object, finish_reason = 'stop') => ({
+    kind: 'whole' as const,
+    body: { ...identity, choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] },
+    usage: undefined,
+    deliveredText: () => '',
+  });
+  const source = { url: 'https://a.example', title: 'A', text: 'a' };
+
+  test('are one, with the words, thoughts and sources of all', async () => {
+    const rounds = new WholeRounds('web_search');
+    const calling = { content: 'Let me see', reasoning: 'Hm', tool_calls: [call(0, 'web_search', '{"query":"x"}')] };
+    const said = await rounds.take(answer(calling, 'tool_calls'));
+    expect(said).toMatchObject({ calls: [{ arguments: '{"query":"x"}' }], callsClient: false });
+    rounds.cite([source]);
+    await rounds.take(answer({ content: 'Yes', refusal: null }));
+    rounds.end('stop');
+    expect(rounds.body).toEqual({
+      ...identity,
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: 'assistant',
+            content: 'Let me see\n\nYes',
+            refusal: null,
+            reasoning: 'Hm',
+            annotations: [expect.objectContaining({ type: 'url_citation' })],
+          },
+          finish_reason: 'stop',
+        },
+      ],
+    });
+  });
+
+  test('have the client’s calls, and no search', async () => {
+    const rounds = new WholeRounds('web_search');
+    const tool_calls = [call(0, 'web_search', '{}'), call(1, 'book', '{}')];
+    expect(await rounds.take(answer({ content: null, tool_calls }, 'tool_calls'))).toMatchObject({ callsClient: true });
+    rounds.end('tool_calls');
+    const [choice] = rounds.body.choices as readonly { message: object }[];
+    expect(choice?.message).toMatchObject({ content: null, tool_calls: [call(1, 'book', '{}')] });
+  });
+});

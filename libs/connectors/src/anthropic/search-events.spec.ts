@@ -1,0 +1,133 @@
+import { describe, expect, test } from '@jest/globals';
+import type { SearchNote } from '#application';
+import { wholeAnswer } from './answer.ts';
+import { SearchEvents } from './search-events.ts';
+
+const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic' };
+const page = {
+  type: 'web_search_result',
+  url: 'https://a.example',
+  title: 'A',
+  encrypted_content: 'x',
+  page_age: null,
+};
+const failed = { type: 'web_search_tool_result_error', error_code: 'unavailable' };
+const cited = {
+  type: 'web_search_result_location',
+  url: 'https://a.example',
+  title: 'A',
+  cited_text: 'a',
+  encrypted_index: 'x',
+};
+const source = (start_index: number, end_index: number) => ({
+  type: 'url_citation',
+  url_citation: { url: 'https://a.example', title: 'A', content: 'a', start_index, end_index },
+});
+
+/** An answer that says something, searches twice, of which once in vain, and goes on. */
+const content = [
+  { type: 'text', text: 'Señor, ' },
+  { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: '"Ur"' } },
+  { type: 'web_search_tool_result', tool_use_id: 's1', content: [page] },
+  { type: 'server_tool_use', id: 's2', name: 'web_search', input: { query: 'more' } },
+  { type: 'web_search_tool_result', tool_use_id: 's2', content: failed },
+  { type: 'text', text: 'it is ' },
+  { type: 'text', text: 'sunny', citations: [cited, { type: 'char_location' }] },
+  { type: 'tool_use', id: 't1', name: 'book', input: { a: 1 } },
+] as const;
+const usage = { input_tokens: 9, output_tokens: 5, server_tool_use: { web_search_requests: 1 } };
+const notes: readonly SearchNote[] = [
+  { at: 0, query: '"Ur"', state: 'completed' },
+  { at: 1, query: 'more', state: 'failed' },
+];
+
+function streamed(reported: object | undefined): string {
+  const event = (data: { readonly type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+  const delta = (index: number, more: object) => event({ type: 'content_block_delta', index, delta: more } as never);
+  const blocks = content.map((block, index) => {
+    const isCall = block.type === 'server_tool_use' || block.type === 'tool_use';
+    const begun = block.type === 'text' ? { type: 'text', text: '' } : isCall ? { ...block, input: {} } : block;
+    const pieces =
+      block.type === 'text'
+        ? delta(index, { type: 'text_delta', text: block.text }) +
+          ('citations' in block
+            ? block.citations.map((citation) => delta(index, { type: 'citations_delta', citation })).join('')
+            : '')
+        : isCall
+          ? delta(index, { type: 'input_json_delta', partial_json: JSON.stringify(block.input).slice(0, 5) }) +
+            delta(index, { type: 'input_json_delta', partial_json: JSON.stringify(block.input).slice(5) })
+          : '';
+    const start = event({ type: 'content_block_start', index, content_block: begun } as never);
+    return start + pieces + event({ type: 'content_block_stop', index } as never);
+  });
+  return (
+    event({ type: 'message_start', message: { usage: { input_tokens: 9, output_tokens: 1 } } } as never) +
+    blocks.join('') +
+    event({ type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: reported } as never) +
+    event({ type: 'message_stop' })
+  );
+}
+
+/** Deltas, finish reasons and searches in the order in which they are passed on. */
+function tell(body: string, size: number) {
+  const events = new SearchEvents(identity);
+  const told: unknown[] = [];
+  const pass = (piece: Uint8Array, search?: SearchNote) => {
+    const all = Buffer.from(piece)
+      .toString()
+      .split('\n\n')
+      .filter((event) => event !== '');
+    for (const each of all) {
+      const [{ delta, finish_reason }] = JSON.parse(each.slice(6)).choices;
+      told.push(finish_reason ?? delta);
+    }
+    if (search) told.push(`${search.at} ${search.state}`);
+  };
+  const bytes = Buffer.from(body);
+  for (let at = 0; at < bytes.length; at += size) events.accept(bytes.subarray(at, at + size), pass);
+  events.end(pass);
+  return { told, events };
+}
+
+describe('an answer with searches of Anthropic’s own', () => {
+  test.each([1, 7, 100_000])('is told with its searches where they stand, in pieces of %d bytes', (size) => {
+    const { told, events } = tell(streamed(usage), size);
+    expect(told).toEqual([
+      { role: 'assistant', content: '' },
+      { content: 'Señor, ' },
+      '0 searching',
+      '0 completed',
+      '1 searching',
+      '1 failed',
+      { content: 'it is ' },
+      { content: 'sunny' },
+      { annotations: [source(13, 18)] },
+      { tool_calls: [{ index: 0, id: 't1', type: 'function', function: { name: 'book', arguments: '' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '{"a":' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '1}' } }] },
+      'tool_calls',
+    ]);
+    expect(events.invoiced).toBe(1);
+    expect(events.usage()).toMatchObject({ input: 9, output: 5 });
+  });
+
+  test('has the same in one piece', () => {
+    const message = JSON.stringify({ content, stop_reason: 'tool_use', usage });
+    const { body, searches } = wholeAnswer(message, identity, true);
+    expect(searches).toEqual({ notes, invoiced: 1 });
+    const [{ message: said }] = body.choices as readonly [{ message: object }];
+    expect(said).toMatchObject({ content: 'Señor, it is sunny', annotations: [source(13, 18)] });
+    expect(said).toMatchObject({ tool_calls: [{ function: { name: 'book' } }] });
+  });
+
+  test('is invoiced for what was found where it does not say', () => {
+    expect(tell(streamed({ output_tokens: 5 }), 100).events.invoiced).toBe(1);
+    const message = JSON.stringify({ content, stop_reason: 'end_turn' });
+    expect(wholeAnswer(message, identity, true).searches?.invoiced).toBe(1);
+  });
+
+  test('takes a reported zero for a zero', () => {
+    const none = { ...usage, server_tool_use: { web_search_requests: 0 } };
+    expect(tell(streamed(none), 100).events.invoiced).toBe(0);
+  });
+});

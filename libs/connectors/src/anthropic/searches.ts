@@ -1,0 +1,44 @@
+/** Searches that Anthropic makes by itself: as they stand in an answer, and as they are told of. */
+import type { SearchNote } from '#application';
+import { tokenCount } from '../chat/token-count.ts';
+import type { SearchResultBlock } from './blocks.ts';
+
+/** The name of Anthropic's tool; no other tool of a request may have it. */
+export const WEB_SEARCH = 'web_search';
+
+/** The searches of one answer, in the order in which they were begun. */
+export class Searches {
+  private readonly begun = new Map<string, SearchNote>();
+  private readonly ended: SearchNote[] = [];
+  private reported: number | undefined;
+
+  /** @param input the arguments of the tool */
+  begin(id: string, input: unknown): SearchNote {
+    const { query } = (input ?? {}) as { query?: unknown };
+    const note: SearchNote = { at: this.begun.size, query: typeof query === 'string' ? query : '', state: 'searching' };
+    this.begun.set(id, note);
+    return note;
+  }
+
+  end({ tool_use_id, content }: SearchResultBlock): SearchNote {
+    const note = this.begun.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
+    const ended: SearchNote = { ...note, state: Array.isArray(content) ? 'completed' : 'failed' };
+    this.ended.push(ended);
+    return ended;
+  }
+
+  /** Takes a usage that may say how many searches are invoiced. */
+  report(usage: unknown): void {
+    const { server_tool_use: own } = (usage ?? {}) as { server_tool_use?: { web_search_requests?: unknown } | null };
+    this.reported = tokenCount(own?.web_search_requests) ?? this.reported;
+  }
+
+  get notes(): readonly SearchNote[] {
+    return this.ended;
+  }
+
+  /** As reported, or else as many as have found something: those that fail are not invoiced. */
+  get invoiced(): number {
+    return this.reported ?? this.ended.filter(({ state }) => state === 'completed').length;
+  }
+}
