@@ -164,6 +164,21 @@ describe('a model that may search', () => {
     expect(other.body.choices[0].message.tool_calls[0].function.name).toBe('web_search');
   });
 
+  test.each([false, true])('and thinks, gets its thoughts back with what was found (stream: %p)', async (stream) => {
+    const model = 'anthropic/claude-haiku-4.5';
+    const more = {
+      model,
+      stream,
+      tools: [{ ...TOOL, engine: 'exa' }],
+      reasoning: { max_tokens: 1_024 },
+      max_tokens: 4_000,
+    };
+    expect((await ask(`${SEARCH} reasoning=8`, more)).status).toBe(200);
+    // It goes on thinking only if its thoughts are there.
+    expect((await charged()).charge).toMatchObject({ calls: 2, fees: [FEE], usage: { reasoning: 16 } });
+    await assertBooksAreTheBill();
+  });
+
   test('is limited over all rounds together', async () => {
     const answer = await ask(SEARCH, { max_tokens: 12 });
     const { output } = (await charged()).charge.usage;
