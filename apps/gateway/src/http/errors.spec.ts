@@ -14,7 +14,7 @@ let world: World;
 let rich: TestAccount;
 let poor: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '2500', UPSTREAM_IDLE_TIMEOUT_MS: '2500' });
+  world = await World.open({ UPSTREAM_TOTAL_TIMEOUT_MS: '4000', UPSTREAM_IDLE_TIMEOUT_MS: '4000' });
   rich = await world.account(105);
   poor = await world.account();
 });
@@ -309,17 +309,26 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
     expect(answer.headers.get('x-should-retry')).toBe('false');
     expect(await world.facts()).toEqual(before);
   });
+});
 
-  test('an Idempotency-Key of a request that runs: 409, with the time to wait', async () => {
-    const headers = { ...bearer(rich), 'idempotency-key': crypto.randomUUID() };
-    const body = surface.body('[[sandbox tokens=2 latency=400]]');
-    const first = world.send('POST', route, { headers, body });
-    await world.until(async () => (await world.post('/credits/balance', undefined, rich)).body.held_usd > 0);
-    const second = await world.send('POST', route, { headers, body });
-    expectError(second, 409, 'idempotency_in_progress', 'Idempotency-Key');
-    expect(second.headers.get('retry-after')).toMatch(/^\d+$/);
-    expect((await first).status).toBe(200);
-  });
+test('an Idempotency-Key of a request that runs is 409 on every surface, with the time to wait', async () => {
+  const sent = SURFACES.map(({ route, body }) => ({
+    route,
+    body: body('[[sandbox tokens=2 latency=2000]]'),
+    headers: { ...bearer(rich), 'idempotency-key': crypto.randomUUID() },
+  }));
+  const ask = () => Promise.all(sent.map(({ route, ...each }) => world.send('POST', route, each)));
+  const open = async () => {
+    const types = (await world.facts(rich)).map(({ type }) => type);
+    return types.filter((type) => type === 'FundsHeld').length - types.filter((type) => /^Hold/.test(type)).length;
+  };
+  const first = ask();
+  await world.until(async () => (await open()) === SURFACES.length);
+  for (const answer of await ask()) {
+    expectError(answer, 409, 'idempotency_in_progress', 'Idempotency-Key');
+    expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+  }
+  expect((await first).map(({ status }) => status)).toEqual(SURFACES.map(() => 200));
 });
 
 describe('a failure of the upstream', () => {
