@@ -10,21 +10,23 @@ interface Message {
   readonly usage?: unknown;
 }
 
-/**
- * @param hidesReasoning nothing of the model's thoughts is in the answer
- * @param searched whether Anthropic was to search the web
- * @throws UpstreamFailure when the body is no message
- */
+interface Wanted {
+  /** Nothing of the model's thoughts is in the answer. */
+  readonly withoutReasoning?: boolean;
+  /** Anthropic was to search the web. */
+  readonly searched?: boolean;
+}
+
+/** @throws UpstreamFailure when the body is no message */
 export function wholeAnswer(
   text: string,
   identity: AnswerIdentity,
-  hidesReasoning = false,
-  searched = false,
+  { withoutReasoning = false, searched = false }: Wanted = {},
 ): WholeAnswer {
   const { content, stop_reason, usage } = parseMessage(text);
   const choice = {
     index: 0,
-    message: messageOf(hidesReasoning ? content.filter(isSaid) : content),
+    message: messageOf(withoutReasoning ? content.filter(isSaid) : content),
     logprobs: null,
     finish_reason: finishReason(stop_reason),
   };

@@ -39,7 +39,7 @@ export class AnthropicChat implements ChatConnection {
     const request = { ...messagesRequest(body, this.defaultMaxTokens, search), stream };
     if (!stream) {
       const text = await this.endpoint.whole(request, signal);
-      return wholeAnswer(text, identity, withoutReasoning, search !== undefined);
+      return wholeAnswer(text, identity, { withoutReasoning, searched: search !== undefined });
     }
     if (search === undefined)
       return this.endpoint.stream(request, signal, new MessageEvents(identity, withoutReasoning));

@@ -113,7 +113,7 @@ describe('an answer with searches of Anthropic’s own', () => {
 
   test('has the same in one piece', () => {
     const message = JSON.stringify({ content, stop_reason: 'tool_use', usage });
-    const { body, searches } = wholeAnswer(message, identity, false, true);
+    const { body, searches } = wholeAnswer(message, identity, { searched: true });
     expect(searches).toEqual({ notes, invoiced: 1 });
     const [{ message: said }] = body.choices as readonly [{ message: object }];
     expect(said).toMatchObject({ content: 'Señor, it is sunny', annotations: [source(13, 18)] });
@@ -123,7 +123,7 @@ describe('an answer with searches of Anthropic’s own', () => {
   test('is invoiced for what was found where it does not say', () => {
     expect(tell(streamed({ output_tokens: 5 }), 100).events.invoiced).toBe(1);
     const message = JSON.stringify({ content, stop_reason: 'end_turn' });
-    expect(wholeAnswer(message, identity, false, true).searches?.invoiced).toBe(1);
+    expect(wholeAnswer(message, identity, { searched: true }).searches?.invoiced).toBe(1);
   });
 
   test('takes a reported zero for a zero', () => {
