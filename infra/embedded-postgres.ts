@@ -19,6 +19,8 @@ import { StartError } from './start-error.ts';
 const DATABASE = 'countinghouse';
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 20_000;
+/** Whoever is still connected then is cut off. */
+const HANG_UP_WITHIN_MS = 500;
 const POLL_MS = 10;
 /** Everybody who uses the server holds this lock together with the others. Any number. */
 const IN_USE = 7_301_965;
@@ -317,12 +319,21 @@ async function leave({ presence, ...server }: Joined): Promise<void> {
   try {
     await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE]);
     const { rows } = await presence.query('select pg_try_advisory_lock($1) as last', [IN_USE]);
-    if (rows[0].last) await stop(server);
+    if (!rows[0].last) return;
+    await othersHaveHungUp(presence);
+    await stop(server);
   } catch {
     // The server has ended by itself.
   } finally {
     await presence.end().catch(() => {});
   }
+}
+
+/** A pool that has ended may still be closing its connections, and would take their loss for a fault. */
+async function othersHaveHungUp(presence: pg.Client): Promise<void> {
+  const others = `select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+  const deadline = performance.now() + HANG_UP_WITHIN_MS;
+  while ((await presence.query(others)).rowCount !== 0 && performance.now() < deadline) await sleep(POLL_MS);
 }
 
 async function stop(server: Server): Promise<void> {
