@@ -134,6 +134,7 @@ describe('a slip in a data file stops the start and is named with its file', () 
       'provider of model "vendor/model" is open-ai, which is there already',
     ],
     ['a variant that is no model', [changed('variants', { thinking: 'lost' })], 'names "lost", which is not there'],
+    ['a fee that is none', [changed('endpoints.0.searchFee', 'any')], 'names the fee "any", which is not there'],
     ['a list that is none', [changed('endpoints.0.parameters', 'many')], 'names the list "many", which is not there'],
   ])('that shows only among others: %s', async (_, content, message) => {
     expect(await reading(content)).toThrow(message);

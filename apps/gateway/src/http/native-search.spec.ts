@@ -103,6 +103,15 @@ describe('a model with a search of its own', () => {
     await assertBooksAreTheBill();
   });
 
+  test('that thinks as long as it likes is asked to search as well', async () => {
+    const more = { model: 'anthropic/claude-opus-4.7', max_tokens: 2_000 };
+    const forced = await ask('tokens=4', { ...more, ...WEB });
+    expect(forced.body.choices[0].message.annotations).toHaveLength(1);
+    const thinking = await ask('tokens=40 reasoning=8', { ...more, ...WEB, reasoning: { effort: 'high' } });
+    expect(thinking.body.usage.completion_tokens_details.reasoning_tokens).toBe(8);
+    await assertBooksAreTheBill();
+  });
+
   test('leaves the search to Exa when that is named', async () => {
     await ask('tokens=4', { plugins: [{ id: 'web', engine: 'exa' }] });
     expect((await charges())[0]?.fees).toMatchObject([{ name: 'web_search' }]);

@@ -380,7 +380,10 @@ test.each([
   expect(await billLines()).toHaveLength(0);
 });
 
-test('what ships as a catalogue has a fee for every search of a vendor’s own', async () => {
-  const fees = JSON.parse(await readFile(path.join(shippedCatalogue(), 'fees.json'), 'utf8'));
-  expect(fees.map(({ name }: { name: string }) => name)).toEqual(['web_search', 'web_search_anthropic']);
+test('every model of Anthropic’s in the catalogue that ships searches by itself', async () => {
+  const read = async (file: string) => JSON.parse(await readFile(path.join(shippedCatalogue(), file), 'utf8'));
+  const models = (await read('models.json')) as readonly { id: string; endpoints: readonly { searchFee?: string }[] }[];
+  const claudes = models.filter(({ id }) => id.startsWith('anthropic/'));
+  const fees = claudes.flatMap(({ endpoints }) => endpoints.map(({ searchFee }) => searchFee));
+  expect(new Set(fees)).toEqual(new Set(['web_search_anthropic']));
 });
