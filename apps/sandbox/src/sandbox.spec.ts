@@ -18,7 +18,7 @@ describe('the sandbox', () => {
   test.each([
     ['GET', '/nothing/here'],
     ['GET', '/wallet/pay'],
-    ['POST', '/openai/v1/responses'],
+    ['POST', '/openai/v1/completions'],
   ])('answers %s %s, which is not here, with 404 in JSON', async (method, path) => {
     const response = await fetch(sandbox.url + path, { method });
     expect(response.status).toBe(404);

@@ -21,7 +21,8 @@ import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
 import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
-import { modelRoutes, PROVIDERS } from './openai/models.ts';
+import { modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
+import { responsesRoutes } from './openai/responses/responses.ts';
 import { rateRoutes } from './rates.ts';
 import { createListener, type Routes } from './router.ts';
 
@@ -69,6 +70,7 @@ function world(): Routes {
         modelRoutes(each, othersOf(each.name)),
       ]),
     ),
+    ...responsesRoutes(OPENAI_ITSELF, bill),
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),
     ...imageRoutes(bill),

@@ -12,6 +12,8 @@ export interface ChatRequest extends Question<OpenAiModel> {
   readonly obfuscate: boolean;
   /** The field that tells what the model reasons. */
   readonly thoughts: OpenAiProvider['thoughts'];
+  /** How many alternatives to each token; undefined for no probabilities at all. */
+  readonly logprobs: number | undefined;
 }
 
 const ROLES = ['system', 'assistant', 'user', 'function', 'tool', 'developer'] as const;
@@ -22,7 +24,7 @@ const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_ATTACHMENT = 85;
 
-type Part = Readonly<Record<string, unknown>>;
+export type Part = Readonly<Record<string, unknown>>;
 
 /** @throws Refusal in OpenAI's shape */
 export function readChatRequest(text: string, provider: OpenAiProvider): ChatRequest {
@@ -31,6 +33,10 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
   if (body.model === undefined || body.model === '') throw refusal(400, 'you must provide a model parameter');
   assertParameters(body, provider);
   const model = findModel(provider, body.model as string);
+  if (model.responsesOnly) {
+    const message = 'This model is only supported in v1/responses and not in v1/chat/completions.';
+    throw refusal(404, message, 'model');
+  }
   const messages = readMessages(body);
   const limit = outputLimit(body, model);
   const promptTokens = countPrompt(body, messages);
@@ -42,6 +48,7 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
     includeUsage: options?.include_usage === true,
     thoughts: (body.reasoning as Part | null | undefined)?.exclude === true ? undefined : provider.thoughts,
     obfuscate: options?.include_obfuscation !== false,
+    logprobs: body.logprobs === true ? Number(body.top_logprobs ?? 0) : undefined,
     n: (body.n as number | null | undefined) ?? 1,
     limit,
     promptTokens,
@@ -63,7 +70,7 @@ function roundsIn(messages: readonly Part[]): number {
   return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;
 }
 
-function toolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
+export function toolChoice(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
   if (choice === undefined || choice === null) return 'auto';
   if (tools.length === 0) {
     throw refusal(
@@ -117,12 +124,12 @@ function assertMessage(message: unknown, index: number): void {
   });
 }
 
-function isObject(value: unknown): value is Part {
+export function isObject(value: unknown): value is Part {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Input tokens as the sandbox counts them: texts, names, tool calls, tools and schemas, and a little per message. */
-function countPrompt({ tools, functions, response_format }: Body, messages: readonly Part[]): number {
+export function countPrompt({ tools, functions, response_format }: Body, messages: readonly Part[]): number {
   let tokens = TOKENS_PER_REQUEST;
   for (const { content, name, tool_calls } of messages) {
     tokens += TOKENS_PER_MESSAGE;
@@ -141,7 +148,7 @@ function countPart({ type, text, refusal: refused }: Part): number {
   return TOKENS_PER_ATTACHMENT;
 }
 
-function textOf(content: unknown): string {
+export function textOf(content: unknown): string {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
   return content.flatMap(({ type, text }: Part) => (type === 'text' ? [text] : [])).join('\n');
 }

@@ -8,6 +8,8 @@ export interface Offer {
   readonly maxOutput: number;
   /** Models that reason refuse `max_tokens`; the others refuse `reasoning_effort`. */
   readonly reasons: boolean;
+  /** It is asked in Responses, and not in chats. */
+  readonly responsesOnly?: boolean;
   readonly fingerprint: string | null;
   readonly usd: PriceInUsd;
 }
@@ -22,11 +24,11 @@ function plain(
   input: string,
   cachedInput: string,
   output: string,
-  more: Partial<Pick<Offer, 'reasons'>> & { readonly request?: string } = {},
+  more: Partial<Pick<Offer, 'reasons' | 'responsesOnly'>> & { readonly request?: string } = {},
 ): Offers {
-  const { reasons = false, request = '0' } = more;
+  const { reasons = false, responsesOnly = false, request = '0' } = more;
   const usd = { input, cachedInput, output, request };
-  return { [snapshot]: { snapshot, context, maxOutput, reasons, fingerprint: null, usd } };
+  return { [snapshot]: { snapshot, context, maxOutput, reasons, responsesOnly, fingerprint: null, usd } };
 }
 
 export const OPENAI: Offers = {
@@ -66,6 +68,7 @@ export const OPENAI: Offers = {
   ...plain('gpt-5.4-nano', 400000, 128000, '0.2', '0.02', '1.25', { reasons: true }),
   ...plain('gpt-5.1', 400000, 128000, '1.25', '0.125', '10', { reasons: true }),
   ...plain('gpt-5', 400000, 128000, '1.25', '0.125', '10', { reasons: true }),
+  ...plain('gpt-5-codex', 400000, 128000, '1.25', '0.125', '10', { reasons: true, responsesOnly: true }),
   ...plain('gpt-5-nano', 400000, 128000, '0.05', '0.005', '0.4', { reasons: true }),
   ...plain('gpt-4.1', 1047576, 32768, '2', '0.5', '8'),
   ...plain('gpt-4.1-mini', 1047576, 32768, '0.4', '0.1', '1.6'),

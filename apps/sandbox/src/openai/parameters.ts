@@ -4,7 +4,7 @@ import { refusal } from './errors.ts';
 import type { OpenAiModel, OpenAiProvider } from './models.ts';
 
 export type Body = Readonly<Record<string, unknown>>;
-type Check = (value: unknown, name: string) => void;
+export type Check = (value: unknown, name: string) => void;
 
 const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['model', text],
@@ -94,7 +94,7 @@ export function outputLimit(body: Body, model: OpenAiModel): number {
 }
 
 /** What a model that reasons does not let the caller decide. */
-function assertNoSampling(body: Body): void {
+export function assertNoSampling(body: Body): void {
   for (const name of ['temperature', 'top_p']) {
     const value = body[name];
     if (!given(value) || value === 1) continue;
@@ -115,13 +115,13 @@ function effortsOf({ id }: OpenAiModel): readonly string[] {
   return id.startsWith('gpt-5.1') ? ['none', 'low', 'medium', 'high'] : ['none', 'low', 'medium', 'high', 'xhigh'];
 }
 
-function assertEffort(effort: unknown, model: OpenAiModel): void {
+export function assertEffort(effort: unknown, model: OpenAiModel, param = 'reasoning_effort'): void {
   const efforts = effortsOf(model);
   if (efforts.includes(effort as string)) return;
   const message =
     `Unsupported value: '${effort}' is not supported with the '${model.id}' model. ` +
     `Supported values are: ${efforts.map((each) => `'${each}'`).join(', ')}.`;
-  throw refusal(400, message, 'reasoning_effort', 'unsupported_value');
+  throw refusal(400, message, param, 'unsupported_value');
 }
 
 /** OpenRouter's object. */
@@ -148,7 +148,7 @@ export function wrongValue(name: string, value: unknown, supported: readonly str
   return refusal(400, `Invalid value: '${value}'. Supported values are: ${list}.`, name, 'invalid_value');
 }
 
-function given(value: unknown): boolean {
+export function given(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
@@ -164,23 +164,23 @@ function kindOf(value: unknown): string {
   return `a ${typeof value}`;
 }
 
-function text(value: unknown, name: string): void {
+export function text(value: unknown, name: string): void {
   if (typeof value !== 'string') throw wrongType(name, 'a string', value);
 }
 
-function boolean(value: unknown, name: string): void {
+export function boolean(value: unknown, name: string): void {
   if (typeof value !== 'boolean') throw wrongType(name, 'a boolean', value);
 }
 
-function array(value: unknown, name: string): void {
+export function array(value: unknown, name: string): void {
   if (!Array.isArray(value)) throw wrongType(name, 'an array of objects', value);
 }
 
-function object(value: unknown, name: string): void {
+export function object(value: unknown, name: string): void {
   if (typeof value !== 'object' || Array.isArray(value)) throw wrongType(name, 'an object', value);
 }
 
-function textOrObject(value: unknown, name: string): void {
+export function textOrObject(value: unknown, name: string): void {
   if (typeof value !== 'string') object(value, name);
 }
 
@@ -193,20 +193,20 @@ function stop(value: unknown, name: string): void {
   }
 }
 
-function oneOf(...choices: readonly string[]): Check {
+export function oneOf(...choices: readonly string[]): Check {
   return (value, name) => {
     if (!choices.includes(value as string)) throw wrongValue(name, value, choices);
   };
 }
 
-function integer(least = Number.MIN_SAFE_INTEGER, most = Number.MAX_SAFE_INTEGER): Check {
+export function integer(least = Number.MIN_SAFE_INTEGER, most = Number.MAX_SAFE_INTEGER): Check {
   return (value, name) => {
     if (!Number.isInteger(value)) throw wrongType(name, 'an integer', value);
     within(value as number, name, least, most, 'integer');
   };
 }
 
-function decimal(least: number, most: number): Check {
+export function decimal(least: number, most: number): Check {
   return (value, name) => {
     if (typeof value !== 'number') throw wrongType(name, 'a decimal', value);
     within(value, name, least, most, 'decimal');

@@ -4,6 +4,7 @@ import type { Events } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { ChatRequest } from './chat-request.ts';
 import { answerId, callId, finishReason } from './identity.ts';
+import { chatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
 import { thoughtsOf } from './thoughts.ts';
 import { usageOf } from './usage.ts';
@@ -15,7 +16,7 @@ const ERROR = { message: 'The server had an error while processing your request.
 
 export function eventsOf(
   answer: Answer<OpenAiModel>,
-  { includeUsage, obfuscate, thoughts }: ChatRequest,
+  { includeUsage, obfuscate, thoughts, logprobs }: ChatRequest,
   fault: Fault | undefined,
 ): Events {
   const { created, model, n, pieces, tool } = answer;
@@ -29,8 +30,10 @@ export function eventsOf(
     choices +
     (withUsage ? `],"usage":${usage}` : ']') +
     (obfuscate ? `,"obfuscation":"${PADDING.slice(padding % PADDING.length)}"}\n\n` : '}\n\n');
-  const choice = (index: number, delta: string, reason = 'null') =>
-    `{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":${reason}}`;
+  const choice = (index: number, delta: string, reason = 'null', probable = 'null') =>
+    `{"index":${index},"delta":${delta},"logprobs":${probable},"finish_reason":${reason}}`;
+  const probable = (json: string) =>
+    logprobs === undefined ? 'null' : JSON.stringify(chatLogprobs(answer, JSON.parse(json), logprobs));
   const delta = (json: string) =>
     tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":0,"function":{"arguments":${json}}}]}`;
 
@@ -43,7 +46,10 @@ export function eventsOf(
   return {
     opening,
     content: pieces.flatMap(({ json, tokens }) =>
-      indexes.map((index) => ({ event: chunk(choice(index, delta(json)), json.length), tokens })),
+      indexes.map((index) => ({
+        event: chunk(choice(index, delta(json), 'null', probable(json)), json.length),
+        tokens,
+      })),
     ),
     closing:
       indexes.map((index) => chunk(choice(index, '{}', `"${finishReason(answer)}"`))).join('') +

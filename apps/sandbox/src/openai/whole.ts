@@ -3,17 +3,22 @@ import type { Answer } from '../provider/answer.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { ChatRequest } from './chat-request.ts';
 import { answerId, callId, finishReason } from './identity.ts';
+import { chatLogprobs } from './logprobs.ts';
 import type { OpenAiModel } from './models.ts';
 import { thoughtsOf } from './thoughts.ts';
 import { usageOf } from './usage.ts';
 
-export function completion(answer: Answer<OpenAiModel>, { thoughts }: ChatRequest, fault: Fault | undefined) {
+export function completion(
+  answer: Answer<OpenAiModel>,
+  { thoughts, logprobs: top }: ChatRequest,
+  fault: Fault | undefined,
+) {
   const { created, model, n } = answer;
   const choice = (index: number) => {
     return {
       index,
       message: { ...message(answer, index), ...thoughtsOf(answer, thoughts) },
-      logprobs: null,
+      logprobs: chatLogprobs(answer, answer.text, top),
       finish_reason: finishReason(answer),
     };
   };

@@ -1,0 +1,95 @@
+/** The input of a response as messages of a chat: a token is a token, whichever way a model is asked. */
+import { isObject, type Part } from '../chat-request.ts';
+import { refusal } from '../errors.ts';
+import { wrongType, wrongValue } from '../parameters.ts';
+import { missing } from './parameters.ts';
+import { reasoningIn } from './reasoning.ts';
+
+/** Items of the input, and what came of them. */
+export interface Turn {
+  /** The messages of a chat that it stands for. */
+  readonly messages: readonly Part[];
+  /** Reasoning that came back with it. */
+  readonly reasoning: number;
+}
+
+const ROLES = ['assistant', 'system', 'developer', 'user'] as const;
+const TYPES = ['message', 'function_call', 'function_call_output', 'reasoning', 'web_search_call'];
+const PARTS: Readonly<Record<string, string>> = {
+  input_text: 'text',
+  output_text: 'text',
+  input_image: 'image_url',
+  input_file: 'file',
+  refusal: 'refusal',
+};
+
+/** @throws Refusal */
+export function turnOf(input: unknown): Turn {
+  if (typeof input === 'string') return { messages: [{ role: 'user', content: input }], reasoning: 0 };
+  const items = input as readonly unknown[];
+  const messages: Part[] = [];
+  let reasoning = 0;
+  items.forEach((item, at) => {
+    const name = `input[${at}]`;
+    if (!isObject(item)) throw wrongType(name, 'an object', item);
+    const type = item.type ?? (item.role === undefined ? undefined : 'message');
+    if (type === undefined) throw missing(`${name}.type`);
+    if (type === 'message') messages.push(messageOf(item, name));
+    else if (type === 'function_call') addCall(messages, item, name);
+    else if (type === 'function_call_output') messages.push(outputOf(item, name));
+    else if (type === 'reasoning') reasoning += reasoningIn(item, items[at + 1], name);
+    else if (type !== 'web_search_call') throw wrongValue(`${name}.type`, type, TYPES);
+  });
+  assertAnswered(messages);
+  return { messages, reasoning };
+}
+
+function messageOf({ role, content }: Part, name: string): Part {
+  if (!ROLES.some((each) => each === role)) throw wrongValue(`${name}.role`, role, ROLES);
+  if (typeof content === 'string') return { role, content };
+  if (!Array.isArray(content)) throw wrongType(`${name}.content`, 'one of a string or array of objects', content);
+  return { role, content: content.map((part, at) => partOf(part, `${name}.content[${at}]`)) };
+}
+
+function partOf(part: unknown, name: string): Part {
+  if (!isObject(part)) throw wrongType(name, 'an object', part);
+  const type = PARTS[part.type as string];
+  if (type === undefined) throw wrongValue(`${name}.type`, part.type, Object.keys(PARTS));
+  if (type === 'text' && typeof part.text !== 'string') throw wrongType(`${name}.text`, 'a string', part.text ?? null);
+  if (part.type === 'input_image' && typeof part.image_url !== 'string') throw missing(`${name}.image_url`);
+  if (part.type === 'input_file' && typeof part.file_data !== 'string') throw missing(`${name}.file_data`);
+  return { ...part, type };
+}
+
+/** Calls that were made together are one message of a chat, together with what was said before them. */
+function addCall(messages: Part[], { call_id, name, arguments: args }: Part, where: string): void {
+  for (const [field, value] of Object.entries({ call_id, name, arguments: args })) {
+    if (value === undefined) throw missing(`${where}.${field}`);
+    if (typeof value !== 'string') throw wrongType(`${where}.${field}`, 'a string', value);
+  }
+  const last = messages.at(-1)?.role === 'assistant' ? messages.pop() : { role: 'assistant', content: null };
+  const call = { id: call_id, type: 'function', function: { name, arguments: args } };
+  messages.push({ ...last, tool_calls: [...callsOf(last), call] });
+}
+
+function outputOf({ call_id, output }: Part, name: string): Part {
+  if (typeof call_id !== 'string') throw missing(`${name}.call_id`);
+  const content = typeof output === 'string' ? output : messageOf({ role: 'user', content: output }, name).content;
+  return { role: 'tool', tool_call_id: call_id, content };
+}
+
+/** @throws Refusal when a call has no output, or an output no call */
+function assertAnswered(messages: readonly Part[]): void {
+  const open = new Set<unknown>();
+  for (const message of messages) {
+    for (const { id } of callsOf(message)) open.add(id);
+    if (message.role !== 'tool' || open.delete(message.tool_call_id)) continue;
+    const why = `No tool call found for function call output with call_id ${message.tool_call_id}.`;
+    throw refusal(400, why, 'input');
+  }
+  for (const id of open) throw refusal(400, `No tool output found for function call ${id}.`, 'input');
+}
+
+function callsOf(message: Part | undefined): readonly Part[] {
+  return (message?.tool_calls ?? []) as readonly Part[];
+}

@@ -1,0 +1,119 @@
+/** What a response consists of, and the object that tells of it. */
+import type { Answer } from '../../provider/answer.ts';
+import type { Fault } from '../../provider/directive.ts';
+import type { Part } from '../chat-request.ts';
+import { callId } from '../identity.ts';
+import { logprobsOf } from '../logprobs.ts';
+import type { OpenAiModel } from '../models.ts';
+import { usageOf } from '../usage.ts';
+import { encrypted } from './reasoning.ts';
+import type { ResponsesRequest } from './request.ts';
+
+export type OpenAiAnswer = Answer<OpenAiModel>;
+export type Item = Part & { readonly type: string; readonly id: string };
+
+/** Told in place of what the model really thought. */
+export const SUMMARY = '**Thinking about it**\n\nThe user wants an answer, so there will be one.';
+
+export function responseId({ serial }: Answer): string {
+  return `resp_${serial}`;
+}
+
+/** In the order in which they are made. */
+export function outputOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Item[] {
+  const thought = reasoningItem(answer, request);
+  const said = answer.tool === undefined ? messageItem(answer, request) : callItem(answer, answer.tool);
+  const nothing = answer.finish === 'length' && answer.visible === 0;
+  return [...(thought ? [thought] : []), ...(nothing && thought ? [] : [said])];
+}
+
+export function reasoningItem({ serial, reasoning }: Answer, { extras }: ResponsesRequest): Item | undefined {
+  if (reasoning === 0) return undefined;
+  const id = `rs_${serial}`;
+  const summary = extras.summary ? [{ type: 'summary_text', text: SUMMARY }] : [];
+  return {
+    id,
+    type: 'reasoning',
+    summary,
+    ...(extras.encrypted ? { encrypted_content: encrypted(id, reasoning) } : {}),
+  };
+}
+
+export function messageItem(answer: OpenAiAnswer, { extras }: ResponsesRequest): Item {
+  const { serial, text } = answer;
+  const part = textPart(text, extras.logprobs);
+  return { id: `msg_${serial}`, type: 'message', status: statusOf(answer), role: 'assistant', content: [part] };
+}
+
+export function callItem(answer: OpenAiAnswer, name: string): Item {
+  const { serial, text } = answer;
+  const called = { arguments: text, call_id: callId(answer, 0), name };
+  return { id: `fc_${serial}`, type: 'function_call', status: statusOf(answer), ...called };
+}
+
+export function textPart(text: string, top: number | undefined) {
+  return { type: 'output_text', annotations: [], logprobs: logprobsOf(text, top), text };
+}
+
+function statusOf({ finish }: Answer): string {
+  return finish === 'length' ? 'incomplete' : 'completed';
+}
+
+export function responseObject(answer: OpenAiAnswer, { body }: ResponsesRequest, state: Part) {
+  const { effort = null, summary = null } = (body.reasoning ?? {}) as Part;
+  const { format = { type: 'text' }, verbosity = 'medium' } = (body.text ?? {}) as Part;
+  return {
+    id: responseId(answer),
+    object: 'response',
+    created_at: answer.created,
+    status: 'in_progress',
+    background: false,
+    error: null,
+    incomplete_details: null,
+    instructions: body.instructions ?? null,
+    max_output_tokens: body.max_output_tokens ?? null,
+    max_tool_calls: null,
+    model: answer.model.snapshot,
+    output: [],
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    prompt_cache_key: null,
+    reasoning: { effort, summary },
+    safety_identifier: null,
+    service_tier: 'default',
+    store: body.store ?? true,
+    temperature: body.temperature ?? 1,
+    text: { format, verbosity },
+    tool_choice: body.tool_choice ?? 'auto',
+    tools: body.tools ?? [],
+    top_logprobs: body.top_logprobs ?? 0,
+    top_p: body.top_p ?? 1,
+    truncation: body.truncation ?? 'disabled',
+    usage: null,
+    user: body.user ?? null,
+    metadata: body.metadata ?? {},
+    ...state,
+  };
+}
+
+/** As it is in the end. */
+export function finished(answer: OpenAiAnswer, request: ResponsesRequest, fault: Fault | undefined) {
+  const long = answer.finish === 'length';
+  return responseObject(answer, request, {
+    status: statusOf(answer),
+    ...(long ? { incomplete_details: { reason: 'max_output_tokens' } } : {}),
+    output: outputOf(answer, request),
+    usage: fault === 'no_usage' ? null : responsesUsage(answer, fault),
+  });
+}
+
+function responsesUsage(answer: OpenAiAnswer, fault: Fault | undefined) {
+  const chat = usageOf(answer, fault);
+  return {
+    input_tokens: chat.prompt_tokens,
+    input_tokens_details: { cached_tokens: chat.prompt_tokens_details.cached_tokens },
+    output_tokens: chat.completion_tokens,
+    output_tokens_details: { reasoning_tokens: chat.completion_tokens_details.reasoning_tokens },
+    total_tokens: chat.total_tokens,
+  };
+}

@@ -1,0 +1,104 @@
+/** A request for a response as OpenAI would understand it, or refuse it. */
+import type { Question } from '../../provider/serve.ts';
+import type { Tool, Toolbox } from '../../provider/tools.ts';
+import { parseObject } from '../../router.ts';
+import { countPrompt, isObject, type Part, textOf } from '../chat-request.ts';
+import { refusal } from '../errors.ts';
+import { findModel, type OpenAiModel, type OpenAiProvider } from '../models.ts';
+import type { Body } from '../parameters.ts';
+import { given, wrongType, wrongValue } from '../parameters.ts';
+import { type Turn, turnOf } from './items.ts';
+import { assertParameters, type Extras, extrasOf, missing, outputLimit } from './parameters.ts';
+
+export interface ResponsesRequest extends Question<OpenAiModel> {
+  /** What was sent, for the answer repeats most of it. */
+  readonly body: Body;
+  readonly extras: Extras;
+  readonly obfuscate: boolean;
+}
+
+const TOOL_TYPES = ['function'];
+
+/** @throws Refusal in OpenAI's shape */
+export function readResponsesRequest(text: string, provider: OpenAiProvider): ResponsesRequest {
+  const body = parseObject(text);
+  if (!body) throw refusal(400, 'We could not parse the JSON body of your request. The API expects a JSON object.');
+  if (!given(body.model) || body.model === '') throw missing('model');
+  assertParameters(body);
+  const model = findModel(provider, body.model as string);
+  if (!given(body.input) || (body.input as readonly unknown[]).length === 0) throw missing('input');
+  const turn = turnOf(body.input);
+  const extras = extrasOf(body, model);
+  const options = body.stream_options as Part | null | undefined;
+  return {
+    body,
+    model,
+    extras,
+    stream: body.stream === true,
+    obfuscate: options?.include_obfuscation !== false,
+    n: 1,
+    limit: outputLimit(body, model),
+    promptTokens: promptTokens(body, turn, model),
+    reasons: model.reasons,
+    toolbox: toolboxOf(body, turn),
+    lastUserText: textOf(turn.messages.findLast(({ role }) => role === 'user')?.content),
+  };
+}
+
+/** With truncation the oldest messages are left out until the rest fits. @throws Refusal */
+function promptTokens({ tools, text, instructions, truncation }: Body, turn: Turn, { context }: OpenAiModel): number {
+  const asked = { tools: chatTools(tools), response_format: chatFormat(text) };
+  const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
+  let { messages } = turn;
+  for (;;) {
+    const tokens = countPrompt(asked, [...system, ...messages]) + turn.reasoning;
+    if (tokens <= context) return tokens;
+    if (truncation !== 'auto' || messages.length === 1) throw tooLong();
+    messages = messages.slice(1);
+  }
+}
+
+/** Tools as a chat has them, so that they count the same. */
+function chatTools(tools: unknown): readonly Part[] | undefined {
+  const list = (tools ?? []) as readonly Part[];
+  if (list.length === 0) return undefined;
+  return list.map(({ type, ...tool }, at) => {
+    if (!TOOL_TYPES.includes(type as string)) throw wrongValue(`tools[${at}].type`, type, TOOL_TYPES);
+    if (!given(tool.name)) throw missing(`tools[${at}].name`);
+    return { type, function: withoutNulls(tool) };
+  });
+}
+
+function chatFormat(text: unknown): Part | undefined {
+  const { type, ...format } = (((text as Part | null | undefined)?.format as Part) ?? {}) as Part;
+  if (type === undefined || type === 'text') return undefined;
+  return type === 'json_schema' ? { type, json_schema: withoutNulls(format) } : { type };
+}
+
+function withoutNulls(fields: Part): Part {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+function toolboxOf({ tools, tool_choice }: Body, { messages }: Turn): Toolbox {
+  const offered = ((tools ?? []) as readonly Part[]).map(
+    ({ name, parameters }): Tool => ({ name: String(name), schema: parameters }),
+  );
+  const answered = messages.at(-1)?.role === 'tool';
+  return { tools: offered, choice: choiceOf(tool_choice, offered), answered };
+}
+
+function choiceOf(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
+  if (!given(choice) || choice === 'auto' || choice === 'none') return (choice ?? 'auto') as 'auto' | 'none';
+  if (choice === 'required' && tools.length > 0) return choice;
+  if (choice !== 'required' && !isObject(choice)) throw wrongValue('tool_choice', choice, ['none', 'auto', 'required']);
+  const name = isObject(choice) ? choice.name : undefined;
+  if (isObject(choice) && choice.type !== 'function') throw wrongType('tool_choice', 'a function', choice.type);
+  const tool = tools.find((each) => each.name === name);
+  if (tool) return { name: tool.name };
+  throw refusal(400, `Tool choice '${name ?? choice}' not found in 'tools' parameter.`, 'tool_choice');
+}
+
+function tooLong() {
+  const message = 'Your input exceeds the context window of this model. Please adjust your input and try again.';
+  return refusal(400, message, 'input', 'context_length_exceeded');
+}

@@ -1,0 +1,123 @@
+/** OpenAI's response as server-sent events, numbered from 0. */
+import type { Piece } from '../../provider/answer.ts';
+import type { Events, Frame } from '../../provider/delivery.ts';
+import type { Fault } from '../../provider/directive.ts';
+import type { Part } from '../chat-request.ts';
+import { logprobsOf } from '../logprobs.ts';
+import {
+  finished,
+  type Item,
+  type OpenAiAnswer,
+  outputOf,
+  reasoningItem,
+  responseObject,
+  SUMMARY,
+  textPart,
+} from './output.ts';
+import type { ResponsesRequest } from './request.ts';
+
+/** OpenAI pads deltas with this many random characters at most, so that their size does not tell the word. */
+const PADDING = 'hG7uQ2vXk9TzLw4R';
+const ERROR = { code: 'server_error', message: 'The server had an error while processing your request.' };
+
+type Event = Part & { readonly type: string };
+
+export function eventsOf(answer: OpenAiAnswer, request: ResponsesRequest, fault: Fault | undefined): Events {
+  const number = { next: 0 };
+  const told = (events: readonly Event[]) => events.map((event) => sse(event, number.next++)).join('');
+  const begun = responseObject(answer, request, {});
+  const opening = told([
+    ...['response.created', 'response.in_progress'].map((type) => ({ type, response: begun })),
+    ...thought(answer, request),
+  ]);
+  const first = number.next;
+  const content = contentOf(answer, request, told);
+  const half = content.slice(0, content.length / 2).reduce((events, { count }) => events + count, first);
+  const last = outputOf(answer, request).at(-1) as Item;
+  const response = finished(answer, request, fault);
+  const closing = told([
+    ...(last.type === 'reasoning' ? [] : closed(answer, request, last, content.length === 0)),
+    { type: `response.${response.status}`, response },
+  ]);
+  const failed = responseObject(answer, request, { status: 'failed', error: ERROR });
+  const error = sse({ type: 'response.failed', response: failed }, half);
+  return { opening, content, closing, broken: 'event: response.output_text.delta\ndata: {"type":"respo\n\n', error };
+}
+
+function sse({ type, ...more }: Event, sequence_number: number): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, ...more })}\n\n`;
+}
+
+/** The reasoning is over before the first word. */
+function thought(answer: OpenAiAnswer, request: ResponsesRequest): readonly Event[] {
+  const item = reasoningItem(answer, request);
+  if (!item) return [];
+  const at = { item_id: item.id, output_index: 0, summary_index: 0 };
+  const part = { type: 'summary_text', text: SUMMARY };
+  const summary = [
+    { type: 'response.reasoning_summary_part.added', ...at, part: { ...part, text: '' } },
+    { type: 'response.reasoning_summary_text.delta', ...at, delta: SUMMARY },
+    { type: 'response.reasoning_summary_text.done', ...at, text: SUMMARY },
+    { type: 'response.reasoning_summary_part.done', ...at, part },
+  ];
+  return [
+    { type: 'response.output_item.added', output_index: 0, item: { ...item, summary: [] } },
+    ...(request.extras.summary ? summary : []),
+    { type: 'response.output_item.done', output_index: 0, item },
+  ];
+}
+
+/** The first piece comes with the item that it is part of. */
+function contentOf(answer: OpenAiAnswer, request: ResponsesRequest, told: (events: readonly Event[]) => string) {
+  const item = outputOf(answer, request).at(-1) as Item;
+  const begun = opened(answer, request, item);
+  return answer.pieces.map((piece, i): Frame & { readonly count: number } => {
+    const events = [...(i === 0 ? begun : []), deltaOf(answer, request, item, piece)];
+    return { event: told(events), tokens: piece.tokens, count: events.length };
+  });
+}
+
+function placeOf({ reasoning }: OpenAiAnswer, { id }: Item) {
+  return { item_id: id, output_index: reasoning > 0 ? 1 : 0 };
+}
+
+function opened(answer: OpenAiAnswer, { extras }: ResponsesRequest, item: Item): readonly Event[] {
+  const { item_id, output_index } = placeOf(answer, item);
+  const empty = item.type === 'message' ? { content: [] } : { arguments: '' };
+  const added = {
+    type: 'response.output_item.added',
+    output_index,
+    item: { ...item, status: 'in_progress', ...empty },
+  };
+  if (item.type !== 'message') return [added];
+  const part = { ...textPart('', extras.logprobs) };
+  return [added, { type: 'response.content_part.added', item_id, output_index, content_index: 0, part }];
+}
+
+function deltaOf(answer: OpenAiAnswer, { extras, obfuscate }: ResponsesRequest, item: Item, { json }: Piece): Event {
+  const delta = JSON.parse(json) as string;
+  const padding = obfuscate ? { obfuscation: PADDING.slice(json.length % PADDING.length) } : {};
+  if (item.type !== 'message')
+    return { type: 'response.function_call_arguments.delta', ...placeOf(answer, item), delta, ...padding };
+  const logprobs = logprobsOf(delta, extras.logprobs);
+  const at = { ...placeOf(answer, item), content_index: 0 };
+  return { type: 'response.output_text.delta', ...at, delta, logprobs, ...padding };
+}
+
+function closed(answer: OpenAiAnswer, request: ResponsesRequest, item: Item, unopened: boolean): readonly Event[] {
+  const place = placeOf(answer, item);
+  const done = { type: 'response.output_item.done', output_index: place.output_index, item };
+  const before = unopened ? opened(answer, request, item) : [];
+  if (item.type !== 'message') {
+    const { name } = item;
+    return [...before, { type: 'response.function_call_arguments.done', ...place, name, arguments: answer.text }, done];
+  }
+  const [part] = item.content as readonly Part[];
+  const at = { ...place, content_index: 0 };
+  return [
+    ...before,
+    { type: 'response.output_text.done', ...at, text: answer.text, logprobs: part?.logprobs },
+    { type: 'response.content_part.done', ...at, part },
+    done,
+  ];
+}
