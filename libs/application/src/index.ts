@@ -10,6 +10,7 @@ export {
   type ChatCall,
   ChatUpstreams,
   type EventReceiver,
+  type Language,
   type StreamedAnswer,
   type WholeAnswer,
 } from './chat/upstream.ts';
@@ -33,10 +34,13 @@ export {
   UpdateKeyHandler,
 } from './keys.ts';
 export { PaidCalls, type Receipt } from './paid-calls.ts';
+export type { ResponsesBody } from './responses/body.ts';
 export { type Conversation, Conversations, type StoredResponse, StoredResponses } from './responses/conversations.ts';
 export type { Message, Thing } from './responses/items.ts';
+export { NativeOutput } from './responses/native-output.ts';
+export { wantsEncrypted } from './responses/native-request.ts';
 export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } from './responses/output.ts';
-export { type ResponsesBody, type ResponsesRequest, readResponsesRequest } from './responses/request.ts';
+export { type ResponsesRequest, readResponsesRequest } from './responses/request.ts';
 export { Pulses } from './routing/pulses.ts';
 export { RunningTasks } from './running.ts';
 export type { NativeSearch, SearchNote } from './search/searching.ts';

@@ -12,7 +12,14 @@ import {
 import { money } from '#kernel';
 import { type AnyModelFile, assertConsistent, type FeeFile, isMedia } from './data-files.ts';
 import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
-import { type EndpointFile, type ModelFile, type OfferFile, type Quantization, slugOf } from './model-file.ts';
+import {
+  type EndpointFile,
+  type Language,
+  type ModelFile,
+  type OfferFile,
+  type Quantization,
+  slugOf,
+} from './model-file.ts';
 import { marginOf } from './rules.ts';
 
 /** Where a model can be had. */
@@ -27,6 +34,7 @@ export interface Offer extends Omit<OfferFile, 'margin'> {
 }
 
 export interface Endpoint extends Offer, Pick<EndpointFile, 'searchFee'> {
+  readonly speaks: readonly Language[];
   readonly rates: Rates;
 }
 
@@ -93,8 +101,8 @@ function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterL
     created: secondsOf(released),
     outputs: model.outputs ?? ['text'],
     endpoints: endpoints.map((endpoint) => {
-      const { usdPerMillionTokens, usdPerRequest, ...offer } = endpoint;
-      return { ...offerOf(offer, lists), rates: ratesFrom(publishedRates(model.id, endpoint)) };
+      const { usdPerMillionTokens, usdPerRequest, speaks = ['chat'], ...offer } = endpoint;
+      return { ...offerOf(offer, lists), speaks, rates: ratesFrom(publishedRates(model.id, endpoint)) };
     }),
   };
 }

@@ -11,6 +11,7 @@ export { catalogueStamp, readCatalogue, shippedCatalogue } from './catalogue-fil
 export { isMedia, modelsIn } from './data-files.ts';
 export { CAPABILITIES, type Choice, type Choices, type MediaModelFile } from './media-file.ts';
 export {
+  type Language,
   MODEL_TYPES,
   type ModelFile,
   type ModelType,

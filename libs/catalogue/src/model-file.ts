@@ -64,6 +64,10 @@ export interface OfferFile {
   readonly toolReliability?: number;
 }
 
+/** OpenAI's chat completions, or whatever is translated from them, and OpenAI's Responses. */
+export const LANGUAGES = ['chat', 'responses'] as const;
+export type Language = (typeof LANGUAGES)[number];
+
 /** A model's endpoint that is paid by tokens. */
 export interface EndpointFile extends OfferFile {
   readonly usdPerMillionTokens: Readonly<Record<'input' | 'output', string>> &
@@ -71,6 +75,8 @@ export interface EndpointFile extends OfferFile {
   readonly usdPerRequest?: string;
   /** It can search the web by itself when it is asked to: the fee of one such search. */
   readonly searchFee?: string;
+  /** What it can be asked in; chat alone where nothing is said. */
+  readonly speaks?: readonly Language[];
 }
 
 /** What is said of every model. */
@@ -136,6 +142,7 @@ const endpoint = object({
   }),
   usdPerRequest: optional(amount),
   searchFee: optional(text),
+  speaks: optional(listOf(oneOf(LANGUAGES))),
 });
 
 /** Fields of every model. */

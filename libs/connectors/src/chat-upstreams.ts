@@ -1,8 +1,16 @@
-import { type ChatCall, ChatUpstreams, type Hold, type StreamedAnswer, type WholeAnswer } from '#application';
+import {
+  type ChatCall,
+  ChatUpstreams,
+  type Hold,
+  type StreamedAnswer,
+  UpstreamFailure,
+  type WholeAnswer,
+} from '#application';
 import { Named } from './named.ts';
 
 /** A connection to one upstream, whatever it speaks. */
 export interface ChatConnection {
+  readonly speaksResponses?: boolean;
   complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
   close(): Promise<void>;
 }
@@ -17,7 +25,10 @@ export class NamedChatUpstreams extends ChatUpstreams {
   }
 
   async complete(_hold: Hold, call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    return this.upstreams.get(call.upstream).complete(call);
+    const upstream = this.upstreams.get(call.upstream);
+    if (call.speaks.includes('chat') && call.language === 'chat') return upstream.complete(call);
+    if (upstream.speaksResponses) return upstream.complete(call);
+    throw new UpstreamFailure('upstream_unavailable', `The upstream "${call.upstream}" does not speak Responses`);
   }
 
   close(): Promise<void> {

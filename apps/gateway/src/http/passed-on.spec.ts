@@ -153,7 +153,7 @@ describe('fields of our own are ignored, and reach no upstream', () => {
       .flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug]));
 
   test.each(endpoints('chat'))('of a chat with %s at %s', async (model, slug) => {
-    const sent = await heardOf(chat({ model, provider: { only: [slug] }, ...OURS }));
+    const sent = await heardOf(chat({ model, provider: { only: [slug] }, max_tokens: 16, ...OURS }));
     for (const field of Object.keys(OURS)) expect(sent).not.toHaveProperty(field);
     expect(JSON.stringify(sent)).not.toContain('sk-secret');
   });
@@ -167,10 +167,10 @@ describe('fields of our own are ignored, and reach no upstream', () => {
     ]);
   });
 
-  test('of a response', async () => {
-    const sent = await heardOf(
-      world.post('/v1/responses', { model: 'openai/gpt-5-mini', input: 'Hi', max_output_tokens: 9, ...OURS }, account),
-    );
+  test.each([9, 16])('of a response, asked for as a chat or natively (%p tokens)', async (max_output_tokens) => {
+    const body = { model: 'openai/gpt-5-mini', input: 'Hi', max_output_tokens, ...OURS };
+    const sent = await heardOf(world.post('/v1/responses', body, account));
+    expect(sent).toHaveProperty(max_output_tokens < 16 ? 'messages' : 'input');
     for (const field of Object.keys(OURS)) expect(sent).not.toHaveProperty(field);
   });
 

@@ -8,6 +8,8 @@ import OpenAI, { APIError } from 'openai';
 import { World } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
+/** Its endpoint speaks chat only. */
+const TRANSLATED = 'x-ai/grok-4-fast';
 const COST = 0.00001028625;
 const WEATHER = {
   type: 'function' as const,
@@ -91,7 +93,7 @@ beforeAll(async () => {
 beforeAll(async () => {
   upstream = await startUpstream();
   const { port } = upstream.address() as AddressInfo;
-  tooled = await World.open({ OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1` });
+  tooled = await World.open({ OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1` });
   toolKey = (await tooled.account(1.05)).apiKey;
   toolClient = new OpenAI({ apiKey: toolKey, baseURL: `${tooled.api}/v1`, maxRetries: 0 });
 });
@@ -103,7 +105,7 @@ afterAll(async () => {
 
 const input = '[[sandbox tokens=3]]';
 type Asked = Pick<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'model' | 'input' | 'tools'>;
-const asking = { model: MODEL, input: 'How is the weather?', tools: [WEATHER] };
+const asking = { model: TRANSLATED, input: 'How is the weather?', tools: [WEATHER] };
 const TOLD = { type: 'function_call_output' as const, call_id: 'call_1', output: 'fine' };
 
 describe("OpenAI's client", () => {

@@ -178,7 +178,7 @@ class Stored extends StoredResponses {
 
 describe('conversations', () => {
   const ID = 'resp_00000000-0000-4000-8000-000000000000';
-  const said = { messages: [{ role: 'user', content: 'Hi' }], response: '{}' };
+  const said = { items: [{ role: 'user', content: 'Hi' }], response: '{}' };
   const keeping = (stored: StoredResponses, secret = 1, alarm: (problem: string) => void = () => {}, clock?: Clock) =>
     new Conversations(stored, new Secrets(Buffer.alloc(32, secret)), clock ?? new SystemClock(), alarm);
 
@@ -195,7 +195,7 @@ describe('conversations', () => {
 
   test('are not kept when they have grown too long', async () => {
     const stored = new Stored(async () => {});
-    const long = { ...said, messages: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }] };
+    const long = { ...said, items: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }] };
     expect(await keeping(stored).keep('a', ID, long)).toBe(false);
     expect(stored.saved).toEqual([]);
   });

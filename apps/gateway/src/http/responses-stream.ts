@@ -1,11 +1,11 @@
-import { type ChatClient, type ResponseEvent, type SearchNote, UpstreamFailure } from '#application';
+import { type ChatClient, type ResponseEvent, type SearchNote, type Thing, UpstreamFailure } from '#application';
 import type { SseClient } from '../edge/sse.ts';
-import type { ChatChoice, ResponseDraft, ResponseWire } from './responses-wire.ts';
+import type { ResponseDraft, ResponseWire } from './responses-wire.ts';
 
 const EVENT_END = '\n\n';
 const DATA = 'data: ';
 
-/** A client that is told the events of a response, and itself receives the chunks of a chat: each as soon as it comes. */
+/** A client that is told the events of a response, and itself receives those of an upstream: each as soon as it comes. */
 export class ResponsesClient implements ChatClient {
   private sequence = 0;
 
@@ -27,14 +27,14 @@ export class ResponsesClient implements ChatClient {
     void this.tell(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
   }
 
-  /** @throws UpstreamFailure when a chunk cannot be read */
-  write(chunks: Uint8Array): Promise<void> | undefined {
+  /** @throws UpstreamFailure when an event cannot be read */
+  write(events: Uint8Array): Promise<void> | undefined {
     if (!this.heard) return undefined;
-    return this.tell(choicesIn(chunks).flatMap((choice) => this.draft.accept(choice)));
+    return this.tell(dataIn(events).flatMap((data) => this.draft.accept(data)));
   }
 
   searched(search: SearchNote): Promise<void> | undefined {
-    return this.tell(this.draft.output.search(search));
+    return this.tell(this.draft.search(search));
   }
 
   /** All has come: ends what is still open. */
@@ -59,16 +59,15 @@ export class ResponsesClient implements ChatClient {
   }
 }
 
-/** Only one choice is ever asked for. */
-function choicesIn(chunks: Uint8Array): readonly ChatChoice[] {
-  const events = Buffer.from(chunks.buffer, chunks.byteOffset, chunks.byteLength).toString('utf8').split(EVENT_END);
-  return events.filter((event) => event !== '').flatMap((event) => parsed(event).choices?.slice(0, 1) ?? []);
+function dataIn(bytes: Uint8Array): readonly Thing[] {
+  const events = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8').split(EVENT_END);
+  return events.filter((event) => event !== '').map(parsed);
 }
 
-function parsed(event: string): { readonly choices?: readonly ChatChoice[] } {
+function parsed(event: string): Thing {
   try {
     return JSON.parse(event.slice(DATA.length));
   } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
   }
 }

@@ -1,11 +1,16 @@
 /** OpenAI's shape of a response, complete: strict clients want every key, whatever was asked. */
 import {
   type ChatDelta,
+  type Language,
+  NativeOutput,
   type Receipt,
   type ResponseEvent,
   ResponseOutput,
   type ResponsesBody,
   type ResponsesRequest,
+  type SearchNote,
+  type Thing,
+  wantsEncrypted,
 } from '#application';
 import { money } from '#kernel';
 import { answerTo, UNEXPECTED } from '../edge/errors.ts';
@@ -16,6 +21,7 @@ export interface ChatChoice {
   readonly message?: ChatDelta;
   readonly delta?: ChatDelta;
   readonly finish_reason?: string | null;
+  readonly logprobs?: { readonly content?: unknown } | null;
 }
 
 /** Why an answer ended that is not complete, in OpenAI's two vocabularies. */
@@ -35,10 +41,10 @@ export interface ResponseWire {
   readonly [field: string]: unknown;
 }
 
-/** A response while it is made, out of the choices of a chat answer. */
+/** A response while it is made, out of the choices of a chat answer or the events of a native one. */
 export class ResponseDraft {
   readonly id: string;
-  readonly output: ResponseOutput;
+  private output: ResponseOutput | NativeOutput;
   private readonly createdAt = seconds();
   private finish = 'stop';
 
@@ -51,14 +57,39 @@ export class ResponseDraft {
     this.output = new ResponseOutput(id);
   }
 
-  accept({ message, delta, finish_reason }: ChatChoice): readonly ResponseEvent[] {
-    this.finish = finish_reason ?? this.finish;
-    return this.output.accept(message ?? delta ?? {});
+  /** In what it is answered: to be said before anything is accepted. */
+  speak(language: Language): void {
+    if (language === 'responses') this.output = new NativeOutput(wantsEncrypted(this.body));
+  }
+
+  /** A piece of the answer, or all of it. */
+  accept(answer: Thing): readonly ResponseEvent[] {
+    const { output } = this;
+    if (output instanceof NativeOutput) return output.accept(answer);
+    // Only one choice is ever asked for.
+    const [choice] = (answer.choices ?? []) as readonly ChatChoice[];
+    if (!choice) return [];
+    this.finish = choice.finish_reason ?? this.finish;
+    return output.accept(choice.message ?? choice.delta ?? {}, choice.logprobs?.content);
+  }
+
+  /** A search that an answer does not tell of by itself, as one in Responses does. */
+  search(search: SearchNote): readonly ResponseEvent[] {
+    return this.output instanceof NativeOutput ? [] : this.output.search(search);
   }
 
   /** Nothing more will come. */
   end(): readonly ResponseEvent[] {
+    if (this.output instanceof NativeOutput) return [];
     return this.output.end(this.cutShort ? 'incomplete' : 'completed');
+  }
+
+  /** What can be continued from. @param provider who made it */
+  kept(provider: string): readonly Thing[] {
+    const { output } = this;
+    return output instanceof NativeOutput
+      ? output.kept(provider)
+      : (output.items as readonly object[] as readonly Thing[]);
   }
 
   /** As it is before anything has come. */
@@ -72,10 +103,10 @@ export class ResponseDraft {
    * @param failure why it broke off, if it did
    */
   finished(receipt: Receipt | undefined, failure?: unknown): ResponseWire {
+    if (failure) this.output.breakOff();
     const { items, outputText } = this.output;
     const outcome = { output: items, output_text: outputText, usage: receipt ? usageWire(receipt) : null };
     if (failure) {
-      this.output.breakOff();
       const { message, kind } = answerTo(failure) ?? UNEXPECTED;
       const error = { code: ERROR_CODES[kind] ?? 'server_error', message };
       return this.wire({ ...outcome, status: 'failed', store: false, error });
@@ -86,7 +117,7 @@ export class ResponseDraft {
   }
 
   private get cutShort(): string | undefined {
-    return CUT_SHORT.get(this.finish);
+    return this.output instanceof NativeOutput ? this.output.cutShort : CUT_SHORT.get(this.finish);
   }
 
   private wire(state: ResponseWire): ResponseWire {
@@ -114,6 +145,7 @@ export class ResponseDraft {
       text: { format: request.format, ...(body.text?.verbosity ? { verbosity: body.text.verbosity } : {}) },
       store: request.store,
       truncation: body.truncation ?? 'disabled',
+      ...(body.top_logprobs ? { top_logprobs: body.top_logprobs } : {}),
       // A key that OpenAI's clients know as text or absent.
       ...(body.user ? { user: body.user } : {}),
       ...state,

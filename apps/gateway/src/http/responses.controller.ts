@@ -1,12 +1,11 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { IsArray, IsBoolean, IsIn, IsNumber, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   type ChatAnswer,
   CompleteChat,
   Conversations,
-  type Message,
   type ResponsesBody,
   type ResponsesRequest,
   readResponsesRequest,
@@ -25,7 +24,7 @@ import { events, json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { ResponseDeleted, ResponseSchema, ResponseStreamEvent } from './responses.schemas.ts';
 import { ResponsesClient } from './responses-stream.ts';
-import { type ChatChoice, ResponseDraft, type ResponseWire } from './responses-wire.ts';
+import { ResponseDraft, type ResponseWire } from './responses-wire.ts';
 
 const ID = { id: { description: 'The id of a response', example: 'resp_00000000-0000-4000-8000-000000000000' } };
 
@@ -108,6 +107,12 @@ class ResponsesInput implements ResponsesBody {
   include?: readonly string[] | null;
 
   @IsOptional()
+  @Min(0, { message: 'top_logprobs must be from 0 to 20' })
+  @Max(20, { message: 'top_logprobs must be from 0 to 20' })
+  @IsInt({ message: 'top_logprobs must be a whole number' })
+  top_logprobs?: number | null;
+
+  @IsOptional()
   @IsIn(['auto', 'disabled'], { message: 'truncation must be "auto" or "disabled"' })
   truncation?: string | null;
 
@@ -121,6 +126,8 @@ interface Job {
   readonly accountId: string;
   readonly request: ResponsesRequest;
   readonly draft: ResponseDraft;
+  /** Who answers. */
+  readonly provider: string;
 }
 
 @Controller()
@@ -153,9 +160,17 @@ export class ResponsesController {
     const understood = readResponsesRequest(body, await this.earlier(caller.accountId, body));
     reply.header('x-generation-id', `gen-${request.id}`);
     const draft = new ResponseDraft(request.id, body, understood);
-    const command = new CompleteChat(caller, request.id, sourceOf(request), understood.chat, 'response');
+    const command = new CompleteChat(
+      caller,
+      request.id,
+      sourceOf(request),
+      understood.chat,
+      'response',
+      understood.native,
+    );
     const answer: ChatAnswer = await this.commands.execute(command);
-    const job: Job = { accountId: caller.accountId, request: understood, draft };
+    draft.speak(answer.language);
+    const job: Job = { accountId: caller.accountId, request: understood, draft, provider: answer.provider };
     if (answer.kind === 'whole') return reply.type(JSON_TYPE).send(await this.whole(job, answer));
     await this.relay(job, answer, new ResponsesClient(new SseClient(reply), draft));
   }
@@ -198,16 +213,15 @@ export class ResponsesController {
     return { id, object: 'response', deleted: true };
   }
 
-  private async earlier(accountId: string, { previous_response_id: id }: ResponsesInput): Promise<readonly Message[]> {
+  private async earlier(accountId: string, { previous_response_id: id }: ResponsesInput): Promise<readonly Thing[]> {
     if (id === undefined || id === null) return [];
-    return (await this.conversations.recall(accountId, id, 'previous_response_id')).messages;
+    return (await this.conversations.recall(accountId, id, 'previous_response_id')).items;
   }
 
   private async whole(job: Job, { body, receipt, searches = [] }: WholeChat): Promise<string> {
     const { draft } = job;
-    for (const search of searches) draft.output.search(search);
-    const [choice] = body.choices as readonly ChatChoice[];
-    if (choice) draft.accept(choice);
+    for (const search of searches) draft.search(search);
+    draft.accept(body);
     draft.end();
     return JSON.stringify(await this.kept(job, draft.finished(receipt)));
   }
@@ -229,10 +243,10 @@ export class ResponsesController {
   }
 
   /** The response as it is answered once it is kept, or is not. It is charged by then, whatever becomes of it. */
-  private async kept({ accountId, request, draft }: Job, response: ResponseWire): Promise<ResponseWire> {
+  private async kept({ accountId, request, draft, provider }: Job, response: ResponseWire): Promise<ResponseWire> {
     if (!request.store) return response;
-    const messages = [...request.said, draft.output.message];
-    const kept = await this.conversations.keep(accountId, draft.id, { messages, response: JSON.stringify(response) });
+    const items = [...request.said, ...draft.kept(provider)];
+    const kept = await this.conversations.keep(accountId, draft.id, { items, response: JSON.stringify(response) });
     return kept ? response : { ...response, store: false };
   }
 }

@@ -51,12 +51,13 @@ export const ResponseSchema = named(
       text: object({ format: ANY_OBJECT, verbosity: STRING }, ['verbosity']),
       store: { ...BOOLEAN, description: 'Whether it is kept' },
       truncation: STRING,
+      top_logprobs: COUNT,
       user: STRING,
       output: array(typed('message, reasoning, function_call …')),
       output_text: text('All text of the output'),
       usage: { anyOf: [ResponseUsage, NULL], description: 'Null until it is complete, or when nothing was charged' },
     },
-    ['user'],
+    ['user', 'top_logprobs'],
   ),
 );
 

@@ -65,7 +65,7 @@ function toolboxOf({ tools, tool_choice }: Body, messages: readonly Part[]): Too
 }
 
 /** How often tools were called and answered since the user last spoke. */
-function roundsIn(messages: readonly Part[]): number {
+export function roundsIn(messages: readonly Part[]): number {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
   return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;
 }

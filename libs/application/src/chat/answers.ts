@@ -1,8 +1,9 @@
 /** How an answer reaches whoever asked for it. */
 import { UpstreamFailure } from '../failures.ts';
-import type { Receipt } from '../paid-calls.ts';
+import type { Receipt, Served } from '../paid-calls.ts';
 import type { RunningTask } from '../running.ts';
 import type { SearchNote } from '../search/searching.ts';
+import type { Language, StreamedAnswer, WholeAnswer } from './upstream.ts';
 
 /** Where a streamed answer goes. */
 export interface ChatClient {
@@ -15,7 +16,14 @@ export interface ChatClient {
   searched?(search: SearchNote): Promise<void> | undefined;
 }
 
-export interface WholeChat {
+/** Who answers, and in what. */
+interface Source {
+  readonly language: Language;
+  /** The slug of the endpoint. */
+  readonly provider: string;
+}
+
+export interface WholeChat extends Source {
   readonly kind: 'whole';
   readonly body: Readonly<Record<string, unknown>>;
   readonly receipt: Receipt;
@@ -23,7 +31,7 @@ export interface WholeChat {
   readonly searches?: readonly SearchNote[];
 }
 
-export interface StreamedChat {
+export interface StreamedChat extends Source {
   readonly kind: 'stream';
   /** The id of the model, whatever it was asked for by. */
   readonly model: string;
@@ -37,6 +45,10 @@ export interface Relayed {
 }
 
 export type ChatAnswer = WholeChat | StreamedChat;
+
+export function sourceOf({ answer, endpoint }: Served<WholeAnswer | StreamedAnswer>): Source {
+  return { language: answer.language, provider: endpoint.slug };
+}
 
 /** When a client goes, its answer is read on for a while: it will be invoiced. */
 export class Patience {

@@ -8,18 +8,26 @@ import { Catalogues } from '../catalogues.ts';
 import { UpstreamFailure } from '../failures.ts';
 import { type Caller, type Hold, Holds } from '../holds.ts';
 import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt, type Served } from '../paid-calls.ts';
+import {
+  boundReasoning,
+  isAskedNatively,
+  type NativeRequest,
+  responsesBody,
+  truncates,
+} from '../responses/native-request.ts';
 import { Pulses } from '../routing/pulses.ts';
 import { type RunningTask, RunningTasks } from '../running.ts';
-import { citationEvent, withCitations, withResults } from '../search/results.ts';
+import { boundResultTokens, citationEvent, withCitations, withResults } from '../search/results.ts';
 import { type SearchBefore, type SearchByTool, type SearchPlan } from '../search/search-plan.ts';
 import type { NativeSearch, SearchNote } from '../search/searching.ts';
 import { SearchingChat } from '../search/searching-chat.ts';
 import { type SearchResult, WebSearch } from '../search/web-search.ts';
-import { type ChatAnswer, type ChatClient, Patience, type WholeChat } from './answers.ts';
+import { type ChatAnswer, type ChatClient, Patience, sourceOf, type WholeChat } from './answers.ts';
 import { type ChatBody, upstreamBody } from './body.ts';
 import { affordedOutput, nameWhatIsAfforded } from './quote.ts';
 import { affordedSearches, type QuotedChat, quotedChat } from './quoted-chat.ts';
 import { countInputTokens, countTokens } from './tokens.ts';
+import { fitting } from './truncation.ts';
 import { type AnswerIdentity, ChatUpstreams, type StreamedAnswer, type WholeAnswer } from './upstream.ts';
 
 export abstract class ChatLimits {
@@ -36,6 +44,8 @@ export class CompleteChat extends Command<ChatAnswer> {
     readonly source: string,
     readonly body: ChatBody,
     readonly type: QueryType = 'chat_completion',
+    /** The same request for endpoints that speak Responses; an answer in their words is asked for only with it. */
+    readonly responses?: NativeRequest,
   ) {
     super();
   }
@@ -67,7 +77,10 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
   ) {}
 
   async execute(command: CompleteChat): Promise<ChatAnswer> {
-    const asked = quotedChat(command.body, this.catalogues.current, this.pulses);
+    const { responses } = command;
+    const carried = responses && boundReasoning(responses);
+    const quoted = quotedChat(command.body, this.catalogues.current, this.pulses, carried);
+    const asked = responses && truncates(responses.body) ? await cut(quoted, responses) : quoted;
     const task = this.running.begin(this.limits.totalTimeoutMs);
     try {
       const hold = await this.hold(command, asked);
@@ -79,11 +92,12 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
       const { answer } = served;
       if (answer.kind === 'stream') {
         const relayTo = (client: ChatClient) => this.relay(job, { ...served, answer }, client);
-        return { kind: 'stream', model: job.named.model.id, relayTo };
+        return { kind: 'stream', ...sourceOf(served), model: job.named.model.id, relayTo };
       }
       const receipt = await this.settle(job, served);
       task.finished();
-      return plan === undefined ? { kind: 'whole', body: answer.body, receipt } : wholeOf(job, plan, answer, receipt);
+      if (plan === undefined) return { kind: 'whole', ...sourceOf(served), body: answer.body, receipt };
+      return wholeOf(job, plan, { ...served, answer }, receipt);
     } catch (error) {
       task.finished();
       throw error;
@@ -158,16 +172,23 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
   }
 
   private call(
-    { command, named, reasoning, hold, task, native }: Job,
+    { command, named, reasoning, plan, hold, task, native }: Job,
     endpoint: Endpoint,
     body: ChatBody,
     limit: number | undefined,
   ): Promise<WholeAnswer | StreamedAnswer> {
     const { model, passedOn } = named;
-    const { upstream } = endpoint;
+    const { upstream, speaks } = endpoint;
+    const target = { ...endpoint, model: endpoint.model + passedOn };
+    const { responses } = command;
+    const natively = responses !== undefined && !isOurs(plan) && isAskedNatively(endpoint, responses, limit);
     return this.upstreams.complete(hold, {
       upstream,
-      body: upstreamBody(body, { ...endpoint, model: endpoint.model + passedOn }, limit, reasoning),
+      language: natively ? 'responses' : 'chat',
+      speaks,
+      body: natively
+        ? responsesBody(responses, target, limit, reasoning)
+        : upstreamBody(body, target, limit, reasoning),
       stream: command.body.stream === true,
       withoutReasoning: reasoning?.exclude === true,
       identity: identityOf(hold, model, endpoint),
@@ -248,6 +269,20 @@ function jobOf(command: CompleteChat, asked: QuotedChat, hold: Hold, task: Runni
   return { ...asked, command, hold, paid, task };
 }
 
+/** What a search of ours has found stands in the messages of a chat. */
+function isOurs(plan: SearchPlan | undefined): boolean {
+  return plan?.kind === 'before' || plan?.kind === 'tool';
+}
+
+/** Where an endpoint does not leave out by itself what is too long, that is done here. */
+async function cut(quoted: QuotedChat, responses: NativeRequest): Promise<QuotedChat> {
+  const { quote, plan, body, named } = quoted;
+  const isDoneThere = (endpoint: Endpoint) => !isOurs(plan) && isAskedNatively(endpoint, responses, quote.wanted);
+  if (quote.endpoints.every(isDoneThere)) return quoted;
+  const more = plan?.kind === 'before' ? boundResultTokens(plan, plan.prompt) : 0;
+  return { ...quoted, body: await fitting(body, named.model, more) };
+}
+
 async function estimated(body: ChatBody, delivered: string): Promise<Usage> {
   const [input, output] = await Promise.all([countInputTokens(body), countTokens(delivered)]);
   return { input, output, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
@@ -257,9 +292,16 @@ function identityOf({ holdId }: Hold, { id }: Model, { provider }: Endpoint): An
   return { id: `gen-${holdId}`, model: id, provider };
 }
 
-function wholeOf({ found = [] }: Job, plan: SearchPlan, answer: WholeAnswer, receipt: Receipt): WholeChat {
+function wholeOf({ found = [] }: Job, plan: SearchPlan, served: Served<WholeAnswer>, receipt: Receipt): WholeChat {
+  const { answer } = served;
   const body = plan.kind === 'before' ? withCitations(answer.body, found) : answer.body;
-  return { kind: 'whole', body, receipt, searches: answer.searches?.notes ?? searchedBefore(plan) };
+  return {
+    kind: 'whole',
+    ...sourceOf(served),
+    body,
+    receipt,
+    searches: answer.searches?.notes ?? searchedBefore(plan),
+  };
 }
 
 function searchedBefore(plan: SearchPlan): readonly SearchNote[] {

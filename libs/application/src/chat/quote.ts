@@ -20,6 +20,11 @@ export interface Quote {
 
 const NOTHING_MORE = { inputTokens: 0, fees: ZERO };
 
+/** Input that does not stand in the messages. */
+export function beside(inputTokens: number) {
+  return inputTokens === 0 ? NOTHING_MORE : { inputTokens, fees: ZERO };
+}
+
 /**
  * The dearest that a request can get; where the caller named no limit, at least one token of output.
  * @param more what is added to the request before it is sent, what that costs by itself, and how often the model reads

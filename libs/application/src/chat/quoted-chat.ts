@@ -11,7 +11,7 @@ import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
 import { isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
 import type { NativeSearch } from '../search/searching.ts';
 import type { ChatBody } from './body.ts';
-import { type Quote, quoteFor } from './quote.ts';
+import { beside, type Quote, quoteFor } from './quote.ts';
 import { type Reasoning, reasoningWish } from './reasoning.ts';
 
 export interface QuotedChat {
@@ -24,6 +24,8 @@ export interface QuotedChat {
   /** The web is searched in any case. Whether a model does that may do so, its charge will say. */
   readonly online: boolean;
   readonly quote: Quote;
+  /** Tokens of input at most that do not stand in the messages. */
+  readonly carried: number;
 }
 
 /** Fields by the name that lists of parameters have for them. */
@@ -41,8 +43,11 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
   'plugins',
 ]);
 
-/** @throws UnservableRequest for what does not exist or cannot be had */
-export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses): QuotedChat {
+/**
+ * @param carried tokens of input at most that do not stand in the messages
+ * @throws UnservableRequest for what does not exist or cannot be had
+ */
+export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses, carried = 0): QuotedChat {
   const named = chatModel(asked.model, catalogue);
   const { priceList } = catalogue;
   const { model } = named;
@@ -51,17 +56,19 @@ export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses
   const body = withEnforcedRouting(withoutSearch(asked, model), named, wish !== undefined);
   const routed = endpointsFor(body, named, wish, pulses);
   const always = model.searchesWeb === true && !isFree(model);
+  const plain = (endpoints: readonly Endpoint[]) => quoteFor(body, model, endpoints, beside(carried));
   if (wish === undefined) {
-    return { named, priceList, body, reasoning, plan: undefined, online: always, quote: quoteFor(body, model, routed) };
+    return { named, priceList, body, reasoning, plan: undefined, carried, online: always, quote: plain(routed) };
   }
   const { plan, endpoints } = searchPlan(wish, body, model, routed, catalogue);
-  const quote = plan ? searchQuote(plan, body, model, endpoints) : quoteFor(body, model, endpoints);
+  const quote = plan ? searchQuote(plan, body, model, endpoints, carried) : plain(endpoints);
   return {
     named,
     priceList,
     body,
     reasoning,
     plan,
+    carried,
     online: always || (plan !== undefined && !mayOnlySearch(plan)),
     quote,
   };
@@ -69,15 +76,15 @@ export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses
 
 /** An upstream that searches by itself may make as many searches as the money that is held affords. */
 export function affordedSearches(
-  { named, body, quote }: QuotedChat,
+  { named, body, quote, carried }: QuotedChat,
   plan: SearchByUpstream,
   held: PicoUsd,
 ): { readonly quote: Quote; readonly native?: NativeSearch } {
   for (let maxUses = plan.wish.maxUses; maxUses > 0; maxUses--) {
-    const quoted = quoteForUpstream(plan, maxUses, body, named.model, quote.endpoints);
+    const quoted = quoteForUpstream(plan, maxUses, body, named.model, quote.endpoints, carried);
     if (quoted.atLeast <= held) return { quote: quoted, native: { ...plan.wish, maxUses } };
   }
-  return { quote: quoteFor(body, named.model, quote.endpoints) };
+  return { quote: quoteFor(body, named.model, quote.endpoints, beside(carried)) };
 }
 
 /** Whether the model or its upstream decides. */

@@ -1,7 +1,10 @@
 /** The port through which chat reaches the world. Adapters: `libs/connectors`. */
+import type { Language } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../holds.ts';
 import type { NativeSearch, SearchNote } from '../search/searching.ts';
+
+export type { Language };
 
 /** What the answer says about itself, whatever the upstream called it. */
 export interface AnswerIdentity {
@@ -13,7 +16,11 @@ export interface AnswerIdentity {
 export interface ChatCall {
   /** Name of the upstream, as the catalogue has it. */
   readonly upstream: string;
-  /** The request in OpenAI's shape, with the upstream's name of the model. */
+  /** What the request is in, and is answered in. */
+  readonly language: Language;
+  /** What the endpoint can be asked in: it may be another. */
+  readonly speaks: readonly Language[];
+  /** The request in OpenAI's shape for this language, with the upstream's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
   /** No text of the model's reasoning is to be in the answer, whatever the upstream makes of the request. */
@@ -24,9 +31,13 @@ export interface ChatCall {
   readonly signal: AbortSignal;
 }
 
-/** A complete answer: OpenAI's `chat.completion` with our identity, and the usage that the upstream reported. */
+/**
+ * A complete answer, and the usage that the upstream reported: OpenAI's `chat.completion` with our identity, or a
+ * `response` with the upstream's.
+ */
 export interface WholeAnswer {
   readonly kind: 'whole';
+  readonly language: Language;
   readonly body: Readonly<Record<string, unknown>>;
   readonly usage: Usage | undefined;
   /** All text that was generated, for counting tokens that nobody reported. */
@@ -36,15 +47,16 @@ export interface WholeAnswer {
 }
 
 /**
- * Takes server-sent events in OpenAI's `chat.completion.chunk` shape with our identity, whole events, without the usage
- * chunk and the end marker, or a search of the upstream's that happened behind them. Returns a promise when it has no
- * room for more until that resolves.
+ * Takes server-sent events, whole ones: in OpenAI's `chat.completion.chunk` shape with our identity, without the usage
+ * chunk and the end marker; or the events of a response that tell of its output, and its end. Takes also a search of the
+ * upstream's that happened behind them. Returns a promise when it has no room for more until that resolves.
  */
 export type EventReceiver = (events: Uint8Array, search?: SearchNote) => Promise<void> | undefined;
 
 /** An answer as it is generated. */
 export interface StreamedAnswer {
   readonly kind: 'stream';
+  readonly language: Language;
   /**
    * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
    * @throws UpstreamFailure when the answer breaks off

@@ -4,7 +4,7 @@ import type { Instant } from '#domain';
 import { Clock } from '../clock.ts';
 import { UnservableRequest } from '../failures.ts';
 import { type Sealed, Secrets } from '../secrets.ts';
-import type { Message } from './items.ts';
+import type { Thing } from './items.ts';
 
 /** As long as OpenAI keeps them. */
 const KEPT_FOR_MS = 30 * 24 * 60 * 60_000;
@@ -32,7 +32,8 @@ export abstract class StoredResponses {
 
 /** A response and all that was said up to it, itself included. */
 export interface Conversation {
-  readonly messages: readonly Message[];
+  /** Of all inputs and outputs, whoever they came from: a chat is made of them when one is asked. */
+  readonly items: readonly Thing[];
   /** The response as it was answered: JSON, whose numbers are not to be read and written again. */
   readonly response: string;
 }

@@ -11,10 +11,18 @@ export type Message = Thing & { readonly role: string };
  */
 const LEFT_OUT: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 
-/** @throws UnservableRequest that names the item */
-export function messagesOf(input: string | readonly unknown[], earlier: readonly Message[]): readonly Message[] {
-  if (typeof input === 'string') return [...earlier, { role: 'user', content: input }];
-  const transcript = new Transcript(earlier);
+/** The input as items. What they are is judged when they become messages. */
+export function itemsOf(input: string | readonly unknown[]): readonly unknown[] {
+  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
+}
+
+/**
+ * @param earlier items of what was said before
+ * @throws UnservableRequest that names the item
+ */
+export function messagesOf(input: readonly unknown[], earlier: readonly Thing[]): readonly Message[] {
+  const transcript = new Transcript();
+  for (const item of earlier) transcript.append(item, 'previous_response_id');
   for (const [at, item] of input.entries()) transcript.append(item, `input[${at}]`);
   if (transcript.messages.length === 0) throw refusal('input must have at least one message', 'input');
   return transcript.messages;
@@ -22,15 +30,10 @@ export function messagesOf(input: string | readonly unknown[], earlier: readonly
 
 /** Messages in the order of the items, however many there are: an item never looks through those before it. */
 class Transcript {
-  readonly messages: Message[];
-  private readonly callIds: Set<unknown>;
+  readonly messages: Message[] = [];
+  private readonly callIds = new Set<unknown>();
   /** The calls of the last message, as long as more may join them. */
   private calls: Thing[] | undefined;
-
-  constructor(earlier: readonly Message[]) {
-    this.messages = [...earlier];
-    this.callIds = new Set(earlier.flatMap(callsOf).map(({ id }) => id));
-  }
 
   append(item: unknown, param: string): void {
     if (!isObject(item)) throw refusal(`${param} must be an object`, param);
@@ -117,7 +120,7 @@ function partsOf(content: unknown, param: string, field = 'content'): readonly T
   throw refusal(`${param}.${field} must be a string or an array of objects`, `${param}.${field}`);
 }
 
-function isText(type: unknown): boolean {
+export function isText(type: unknown): boolean {
   return type === 'input_text' || type === 'output_text' || type === 'text';
 }
 
@@ -133,8 +136,12 @@ function chatPart(part: Thing, param: string): Thing {
   throw refusal(`Content of the type "${String(type)}" is not supported`, `${param}.type`);
 }
 
+export function urlOf({ image_url }: Thing): unknown {
+  return isObject(image_url) ? image_url.url : image_url;
+}
+
 function imagePart({ image_url, detail }: Thing, param: string): Thing {
-  const url = isObject(image_url) ? image_url.url : image_url;
+  const url = urlOf({ image_url });
   if (typeof url !== 'string')
     throw refusal(`${param}.image_url must be an address or a data URL`, `${param}.image_url`);
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ChatDelta, type ResponseEvent, ResponseOutput } from '#application';
+import { type ChatDelta, type ResponseEvent, ResponseOutput, readResponsesRequest, type Thing } from '#application';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
 function told(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
@@ -13,6 +13,10 @@ function told(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' =
   });
   return { output, events, lines };
 }
+
+/** What a chat that continues from it hears of it. */
+const saidBy = ({ items }: ResponseOutput) =>
+  readResponsesRequest({ model: 'm', input: 'Go on' }, items as readonly object[] as readonly Thing[]).chat.messages[0];
 
 const call = (index: number, more: object) => ({ tool_calls: [{ index, ...more }] });
 const opening = (index: number, id: string, name: string) =>
@@ -121,7 +125,7 @@ describe('the pieces of an answer', () => {
       },
     ]);
     expect(output.outputText).toBe('Hello');
-    expect(output.message).toEqual({ role: 'assistant', content: 'Hello' });
+    expect(saidBy(output)).toEqual({ role: 'assistant', content: 'Hello' });
   });
 
   test('are told as they are at that moment', () => {
@@ -166,7 +170,7 @@ describe('the pieces of an answer', () => {
       'output_item.done 1 message completed',
     ]);
     expect(output.items[0]).toMatchObject({ id: 'rs_1_0', summary: [{ type: 'summary_text', text: 'Hm' }] });
-    expect(output.message).toEqual({ role: 'assistant', content: 'Yes' });
+    expect(saidBy(output)).toEqual({ role: 'assistant', content: 'Yes' });
   });
 
   test('that are calls stay apart, also when their arguments come by turns', () => {
@@ -200,7 +204,7 @@ describe('the pieces of an answer', () => {
       name: 'f',
       arguments: '{"a":1}',
     });
-    expect(output.message.tool_calls).toEqual([
+    expect(saidBy(output)?.tool_calls).toEqual([
       { id: 'call_a', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
       { id: 'call_b', type: 'function', function: { name: 'g', arguments: '{}' } },
     ]);
@@ -224,7 +228,7 @@ describe('the pieces of an answer', () => {
       'content_part.done 0 refusal',
       'output_item.done 0 message completed',
     ]);
-    expect(output.message).toEqual({ role: 'assistant', content: 'Well', refusal: 'No' });
+    expect(saidBy(output)).toEqual({ role: 'assistant', content: 'Well', refusal: 'No' });
   });
 
   test('that cite are annotations of the text, in the flat form', () => {
@@ -251,7 +255,7 @@ describe('the pieces of an answer', () => {
       'content_part.done',
       'output_item.done',
     ]);
-    expect(output.message).toEqual({ role: 'assistant', content: '' });
+    expect(saidBy(output)).toEqual({ role: 'assistant', content: '' });
   });
 
   test('that are of no kind we know change nothing', () => {

@@ -3,7 +3,7 @@
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
 import type { SearchNote } from '../search/searching.ts';
-import { isObject, type Message, type Thing } from './items.ts';
+import { isObject, type Thing } from './items.ts';
 
 /** A piece of a chat message, or all of it. */
 export interface ChatDelta {
@@ -27,7 +27,7 @@ interface TextPart {
   readonly type: 'output_text';
   text: string;
   readonly annotations: Thing[];
-  readonly logprobs: [];
+  readonly logprobs: Thing[];
 }
 
 interface RefusalPart {
@@ -91,36 +91,17 @@ export class ResponseOutput {
     return parts.map((part) => (part.type === 'output_text' ? part.text : '')).join('');
   }
 
-  /** The answer as one message of a chat, for whoever continues from it. */
-  get message(): Message {
-    const refusals = this.items.flatMap((item) =>
-      item.type === 'message' ? item.content.flatMap((part) => (part.type === 'refusal' ? [part.refusal] : [])) : [],
-    );
-    const calls = this.items.flatMap((item) =>
-      item.type === 'function_call'
-        ? [{ id: item.call_id, type: 'function', function: { name: item.name, arguments: item.arguments } }]
-        : [],
-    );
-    return {
-      role: 'assistant',
-      content: this.outputText || (refusals.length > 0 || calls.length > 0 ? null : ''),
-      ...(refusals.length > 0 ? { refusal: refusals.join('') } : {}),
-      ...(calls.length > 0 ? { tool_calls: calls } : {}),
-    };
-  }
-
-  /** Takes the next piece, and returns what it lets happen. */
-  accept({
-    content,
-    refusal,
-    reasoning,
-    reasoning_content,
-    annotations,
-    tool_calls,
-  }: ChatDelta): readonly ResponseEvent[] {
+  /**
+   * Takes the next piece, and returns what it lets happen.
+   * @param logprobs of the tokens of its content
+   */
+  accept(
+    { content, refusal, reasoning, reasoning_content, annotations, tool_calls }: ChatDelta,
+    logprobs?: unknown,
+  ): readonly ResponseEvent[] {
     const thought = reasoning ?? reasoning_content;
     if (isSaid(thought)) this.think(thought);
-    if (isSaid(content)) this.say(content);
+    if (isSaid(content)) this.say(content, objectsIn(logprobs));
     for (const each of objectsIn(annotations)) this.annotate(each);
     if (isSaid(refusal)) this.refuse(refusal);
     for (const [at, each] of objectsIn(tool_calls).entries()) this.callFunction(each, at);
@@ -168,11 +149,12 @@ export class ResponseOutput {
     return item;
   }
 
-  private say(delta: string): void {
+  private say(delta: string, logprobs: readonly Thing[]): void {
     const item = this.messageItem();
     const part = this.textPart(item);
     part.text += delta;
-    this.tell('response.output_text.delta', item, { content_index: indexOfLast(item.content), delta, logprobs: [] });
+    part.logprobs.push(...logprobs);
+    this.tell('response.output_text.delta', item, { content_index: indexOfLast(item.content), delta, logprobs });
   }
 
   private annotate({ type, url_citation }: Thing): void {
@@ -233,7 +215,7 @@ export class ResponseOutput {
     if (!part) return;
     const content_index = indexOfLast(item.content);
     if (part.type === 'refusal') this.tell('response.refusal.done', item, { content_index, refusal: part.refusal });
-    else this.tell('response.output_text.done', item, { content_index, text: part.text, logprobs: [] });
+    else this.tell('response.output_text.done', item, { content_index, text: part.text, logprobs: [...part.logprobs] });
     this.tell('response.content_part.done', item, { content_index, part: structuredClone(part) });
   }
 

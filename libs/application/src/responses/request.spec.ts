@@ -117,16 +117,14 @@ describe('the input becomes messages', () => {
     ] as never;
     const { chat, said } = read({ instructions: 'Be brief' }, earlier);
     expect(chat.messages).toEqual([{ role: 'system', content: 'Be brief' }, ...(earlier as []), USER]);
-    expect(said).toEqual([...(earlier as []), USER]);
+    expect(said).toEqual([...(earlier as []), { type: 'message', ...USER }]);
   });
 
   test('an output answers a call that was made before', () => {
-    const earlier = [{ role: 'assistant', content: null, tool_calls: [TOOL_CALL] }] as never;
     const input = [{ type: 'function_call_output', call_id: 'call_1', output: '42' }];
-    expect(read({ input }, earlier).said).toEqual([
-      ...(earlier as []),
-      { role: 'tool', tool_call_id: 'call_1', content: '42' },
-    ]);
+    const { chat, said } = read({ input }, [CALL] as never);
+    expect(chat.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'call_1', content: '42' });
+    expect(said).toEqual([CALL, ...input]);
   });
 });
 

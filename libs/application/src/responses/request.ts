@@ -1,35 +1,17 @@
 /** A request in the shape of OpenAI's Responses, and the chat request that it means. */
 import type { ChatBody } from '../chat/body.ts';
 import { UnservableRequest } from '../failures.ts';
-import { isObject, type Message, messagesOf, type Thing } from './items.ts';
+import type { ResponsesBody, Understood } from './body.ts';
+import { isObject, itemsOf, type Message, messagesOf, type Thing } from './items.ts';
+import { type NativeRequest, wantsLogprobs } from './native-request.ts';
 
-/** What the edge has checked the types of; all else is judged here. */
-export interface ResponsesBody {
-  readonly model: string;
-  readonly input: string | readonly unknown[];
-  readonly instructions?: string | null;
-  readonly max_output_tokens?: number | null;
-  readonly tools?: readonly unknown[] | null;
-  readonly tool_choice?: unknown;
-  readonly reasoning?: Thing | null;
-  readonly text?: Thing | null;
-  readonly response_format?: Thing | null;
-  readonly metadata?: Thing | null;
-  readonly previous_response_id?: string | null;
-  readonly store?: boolean | null;
-  readonly stream?: boolean | null;
-  readonly [field: string]: unknown;
-}
-
-/** A request as it was understood: OpenAI's flat forms, whichever were sent. */
-export interface ResponsesRequest {
+/** A request as it was understood, and the chat request that it means. */
+export interface ResponsesRequest extends Understood {
   readonly chat: ChatBody;
+  /** The same, for endpoints that speak Responses. */
+  readonly native: NativeRequest;
   /** What was said so far, for whoever continues from the answer: all but the instructions, which are never carried on. */
-  readonly said: readonly Message[];
-  readonly store: boolean;
-  readonly tools: readonly Thing[];
-  readonly toolChoice: string | Thing;
-  readonly format: Thing;
+  readonly said: readonly Thing[];
   readonly metadata: Readonly<Record<string, string>>;
 }
 
@@ -57,33 +39,43 @@ const TEXT = { type: 'text' };
  * @param earlier what was said before, where the request continues a stored response
  * @throws UnservableRequest that names the field that cannot be served
  */
-export function readResponsesRequest(body: ResponsesBody, earlier: readonly Message[] = []): ResponsesRequest {
+export function readResponsesRequest(body: ResponsesBody, earlier: readonly Thing[] = []): ResponsesRequest {
   for (const field of UNSUPPORTED) if (body[field]) throw refusal(`${field} is not supported`, field);
-  const said = messagesOf(body.input, earlier);
+  const input = itemsOf(body.input);
+  const messages = messagesOf(input, earlier);
+  const said = [...earlier, ...(input as readonly Thing[])];
   const tools = (body.tools ?? []).map(flatTool);
   const toolChoice = flatToolChoice(body.tool_choice);
   const format = flatFormat(body.text?.format ?? body.response_format ?? TEXT);
-  const { instructions, max_output_tokens, reasoning } = body;
+  const metadata = tagsOf(body.metadata ?? {});
+  const store = body.store ?? !wantsNoRetention(body);
+  const understood = { tools, toolChoice, format, store };
+  const native = { ...understood, body, items: said, chatOnly: isChatOnly(body, messages) };
+  return { ...understood, chat: chatOf(body, understood, messages), native, said, metadata };
+}
+
+function chatOf(body: ResponsesBody, understood: Understood, messages: readonly Message[]): ChatBody {
+  const { tools, toolChoice, format } = understood;
+  const { instructions, max_output_tokens, reasoning, top_logprobs } = body;
   const system = instructions ? [{ role: 'system', content: instructions }] : [];
-  const chat: Record<string, unknown> = { messages: [...system, ...said] };
+  const chat: Record<string, unknown> = { messages: [...system, ...messages] };
   for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_output_tokens) chat.max_completion_tokens = max_output_tokens;
   if (reasoning) chat.reasoning = reasoning;
   if (body.text?.verbosity) chat.verbosity = body.text.verbosity;
   if (format.type !== 'text') chat.response_format = chatFormat(format);
+  if (wantsLogprobs(body)) chat.logprobs = true;
+  if (top_logprobs !== undefined && top_logprobs !== null) chat.top_logprobs = top_logprobs;
   // Upstreams refuse a choice of tools, and how to call them, where there are none.
   if (tools.length > 0) Object.assign(chat, { tools: tools.map(chatTool), tool_choice: chatToolChoice(toolChoice) });
   else delete chat.parallel_tool_calls;
-  const metadata = tagsOf(body.metadata ?? {});
-  return {
-    chat: chat as ChatBody,
-    said,
-    store: body.store ?? !wantsNoRetention(body),
-    tools,
-    toolChoice,
-    format,
-    metadata,
-  };
+  return chat as ChatBody;
+}
+
+/** Responses know neither penalties nor sounds. */
+function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, messages: readonly Message[]): boolean {
+  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as readonly Thing[]) : []));
+  return Boolean(presence_penalty || frequency_penalty) || parts.some(({ type }) => type === 'input_audio');
 }
 
 /** Whoever asks for upstreams that keep nothing does not expect us to. */

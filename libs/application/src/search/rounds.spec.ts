@@ -120,6 +120,7 @@ describe('the streams of several rounds', () => {
 describe('answers of several rounds in one piece', () => {
   const answer = (message: object, finish_reason = 'stop') => ({
     kind: 'whole' as const,
+    language: 'chat' as const,
     body: { ...identity, choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] },
     usage: undefined,
     deliveredText: () => '',

@@ -3,7 +3,7 @@ import type { Endpoint, Model } from '#catalogue';
 import { dearest } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { ChatBody } from '../chat/body.ts';
-import { type Quote, quoteFor } from '../chat/quote.ts';
+import { beside, type Quote, quoteFor } from '../chat/quote.ts';
 import { boundInputTokens } from '../chat/tokens.ts';
 import { boundResultTokens } from './results.ts';
 import type { SearchByTool, SearchByUpstream, SearchPlan } from './search-plan.ts';
@@ -17,10 +17,18 @@ const TOOL_TOKENS = 512;
 const UPSTREAM_RESULT_TOKENS = 16_000;
 
 /**
+ * @param carried tokens of input that only an upstream gets that is asked in Responses
+ *
  * Searches that the model may or may not make are part of the most that is held, not of the least: whoever has little
  * money gets an answer without them.
  */
-export function searchQuote(plan: SearchPlan, body: ChatBody, model: Model, endpoints: readonly Endpoint[]): Quote {
+export function searchQuote(
+  plan: SearchPlan,
+  body: ChatBody,
+  model: Model,
+  endpoints: readonly Endpoint[],
+  carried = 0,
+): Quote {
   switch (plan.kind) {
     case 'before': {
       const more = { inputTokens: boundResultTokens(plan, plan.prompt), fees: money.fromJson(plan.fee.price) };
@@ -29,11 +37,14 @@ export function searchQuote(plan: SearchPlan, body: ChatBody, model: Model, endp
     case 'tool':
       return quoteForTool(plan, body, model, endpoints);
     case 'upstream': {
-      const most = quoteForUpstream(plan, plan.wish.maxUses, body, model, endpoints);
-      return { ...most, atLeast: quoteForUpstream(plan, plan.wish.first ? 1 : 0, body, model, endpoints).atLeast };
+      const most = quoteForUpstream(plan, plan.wish.maxUses, body, model, endpoints, carried);
+      return {
+        ...most,
+        atLeast: quoteForUpstream(plan, plan.wish.first ? 1 : 0, body, model, endpoints, carried).atLeast,
+      };
     }
     case 'anyway':
-      return quoteFor(body, model, endpoints);
+      return quoteFor(body, model, endpoints, beside(carried));
   }
 }
 
@@ -44,9 +55,10 @@ export function quoteForUpstream(
   body: ChatBody,
   model: Model,
   endpoints: readonly Endpoint[],
+  carried = 0,
 ): Quote {
-  if (searches === 0) return quoteFor(body, model, endpoints);
-  const again = searches * boundInputTokens(body) + (searches + 1) * TOOL_TOKENS;
+  if (searches === 0) return quoteFor(body, model, endpoints, beside(carried));
+  const again = searches * boundInputTokens(body) + (searches + 1) * carried + (searches + 1) * TOOL_TOKENS;
   const results = (UPSTREAM_RESULT_TOKENS * searches * (searches + 1)) / 2;
   const fees = money.fromJson((BigInt(fee.price) * BigInt(searches)).toString());
   return quoteFor(body, model, endpoints, { inputTokens: again + results, fees, reads: searches + 1 });

@@ -3,7 +3,7 @@ import type { Endpoint } from '#catalogue';
 import { NO_USAGE, type Usage } from '#domain';
 import { ZERO } from '#kernel';
 import { asFailure } from '../attempts.ts';
-import { type ChatAnswer, type ChatClient, clientGone, Patience, type WholeChat } from '../chat/answers.ts';
+import { type ChatAnswer, type ChatClient, clientGone, Patience, sourceOf, type WholeChat } from '../chat/answers.ts';
 import type { ChatBody } from '../chat/body.ts';
 import type { AnswerIdentity, StreamedAnswer, WholeAnswer } from '../chat/upstream.ts';
 import type { UpstreamFailure } from '../failures.ts';
@@ -67,7 +67,7 @@ export class SearchingChat {
     const { answer } = first;
     if (answer.kind === 'whole') return this.whole({ ...first, answer });
     const relayTo = (client: ChatClient) => this.relay({ ...first, answer }, client);
-    return { kind: 'stream', model: request.model.id, relayTo };
+    return { kind: 'stream', ...sourceOf(first), model: request.model.id, relayTo };
   }
 
   private async whole(first: Served<WholeAnswer>): Promise<WholeChat> {
@@ -75,7 +75,7 @@ export class SearchingChat {
     const { failure, receipt } = await this.run(first, answers);
     if (failure) throw failure;
     this.request.task.finished();
-    return { kind: 'whole', body: answers.body, receipt, searches: answers.searches };
+    return { kind: 'whole', ...sourceOf(first), body: answers.body, receipt, searches: answers.searches };
   }
 
   private async relay(first: Served<StreamedAnswer>, client: ChatClient): Promise<Ended> {

@@ -32,6 +32,7 @@ export function wholeAnswer(
   };
   return {
     kind: 'whole',
+    language: 'chat',
     body: {
       ...identity,
       object: 'chat.completion',

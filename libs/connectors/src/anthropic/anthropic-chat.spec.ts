@@ -26,7 +26,16 @@ afterAll(async () => {
 
 function callOf(content: string, more: object = {}, signal = AbortSignal.timeout(5_000)): ChatCall {
   const body = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
-  return { upstream: 'anthropic', body, stream: false, withoutReasoning: false, identity, signal };
+  return {
+    upstream: 'anthropic',
+    language: 'chat' as const,
+    speaks: ['chat' as const],
+    body,
+    stream: false,
+    withoutReasoning: false,
+    identity,
+    signal,
+  };
 }
 
 async function whole(content: string, more?: object): Promise<WholeAnswer> {

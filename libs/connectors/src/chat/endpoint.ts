@@ -1,6 +1,6 @@
 /** What all chat protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
 import { Agent, type Dispatcher, errors, request } from 'undici';
-import { type StreamedAnswer, UpstreamFailure } from '#application';
+import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
 import { type Chunks, type Headers, Relay } from './relay.ts';
 
 /** Error bodies are read up to this many bytes. */
@@ -67,7 +67,12 @@ export class Endpoint {
    * Waits for the first event, so that an upstream that fails before it can still be answered with an error.
    * @throws UpstreamFailure
    */
-  async stream(body: unknown, signal: AbortSignal, chunks: Chunks): Promise<StreamedAnswer> {
+  async stream(
+    body: unknown,
+    signal: AbortSignal,
+    chunks: Chunks,
+    language: Language = 'chat',
+  ): Promise<StreamedAnswer> {
     const { origin, path, headers, dispatcher, refusalOf } = this;
     const failureOf = (error: unknown, begun: boolean) =>
       begun ? brokenOff(failureFrom(error, signal)) : failureFrom(error, signal);
@@ -76,6 +81,7 @@ export class Endpoint {
     await relay.begun;
     return {
       kind: 'stream',
+      language,
       relayTo: (receiver) => relay.to(receiver),
       usage: () => chunks.usage(),
       deliveredText: () => chunks.deliveredText(),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Reasoning } from '#application';
-import { DIALECTS, inDialect } from './dialect.ts';
+import { DIALECTS, inDialect, inResponses } from './dialect.ts';
 
 const asked = { model: 'm', messages: [{ role: 'user', content: 'Hello' }] };
 
@@ -54,4 +54,23 @@ describe('how much to reason', () => {
 
 test.each(Object.entries(DIALECTS))('a plain request goes to %s as it is, uncopied', (_, dialect) => {
   expect(inDialect(asked, dialect)).toBe(asked);
+});
+
+describe('a request for a response', () => {
+  test.each([
+    [
+      { effort: 'low', summary: 'auto' },
+      { effort: 'low', summary: 'auto' },
+    ],
+    [{ effort: 'max' }, { effort: 'xhigh' }],
+    [{ max_tokens: 400 }, { effort: 'medium' }],
+    [
+      { enabled: false, summary: 'auto' },
+      { effort: 'none', summary: 'auto' },
+    ],
+    [{ exclude: true }, undefined],
+  ])('says how to reason in a word: %j', (reasoning, said) => {
+    const body = inResponses({ model: 'm', max_output_tokens: 800, reasoning });
+    expect(body).toEqual({ model: 'm', max_output_tokens: 800, ...(said ? { reasoning: said } : {}) });
+  });
 });

@@ -39,8 +39,23 @@ export function inDialect(body: Body, dialect: Dialect): Body {
   };
 }
 
-/** OpenAI's scale ends at `xhigh`. */
+/** A request for a response, whose reasoning is OpenRouter's object with a `summary`, in OpenAI's words. */
+export function inResponses(body: Body): Body {
+  if (body.reasoning === undefined) return body;
+  const { reasoning, ...rest } = body;
+  const { summary, ...wish } = reasoning as Reasoning & { readonly summary?: unknown };
+  const effort = wordFor(wish, rest.max_output_tokens as number | undefined);
+  const said = { ...(effort ? { effort } : {}), ...(summary ? { summary } : {}) };
+  return Object.keys(said).length > 0 ? { ...rest, reasoning: said } : rest;
+}
+
 function effort(wish: Reasoning, limit: number | undefined): Body {
+  const word = wordFor(wish, limit);
+  return word === undefined ? {} : { reasoning_effort: word };
+}
+
+/** OpenAI's scale ends at `xhigh`. */
+function wordFor(wish: Reasoning, limit: number | undefined): string | undefined {
   const word = effortFor(wish, limit);
-  return word === undefined ? {} : { reasoning_effort: word === 'max' ? 'xhigh' : word };
+  return word === 'max' ? 'xhigh' : word;
 }

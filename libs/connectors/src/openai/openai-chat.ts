@@ -2,7 +2,10 @@ import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer }
 import { Endpoint } from '../chat/endpoint.ts';
 import type { ChatConnection } from '../chat-upstreams.ts';
 import { ChatChunks, textOf, withoutReasoningIn } from './chat-chunks.ts';
-import { type Dialect, inDialect } from './dialect.ts';
+import { DIALECTS, type Dialect, inDialect, inResponses } from './dialect.ts';
+import { ResponseEvents, wholeResponse } from './responses.ts';
+import { ResponseChunks, wholeChat } from './responses-chat.ts';
+import { responsesRequest } from './responses-request.ts';
 import { usageFrom } from './usage.ts';
 
 export interface OpenAiOptions {
@@ -14,9 +17,11 @@ export interface OpenAiOptions {
   readonly idleTimeoutMs: number;
 }
 
-/** An upstream that speaks OpenAI's chat completions. */
+/** An upstream that speaks OpenAI's chat completions, and, where the catalogue says so, its Responses. */
 export class OpenAiChat implements ChatConnection {
+  readonly speaksResponses = true;
   private readonly endpoint: Endpoint;
+  private readonly responses: Endpoint;
 
   constructor(
     { baseUrl, apiKey, ...timeouts }: OpenAiOptions,
@@ -24,17 +29,28 @@ export class OpenAiChat implements ChatConnection {
   ) {
     const headers = { authorization: `Bearer ${apiKey}` };
     this.endpoint = new Endpoint({ url: `${baseUrl}/chat/completions`, headers, ...timeouts });
+    this.responses = new Endpoint({ url: `${baseUrl}/responses`, headers, ...timeouts });
   }
 
   async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    const { stream, withoutReasoning, identity, signal } = call;
+    const { language, speaks, stream, withoutReasoning, identity, signal } = call;
+    if (language === 'responses') {
+      const request = inResponses(call.body);
+      if (stream) return this.responses.stream(request, signal, new ResponseEvents(), language);
+      return wholeResponse(await this.responses.whole(request, signal));
+    }
+    if (!speaks.includes('chat')) {
+      const request = responsesRequest(inDialect(call.body, DIALECTS.openai));
+      if (stream) return this.responses.stream(request, signal, new ResponseChunks(identity));
+      return wholeChat(wholeResponse(await this.responses.whole(request, signal)), identity);
+    }
     const body = inDialect(call.body, this.dialect);
     if (stream) return this.endpoint.stream(body, signal, new ChatChunks(identity, withoutReasoning));
     return wholeAnswer(await this.endpoint.whole(body, signal), call);
   }
 
-  close(): Promise<void> {
-    return this.endpoint.close();
+  async close(): Promise<void> {
+    await Promise.all([this.endpoint.close(), this.responses.close()]);
   }
 }
 
@@ -43,6 +59,7 @@ function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): Wh
   const choices = withoutReasoning ? { choices: answer.choices.map(withoutThoughts) } : {};
   return {
     kind: 'whole',
+    language: 'chat',
     body: { ...answer, ...identity, ...choices },
     usage: usageFrom(answer.usage),
     deliveredText: () => answer.choices.map(({ message }) => (message ? textOf(message) : '')).join('\n'),

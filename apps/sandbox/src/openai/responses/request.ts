@@ -2,7 +2,7 @@
 import type { Question } from '../../provider/serve.ts';
 import type { Tool, Toolbox } from '../../provider/tools.ts';
 import { parseObject } from '../../router.ts';
-import { countPrompt, isObject, type Part, textOf } from '../chat-request.ts';
+import { countPrompt, isObject, type Part, roundsIn, textOf } from '../chat-request.ts';
 import { refusal } from '../errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from '../models.ts';
 import type { Body } from '../parameters.ts';
@@ -83,8 +83,7 @@ function toolboxOf({ tools, tool_choice }: Body, { messages }: Turn): Toolbox {
   const offered = ((tools ?? []) as readonly Part[]).map(
     ({ name, parameters }): Tool => ({ name: String(name), schema: parameters }),
   );
-  const answered = messages.at(-1)?.role === 'tool';
-  return { tools: offered, choice: choiceOf(tool_choice, offered), answered };
+  return { tools: offered, choice: choiceOf(tool_choice, offered), rounds: roundsIn(messages) };
 }
 
 function choiceOf(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import OpenAI from 'openai';
+import { type TestAccount, World } from '#testing';
+
+/** Its endpoint speaks Responses and nothing else. */
+const CODEX = 'openai/gpt-5-codex';
+
+let world: World;
+let account: TestAccount;
+let client: OpenAI;
+beforeAll(async () => {
+  world = await World.open({ UPSTREAM_IDLE_TIMEOUT_MS: '500' });
+  account = await world.account(5);
+  client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
+});
+afterAll(() => world.close());
+
+const ask = (directive: string, more: object = {}) => world.chat(account, directive, { model: CODEX, ...more });
+const lastLine = async () => {
+  const lines = (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as { id: string; usd: string }[];
+  return lines.at(-1) as { id: string; usd: string };
+};
+const lastCharge = async () => {
+  const settled = (await world.facts(account)).at(-1) as unknown as { data: { charge: Record<string, unknown> } };
+  return settled.data.charge;
+};
+const pico = (usd: string) => String(BigInt(Math.round(Number(usd) * 1e12)));
+
+const WEATHER = {
+  type: 'function' as const,
+  function: {
+    name: 'weather',
+    parameters: { type: 'object', properties: { city: { enum: ['Zürich'] } }, required: ['city'] },
+  },
+};
+
+describe('a chat with a model that speaks only Responses', () => {
+  test('is answered as a chat, and billed as it is charged', async () => {
+    const { body } = await ask('tokens=9 reasoning=4 fault=cached');
+    expect(body).toMatchObject({
+      id: expect.stringMatching(/^gen-/),
+      object: 'chat.completion',
+      model: CODEX,
+      provider: 'OpenAI',
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'every coin that comes in', refusal: null },
+          finish_reason: 'stop',
+        },
+      ],
+      usage: { completion_tokens: 9, completion_tokens_details: { reasoning_tokens: 4 } },
+    });
+    const line = await lastLine();
+    expect(line.id).toMatch(/^resp_/);
+    expect(await lastCharge()).toMatchObject({ cost: pico(line.usd), estimated: false });
+  });
+
+  test('is streamed as a chat', async () => {
+    const { events } = await ask('tokens=5 reasoning=2', { stream: true });
+    const deltas = events.slice(0, -2).map(({ choices: [choice] }) => [choice.delta, choice.finish_reason]);
+    expect(deltas).toEqual([
+      [{ role: 'assistant', content: '' }, null],
+      [{ content: 'every ' }, null],
+      [{ content: 'coin ' }, null],
+      [{ content: 'that' }, null],
+      [{}, 'stop'],
+    ]);
+    expect(events.at(-2)).toMatchObject({ choices: [], usage: { completion_tokens: 5, cost: expect.any(Number) } });
+    for (const { id, model, object } of events.slice(0, -1))
+      expect([id, model, object]).toEqual([events[0].id, CODEX, 'chat.completion.chunk']);
+    expect((await lastCharge()).cost).toBe(pico((await lastLine()).usd));
+  });
+
+  test.each([false, true])('calls tools and hears what came of them (stream: %p)', async (streamed) => {
+    const messages: OpenAI.ChatCompletionMessageParam[] = [
+      { role: 'system', content: 'Be brief' },
+      { role: 'user', content: [{ type: 'text', text: '[[sandbox tool=weather]]' }] },
+    ];
+    const asked = { model: CODEX, messages, tools: [WEATHER] };
+    const { choices } = streamed
+      ? await client.chat.completions.stream(asked).finalChatCompletion()
+      : await client.chat.completions.create(asked);
+    const [choice] = choices;
+    expect(choice?.finish_reason).toBe('tool_calls');
+    const calls = choice?.message.tool_calls ?? [];
+    expect(calls).toMatchObject([{ type: 'function', function: { name: 'weather', arguments: '{"city":"Zürich"}' } }]);
+    const result = { role: 'tool' as const, tool_call_id: calls[0]?.id ?? '', content: 'sunny' };
+    const next = await client.chat.completions.create({
+      ...asked,
+      messages: [...messages, { role: 'assistant', content: null, tool_calls: calls }, result],
+    });
+    expect(next.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.any(String) } });
+  });
+
+  test('obeys the choice of a tool, a limit and a structure', async () => {
+    const chosen = await ask('', {
+      tools: [WEATHER],
+      tool_choice: { type: 'function', function: { name: 'weather' } },
+    });
+    expect(chosen.body.choices[0].finish_reason).toBe('tool_calls');
+    const short = await ask('tokens=40', { max_tokens: 20 });
+    expect(short.body).toMatchObject({ choices: [{ finish_reason: 'length' }], usage: { completion_tokens: 20 } });
+    const json_schema = { name: 's', schema: { type: 'object' } };
+    expect((await ask('text={}', { response_format: { type: 'json_schema', json_schema } })).status).toBe(200);
+  });
+
+  test('sees images and files', async () => {
+    const content = [
+      { type: 'text', text: 'Hi' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } },
+      { type: 'file', file: { file_data: 'data:application/pdf;base64,AA==', filename: 'a.pdf' } },
+    ];
+    const { body } = await ask('', { messages: [{ role: 'user', content }] });
+    expect(body.usage.prompt_tokens).toBe(3 + 4 + 1 + 85 + 85);
+  });
+
+  test('has one choice only, and no fewer tokens than OpenAI makes', async () => {
+    expect((await ask('', { n: 2 })).status).toBe(400);
+    const { status, body } = await ask('', { max_tokens: 4 });
+    expect([status, body.message]).toEqual([400, expect.stringContaining('>= 16')]);
+    expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+  });
+
+  test.each(['cut', 'error'])('that breaks off (%s) is charged as far as it came', async (fault) => {
+    const { events } = await ask(`fault=${fault} tokens=8`, { stream: true });
+    expect(events.at(-3)).toMatchObject({ error: { code: 502 }, choices: [{ finish_reason: 'error' }] });
+    expect(await lastCharge()).toMatchObject({ errorCode: 'upstream_error', estimated: true });
+  });
+
+  test.each([false, true])('that has no usage is estimated (stream: %p)', async (stream) => {
+    await ask('fault=no_usage tokens=8', { stream });
+    expect((await lastCharge()).estimated).toBe(true);
+  });
+
+  test.each(['400', '429', '500', 'refuse', 'malformed'])('that fails at once (%s) costs nothing', async (fault) => {
+    const { status } = await ask(`fault=${fault}`, { stream: true });
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+  });
+});
+
+test('a response of such a model is asked for natively, whatever is in it', async () => {
+  const input = '[[sandbox tokens=3]]';
+  const { status, body } = await world.post('/v1/responses', { model: CODEX, input, presence_penalty: 1 }, account);
+  expect([status, body.output_text]).toEqual([200, 'every coin that']);
+});

@@ -1,0 +1,30 @@
+import type { Thing } from './items.ts';
+
+/** A request in the shape of OpenAI's Responses. What the edge has checked the types of; all else is judged here. */
+export interface ResponsesBody {
+  readonly model: string;
+  readonly input: string | readonly unknown[];
+  readonly instructions?: string | null;
+  readonly max_output_tokens?: number | null;
+  readonly tools?: readonly unknown[] | null;
+  readonly tool_choice?: unknown;
+  readonly reasoning?: Thing | null;
+  readonly text?: Thing | null;
+  readonly response_format?: Thing | null;
+  readonly metadata?: Thing | null;
+  readonly previous_response_id?: string | null;
+  readonly store?: boolean | null;
+  readonly stream?: boolean | null;
+  readonly include?: readonly string[] | null;
+  readonly top_logprobs?: number | null;
+  readonly truncation?: string | null;
+  readonly [field: string]: unknown;
+}
+
+/** What a request says in several ways, in OpenAI's flat forms. */
+export interface Understood {
+  readonly tools: readonly Thing[];
+  readonly toolChoice: string | Thing;
+  readonly format: Thing;
+  readonly store: boolean;
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from '@jest/globals';
+import { NativeOutput, type Thing } from '#application';
+
+const event = (type: string, more: object) => ({
+  type: `response.${type}`,
+  sequence_number: 9,
+  output_index: 0,
+  ...more,
+});
+const PART = { type: 'output_text', text: '', annotations: [], logprobs: [] };
+const added = (item: object, output_index = 0) => event('output_item.added', { output_index, item });
+const MESSAGE = { type: 'message', id: 'msg_1', status: 'in_progress', role: 'assistant', content: [] };
+const REASONING = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'secret' };
+
+function told(events: readonly Thing[], showsEncrypted = false) {
+  const output = new NativeOutput(showsEncrypted);
+  return { output, passed: events.flatMap((each) => output.accept(each)) };
+}
+
+describe('events of an upstream that speaks Responses', () => {
+  const TEXT = [
+    added(MESSAGE),
+    event('content_part.added', { content_index: 0, part: PART }),
+    event('output_text.delta', { content_index: 0, delta: 'Hel', logprobs: [] }),
+    event('output_text.delta', { content_index: 0, delta: 'lo', logprobs: [] }),
+    event('output_text.annotation.added', { content_index: 0, annotation_index: 0, annotation: { url: 'u' } }),
+  ];
+
+  test('are passed on as they are, without their numbers', () => {
+    const { passed } = told(TEXT);
+    expect(passed).toEqual(TEXT.map(({ sequence_number: _, ...each }) => each));
+  });
+
+  test('are folded, for whoever asks before the end', () => {
+    const { output } = told(TEXT);
+    expect(output.outputText).toBe('Hello');
+    output.breakOff();
+    const content = [{ ...PART, text: 'Hello', annotations: [{ url: 'u' }] }];
+    expect(output.items).toEqual([{ ...MESSAGE, status: 'incomplete', content }]);
+  });
+
+  test('of calls, refusals and summaries are folded as well', () => {
+    const { output } = told([
+      added({ type: 'reasoning', id: 'rs_1', summary: [] }),
+      event('reasoning_summary_part.added', { summary_index: 0, part: { type: 'summary_text', text: '' } }),
+      event('reasoning_summary_text.delta', { summary_index: 0, delta: 'Hm' }),
+      added({ ...MESSAGE }, 1),
+      event('content_part.added', { output_index: 1, content_index: 0, part: { type: 'refusal', refusal: '' } }),
+      event('refusal.delta', { output_index: 1, content_index: 0, delta: 'No' }),
+      added({ type: 'function_call', call_id: 'c', name: 'f', arguments: '' }, 2),
+      event('function_call_arguments.delta', { output_index: 2, delta: '{}' }),
+    ]);
+    expect(output.items).toMatchObject([
+      { summary: [{ text: 'Hm' }] },
+      { content: [{ refusal: 'No' }] },
+      { arguments: '{}' },
+    ]);
+  });
+
+  test('end with the output as it is in the end', () => {
+    const { output, passed } = told([
+      ...TEXT,
+      {
+        type: 'response.incomplete',
+        response: {
+          object: 'response',
+          output: [{ ...MESSAGE, id: 'x' }],
+          incomplete_details: { reason: 'content_filter' },
+        },
+      },
+    ]);
+    expect(passed).toHaveLength(TEXT.length);
+    expect([output.items, output.cutShort]).toEqual([[{ ...MESSAGE, id: 'x' }], 'content_filter']);
+  });
+
+  test.each([false, true])(
+    'show encrypted reasoning to whoever wants it (%p); it is kept for the next turn',
+    (shows) => {
+      const { output, passed } = told([added(REASONING), event('output_item.done', { item: REASONING })], shows);
+      const { encrypted_content: _, ...hidden } = REASONING;
+      const shown = shows ? REASONING : hidden;
+      expect(passed.map(({ item }) => item)).toEqual([shown, shown]);
+      expect(output.items).toEqual([shown]);
+      expect(output.kept('openai')).toEqual([{ ...REASONING, made_by: 'openai' }]);
+    },
+  );
+
+  test('about items that never came change nothing', () => {
+    const { output, passed } = told([event('output_text.delta', { output_index: 3, content_index: 1, delta: 'x' })]);
+    expect([output.items, output.outputText, passed.length]).toEqual([[], '', 1]);
+  });
+});
+
+test('a response in one piece is its output', () => {
+  const { output, passed } = told([{ object: 'response', status: 'completed', output: [REASONING, MESSAGE] }]);
+  expect([passed, output.items.length, output.cutShort]).toEqual([[], 2, undefined]);
+});

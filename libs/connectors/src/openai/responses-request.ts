@@ -1,0 +1,94 @@
+/** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
+import { UpstreamFailure } from '#application';
+import type { Thing } from './responses.ts';
+
+const LOGPROBS = 'message.output_text.logprobs';
+/** Named and meant alike. */
+const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
+
+/** @throws UpstreamFailure with `invalid_request` for several choices */
+export function responsesRequest(body: Thing): Thing {
+  if ((body.n ?? 1) !== 1) {
+    throw new UpstreamFailure('invalid_request', 'This model gives one choice only: n must be 1');
+  }
+  const { messages, tools, tool_choice, response_format, reasoning_effort, verbosity, logprobs, stream } = body;
+  const text = given({ format: formatOf(response_format), verbosity });
+  return given({
+    ...Object.fromEntries(SHARED.map((field) => [field, body[field]])),
+    input: listOf(messages).flatMap(itemsOf),
+    max_output_tokens: body.max_completion_tokens ?? body.max_tokens,
+    reasoning: reasoning_effort ? { effort: reasoning_effort } : undefined,
+    text: Object.keys(text).length > 0 ? text : undefined,
+    tools: tools ? listOf(tools).map(flat) : undefined,
+    tool_choice: isThing(tool_choice) ? flat(tool_choice) : tool_choice,
+    include: logprobs === true ? [LOGPROBS] : undefined,
+    store: false,
+    ...(stream === true ? { stream, stream_options: { include_obfuscation: false } } : {}),
+  });
+}
+
+/** What the assistant said and what it called are items of their own. */
+function itemsOf({ role, content, refusal, tool_calls, tool_call_id }: Thing): readonly Thing[] {
+  if (role === 'tool') return [{ type: 'function_call_output', call_id: tool_call_id, output: textOf(content) }];
+  if (role !== 'assistant') return [{ type: 'message', role, content: partsOf(content, userPart) }];
+  const said = partsOf(content, assistantPart);
+  const parts = [
+    ...(typeof said === 'string' ? [{ type: 'output_text', text: said }] : said),
+    ...(refusal ? [{ type: 'refusal', refusal }] : []),
+  ];
+  const calls = listOf(tool_calls).map(({ id, function: called }) => {
+    const { name, arguments: args } = called as Thing;
+    return { type: 'function_call', call_id: id, name, arguments: args };
+  });
+  const isSilent = parts.length === 0 || (calls.length > 0 && said === '');
+  return [...(isSilent ? [] : [{ type: 'message', role, content: parts }]), ...calls];
+}
+
+function partsOf(content: unknown, part: (part: Thing) => Thing): string | readonly Thing[] {
+  return typeof content === 'string' ? content : listOf(content).map(part);
+}
+
+function assistantPart({ type, text, refusal }: Thing): Thing {
+  return type === 'refusal' ? { type, refusal } : { type: 'output_text', text };
+}
+
+function userPart(part: Thing): Thing {
+  const { type, text, image_url, file } = part;
+  if (type === 'text') return { type: 'input_text', text };
+  if (type === 'image_url') {
+    const { url, detail = 'auto' } = isThing(image_url) ? image_url : { url: image_url };
+    return { type: 'input_image', image_url: url, detail };
+  }
+  return type === 'file' ? { type: 'input_file', ...(file as Thing) } : part;
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return listOf(content)
+    .map(({ text }) => text)
+    .join('');
+}
+
+function formatOf(format: unknown): Thing | undefined {
+  if (!isThing(format)) return undefined;
+  const { type, json_schema } = format;
+  return isThing(json_schema) ? { type, ...json_schema } : { type };
+}
+
+/** Chats nest what a function is; Responses do not. In a chat, arguments need not keep to the schema unless that is said. */
+function flat({ type, function: named, ...rest }: Thing): Thing {
+  if (!isThing(named)) return { type, ...rest };
+  return 'parameters' in named ? { type, strict: false, ...named } : { type, ...named };
+}
+
+function given(fields: Thing): Thing {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+}
+
+function listOf(value: unknown): readonly Thing[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isThing(value: unknown): value is Thing {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

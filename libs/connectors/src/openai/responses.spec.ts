@@ -1,0 +1,124 @@
+import { describe, expect, test } from '@jest/globals';
+import { UpstreamFailure } from '#application';
+import { ResponseEvents, wholeResponse } from './responses.ts';
+
+const sse = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
+const DELTA = sse('response.output_text.delta', { output_index: 0, content_index: 0, delta: 'Zürich 🏔' });
+const USAGE = {
+  input_tokens: 20,
+  input_tokens_details: { cached_tokens: 12, cache_write_tokens: 3 },
+  output_tokens: 9,
+  output_tokens_details: { reasoning_tokens: 4 },
+  total_tokens: 29,
+};
+const CLASSES = { input: 5, cacheRead: 12, cacheWrite: 3, output: 5, reasoning: 4 };
+const ended = (type: string, more: object = {}) => sse(`response.${type}`, { response: { usage: USAGE, ...more } });
+const BEGUN = sse('response.created', { response: { id: 'resp_theirs' } });
+
+/** What is passed on of a body that comes in pieces of so many bytes. */
+function told(body: string, size = 7) {
+  const events = new ResponseEvents();
+  const bytes = Buffer.from(body);
+  let text = '';
+  const pass = (piece: Uint8Array) => {
+    text += Buffer.from(piece).toString('utf8');
+  };
+  let failure: unknown;
+  try {
+    for (let at = 0; at < bytes.length; at += size) events.accept(bytes.subarray(at, at + size), pass);
+    events.end(pass);
+  } catch (error) {
+    failure = error;
+  }
+  const data = text.split('\n\n').filter((event) => event !== '');
+  return { events, failure, passed: data.map((event) => JSON.parse(event.replace('data: ', ''))) };
+}
+
+describe('events of a response', () => {
+  test.each([1, 3, 1_000])('that tell of the output are passed on, wherever a piece ends (%p bytes)', (size) => {
+    const { events, passed, failure } = told(BEGUN + DELTA + ended('completed', { output: [] }), size);
+    expect(failure).toBeUndefined();
+    expect(passed).toEqual([
+      { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Zürich 🏔' },
+      { type: 'response.completed', response: { object: 'response', output: [] } },
+    ]);
+    expect([events.usage(), events.deliveredText(), events.ended]).toEqual([CLASSES, 'Zürich 🏔', true]);
+  });
+
+  test('may be of kinds that we do not know, as long as they are about an item', () => {
+    const known = sse('response.web_search_call.searching', { output_index: 0, item_id: 'ws_1' });
+    const body = `: comment\n\n${known}${sse('response.queued', {})}${sse('keepalive', {})}${ended('completed')}`;
+    expect(told(body).passed.map(({ type }) => type)).toEqual([
+      'response.web_search_call.searching',
+      'response.completed',
+    ]);
+  });
+
+  test('say why they end', () => {
+    const incomplete_details = { reason: 'content_filter' };
+    const { passed } = told(ended('incomplete', { incomplete_details }));
+    expect(passed).toMatchObject([{ type: 'response.incomplete', response: { incomplete_details } }]);
+  });
+
+  test.each([
+    [ended('failed', { error: { code: 'server_error', message: 'Oh' } }), 'upstream_error', 'Oh'],
+    [ended('failed', { error: { code: 'rate_limit_exceeded', message: 'Slow' } }), 'rate_limited', 'Slow'],
+    [ended('failed', { error: null }), 'upstream_error', 'The upstream broke off the answer'],
+    [sse('error', { code: 'server_error', message: 'Ah', param: null }), 'upstream_error', 'Ah'],
+    ['data: {"type":\n\n', 'upstream_error', 'The upstream sent an event that is not JSON'],
+    ['', 'upstream_error', 'The upstream ended the stream before the answer was complete'],
+  ])('that tell of a failure break the answer off: %j', (last, code, message) => {
+    const { events, failure, passed } = told(DELTA + last);
+    expect(failure).toBeInstanceOf(UpstreamFailure);
+    expect(failure).toMatchObject({ code, message });
+    expect([passed.length, events.deliveredText()]).toEqual([1, 'Zürich 🏔']);
+    expect(events.usage()).toEqual(last.includes('response.failed') ? CLASSES : undefined);
+  });
+
+  test.each([
+    [null, undefined],
+    [
+      { input_tokens: 0, output_tokens: 0 },
+      { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
+    ],
+    [{ input_tokens: '3', output_tokens: 1 }, undefined],
+  ])('may have the usage %j', (usage, classes) => {
+    expect(told(ended('completed', { usage })).events.usage()).toEqual(classes);
+  });
+});
+
+describe('a response in one piece', () => {
+  const OUTPUT = [
+    { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Hm' }] },
+    {
+      type: 'message',
+      content: [
+        { type: 'output_text', text: 'No' },
+        { type: 'refusal', refusal: '!' },
+      ],
+    },
+    { type: 'function_call', name: 'f', arguments: '{}' },
+  ];
+
+  test('has its usage and all that was generated', () => {
+    const answer = wholeResponse(JSON.stringify({ status: 'completed', output: OUTPUT, usage: USAGE }));
+    expect([answer.usage, answer.deliveredText(), answer.language]).toEqual([CLASSES, 'HmNo!f{}', 'responses']);
+  });
+
+  test.each(['', 'null', '{"output":', '{}', '[]'])('is none: %j', (text) => {
+    expect(() => wholeResponse(text)).toThrow(UpstreamFailure);
+  });
+
+  test('that failed is a failure, and what came of it may be invoiced', () => {
+    const failed = (output: unknown) => JSON.stringify({ status: 'failed', error: { message: 'Oh' }, output });
+    const failureOf = (text: string) => {
+      try {
+        return wholeResponse(text);
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(failureOf(failed([]))).toMatchObject({ message: 'Oh', delivered: undefined });
+    expect(failureOf(failed(OUTPUT))).toMatchObject({ message: 'Oh', delivered: 'HmNo!f{}' });
+  });
+});

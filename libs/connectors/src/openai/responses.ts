@@ -1,0 +1,148 @@
+/**
+ * OpenAI's Responses: events of the output, and answers in one piece, as the upstream makes them. What the response is
+ * called, and how its events are numbered, is up to whoever passes them on.
+ */
+import { UpstreamFailure, type WholeAnswer } from '#application';
+import type { Usage } from '#domain';
+import { EventTranslator, latin1 } from '../chat/event-translator.ts';
+import { usageFrom } from './usage.ts';
+
+export type Thing = Readonly<Record<string, unknown>>;
+
+/** Fields in which what is generated is told, piece by piece. */
+const TOLD = new Set([
+  'response.output_text.delta',
+  'response.refusal.delta',
+  'response.function_call_arguments.delta',
+  'response.reasoning_summary_text.delta',
+  'response.reasoning_text.delta',
+]);
+const ENDS = new Set(['response.completed', 'response.incomplete']);
+const BROKEN_OFF = 'The upstream broke off the answer';
+
+export class ResponseEvents extends EventTranslator {
+  private reported: Usage | undefined;
+  private readonly told: string[] = [];
+
+  usage(): Usage | undefined {
+    return this.reported;
+  }
+
+  deliveredText(): string {
+    return this.told.join('');
+  }
+
+  /** Events that tell of the output are passed on as they are, and of the last one how it ended. */
+  protected handle(sent: string): string {
+    const data = sent.split(/\r?\n/).find((line) => line.startsWith('data:'));
+    if (data === undefined) return '';
+    const json = data.slice('data:'.length).trim();
+    if (json === '[DONE]') {
+      this.marked = true;
+      return '';
+    }
+    const parsed = parse(json);
+    const { type, response, output_index, delta } = parsed;
+    if (typeof output_index === 'number') {
+      if (TOLD.has(type as string)) this.told.push(String(delta));
+      return this.output(parsed, json);
+    }
+    if (type === 'response.failed' || type === 'error') throw this.failureIn(parsed);
+    if (!ENDS.has(type as string)) return '';
+    this.marked = true;
+    this.reported = responseUsage((response as Thing | undefined)?.usage);
+    return this.ending(parsed);
+  }
+
+  /** What is passed on of an event that tells of the output. @param json the event as it came, in Latin-1 */
+  protected output(_: Thing, json: string): string {
+    return `data: ${json}\n\n`;
+  }
+
+  /** What is passed on of the last event. */
+  protected ending({ type, response }: Thing): string {
+    const { output, incomplete_details } = (response ?? {}) as Thing;
+    return event({ type, response: { object: 'response', output, incomplete_details } });
+  }
+
+  private failureIn(told: Thing): UpstreamFailure {
+    const response = (told.response ?? {}) as Thing;
+    this.reported = responseUsage(response.usage);
+    return failureOf(told.type === 'error' ? (told.error ?? told) : response.error);
+  }
+}
+
+/** An event as bytes go, in Latin-1. */
+export function event(data: unknown): string {
+  return `data: ${latin1(Buffer.from(JSON.stringify(data)))}\n\n`;
+}
+
+/** @throws UpstreamFailure when the body is no response, or tells of a failure */
+export function wholeResponse(text: string): WholeAnswer {
+  const response = parseResponse(text);
+  const output = response.output as readonly Thing[];
+  if (response.status === 'failed') throw failureOf(response.error, output.length > 0 ? textIn(output) : undefined);
+  return {
+    kind: 'whole',
+    language: 'responses',
+    body: response,
+    usage: responseUsage(response.usage),
+    deliveredText: () => textIn(output),
+  };
+}
+
+function parseResponse(text: string): Thing {
+  let response: Thing | null = null;
+  try {
+    response = JSON.parse(text);
+  } catch {} // judged with everything else that is not a response
+  if (Array.isArray(response?.output)) return response;
+  const more = { status: 200, delivered: text };
+  throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a response', more);
+}
+
+function parse(json: string): Thing {
+  try {
+    return JSON.parse(Buffer.from(json, 'latin1').toString('utf8'));
+  } catch (cause) {
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+  }
+}
+
+/** @param delivered what had come of the answer, in one that is in one piece */
+function failureOf(error: unknown, delivered?: string): UpstreamFailure {
+  const { code, message } = (error ?? {}) as Thing;
+  const told = typeof message === 'string' ? message : BROKEN_OFF;
+  const kind = code === 'rate_limit_exceeded' ? 'rate_limited' : 'upstream_error';
+  return new UpstreamFailure(kind, told, { delivered });
+}
+
+/** The same classes as in a chat, by other names. */
+function responseUsage(reported: unknown): Usage | undefined {
+  if (typeof reported !== 'object' || reported === null) return undefined;
+  const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = reported as Thing;
+  return usageFrom({
+    prompt_tokens: input_tokens,
+    completion_tokens: output_tokens,
+    prompt_tokens_details: input_tokens_details,
+    completion_tokens_details: output_tokens_details,
+  });
+}
+
+/** All text that was generated: words, calls and what may be read of the reasoning. */
+function textIn(output: readonly Thing[]): string {
+  return output
+    .flatMap(({ content, summary, name, arguments: args }) => [
+      ...partsIn(summary),
+      ...partsIn(content),
+      ...(typeof args === 'string' ? [`${name}${args}`] : []),
+    ])
+    .join('');
+}
+
+function partsIn(parts: unknown): readonly string[] {
+  if (!Array.isArray(parts)) return [];
+  return (parts as readonly Thing[])
+    .flatMap(({ text, refusal }) => [text, refusal])
+    .filter((each) => typeof each === 'string');
+}
