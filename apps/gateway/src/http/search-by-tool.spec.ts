@@ -8,7 +8,7 @@ import { type Charge, isExplained, type PublishedRates } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
-const MODEL = 'openai/gpt-5-mini';
+const MODEL = 'openai/gpt-4.1-mini';
 const FLAT = 'countinghouse/flat';
 const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
 const DRAIN_MS = 400;
@@ -380,10 +380,13 @@ test.each([
   expect(await billLines()).toHaveLength(0);
 });
 
-test('every model of Anthropic’s in the catalogue that ships searches by itself', async () => {
+test.each([
+  ['anthropic/', 'web_search_anthropic'],
+  ['openai/gpt-5', 'web_search_openai'],
+])('every model %s… in the catalogue that ships searches by itself', async (prefix, fee) => {
   const read = async (file: string) => JSON.parse(await readFile(path.join(shippedCatalogue(), file), 'utf8'));
   const models = (await read('models.json')) as readonly { id: string; endpoints: readonly { searchFee?: string }[] }[];
-  const claudes = models.filter(({ id }) => id.startsWith('anthropic/'));
-  const fees = claudes.flatMap(({ endpoints }) => endpoints.map(({ searchFee }) => searchFee));
-  expect(new Set(fees)).toEqual(new Set(['web_search_anthropic']));
+  const family = models.filter(({ id }) => id.startsWith(prefix));
+  const fees = family.flatMap(({ endpoints }) => endpoints.map(({ searchFee }) => searchFee));
+  expect(new Set(fees)).toEqual(new Set([fee]));
 });

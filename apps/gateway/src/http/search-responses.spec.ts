@@ -4,7 +4,7 @@ import { generateText, streamText } from 'ai';
 import OpenAI from 'openai';
 import { type TestAccount, World } from '#testing';
 
-const GPT = 'openai/gpt-5-mini';
+const GPT = 'openai/gpt-4.1-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TOOLS = [{ type: 'web_search' as const }];
 const SEARCHING = 'What is new? [[sandbox tool=web_search tool_times=2]]';

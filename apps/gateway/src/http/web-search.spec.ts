@@ -4,7 +4,7 @@ import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
-const MODEL = 'openai/gpt-5-mini';
+const MODEL = 'openai/gpt-4.1-mini';
 
 let world: World;
 let account: TestAccount;
@@ -43,7 +43,7 @@ describe('a chat with web search', () => {
     ['the plugin', web()],
     ['the tool, where it must be called', { tools: [{ type: 'web_search' }], tool_choice: 'required' }],
     [':online', { model: `${MODEL}:online` }],
-    [':online after an alias', { model: 'gpt-5-mini:online' }],
+    [':online after an alias', { model: 'gpt-4.1-mini:online' }],
   ])('by %s has sources, a fee of its own, and is marked', async (_, more) => {
     const answer = await ask(more);
     expect(answer.status).toBe(200);
@@ -65,7 +65,9 @@ describe('a chat with web search', () => {
     await ask({});
     await ask(web());
     await ask(web({ max_results: 1 }));
-    const inputs = (await billLines()).filter(({ model }) => model === 'gpt-5-mini').map(({ tokens }) => tokens.input);
+    const inputs = (await billLines())
+      .filter(({ model }) => model === 'gpt-4.1-mini')
+      .map(({ tokens }) => tokens.input);
     expect(inputs[1]).toBeGreaterThan((inputs[2] as number) + 100);
     expect(inputs[2]).toBeGreaterThan((inputs[0] as number) + 30);
   });
@@ -118,8 +120,9 @@ describe('a chat with web search', () => {
 describe('money', () => {
   test('is held for the fee and the results as well', async () => {
     const poor = await world.account(0.105);
-    const body = { model: MODEL, max_tokens: 45_000, messages: [{ role: 'user', content: '[[sandbox tokens=1]]' }] };
-    expect((await world.post('/v1/chat/completions', { ...body, ...web() }, poor)).status).toBe(402);
+    const messages = [{ role: 'user', content: '[[sandbox tokens=1]]' }];
+    const body = { model: 'openai/gpt-5-mini', max_tokens: 45_000, messages };
+    expect((await world.post('/v1/chat/completions', { ...body, ...web({ engine: 'exa' }) }, poor)).status).toBe(402);
     expect((await bill()).lines).toBe(0);
     expect((await world.post('/v1/chat/completions', body, poor)).status).toBe(200);
   });

@@ -13,6 +13,9 @@ const DELTAS: ReadonlyMap<string, 'text' | 'refusal' | 'arguments'> = new Map([
   ['response.reasoning_summary_text.delta', 'text'],
 ]);
 
+/** What only its maker can make use of. */
+const OWN: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
+
 type Item = Record<string, unknown>;
 
 export class NativeOutput {
@@ -29,7 +32,7 @@ export class NativeOutput {
 
   /** With all that the next answer can make use of. @param provider who made it */
   kept(provider: string): readonly Thing[] {
-    return this.made.map((item) => (item.type === 'reasoning' ? { ...item, made_by: provider } : item));
+    return this.made.map((item) => (OWN.has(item.type) ? { ...item, made_by: provider } : item));
   }
 
   get outputText(): string {

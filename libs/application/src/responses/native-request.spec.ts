@@ -152,6 +152,19 @@ describe('its input', () => {
     expect(inputOf('Hi', earlier)).toEqual([HI, REASONING, SAID, HI, SAID, HI]);
   });
 
+  test('has searches of the provider itself with the reasoning that led to them, and of nobody else', () => {
+    const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } };
+    const own = { made_by: 'openai' };
+    expect(inputOf('Hi', [HI, { ...REASONING, ...own }, { ...search, ...own }, SAID])).toEqual([
+      HI,
+      REASONING,
+      search,
+      SAID,
+      HI,
+    ]);
+    expect(inputOf('Hi', [HI, REASONING, search, SAID])).toEqual([HI, SAID, HI]);
+  });
+
   test('may be dearer by the reasoning in it', () => {
     expect(boundReasoning(native({ input: [HI, REASONING, SAID] }))).toBe(2);
   });

@@ -19,8 +19,8 @@ export interface NativeRequest extends Understood {
   readonly chatOnly: boolean;
 }
 
-/** Reasoning that an upstream has encrypted, and which one: no other can read it. */
-export interface KeptReasoning {
+/** Reasoning that an upstream has encrypted or a search that it has made, and which one: no other knows of it. */
+export interface Kept {
   readonly made_by?: string;
 }
 
@@ -136,7 +136,12 @@ function inputFor(items: readonly Thing[], slug: string): readonly Thing[] {
       thought.push(...reasoningFor(item, slug));
       continue;
     }
-    if (type === 'web_search_call') continue;
+    if (type === 'web_search_call') {
+      const { made_by, ...search } = item as Thing & Kept;
+      if (made_by === slug) input.push(...thought, search);
+      thought = [];
+      continue;
+    }
     if (role === 'assistant' || type === 'function_call') input.push(...thought);
     thought = [];
     input.push(itemFor(item));
@@ -144,10 +149,7 @@ function inputFor(items: readonly Thing[], slug: string): readonly Thing[] {
   return input;
 }
 
-function reasoningFor(
-  { made_by, id, summary, encrypted_content }: Thing & KeptReasoning,
-  slug: string,
-): readonly Thing[] {
+function reasoningFor({ made_by, id, summary, encrypted_content }: Thing & Kept, slug: string): readonly Thing[] {
   if (typeof encrypted_content !== 'string' || (made_by !== undefined && made_by !== slug)) return [];
   return [{ type: 'reasoning', id, summary: summary ?? [], encrypted_content }];
 }

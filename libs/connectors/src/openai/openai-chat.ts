@@ -5,7 +5,7 @@ import { ChatChunks, textOf, withoutReasoningIn } from './chat-chunks.ts';
 import { DIALECTS, type Dialect, inDialect, inResponses } from './dialect.ts';
 import { ResponseEvents, wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
-import { responsesRequest } from './responses-request.ts';
+import { responsesRequest, withSearch } from './responses-request.ts';
 import { usageFrom } from './usage.ts';
 
 export interface OpenAiOptions {
@@ -33,20 +33,25 @@ export class OpenAiChat implements ChatConnection {
   }
 
   async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    const { language, speaks, stream, withoutReasoning, identity, signal } = call;
+    const { language, speaks, search, stream, withoutReasoning, identity, signal } = call;
     if (language === 'responses') {
-      const request = inResponses(call.body);
-      if (stream) return this.responses.stream(request, signal, new ResponseEvents(), language);
+      const request = withSearch(inResponses(call.body), search);
+      if (stream) return this.streamed(call, request, new ResponseEvents());
       return wholeResponse(await this.responses.whole(request, signal));
     }
-    if (!speaks.includes('chat')) {
-      const request = responsesRequest(inDialect(call.body, DIALECTS.openai));
-      if (stream) return this.responses.stream(request, signal, new ResponseChunks(identity));
+    if (search !== undefined || !speaks.includes('chat')) {
+      const request = withSearch(responsesRequest(inDialect(call.body, DIALECTS.openai)), search);
+      if (stream) return this.streamed(call, request, new ResponseChunks(identity));
       return wholeChat(wholeResponse(await this.responses.whole(request, signal)), identity);
     }
     const body = inDialect(call.body, this.dialect);
     if (stream) return this.endpoint.stream(body, signal, new ChatChunks(identity, withoutReasoning));
     return wholeAnswer(await this.endpoint.whole(body, signal), call);
+  }
+
+  private async streamed({ language, signal }: ChatCall, request: object, events: ResponseEvents) {
+    const answer = await this.responses.stream(request, signal, events, language);
+    return { ...answer, invoicedSearches: () => events.invoiced };
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { WholeAnswer } from '#application';
 import { wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
-import { responsesRequest } from './responses-request.ts';
+import { responsesRequest, withSearch } from './responses-request.ts';
 
 const identity = { id: 'gen-1', model: 'openai/m', provider: 'OpenAI' };
 const ANNOTATION = { type: 'url_citation', url: 'https://x.example', title: 'X', start_index: 0, end_index: 2 };
@@ -195,5 +195,43 @@ describe('a chat request in the words of Responses', () => {
       stream: true,
       stream_options: { include_obfuscation: false },
     });
+  });
+});
+
+describe('a search of OpenAI’s own', () => {
+  const wish = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
+
+  test('is a tool beside the others, which is called so often at most', () => {
+    const tools = [{ type: 'function', name: 'f' }];
+    expect(withSearch({ tools, tool_choice: 'auto' }, wish)).toEqual({
+      tools: [...tools, { type: 'web_search' }],
+      tool_choice: 'auto',
+      max_tool_calls: 2,
+    });
+    expect(withSearch({}, { ...wish, first: true, excludeDomains: ['a.example'] })).toEqual({
+      tools: [{ type: 'web_search', filters: { blocked_domains: ['a.example'] } }],
+      tool_choice: { type: 'web_search' },
+      max_tool_calls: 2,
+    });
+    expect(withSearch({ reasoning: { effort: 'minimal' } }, wish).reasoning).toEqual({ effort: 'low' });
+    expect(withSearch({}, undefined)).toEqual({});
+  });
+
+  test('is invoiced when it has found something; looking into a page is not', () => {
+    const call = (status: string, action: object) => ({ type: 'web_search_call', id: 'ws_1', status, action });
+    const output = [
+      call('completed', { type: 'search', query: 'a' }),
+      call('failed', { type: 'search', query: 'b' }),
+      call('completed', { type: 'open_page', url: 'https://x.example' }),
+      call('completed', { type: 'search', queries: ['c', 'd'] }),
+    ];
+    const { searches } = whole({ output });
+    expect(searches?.invoiced).toBe(2);
+    expect(searches?.notes.map(({ query, state }) => `${query} ${state}`)).toEqual([
+      'a completed',
+      'b failed',
+      ' completed',
+      'c completed',
+    ]);
   });
 });

@@ -1,8 +1,11 @@
 /** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
-import type { AnswerIdentity, WholeAnswer } from '#application';
-import { event, ResponseEvents, type Thing } from './responses.ts';
+import type { AnswerIdentity, SearchNote, WholeAnswer } from '#application';
+import type { Pass } from '../chat/relay.ts';
+import { event, noteOf, ResponseEvents, type Thing } from './responses.ts';
 
 const FINISH: Readonly<Record<string, string>> = { max_output_tokens: 'length', content_filter: 'content_filter' };
+
+const NO_EVENTS = new Uint8Array();
 
 /** The events of a response as the chunks of a chat. */
 export class ResponseChunks extends ResponseEvents {
@@ -10,13 +13,25 @@ export class ResponseChunks extends ResponseEvents {
   /** Calls by the index of their item. */
   private readonly calls = new Map<unknown, number>();
   private opened = false;
+  /** Searches by the index of their item; a note of one stands between the events. */
+  private readonly searches = new Map<unknown, number>();
+  private notes: SearchNote[] = [];
 
   constructor({ id, model, provider }: AnswerIdentity) {
     super();
     this.head = { id, object: 'chat.completion.chunk', created: seconds(), model, provider };
   }
 
+  protected override translate(events: readonly string[], pass: Pass): void {
+    for (const each of events) {
+      super.translate([each], pass);
+      for (const note of this.notes) pass(NO_EVENTS, note);
+      this.notes = [];
+    }
+  }
+
   protected override output(told: Thing): string {
+    if ((told.item as Thing | undefined)?.type === 'web_search_call') return this.searched(told);
     const delta = this.deltaOf(told);
     if (delta === undefined) return '';
     const { logprobs } = told;
@@ -25,6 +40,15 @@ export class ResponseChunks extends ResponseEvents {
 
   protected override ending({ response }: Thing): string {
     return this.chunk({}, finishReason((response ?? {}) as Thing, this.calls.size > 0));
+  }
+
+  /** What was searched for is known at its end. */
+  private searched({ type, item, output_index }: Thing): string {
+    const at = this.searches.get(output_index) ?? this.searches.size;
+    this.searches.set(output_index, at);
+    const note = noteOf(item as Thing, at);
+    if (type === 'response.output_item.done' && note) this.notes.push({ ...note, state: 'searching' }, note);
+    return this.opened ? '' : this.chunk({}, null);
   }
 
   private deltaOf({ type, delta, item, output_index, annotation }: Thing): Thing | undefined {

@@ -1,5 +1,5 @@
 /** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
-import { UpstreamFailure } from '#application';
+import { type NativeSearch, UpstreamFailure } from '#application';
 import type { Thing } from './responses.ts';
 
 const LOGPROBS = 'message.output_text.logprobs';
@@ -25,6 +25,26 @@ export function responsesRequest(body: Thing): Thing {
     store: false,
     ...(stream === true ? { stream, stream_options: { include_obfuscation: false } } : {}),
   });
+}
+
+/** https://platform.openai.com/docs/guides/tools-web-search: of tools of OpenAI's own there is only this one. */
+export function withSearch(request: Thing, search: NativeSearch | undefined): Thing {
+  if (search === undefined) return request;
+  const { maxUses, first, includeDomains, excludeDomains } = search;
+  const filters = {
+    ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
+    ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
+  };
+  const { effort } = (request.reasoning ?? {}) as Thing;
+  const tool = { type: 'web_search', ...(Object.keys(filters).length > 0 ? { filters } : {}) };
+  return {
+    ...request,
+    tools: [...listOf(request.tools), tool],
+    max_tool_calls: maxUses,
+    // OpenAI does not search with so little reasoning.
+    ...(effort === 'minimal' ? { reasoning: { ...(request.reasoning as Thing), effort: 'low' } } : {}),
+    ...(first ? { tool_choice: { type: 'web_search' } } : {}),
+  };
 }
 
 /** What the assistant said and what it called are items of their own. */

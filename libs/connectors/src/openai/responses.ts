@@ -2,7 +2,7 @@
  * OpenAI's Responses: events of the output, and answers in one piece, as the upstream makes them. What the response is
  * called, and how its events are numbered, is up to whoever passes them on.
  */
-import { UpstreamFailure, type WholeAnswer } from '#application';
+import { type SearchNote, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
 import { EventTranslator, latin1 } from '../chat/event-translator.ts';
 import { usageFrom } from './usage.ts';
@@ -23,6 +23,7 @@ const BROKEN_OFF = 'The upstream broke off the answer';
 export class ResponseEvents extends EventTranslator {
   private reported: Usage | undefined;
   private readonly told: string[] = [];
+  private readonly found = new Set<unknown>();
 
   usage(): Usage | undefined {
     return this.reported;
@@ -30,6 +31,11 @@ export class ResponseEvents extends EventTranslator {
 
   deliveredText(): string {
     return this.told.join('');
+  }
+
+  /** How many searches OpenAI invoices. */
+  get invoiced(): number {
+    return this.found.size;
   }
 
   /** Events that tell of the output are passed on as they are, and of the last one how it ended. */
@@ -45,6 +51,7 @@ export class ResponseEvents extends EventTranslator {
     const { type, response, output_index, delta } = parsed;
     if (typeof output_index === 'number') {
       if (TOLD.has(type as string)) this.told.push(String(delta));
+      if (type === 'response.output_item.done' && isInvoiced(parsed.item as Thing)) this.found.add(output_index);
       return this.output(parsed, json);
     }
     if (type === 'response.failed' || type === 'error') throw this.failureIn(parsed);
@@ -88,7 +95,27 @@ export function wholeResponse(text: string): WholeAnswer {
     body: response,
     usage: responseUsage(response.usage),
     deliveredText: () => textIn(output),
+    searches: searchesIn(output),
   };
+}
+
+/** Only those that have found something; opening a page and looking through it cost nothing by themselves. */
+function isInvoiced({ type, status, action }: Thing): boolean {
+  return type === 'web_search_call' && status === 'completed' && ((action ?? {}) as Thing).type === 'search';
+}
+
+/** A search as it is told of; undefined for any other item. */
+export function noteOf(item: Thing, at: number): SearchNote | undefined {
+  if (item.type !== 'web_search_call') return undefined;
+  const { query, queries } = (item.action ?? {}) as Thing;
+  const state = item.status === 'completed' || item.status === 'failed' ? item.status : 'searching';
+  return { at, query: String(query ?? (queries as readonly unknown[] | undefined)?.[0] ?? ''), state };
+}
+
+function searchesIn(output: readonly Thing[]) {
+  const calls = output.filter(({ type }) => type === 'web_search_call');
+  const notes = calls.flatMap((item, at) => noteOf(item, at) ?? []);
+  return { notes, invoiced: calls.filter(isInvoiced).length };
 }
 
 function parseResponse(text: string): Thing {

@@ -24,7 +24,23 @@ export function outputOf(answer: OpenAiAnswer, request: ResponsesRequest): reado
   const thought = reasoningItem(answer, request);
   const said = answer.tool === undefined ? messageItem(answer, request) : callItem(answer, answer.tool);
   const nothing = answer.finish === 'length' && answer.visible === 0;
-  return [...(thought ? [thought] : []), ...(nothing && thought ? [] : [said])];
+  return [...(thought ? [thought] : []), ...searchItems(answer), ...(nothing && thought ? [] : [said])];
+}
+
+export function searchItems({ serial, searches }: Answer): readonly Item[] {
+  return searches.map(({ query, failed }, at) => {
+    const action = { type: 'search', query };
+    return { id: `ws_${serial}${at}`, type: 'web_search_call', status: failed ? 'failed' : 'completed', action };
+  });
+}
+
+/** The first page that each search has found, as a source of all that is said. */
+export function citationsOf({ searches, text }: Answer): readonly Part[] {
+  return searches.flatMap(({ failed }, at) => {
+    const url = `https://site1.example/${at + 1}`;
+    const source = { type: 'url_citation', url, title: 'Page 1', start_index: 0, end_index: text.length };
+    return failed ? [] : [source];
+  });
 }
 
 export function reasoningItem({ serial, reasoning }: Answer, { extras }: ResponsesRequest): Item | undefined {
@@ -41,7 +57,7 @@ export function reasoningItem({ serial, reasoning }: Answer, { extras }: Respons
 
 export function messageItem(answer: OpenAiAnswer, { extras }: ResponsesRequest): Item {
   const { serial, text } = answer;
-  const part = textPart(text, extras.logprobs);
+  const part = { ...textPart(text, extras.logprobs), annotations: citationsOf(answer) };
   return { id: `msg_${serial}`, type: 'message', status: statusOf(answer), role: 'assistant', content: [part] };
 }
 

@@ -17,7 +17,9 @@ export interface ResponsesRequest extends Question<OpenAiModel> {
   readonly obfuscate: boolean;
 }
 
-const TOOL_TYPES = ['function'];
+const TOOL_TYPES = ['function', 'web_search'];
+/** Searches for one answer, where the request does not say. */
+const MOST_SEARCHES = 10;
 
 /** @throws Refusal in OpenAI's shape */
 export function readResponsesRequest(text: string, provider: OpenAiProvider): ResponsesRequest {
@@ -64,6 +66,7 @@ function chatTools(tools: unknown): readonly Part[] | undefined {
   if (list.length === 0) return undefined;
   return list.map(({ type, ...tool }, at) => {
     if (!TOOL_TYPES.includes(type as string)) throw wrongValue(`tools[${at}].type`, type, TOOL_TYPES);
+    if (type === 'web_search') return { type };
     if (!given(tool.name)) throw missing(`tools[${at}].name`);
     return { type, function: withoutNulls(tool) };
   });
@@ -79,10 +82,16 @@ function withoutNulls(fields: Part): Part {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-function toolboxOf({ tools, tool_choice }: Body, { messages }: Turn): Toolbox {
-  const offered = ((tools ?? []) as readonly Part[]).map(
-    ({ name, parameters }): Tool => ({ name: String(name), schema: parameters }),
-  );
+function toolboxOf({ tools, tool_choice, max_tool_calls, reasoning }: Body, { messages }: Turn): Toolbox {
+  const searches = ((tools ?? []) as readonly Part[]).some(({ type }) => type === 'web_search');
+  if (searches && (reasoning as Part | null | undefined)?.effort === 'minimal') {
+    const message = "The following tools cannot be used with reasoning.effort 'minimal': web_search.";
+    throw refusal(400, message, 'tools');
+  }
+  const ownUses = (max_tool_calls ?? MOST_SEARCHES) as number;
+  const offered = ((tools ?? []) as readonly Part[]).map(({ type, name, parameters }): Tool => {
+    return type === 'web_search' ? { name: type, schema: {}, ownUses } : { name: String(name), schema: parameters };
+  });
   return { tools: offered, choice: choiceOf(tool_choice, offered), rounds: roundsIn(messages) };
 }
 
@@ -90,8 +99,9 @@ function choiceOf(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {
   if (!given(choice) || choice === 'auto' || choice === 'none') return (choice ?? 'auto') as 'auto' | 'none';
   if (choice === 'required' && tools.length > 0) return choice;
   if (choice !== 'required' && !isObject(choice)) throw wrongValue('tool_choice', choice, ['none', 'auto', 'required']);
-  const name = isObject(choice) ? choice.name : undefined;
-  if (isObject(choice) && choice.type !== 'function') throw wrongType('tool_choice', 'a function', choice.type);
+  const name = isObject(choice) ? (choice.type === 'web_search' ? choice.type : choice.name) : undefined;
+  if (isObject(choice) && !TOOL_TYPES.includes(choice.type as string))
+    throw wrongType('tool_choice', 'a function', choice.type);
   const tool = tools.find((each) => each.name === name);
   if (tool) return { name: tool.name };
   throw refusal(400, `Tool choice '${name ?? choice}' not found in 'tools' parameter.`, 'tool_choice');

@@ -5,6 +5,7 @@ import type { Fault } from '../../provider/directive.ts';
 import type { Part } from '../chat-request.ts';
 import { logprobsOf } from '../logprobs.ts';
 import {
+  citationsOf,
   finished,
   type Item,
   type OpenAiAnswer,
@@ -12,6 +13,7 @@ import {
   reasoningItem,
   responseObject,
   SUMMARY,
+  searchItems,
   textPart,
 } from './output.ts';
 import type { ResponsesRequest } from './request.ts';
@@ -29,6 +31,7 @@ export function eventsOf(answer: OpenAiAnswer, request: ResponsesRequest, fault:
   const opening = told([
     ...['response.created', 'response.in_progress'].map((type) => ({ type, response: begun })),
     ...thought(answer, request),
+    ...searched(answer),
   ]);
   const first = number.next;
   const content = contentOf(answer, request, told);
@@ -67,6 +70,21 @@ function thought(answer: OpenAiAnswer, request: ResponsesRequest): readonly Even
   ];
 }
 
+/** Searches are made before the first word as well. */
+function searched(answer: OpenAiAnswer): readonly Event[] {
+  const first = answer.reasoning > 0 ? 1 : 0;
+  return searchItems(answer).flatMap((item, at) => {
+    const output_index = first + at;
+    const { action: _, ...begun } = { ...item, status: 'in_progress' } as Item & { readonly action?: unknown };
+    const told = (state: string) => ({ type: `response.web_search_call.${state}`, item_id: item.id, output_index });
+    return [
+      { type: 'response.output_item.added', output_index, item: begun },
+      ...['in_progress', 'searching', 'completed'].map(told),
+      { type: 'response.output_item.done', output_index, item },
+    ];
+  });
+}
+
 /** The first piece comes with the item that it is part of. */
 function contentOf(answer: OpenAiAnswer, request: ResponsesRequest, told: (events: readonly Event[]) => string) {
   const item = outputOf(answer, request).at(-1) as Item;
@@ -77,8 +95,8 @@ function contentOf(answer: OpenAiAnswer, request: ResponsesRequest, told: (event
   });
 }
 
-function placeOf({ reasoning }: OpenAiAnswer, { id }: Item) {
-  return { item_id: id, output_index: reasoning > 0 ? 1 : 0 };
+function placeOf({ reasoning, searches }: OpenAiAnswer, { id }: Item) {
+  return { item_id: id, output_index: (reasoning > 0 ? 1 : 0) + searches.length };
 }
 
 function opened(answer: OpenAiAnswer, { extras }: ResponsesRequest, item: Item): readonly Event[] {
@@ -114,8 +132,12 @@ function closed(answer: OpenAiAnswer, request: ResponsesRequest, item: Item, uno
   }
   const [part] = item.content as readonly Part[];
   const at = { ...place, content_index: 0 };
+  const annotations = citationsOf(answer).map((annotation, annotation_index) => {
+    return { type: 'response.output_text.annotation.added', ...at, annotation_index, annotation };
+  });
   return [
     ...before,
+    ...annotations,
     { type: 'response.output_text.done', ...at, text: answer.text, logprobs: part?.logprobs },
     { type: 'response.content_part.done', ...at, part },
     done,

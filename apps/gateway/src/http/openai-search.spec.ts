@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Charge } from '#domain';
+import { formatUsd, type PicoUsd } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+const GPT = 'openai/gpt-5-mini';
+const TOOL = { type: 'web_search' };
+const WEB = { plugins: [{ id: 'web' }] };
+const SEARCH = 'tool=web_search';
+const FEE = { name: 'web_search_openai', provider: 'openai', price: '10550000000', cost: '10000000000' };
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  account = await world.account(2);
+  await world.send('DELETE', '/bill', { api: world.sandbox });
+});
+
+const chat = (directive: string, more: object = {}) => world.chat(account, directive, { model: GPT, ...more });
+const respond = (directive: string, more: object = {}) =>
+  world.post('/v1/responses', { model: GPT, input: `[[sandbox ${directive}]]`, ...more }, account);
+
+async function charges(): Promise<readonly Charge[]> {
+  return (await world.facts(account)).flatMap((fact) =>
+    fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [],
+  );
+}
+
+/** The fees of all charges, once the books are what OpenAI bills. */
+async function fees(): Promise<readonly unknown[]> {
+  const all = await charges();
+  const owed = all.reduce((sum, { cost }) => sum + BigInt(cost), 0n);
+  const { total_usd } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
+  expect(formatUsd(owed as PicoUsd)).toBe(total_usd);
+  return all.flatMap((charge) => charge.fees ?? []);
+}
+
+describe('a chat with a GPT that searches by itself', () => {
+  test.each([
+    ['the plugin', WEB, 'tokens=4', 1],
+    [':online', { model: `${GPT}:online` }, 'tokens=4', 1],
+    ['the tool, by which it decides', { tools: [TOOL] }, `${SEARCH} tool_times=2 text="Found it"`, 2],
+    ['the tool, and a choice of it', { tools: [TOOL], tool_choice: TOOL }, 'tokens=4', 1],
+    ['its engine', { tools: [{ ...TOOL, parameters: { engine: 'native' } }] }, `${SEARCH} tool_times=9`, 3],
+    ['fewer uses', { tools: [{ ...TOOL, max_uses: 1 }] }, `${SEARCH} tool_times=9`, 1],
+    ['the plugin, also with hardly any reasoning', { ...WEB, reasoning_effort: 'minimal' }, 'tokens=4', 1],
+    ['domains', { tools: [{ ...TOOL, filters: { allowed_domains: ['a.example'] } }] }, SEARCH, 1],
+  ])('searches by %s, for OpenAI’s fee', async (_, more, directive, searches) => {
+    for (const stream of [false, true]) {
+      const answer = await chat(directive, { ...more, stream });
+      const annotations = stream
+        ? answer.events.flatMap((event) => event.choices?.[0]?.delta.annotations ?? [])
+        : answer.body.choices[0].message.annotations;
+      expect(annotations).toHaveLength(searches);
+      expect(annotations[0]).toMatchObject({ type: 'url_citation', url_citation: { url: 'https://site1.example/1' } });
+    }
+    expect(await fees()).toEqual(Array(2 * searches).fill(FEE));
+  });
+
+  test('pays for no search that it does not make, or that finds nothing', async () => {
+    await chat('tokens=4', { tools: [TOOL] });
+    await chat(`${SEARCH} fault=500 at=web_search`, { tools: [TOOL] });
+    expect(await fees()).toEqual([]);
+  });
+
+  test('is searched for by Exa where that is asked for', async () => {
+    await chat('tokens=4', { plugins: [{ id: 'web', engine: 'exa' }] });
+    expect(await fees()).toMatchObject([{ name: 'web_search', provider: 'exa' }]);
+  });
+
+  test.each(['cut', 'error'])('that breaks off (%s) pays for the searches that were made', async (fault) => {
+    const { events } = await chat(`${SEARCH} fault=${fault} text="a b c d e f g h"`, { tools: [TOOL], stream: true });
+    expect(events.some(({ error }) => error !== undefined)).toBe(true);
+    const [charge] = await charges();
+    expect(charge).toMatchObject({ fees: [FEE], estimated: true });
+  });
+});
+
+describe('a response of a GPT that searches by itself', () => {
+  test.each([false, true])('shows its searches and its sources (stream: %p)', async (stream) => {
+    const answer = await respond(`${SEARCH} tool_times=2 text="Found it"`, { tools: [TOOL], stream });
+    const { output, status } = answer.body ?? answer.events.at(-2).response;
+    expect(status).toBe('completed');
+    expect(output).toMatchObject([
+      { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'what was asked, 1' } },
+      { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'what was asked, 2' } },
+      { type: 'message', content: [{ text: 'Found it', annotations: [{ url: 'https://site1.example/1' }, {}] }] },
+    ]);
+    expect(await fees()).toEqual([FEE, FEE]);
+    if (!stream) return;
+    const types = answer.events.slice(2, 7).map(({ type }) => type.replace('response.', ''));
+    const search = ['in_progress', 'searching', 'completed'].map((state) => `web_search_call.${state}`);
+    expect(types).toEqual(['output_item.added', ...search, 'output_item.done']);
+    const numbers = answer.events.slice(0, -1).map(({ sequence_number }) => sequence_number);
+    expect(numbers).toEqual([...numbers.keys()]);
+  });
+
+  test('can be continued, by itself and by others', async () => {
+    const { id } = (await respond(`${SEARCH} reasoning=4 text="Found it"`, { tools: [TOOL] })).body;
+    for (const model of [GPT, 'anthropic/claude-haiku-4.5']) {
+      const { status, body } = await respond('tokens=3', { model, previous_response_id: id });
+      expect([status, body.output_text]).toEqual([200, 'every coin that']);
+    }
+    const { output } = (await respond(`${SEARCH} reasoning=4 text="Found it"`, { tools: [TOOL], store: false })).body;
+    const input = [{ role: 'user', content: 'Hi' }, ...output, { role: 'user', content: 'And?' }];
+    expect((await respond('', { input })).status).toBe(200);
+  });
+});
