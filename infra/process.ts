@@ -22,8 +22,9 @@ export async function runProcess(role: string, start: Start): Promise<void> {
   try {
     const settings = readSettings(process.env);
     log = createLog(settings.logLevel).child({ role });
+    // A second signal changes nothing: on Ctrl-C npm passes on one that the terminal has sent already.
     const stopped = new Promise<string>((resolve) => {
-      for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, resolve);
+      for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve);
     });
     process.on('uncaughtException', (error) => fail(log, error));
     process.on('unhandledRejection', (error) => fail(log, error));

@@ -8,6 +8,9 @@ import OpenAI from 'openai';
 import { money } from '#kernel';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
+const PROGRAM = [process.execPath, path.join(BUILT, 'standalone/src/main.js')] as const;
+/** What is built already is not built again beside the other tests. */
+const NPM_START = ['npm', 'start', '--silent', '--ignore-scripts'] as const;
 const HAPPENS_WITHIN_MS = 20_000;
 const LOOK_AGAIN_MS = 10;
 jest.setTimeout(30_000);
@@ -38,10 +41,9 @@ class Program {
   /** Its exit code, once it has ended. */
   readonly ended: Promise<number | null>;
 
-  constructor(settings: Settings = {}) {
+  constructor(settings: Settings = {}, [command, ...args]: readonly [string, ...string[]] = PROGRAM) {
     const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir, ...settings };
-    const main = path.join(BUILT, 'standalone/src/main.js');
-    this.child = spawn(process.execPath, [main], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.child.stdout.on('data', (piece) => {
       this.output += piece;
     });
@@ -309,5 +311,14 @@ describe('the program that `npm start` runs', () => {
     const { code, lines } = await verify();
     expect([code, lines.at(-1)]).toEqual([0, 'drift 0']);
     expect(lines).toContainEqual(expect.stringMatching(/charges computed again, 1 of them estimates$/));
+  });
+
+  test('ends in order when npm is told to, also twice', async () => {
+    const started = await new Program({}, NPM_START).ready();
+    started.send('SIGTERM');
+    started.send('SIGINT');
+    await until(async () => started.log.at(-1)?.msg === 'stopped');
+    expect(started.log.map(({ msg }) => msg)).toEqual(['ready', 'draining', 'stopped']);
+    expect(await postmaster()).toBeUndefined();
   });
 });
