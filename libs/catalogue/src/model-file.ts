@@ -101,6 +101,8 @@ export interface ModelFile extends DescribedFile {
   readonly context: number;
   /** 0 where the output is not made of tokens. */
   readonly maxOutput: number;
+  /** Tokens that an image is counted as at most, where that is more than 5,000. */
+  readonly imageTokens?: number;
   /** Numbers in a vector of an embedding model; fewer on request, where an endpoint has the parameter `dimensions`. */
   readonly dimensions?: number;
   /** It searches the web for every answer, and that is part of its price. */
@@ -164,6 +166,7 @@ export const chatModel = object({
   outputs: optional(texts),
   context: count,
   maxOutput: count,
+  imageTokens: optional(count),
   searchesWeb: optional(flag),
   variants: optional(object({ thinking: optional(text), extended: optional(text) })),
   routing: optional(

@@ -37,7 +37,7 @@ export function quoteFor(
   more: { readonly inputTokens: number; readonly fees: PicoUsd; readonly reads?: number } = NOTHING_MORE,
 ): Quote {
   const { fees, reads = 1 } = more;
-  const inputTokens = Math.min(boundInputTokens(body) + more.inputTokens, model.context * reads);
+  const inputTokens = Math.min(boundInputTokens(body, model) + more.inputTokens, model.context * reads);
   const choices = body.n ?? 1;
   const own = wantedOutput(body);
   const wanted = own === undefined ? undefined : Math.min(own, model.maxOutput);

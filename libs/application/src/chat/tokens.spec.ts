@@ -51,6 +51,11 @@ describe('the bound of the input tokens', () => {
     expect(boundInputTokens(request(image(1_000_000)))).toBe(boundInputTokens(request(image(10))));
   });
 
+  test('counts an image as what the model counts it as', () => {
+    const image = request([{ type: 'image_url', image_url: { url: 'https://a.example/b.png' } }]);
+    expect(boundInputTokens(image, { imageTokens: 48_169 }) - boundInputTokens(image, { imageTokens: 1 })).toBe(48_168);
+  });
+
   const file = (file_data: string) => [{ type: 'file', file: { file_data } }];
   const bytes = (type: string, length: number) => file(`data:${type};base64,${'A'.repeat(length)}`);
 
@@ -70,8 +75,37 @@ describe('the bound of the input tokens', () => {
   });
 
   test('counts a text that is attached by its size', () => {
-    expect(boundInputTokens(request(bytes('text/plain', 4_000)))).toBeLessThan(2_000);
+    expect(boundInputTokens(request(bytes('text/plain', 4_000)))).toBeLessThan(3_000);
     expect(boundInputTokens(request(bytes('text/plain', 4_000)))).toBeGreaterThan(1_000);
+  });
+
+  test('counts a text that is attached as if it stood there', async () => {
+    const hard = noise('!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', 3_000);
+    const inBase64 = file(`data:text/plain;base64,${Buffer.from(hard).toString('base64')}`);
+    expect(boundInputTokens(request(inBase64))).toBeGreaterThanOrEqual(await countTokens(hard));
+    expect(boundInputTokens(request(file(`data:text/plain,${hard}`)))).toBeGreaterThanOrEqual(await countTokens(hard));
+  });
+
+  const LONG = 'every coin is counted twice '.repeat(1_000);
+
+  test.each([
+    ['a message', { messages: [{ role: 'user', type: 'image_url', content: LONG }] }],
+    [
+      'a call',
+      { messages: [{ role: 'assistant', tool_calls: [{ type: 'image_url', function: { arguments: LONG } }] }] },
+    ],
+    ['a tool', { tools: [{ type: 'input_audio', function: { name: 'f', description: LONG } }] }],
+    ['a schema', { tools: [{ type: 'function', function: { parameters: { type: 'image_url', default: LONG } } }] }],
+    ['a format', { response_format: { type: 'input_image', json_schema: { description: LONG } } }],
+  ])('does not take %s for an image because it says that it is one', async (_, fields) => {
+    expect(boundInputTokens({ ...request('hi'), ...fields })).toBeGreaterThanOrEqual(await countTokens(LONG));
+  });
+
+  test('counts the figures of numbers, and lists within lists', async () => {
+    const list = Array.from({ length: 1_000 }, (_, i) => [12_345_678_901_234 + i, []]);
+    const tools = [{ type: 'function', function: { name: 'f', parameters: { enum: list } } }];
+    const json = JSON.stringify(tools);
+    expect(boundInputTokens({ ...request('hi'), tools })).toBeGreaterThanOrEqual(await countTokens(json));
   });
 
   test('counts tools and schemas', () => {

@@ -16,12 +16,13 @@ type Messages = ChatBody['messages'];
  */
 export async function fitting(
   body: ChatBody,
-  { context, maxOutput }: Pick<Model, 'context' | 'maxOutput'>,
+  model: Pick<Model, 'context' | 'maxOutput' | 'imageTokens'>,
   more = 0,
 ): Promise<ChatBody> {
+  const { context, maxOutput } = model;
   const output = Math.min(wantedOutput(body) ?? maxOutput, maxOutput, context * MOST_OUTPUT);
   const room = context - output - more;
-  if (boundInputTokens(body) <= room) return body;
+  if (boundInputTokens(body, model) <= room) return body;
   const { messages, ...rest } = body;
   const others = await countInputTokens({ ...rest, messages: [] } as ChatBody);
   const count = (turn: Messages) => countInputTokens({ messages: turn } as ChatBody);

@@ -58,7 +58,7 @@ export function quoteForUpstream(
   carried = 0,
 ): Quote {
   if (searches === 0) return quoteFor(body, model, endpoints, beside(carried));
-  const again = searches * boundInputTokens(body) + (searches + 1) * carried + (searches + 1) * TOOL_TOKENS;
+  const again = searches * boundInputTokens(body, model) + (searches + 1) * carried + (searches + 1) * TOOL_TOKENS;
   const results = (UPSTREAM_RESULT_TOKENS * searches * (searches + 1)) / 2;
   const fees = money.fromJson((BigInt(fee.price) * BigInt(searches)).toString());
   return quoteFor(body, model, endpoints, { inputTokens: again + results, fees, reads: searches + 1 });

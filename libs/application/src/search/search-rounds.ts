@@ -131,7 +131,7 @@ export class SearchRounds {
   private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     if (this.begun >= plan.maxUses) return false;
-    return searchAndAnswer(plan, boundInputTokens(body), this.room, model, endpoint) <= this.left(endpoint);
+    return searchAndAnswer(plan, boundInputTokens(body, model), this.room, model, endpoint) <= this.left(endpoint);
   }
 
   /** Whether there is money for a search and the round that reads it. */
@@ -139,7 +139,7 @@ export class SearchRounds {
     const { plan, model } = this.request;
     const needed = money.add(
       money.fromJson(plan.fee.price),
-      answerAfter(plan, boundInputTokens(body), this.room, model, endpoint),
+      answerAfter(plan, boundInputTokens(body, model), this.room, model, endpoint),
     );
     return this.room > 0 && needed <= this.left(endpoint);
   }
@@ -155,7 +155,8 @@ export class SearchRounds {
   }
 
   private inputOf(body: ChatBody): number {
-    return Math.min(boundInputTokens(body), this.request.model.context);
+    const { model } = this.request;
+    return Math.min(boundInputTokens(body, model), model.context);
   }
 
   /** Output tokens that the limit leaves. */
