@@ -1,10 +1,19 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Charge, DomainEvent } from '#domain';
+import { type Charge, type DomainEvent, isExplained } from '#domain';
 import { formatUsd, type PicoUsd, usd } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
-/** Every surface, several vendors, whole and streamed, with search and tools, and what goes wrong with each. */
-const CHATS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'llama-3.3-70b-instruct', 'perplexity/sonar:online'];
+/**
+ * Every surface, several vendors, whole and streamed, with search and tools, and what goes wrong with each. Of OpenAI's
+ * models one speaks chat and Responses, and one only these.
+ */
+const CHATS = [
+  'openai/gpt-5-mini',
+  'openai/gpt-5-codex',
+  'anthropic/claude-haiku-4.5',
+  'llama-3.3-70b-instruct',
+  'perplexity/sonar:online',
+];
 const FAULTS = [
   '',
   'fault=cached',
@@ -14,6 +23,12 @@ const FAULTS = [
   'fault=refuse',
   'fault=no_usage',
   'fault=cut',
+];
+/** What a later round can meet, where what the rounds before it used is known. */
+const LATER = ['', 'fault=cached', 'fault=zero', 'fault=500', 'fault=overloaded', 'fault=refuse'];
+const EMBEDDINGS = [
+  { model: 'text-embedding-3-small' },
+  { model: 'qwen/qwen3-embedding-8b', provider: { order: ['deepinfra'] } },
 ];
 /** After these nobody can know what an upstream will invoice: the books have an estimate. */
 const UNTOLD = new Set(['no_usage', 'cut', 'malformed', 'error']);
@@ -26,10 +41,12 @@ beforeAll(async () => {
   account = await world.account(100);
   funded = await world.balance(account);
   const asks = CHATS.flatMap((model) => FAULTS.flatMap((fault) => chats(model, fault)));
-  const embeddings = FAULTS.map((fault) => {
-    const body = { model: 'text-embedding-3-small', input: ['A text to embed', `[[sandbox ${fault}]]`] };
-    return () => world.post('/v1/embeddings', body, account);
-  });
+  const embeddings = EMBEDDINGS.flatMap((asked) =>
+    FAULTS.flatMap((fault) => [fault, `${fault} at=deepinfra`]).map((fault) => {
+      const body = { ...asked, input: ['A text to embed', `[[sandbox ${fault}]]`] };
+      return () => world.post('/v1/embeddings', body, account);
+    }),
+  );
   await Promise.all([...asks, ...embeddings].map((ask) => ask()));
 }, 60_000);
 afterAll(() => world.close());
@@ -38,6 +55,7 @@ function chats(model: string, fault: string) {
   const content = `[[sandbox tokens=12 chunks=4 ${fault}]]`;
   const messages = [{ role: 'user', content }];
   const tools = [{ type: 'web_search' }];
+  const ours = [{ type: 'web_search', engine: 'exa' }];
   const searching = `[[sandbox tool=web_search tool_times=2 chunks=4 ${fault}]]`;
   const searched = model.startsWith('perplexity')
     ? []
@@ -47,6 +65,12 @@ function chats(model: string, fault: string) {
           return world.post('/v1/chat/completions', { model, messages: asked, stream, tools }, account);
         },
         () => world.post('/v1/responses', { model, input: searching, stream, tools }, account),
+        () => world.post('/v1/responses', { model, input: searching, stream, tools: ours }, account),
+        ...(LATER.includes(fault) ? [2, 3] : []).map((round) => () => {
+          const later = searching.replace(']]', ` fault_round=${round}]]`);
+          const asked = [{ role: 'user', content: later }];
+          return world.post('/v1/chat/completions', { model, messages: asked, stream, tools: ours }, account);
+        }),
       ]);
   const others = [false, true].flatMap((stream) => [
     () => world.post('/v1/chat/completions', { model, messages, stream, max_tokens: 64 }, account),
@@ -77,6 +101,24 @@ test('after a mixed run with faults the bill is what the books owe, but for char
   expect(charges.length).toBeGreaterThan(100);
   expect(charges.some(({ estimated }) => estimated)).toBe(true);
   expect(formatUsd(owed as PicoUsd)).toBe(formatUsd(invoiced as PicoUsd));
+});
+
+test('every charge, also of the house, follows from its usage, its calls and fees and the published prices', async () => {
+  const facts = (await world.facts()) as readonly DomainEvent[];
+  const lists = facts.flatMap((fact) => (fact.type === 'PriceListPublished' ? [fact.data] : []));
+  const asked = new Map(facts.flatMap((fact) => (fact.type === 'FundsHeld' ? [[fact.data.holdId, fact.data]] : [])));
+  let explained = 0;
+  for (const fact of facts) {
+    if (fact.type !== 'HoldSettled' && fact.type !== 'ChargeAbsorbed') continue;
+    const { charge, holdId } = fact.data;
+    const list = lists.find(({ version }) => version === charge.priceList);
+    const { amount, query } = asked.get(holdId) ?? {};
+    const rates = list?.rates.find(({ model, provider }) => model === query?.model && provider === charge.provider);
+    expect([holdId, rates && isExplained(charge, rates, list?.fees)]).toEqual([holdId, true]);
+    if (!charge.estimated) expect(BigInt(charge.price)).toBeLessThanOrEqual(BigInt(amount ?? 0));
+    explained++;
+  }
+  expect(explained).toBeGreaterThan(300);
 });
 
 test('no hold is left open, and the customer has paid what the answers said', async () => {
