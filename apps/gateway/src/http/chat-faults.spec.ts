@@ -221,3 +221,25 @@ describe.each(BOTH)('usage (%j)', (stream) => {
     expect(usage(tale.answer)).toMatchObject({ prompt_tokens: 18, prompt_tokens_details: { cached_tokens: 9 } });
   });
 });
+
+describe('an answer that breaks off while its reasoning, which is not to be shown, is made', () => {
+  test.each([
+    ['deepseek/deepseek-r1', 'deepinfra', 200, 'cut', 40],
+    ['deepseek/deepseek-r1', 'deepinfra', 200, 'error', 40],
+    // Anthropic tells only that it thinks.
+    ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'cut', 0],
+    ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'error', 0],
+  ])(
+    'costs nothing, is asked for once, and the house bears what it used: %s, %s',
+    async (model, provider, status, fault, output) => {
+      const reasoning = { max_tokens: 2_000, exclude: true };
+      const more = { model, stream: true, max_tokens: 4_000, reasoning, provider: { only: [provider] } };
+      const tale = await tell(`tokens=41 reasoning=40 chunks=1 fault=${fault} at=${provider}`, more);
+      expect(tale.answer.status).toBe(status);
+      expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+      expect(tale.facts[0]?.data.attempts).toHaveLength(1);
+      expect(tale.facts[1]?.data.charge).toMatchObject({ provider, estimated: true, usage: { output } });
+      expect(tale.spent).toBe(NOTHING);
+    },
+  );
+});

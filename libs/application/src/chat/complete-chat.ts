@@ -7,7 +7,7 @@ import { asFailure } from '../attempts.ts';
 import { Catalogues } from '../catalogues.ts';
 import { UpstreamFailure } from '../failures.ts';
 import { type Caller, type Hold, Holds } from '../holds.ts';
-import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt, type Served } from '../paid-calls.ts';
+import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt, type Served, usedBy } from '../paid-calls.ts';
 import {
   boundReasoning,
   isAskedNatively,
@@ -233,12 +233,16 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
     if (found.length > 0) await client.write(citationEvent(identityOf(hold, named.model, endpoint), found));
   }
 
-  /** An answer that broke off before its first token costs the customer nothing; its input may be invoiced all the same. */
+  /**
+   * An answer that broke off before the customer had any of it costs him nothing, unless it was he who went away; what it
+   * used is invoiced all the same.
+   */
   private async settleOrRelease(job: Job, served: Served<StreamedAnswer>, failure?: UpstreamFailure): Promise<Receipt> {
     const { answer, endpoint } = served;
-    if (!failure || answer.usage() || answer.deliveredText() !== '') return this.settle(job, served, failure);
+    const left = failure?.code === 'client_disconnected' && (answer.usage() || answer.deliveredText() !== '');
+    if (!failure || left || answer.hasTold()) return this.settle(job, served, failure);
     const paid = job.native ? withNativeFees(job, answer) : job.paid;
-    await this.paid.release(paid, endpoint, failure, '');
+    await this.paid.releaseUsed(paid, endpoint, failure, await usedBy(paid, answer.usage(), answer.deliveredText()));
     return { usage: NO_USAGE, charged: ZERO, chargedForInput: ZERO };
   }
 

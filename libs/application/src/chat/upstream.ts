@@ -64,7 +64,10 @@ export interface StreamedAnswer {
   relayTo(receiver: EventReceiver): Promise<void>;
   /** Once the events have ended, also by a failure. */
   usage(): Usage | undefined;
+  /** All text that was generated, also what was not passed on. */
   deliveredText(): string;
+  /** Whether any of it was passed on. */
+  hasTold(): boolean;
   /** How many searches the upstream invoices, where it was to search. */
   invoicedSearches?(): number;
 }

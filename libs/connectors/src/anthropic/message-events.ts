@@ -51,6 +51,8 @@ export class MessageEvents extends EventTranslator {
   private readonly blocks = new Map<number, OpenBlock>();
   private opened = false;
   private delivered = '';
+  /** Characters of it that were not passed on. */
+  private hidden = 0;
   private calls = 0;
   private thoughts = 0;
   private usageAtStart: unknown;
@@ -77,6 +79,14 @@ export class MessageEvents extends EventTranslator {
     } catch {
       return this.delivered; // not quite JSON, and good enough for counting
     }
+  }
+
+  override get generating(): boolean {
+    return this.thoughts > 0 || super.generating;
+  }
+
+  hasTold(): boolean {
+    return this.delivered.length > this.hidden;
   }
 
   protected handle(event: string): string {
@@ -147,6 +157,7 @@ export class MessageEvents extends EventTranslator {
     this.delivered += text;
     if (kind === 'text') return this.chunk(`{"content":"${text}"}`);
     if (block) block.text += text;
+    if (kind === 'thinking' && this.hidesReasoning) this.hidden += text.length;
     if (kind === 'thinking') return this.hidesReasoning ? '' : this.chunk(`{"reasoning":"${text}"}`);
     return this.argumentsPiece(block?.at ?? 0, text);
   }

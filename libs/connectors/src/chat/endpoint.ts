@@ -74,8 +74,10 @@ export class Endpoint {
     language: Language = 'chat',
   ): Promise<StreamedAnswer> {
     const { origin, path, headers, dispatcher, refusalOf } = this;
+    // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
+    const delivered = () => (chunks.generating ? chunks.deliveredText() : undefined);
     const failureOf = (error: unknown, begun: boolean) =>
-      begun ? brokenOff(failureFrom(error, signal)) : failureFrom(error, signal);
+      begun ? brokenOff(failureFrom(error, signal), delivered()) : failureFrom(error, signal);
     const relay = new Relay({ chunks, signal, refusalOf, failureOf });
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: JSON.stringify(body) }, relay);
     await relay.begun;
@@ -85,6 +87,7 @@ export class Endpoint {
       relayTo: (receiver) => relay.to(receiver),
       usage: () => chunks.usage(),
       deliveredText: () => chunks.deliveredText(),
+      hasTold: () => chunks.hasTold(),
     };
   }
 }

@@ -19,6 +19,11 @@ export abstract class EventTranslator implements Chunks {
   protected abstract handle(event: string): string;
   abstract usage(): Usage | undefined;
   abstract deliveredText(): string;
+  abstract hasTold(): boolean;
+
+  get generating(): boolean {
+    return this.deliveredText() !== '';
+  }
 
   get ended(): boolean {
     return this.marked;

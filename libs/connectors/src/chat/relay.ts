@@ -28,6 +28,10 @@ export interface Chunks {
   end(pass: Pass): void;
   usage(): Usage | undefined;
   deliveredText(): string;
+  /** Whether anything was generated, be it nothing that can be read. */
+  readonly generating: boolean;
+  /** Whether anything of the text was passed on. */
+  hasTold(): boolean;
 }
 
 export interface RelayOptions {

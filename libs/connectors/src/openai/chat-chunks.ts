@@ -50,6 +50,7 @@ export class ChatChunks extends EventTranslator {
   private kept: string[] = [];
   private keptSize = 0;
   private text = '';
+  private shown = false;
 
   /** @param hidesReasoning nothing of the model's reasoning is passed on */
   constructor(
@@ -68,6 +69,11 @@ export class ChatChunks extends EventTranslator {
   deliveredText(): string {
     this.fold();
     return this.text;
+  }
+
+  hasTold(): boolean {
+    this.fold();
+    return this.hidesReasoning ? this.shown : this.text !== '';
   }
 
   /** What is passed on of one event; comments and empty events are not. */
@@ -127,7 +133,10 @@ export class ChatChunks extends EventTranslator {
 
   /** Chunks are about ten times as long as their text. */
   private fold(): void {
-    for (const json of this.kept) this.text += textIn(json);
+    for (const json of this.kept) {
+      this.text += textIn(json);
+      if (this.hidesReasoning) this.shown ||= textIn(json, withoutReasoningIn) !== '';
+    }
     this.kept = [];
     this.keptSize = 0;
   }
@@ -158,9 +167,9 @@ export function withoutReasoningIn({ reasoning, reasoning_content, reasoning_det
 }
 
 /** The text of a chunk that was passed on unread; one that cannot be read has none that could be counted. */
-function textIn(json: string): string {
+function textIn(json: string, part: (delta: Delta) => Delta = (delta) => delta): string {
   try {
-    return (parse(json).choices ?? []).map(({ delta }) => (delta ? textOf(delta) : '')).join('');
+    return (parse(json).choices ?? []).map(({ delta }) => (delta ? textOf(part(delta)) : '')).join('');
   } catch {
     return '';
   }

@@ -22,7 +22,7 @@ const BROKEN_OFF = 'The upstream broke off the answer';
 
 export class ResponseEvents extends EventTranslator {
   private reported: Usage | undefined;
-  private readonly told: string[] = [];
+  private readonly generated: string[] = [];
   private readonly found = new Set<unknown>();
 
   usage(): Usage | undefined {
@@ -30,7 +30,11 @@ export class ResponseEvents extends EventTranslator {
   }
 
   deliveredText(): string {
-    return this.told.join('');
+    return this.generated.join('');
+  }
+
+  hasTold(): boolean {
+    return this.generated.length > 0;
   }
 
   /** How many searches OpenAI invoices. */
@@ -50,7 +54,7 @@ export class ResponseEvents extends EventTranslator {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
     if (typeof output_index === 'number') {
-      if (TOLD.has(type as string)) this.told.push(String(delta));
+      if (TOLD.has(type as string)) this.generated.push(String(delta));
       if (type === 'response.output_item.done' && isInvoiced(parsed.item as Thing)) this.found.add(output_index);
       return this.output(parsed, json);
     }
