@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { UpstreamFailure } from '#application';
 import { ChatChunks } from './chat-chunks.ts';
 
 const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra' };
@@ -42,4 +43,15 @@ describe('the reasoning of a model', () => {
     const words = [{ content: '"reasoning": is a word' }];
     expect(told(words, true).deltas).toEqual(words);
   });
+});
+
+test.each([
+  ['beside the choices', { error: { code: 502, message: 'Provider down' }, choices: [] }],
+  ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: 'Provider down' } }] }],
+])('an error %s breaks off the answer, and is no end of it', (_, failing) => {
+  const chunks = new ChatChunks(identity);
+  const first = { id: 'up-1', model: 'theirs', choices: [{ index: 0, delta: { content: 'Yes' } }] };
+  chunks.accept(Buffer.from(`data: ${JSON.stringify(first)}\n\n`), () => {});
+  const error = Buffer.from(`data: ${JSON.stringify({ id: 'up-1', model: 'theirs', ...failing })}\n\n`);
+  expect(() => chunks.accept(error, () => {})).toThrow(new UpstreamFailure('upstream_error', 'Provider down'));
 });

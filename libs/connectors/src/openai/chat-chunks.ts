@@ -19,13 +19,17 @@ const REASONING = /"reasoning(?:_content|_details)?":/;
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
 
-interface Chunk {
-  readonly choices?: readonly Choice[];
-  readonly usage?: unknown;
+/** OpenAI tells an error beside the choices, a router in the one that failed. */
+export interface Failing {
   readonly error?: { readonly message?: unknown };
 }
 
-interface Choice {
+interface Chunk extends Failing {
+  readonly choices?: readonly Choice[];
+  readonly usage?: unknown;
+}
+
+interface Choice extends Failing {
   readonly delta?: Delta;
   readonly finish_reason?: string | null;
 }
@@ -103,13 +107,8 @@ export class ChatChunks extends EventTranslator {
 
   private parsed(json: string): string {
     const chunk = parse(json);
-    if (chunk.error) {
-      const { message } = chunk.error;
-      throw new UpstreamFailure(
-        'upstream_error',
-        typeof message === 'string' ? message : 'The upstream broke off the answer',
-      );
-    }
+    const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
+    if (failed) throw new UpstreamFailure('upstream_error', errorIn(failed));
     this.reported = usageFrom(chunk.usage) ?? this.reported;
     if (chunk.usage && !chunk.choices?.length) return '';
     if (!chunk.usage) return this.forward(json);
@@ -140,6 +139,11 @@ export class ChatChunks extends EventTranslator {
     this.kept = [];
     this.keptSize = 0;
   }
+}
+
+/** What an error within an answer says. */
+export function errorIn({ error }: Failing): string {
+  return typeof error?.message === 'string' ? error.message : 'The upstream broke off the answer';
 }
 
 function parse(json: string): Chunk {

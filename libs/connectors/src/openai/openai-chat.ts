@@ -1,7 +1,7 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
 import { Endpoint } from '../chat/endpoint.ts';
 import type { ChatConnection } from '../chat-upstreams.ts';
-import { ChatChunks, textOf, withoutReasoningIn } from './chat-chunks.ts';
+import { ChatChunks, errorIn, type Failing, textOf, withoutReasoningIn } from './chat-chunks.ts';
 import { DIALECTS, type Dialect, inDialect, inResponses } from './dialect.ts';
 import { ResponseEvents, wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
@@ -89,9 +89,26 @@ function parseAnswer(text: string): Completion {
   try {
     answer = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
-  if (!Array.isArray(answer?.choices)) {
+  const choices: readonly unknown[] = Array.isArray(answer?.choices) ? answer.choices : [];
+  const failed = [answer, ...choices].find(isFailing);
+  if (failed) {
+    // Without a word it was not generated, and may be asked for again.
+    const delivered = choices.map((choice) => textOf((choice as Choice | null)?.message ?? {})).join('') || undefined;
+    throw new UpstreamFailure('upstream_error', errorIn(failed), { status: 200, delivered });
+  }
+  if (choices.length === 0 || !choices.every(isChoice)) {
     const more = { status: 200, delivered: text };
     throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
   }
   return answer as Completion;
+}
+
+/** A router tells in the choice that the provider behind it failed: https://openrouter.ai/docs/api-reference/errors */
+function isFailing(part: unknown): part is Failing {
+  return Boolean((part as Failing | null)?.error);
+}
+
+function isChoice(choice: unknown): choice is Choice {
+  const message = (choice as Choice | null)?.message;
+  return typeof message === 'object' && message !== null;
 }

@@ -1,0 +1,65 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { UpstreamFailure } from '#application';
+import { DIALECTS } from './dialect.ts';
+import { OpenAiChat } from './openai-chat.ts';
+
+/** What the upstream answers, whatever it is asked. */
+let said: object = {};
+let server: Server;
+let chat: OpenAiChat;
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    request.resume().on('end', () => response.end(JSON.stringify(said)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 1_000 };
+  chat = new OpenAiChat({ baseUrl, apiKey: 'any', ...timeouts }, DIALECTS.openrouter);
+});
+afterAll(async () => {
+  await chat.close();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const asked = {
+  upstream: 'openrouter',
+  language: 'chat' as const,
+  speaks: ['chat' as const],
+  body: { model: 'm', messages: [{ role: 'user', content: 'Hello' }] },
+  stream: false,
+  withoutReasoning: false,
+  identity: { id: 'gen-1', model: 'v/m', provider: 'V' },
+};
+const usage = { prompt_tokens: 3, completion_tokens: 2 };
+const error = { code: 502, message: 'Provider down' };
+const choice = (message: object, more: object = {}) => ({ index: 0, message, finish_reason: 'stop', ...more });
+
+test.each<[string, object, string | undefined]>([
+  ['an error beside the choices', { error, usage }, undefined],
+  ['an error in a choice', { choices: [choice({ content: '' }, { error })], usage }, undefined],
+  ['an error in a choice without a message', { choices: [{ index: 0, finish_reason: 'error', error }] }, undefined],
+  ['an error in a choice that has begun', { choices: [choice({ content: 'Yes, ' }, { error })], usage }, 'Yes, '],
+])('%s is no answer, and what was generated before it is told', async (_, answer, delivered) => {
+  said = answer;
+  const failure = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
+  expect(failure).toBeInstanceOf(UpstreamFailure);
+  expect(failure).toMatchObject({ code: 'upstream_error', message: 'Provider down', delivered });
+});
+
+test.each([
+  ['no choices', { choices: [], usage }],
+  ['a choice that is none', { choices: [null] }],
+  ['a choice without a message', { choices: [{ index: 0 }], usage }],
+])('%s are no answer', async (_, answer) => {
+  said = answer;
+  const call = chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
+  await expect(call).rejects.toMatchObject({ code: 'upstream_error', delivered: JSON.stringify(answer) });
+});
+
+test('a choice without words is an answer', async () => {
+  said = { choices: [choice({ role: 'assistant', content: null })], usage };
+  const answer = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
+  expect(answer.kind).toBe('whole');
+});
