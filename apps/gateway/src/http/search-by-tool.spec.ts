@@ -134,6 +134,15 @@ describe('a model that may search', () => {
     await assertBooksAreTheBill();
   });
 
+  test('ends where the limit leaves less than an upstream makes, and is an answer', async () => {
+    const tools = [{ ...TOOL, engine: 'exa' }];
+    const answer = await ask(SEARCH, { model: 'openai/gpt-5-codex', tools, max_completion_tokens: 20 });
+    expect(answer.status).toBe(200);
+    expect(answer.body.choices[0].finish_reason).toBe('length');
+    expect(await charged()).toMatchObject({ type: 'HoldSettled', charge: { fees: [FEE] } });
+    await assertBooksAreTheBill();
+  });
+
   test('searches as often as the request lets it', async () => {
     await ask(`${SEARCH} tool_times=9`, { tools: [{ ...TOOL, parameters: { max_uses: 1 } }] });
     expect((await charged()).charge).toMatchObject({ fees: [FEE], calls: 2 });

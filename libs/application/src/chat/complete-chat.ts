@@ -9,7 +9,7 @@ import { UpstreamFailure } from '../failures.ts';
 import { type Caller, type Hold, Holds } from '../holds.ts';
 import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt, type Served, usedBy } from '../paid-calls.ts';
 import {
-  boundReasoning,
+  boundCarried,
   isAskedNatively,
   type NativeRequest,
   responsesBody,
@@ -78,7 +78,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
 
   async execute(command: CompleteChat): Promise<ChatAnswer> {
     const { responses } = command;
-    const carried = responses && boundReasoning(responses);
+    const carried = responses && boundCarried(responses);
     const quoted = quotedChat(command.body, this.catalogues.current, this.pulses, carried);
     const asked = responses && truncates(responses.body) ? await cut(quoted, responses) : quoted;
     const task = this.running.begin(this.limits.totalTimeoutMs);

@@ -9,7 +9,7 @@ export type Message = Thing & { readonly role: string };
  * What a model has done by itself, and what a client sends back with the rest of an answer: its text says what came of
  * it, and no chat takes it.
  */
-const LEFT_OUT: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
+export const LEFT_OUT: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 
 /** The input as items. What they are is judged when they become messages. */
 export function itemsOf(input: string | readonly unknown[]): readonly unknown[] {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ResponsesBody, readResponsesRequest, type Thing } from '#application';
 import { reasoningWish } from '../chat/reasoning.ts';
-import { boundReasoning, isAskedNatively, responsesBody } from './native-request.ts';
+import { boundCarried, isAskedNatively, responsesBody } from './native-request.ts';
 
 const ALL = ['temperature', 'top_p', 'user', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'];
 const endpoint = (more: readonly string[] = []) => ({ model: 'm', slug: 'openai', parameters: [...ALL, ...more] });
@@ -166,7 +166,15 @@ describe('its input', () => {
   });
 
   test('may be dearer by the reasoning in it', () => {
-    expect(boundReasoning(native({ input: [HI, REASONING, SAID] }))).toBe(2);
+    expect(boundCarried(native({ input: [HI, SAID] }))).toBe(0);
+    const bound = (item: object) => boundCarried(native({ input: [HI, item, SAID] }));
+    const long = 'x'.repeat(4_000);
+    expect(bound({ ...REASONING, encrypted_content: long }) - bound({ ...REASONING, encrypted_content: '' })).toBe(
+      1_000,
+    );
+    expect(bound({ ...REASONING, summary: [{ type: 'summary_text', text: long }] })).toBeGreaterThan(3_000);
+    const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', made_by: 'openai' };
+    expect(bound({ ...search, action: { type: 'search', query: long } })).toBeGreaterThan(3_000);
   });
 });
 

@@ -1,8 +1,9 @@
 /** A request in the words of Responses, for endpoints that speak them: what was asked, as far as an endpoint knows it. */
 import type { Endpoint } from '#catalogue';
 import type { Reasoning } from '../chat/reasoning.ts';
+import { boundText } from '../tokenizer.ts';
 import type { ResponsesBody, Understood } from './body.ts';
-import { isObject, isText, type Thing, urlOf } from './items.ts';
+import { isObject, isText, LEFT_OUT, type Thing, urlOf } from './items.ts';
 
 /** OpenAI makes no response that could be shorter: where the limit is lower, the chat is asked. */
 const LEAST_OUTPUT = 16;
@@ -30,12 +31,21 @@ export function isAskedNatively({ speaks }: Endpoint, request: NativeRequest, li
   return !speaks.includes('chat') || (!request.chatOnly && (limit ?? LEAST_OUTPUT) >= LEAST_OUTPUT);
 }
 
-/** Tokens that come on top of those of the chat, at most. */
-export function boundReasoning({ items }: NativeRequest): number {
-  let characters = 0;
-  for (const { type, encrypted_content } of items)
-    if (type === 'reasoning' && typeof encrypted_content === 'string') characters += encrypted_content.length;
-  return Math.ceil(characters / BASE64_PER_TOKEN);
+/** The fewest tokens of output that an endpoint can be asked for. */
+export function leastOutput({ speaks }: Endpoint): number {
+  return speaks.includes('chat') ? 1 : LEAST_OUTPUT;
+}
+
+/** Tokens that come on top of those of the chat, at most: of reasoning, its summary, and searches that were made. */
+export function boundCarried({ items }: NativeRequest): number {
+  let tokens = 0;
+  for (const item of items) {
+    const { type, encrypted_content: encrypted, ...rest } = item;
+    if (!LEFT_OUT.has(type)) continue;
+    tokens += boundText(JSON.stringify(rest));
+    if (typeof encrypted === 'string') tokens += encrypted.length / BASE64_PER_TOKEN;
+  }
+  return Math.ceil(tokens);
 }
 
 export function wantsLogprobs({ include, top_logprobs }: ResponsesBody): boolean {

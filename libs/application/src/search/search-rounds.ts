@@ -10,6 +10,7 @@ import type { ChatBody } from '../chat/body.ts';
 import { boundInputTokens } from '../chat/tokens.ts';
 import type { Hold } from '../holds.ts';
 import { NOTHING, type Used } from '../paid-calls.ts';
+import { leastOutput } from '../responses/native-request.ts';
 import { resultsText } from './results.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { answerAfter, searchAndAnswer } from './search-quote.ts';
@@ -77,7 +78,7 @@ export class SearchRounds {
     const offers = this.affordsSearch(endpoint, offered);
     const body = offers ? offered : withdrawing(this.body, this.name, endpoint);
     const limit = Math.min(this.room, this.affordedOutput(endpoint, body));
-    return limit < 1 ? undefined : { body, limit: this.limitOf(limit), offers };
+    return limit < leastOutput(endpoint) ? undefined : { body, limit: this.limitOf(limit), offers };
   }
 
   /** Makes the searches that the model has called for, as far as there is money for them. @throws UpstreamFailure when time is up */
