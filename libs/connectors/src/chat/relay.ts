@@ -71,9 +71,14 @@ export class Relay implements Dispatcher.DispatchHandler {
   /** Hands on what has come and what comes. @throws UpstreamFailure when the answer breaks off */
   to(receiver: EventReceiver): Promise<void> {
     this.receiver = receiver;
-    for (const each of this.early) {
-      if (each instanceof Uint8Array) this.pass(each);
-      else this.pass(NO_EVENTS, each);
+    try {
+      for (const each of this.early) {
+        if (each instanceof Uint8Array) this.pass(each);
+        else this.pass(NO_EVENTS, each);
+      }
+    } catch (error) {
+      this.controller?.abort(error as Error);
+      throw error;
     }
     return this.outcome.promise;
   }

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
@@ -7,15 +7,16 @@ import { OpenAiChat } from './openai-chat.ts';
 
 /** What the upstream answers, whatever it is asked. */
 let said: object = {};
+let answering = (response: ServerResponse): void => void response.end(JSON.stringify(said));
 let server: Server;
 let chat: OpenAiChat;
 beforeAll(async () => {
   server = createServer((request, response) => {
-    request.resume().on('end', () => response.end(JSON.stringify(said)));
+    request.resume().on('end', () => answering(response));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 1_000 };
+  const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 60_000 };
   chat = new OpenAiChat({ baseUrl, apiKey: 'any', ...timeouts }, DIALECTS.openrouter);
 });
 afterAll(async () => {
@@ -62,4 +63,22 @@ test('a choice without words is an answer', async () => {
   said = { choices: [choice({ role: 'assistant', content: null })], usage };
   const answer = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
   expect(answer.kind).toBe('whole');
+});
+
+test('a stream whose receiver fails at its beginning is not read on', async () => {
+  const left = Promise.withResolvers<void>();
+  const chunk = { id: 'up-1', model: 'theirs', choices: [{ index: 0, delta: { content: 'Yes' } }] };
+  answering = (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(`data: ${JSON.stringify(chunk)}\n\n`); // and stays open
+    response.on('close', left.resolve);
+  };
+  const answer = await chat.complete({ ...asked, stream: true, signal: AbortSignal.timeout(5_000) });
+  if (answer.kind !== 'stream') throw new Error('not a stream');
+  const broken = async () =>
+    answer.relayTo(() => {
+      throw new UpstreamFailure('upstream_error', 'It cannot be read');
+    });
+  await expect(broken()).rejects.toThrow('It cannot be read');
+  await left.promise;
 });
