@@ -7,6 +7,7 @@ import { shippedCatalogue } from '#catalogue';
 import { type Charge, isExplained, type PublishedRates } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { type TestAccount, World } from '#testing';
+import { startGateway } from '../gateway.ts';
 
 const MODEL = 'openai/gpt-4.1-mini';
 const FLAT = 'countinghouse/flat';
@@ -299,6 +300,57 @@ describe('what goes wrong', () => {
     const { charge } = await charged();
     expect(charge).toMatchObject({ calls: 2, estimated: true });
     expect(charge.usage.input).toBeGreaterThan(300);
+  });
+});
+
+describe('rounds that are cut short', () => {
+  /** An answer by a gateway of other limits; `reached` is the text behind which it is told to stop. */
+  async function cutShort(settings: object, directive: string, reached?: string) {
+    const { foundation } = world;
+    const gateway = await startGateway({ ...foundation, settings: { ...foundation.settings, port: 0, ...settings } });
+    const response = await fetch(`${gateway.where.api}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
+      body: JSON.stringify({
+        model: MODEL,
+        stream: true,
+        tools: [TOOL],
+        messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }],
+      }),
+    });
+    let text = '';
+    let closed: Promise<void> | undefined;
+    const decoder = new TextDecoder();
+    for await (const piece of response.body ?? []) {
+      text += decoder.decode(piece, { stream: true });
+      if (reached !== undefined && text.includes(reached)) closed ??= gateway.close();
+    }
+    await (closed ?? gateway.close());
+    return text;
+  }
+
+  test('by the end of the gateway, are paid for as far as they came', async () => {
+    const text = await cutShort({ shutdownTimeoutMs: 50 }, `${SEARCH} chunks=16 chunk_delay=50`, '"every ');
+    expect(text).toContain('The gateway is shutting down');
+    const { type, charge } = await charged();
+    expect(type).toBe('HoldSettled');
+    expect(charge).toMatchObject({ fees: [FEE], calls: 2, estimated: true, errorCode: 'shutdown' });
+    expect(charge.usage.output).toBeLessThan(40);
+  });
+
+  test('by the time that an answer may take, while nothing was said, are the house’s', async () => {
+    const balance = await world.balance(account);
+    const query = JSON.stringify(JSON.stringify({ query: '[[sandbox latency=5000 at=exa]]' }));
+    const text = await cutShort({ totalTimeoutMs: 300 }, `${SEARCH} text=${query}`);
+    expect(text).toContain('The answer took too long');
+    const { type, charge } = await charged();
+    expect([type, charge.errorCode, charge.estimated, charge.fees]).toEqual([
+      'ChargeAbsorbed',
+      'timeout',
+      false,
+      undefined,
+    ]);
+    expect(await world.balance(account)).toBe(balance);
   });
 });
 
