@@ -41,3 +41,14 @@ describe('a number', () => {
     expect(valid(Numbers, value)).toMatchObject(value);
   });
 });
+
+describe('a body', () => {
+  test('has no more fields than were sent, but for those of its class', () => {
+    expect(Object.keys(valid(Numbers, { n: 1, more: 2 })).sort()).toEqual(['heat', 'more', 'n', 'tokens']);
+  });
+
+  test('is checked also when it has a field that is called constructor', () => {
+    expect(() => valid(Numbers, { n: 0, constructor: Object })).toThrow('n must be at least 1');
+    expect(Object.keys(valid(Numbers, { n: 1, constructor: 'x' }))).not.toContain('constructor');
+  });
+});

@@ -9,8 +9,9 @@ import { InvalidRequest } from './errors.ts';
 export function valid<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
     throw new InvalidRequest('The body must be a JSON object');
+  const checked = Object.assign(new type(), value);
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
-  const checked = Object.assign(new type(), value, { constructor: type });
+  if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
   const [error] = validateSync(checked, { stopAtFirstError: true });
   if (error) throw new InvalidRequest(messageOf(error), error.property);
   return checked;

@@ -41,6 +41,7 @@ const MODELS = [
   }),
   model('test/gone', [offer('Gone', 'groq', '0.01')]),
   model('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
+  model('test/few', [offer('Many', 'openai', '0.9'), offer('Few', 'openai', '0.15', { parameters: ['max_tokens'] })]),
   model('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
 ];
 
@@ -173,6 +174,21 @@ describe('a request', () => {
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ status: 'error', statusCode: status });
     expect(await world.facts()).toHaveLength(facts);
+  });
+
+  test.each<[object, number]>([
+    [{}, 200],
+    [{ temperature: 1, usage: { include: true }, max_completion_tokens: 9, seed: null }, 200],
+    [{ top_k: 1 }, 404],
+  ])('with %j requires of an endpoint the parameters that it names, and no others', async (more, status) => {
+    const answer = await ask('test/two', { ...more, provider: { require_parameters: true } });
+    expect(answer.status).toBe(status);
+    if (status === 404) expect(answer.body.message).toMatch(/dear does not know top_k; cheap does not know top_k$/);
+  });
+
+  test('goes to the cheapest endpoint, whatever parameters it has that the request does not name', async () => {
+    expect((await ask('test/few')).body.provider).toBe('Few');
+    expect((await ask('test/few', { temperature: 1 })).body.provider).toBe('Many');
   });
 
   test('reaches a variant by its suffix', async () => {

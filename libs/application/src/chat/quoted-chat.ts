@@ -29,10 +29,11 @@ export interface QuotedChat {
 }
 
 /** Fields by the name that lists of parameters have for them. */
-const PARAMETER_OF: Readonly<Record<string, string>> = {
-  max_completion_tokens: 'max_tokens',
-  reasoning_effort: 'reasoning',
-};
+const PARAMETER_OF: ReadonlyMap<string, string> = new Map([
+  ['max_completion_tokens', 'max_tokens'],
+  ['reasoning_effort', 'reasoning'],
+  ['include_reasoning', 'reasoning'],
+]);
 /** Fields that are about the request and not about what a model must know. */
 const NO_PARAMETERS: ReadonlySet<string> = new Set([
   'model',
@@ -41,6 +42,7 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
   'stream_options',
   'provider',
   'plugins',
+  'usage',
 ]);
 
 /**
@@ -98,11 +100,12 @@ function endpointsFor(
   search: SearchRequest | undefined,
   pulses: Pulses,
 ): readonly Endpoint[] {
-  const given = Object.keys(body).filter((field) => body[field] !== null && !NO_PARAMETERS.has(field));
+  const isGiven = (field: string) => body[field] !== null && body[field] !== undefined;
+  const given = Object.keys(body).filter((field) => isGiven(field) && !NO_PARAMETERS.has(field));
   return routeFor({
     model,
     wish: routingWish(body.provider, sort),
-    fields: given.map((field) => PARAMETER_OF[field] ?? field),
+    fields: given.map((field) => PARAMETER_OF.get(field) ?? field),
     usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
     searchesWeb: search !== undefined,
     chance: Math.random(),
