@@ -134,9 +134,12 @@ export class PaidCalls {
   }
 }
 
-/** Another endpoint may do what this one could not, as long as nothing of an answer is there. */
-function mayFallBack({ code, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
-  return !signal.aborted && delivered === undefined && code !== 'invalid_request';
+/**
+ * Another endpoint may do what this one could not, as long as nothing of an answer is there; also where the request is
+ * at fault, if that is because this endpoint does not have what it names.
+ */
+function mayFallBack({ code, status, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
+  return !signal.aborted && delivered === undefined && (code !== 'invalid_request' || status === 404);
 }
 
 /** What one call has used: as reported, or else counted from what was delivered. */

@@ -54,6 +54,7 @@ const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request'];
 const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication'];
 const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
+const NO_MODEL: Kind = [404, 'invalid_request_error', 'not_found'];
 
 const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   account_exists: CONFLICT,
@@ -110,8 +111,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof Rejection)
     return answer(REJECTIONS[error.code as RejectionCode], error.message, { details: error.details });
   if (error instanceof UpstreamFailure) {
-    const { retryAfterSeconds } = error;
-    return answer(FAILURES[error.code], error.message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+    const { code, status, retryAfterSeconds } = error;
+    if (code === 'invalid_request' && status === 404) return answer(NO_MODEL, error.message, { param: 'model' });
+    return answer(FAILURES[code], error.message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
   }
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
   if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
@@ -121,8 +123,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return answer([409, error.type, 'invalid_request'], error.message, { param: 'Idempotency-Key', ...more });
   }
   if (error instanceof UnservableRequest) {
-    const [, , kind] = error.status === 404 ? NOT_FOUND : INVALID;
-    return answer([error.status, 'invalid_request_error', kind], error.message, { param: error.param });
+    return answer(error.status === 404 ? NO_MODEL : INVALID, error.message, { param: error.param });
   }
   if (error instanceof StoreUnavailable) {
     return answer([503, 'unavailable', 'server'], 'The books cannot be written at the moment', {

@@ -195,10 +195,23 @@ describe('a request', () => {
     expect((await ask('test/falls-back:thinking')).body.model).toBe('test/two');
   });
 
-  test('takes a suffix that nobody knows on to the upstream', async () => {
-    const answer = await ask('test/two:beta');
-    expect(answer.body.message ?? answer.body.error?.message).toBeDefined();
-    expect(answer.status).not.toBe(200); // the upstream has no gpt-4o-mini:beta
+  test.each([false, true])(
+    'takes a suffix that nobody knows on to the upstreams, and is refused when none knows it (stream: %s)',
+    async (stream) => {
+      const balance = await world.balance(account);
+      const answer = await ask('test/two:beta', { stream }); // the upstream has no gpt-4o-mini:beta
+      expect(answer.status).toBe(404);
+      expect(answer.body.error).toMatchObject({ message: 'No endpoints found for test/two:beta', param: 'model' });
+      expect(await world.balance(account)).toBe(balance);
+      const released = (await world.facts()).filter(({ type }) => type === 'HoldReleased').at(-1);
+      expect(released).toMatchObject({ data: { attempts: [{ provider: 'cheap' }, { provider: 'dear' }] } });
+    },
+  );
+
+  test('with a suffix that nobody knows leaves the endpoint in its place for all others', async () => {
+    await ask('test/two:beta');
+    await ask('test/two', { provider: { sort: 'price' } });
+    expect(await lastCharge()).toMatchObject({ provider: 'cheap', attempts: [{ outcome: 'ok' }] });
   });
 });
 

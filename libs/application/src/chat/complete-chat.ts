@@ -15,6 +15,7 @@ import {
   responsesBody,
   truncates,
 } from '../responses/native-request.ts';
+import { failureOfVariant } from '../routing/passed-on.ts';
 import { Pulses } from '../routing/pulses.ts';
 import { type RunningTask, RunningTasks } from '../running.ts';
 import { boundResultTokens, citationEvent, withCitations, withResults } from '../search/results.ts';
@@ -182,7 +183,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
     const target = { ...endpoint, model: endpoint.model + passedOn };
     const { responses } = command;
     const natively = responses !== undefined && !isOurs(plan) && isAskedNatively(endpoint, responses, limit);
-    return this.upstreams.complete(hold, {
+    const answer = this.upstreams.complete(hold, {
       upstream,
       language: natively ? 'responses' : 'chat',
       speaks,
@@ -194,6 +195,10 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
       identity: identityOf(hold, model, endpoint),
       search: native,
       signal: task.signal,
+    });
+    if (passedOn === '') return answer;
+    return answer.catch((error) => {
+      throw failureOfVariant(error, named);
     });
   }
 

@@ -1,5 +1,6 @@
-/** The `provider` object that goes on to an upstream which is itself a router: the caller's, under the model's own rules. */
+/** What goes on to an upstream as it came: suffixes that mean nothing here, and the `provider` object for one that is itself a router, under the model's own rules. */
 import { type Endpoint, slugOf } from '#catalogue';
+import { UpstreamFailure } from '../failures.ts';
 import type { NamedModel, Sort } from './wish.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -45,4 +46,14 @@ export function providerFor({ routes, slug }: Pick<Endpoint, 'routes' | 'slug'>,
 function namesIn(fields: Fields, field: string): readonly string[] {
   const names = fields[field];
   return Array.isArray(names) ? names.map(String).map(slugOf) : [];
+}
+
+/**
+ * Why an upstream failed that was asked for a model with suffixes that mean nothing here: when it knows no such model
+ * either, the fault is in the name.
+ */
+export function failureOfVariant(error: unknown, { model, passedOn }: NamedModel): unknown {
+  if (!(error instanceof UpstreamFailure) || error.status !== 404) return error;
+  const message = `No endpoints found for ${model.id}${passedOn}`;
+  return new UpstreamFailure('invalid_request', message, { status: 404, cause: error });
 }
