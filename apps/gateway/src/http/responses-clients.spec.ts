@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createOpenAI } from '@ai-sdk/openai';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenRouter } from '@openrouter/sdk';
-import { generateText, streamText } from 'ai';
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
 import OpenAI, { APIError } from 'openai';
 import { World } from '#testing';
 
@@ -276,6 +276,24 @@ describe("Vercel's client", () => {
     const { text, usage } = await generateText({ model: modelOf(key, world), prompt: input });
     expect([text, usage.totalTokens]).toEqual(['every coin that', 18]);
   });
+
+  test.each([MODEL, 'anthropic/claude-haiku-4.5', TRANSLATED])(
+    'calls a tool after a thought, and goes on with what was said (%s)',
+    async (name) => {
+      const model = createOpenAI({ apiKey: key, baseURL: `${world.api}/v1` }).responses(name);
+      const weather = tool({
+        inputSchema: jsonSchema<{ city: string }>(WEATHER.parameters as object),
+        execute: ({ city }) => `Sun in ${city}`,
+      });
+      const question = { role: 'user' as const, content: '[[sandbox tool=weather reasoning=3]]' };
+      const options = { model, tools: { weather }, stopWhen: stepCountIs(3), maxRetries: 0 };
+      const first = await generateText({ ...options, messages: [question] });
+      expect([first.steps.length, first.finishReason]).toEqual([2, 'stop']);
+      const more = { role: 'user' as const, content: '[[sandbox tokens=3]]' };
+      const { text } = await generateText({ ...options, messages: [question, ...first.response.messages, more] });
+      expect(text).toBe('every coin that');
+    },
+  );
 
   test('streams text', async () => {
     const { textStream } = streamText({ model: modelOf(key, world), prompt: input });

@@ -118,6 +118,65 @@ describe('a stored response', () => {
   });
 });
 
+describe('a reference to an item', () => {
+  const TOOLS = [{ type: 'function', name: 'weather', parameters: { type: 'object', properties: {} } }];
+  const refer = ({ id }: { id: string }) => ({ type: 'item_reference', id });
+  const user = (content: string) => ({ role: 'user', content });
+  const saidBy = (items: readonly unknown[]) => [user('One'), ...items, user('[[sandbox tokens=3]]')];
+
+  test.each([
+    [GPT, false],
+    [GPT, true],
+    ['anthropic/claude-haiku-4.5', false],
+  ])('is as good as the item itself (%s, stream: %p)', async (model, stream) => {
+    const answer = await ask([user('One')], { model, stream });
+    const { output } = answer.body ?? answer.events.at(-2).response;
+    const referred = (await ask(saidBy(output.map(refer)), { model })).body;
+    const sent = (await ask(saidBy(output), { model })).body;
+    expect(referred.status).toBe('completed');
+    expect(referred.usage).toEqual(sent.usage);
+  });
+
+  test('finds also the reasoning that led to a call, which only its maker can read', async () => {
+    const question = user('[[sandbox tool=weather reasoning=3]]');
+    const { output } = (await ask([question], { tools: TOOLS })).body;
+    const [reasoning, call] = output;
+    expect([reasoning.type, call.type]).toEqual(['reasoning', 'function_call']);
+    const result = { type: 'function_call_output', call_id: call.call_id, output: 'sun' };
+    const without = (await ask([question, call, result], { tools: TOOLS })).body;
+    const { id, ...unnamed } = call;
+    for (const each of [refer(call), call, unnamed]) {
+      const { status, body } = await ask([question, refer(reasoning), each, result], { tools: TOOLS });
+      expect([status, body.status]).toEqual([200, 'completed']);
+      expect(body.usage.input_tokens).toBeGreaterThan(without.usage.input_tokens);
+    }
+  });
+
+  test('finds all that was said before with one look-up, whoever answered', async () => {
+    const first = (await ask([user('One')])).body;
+    const second = (await ask([user('One'), ...first.output.map(refer), user('Two')], { model: 'claude-haiku-4.5' }))
+      .body;
+    const references = [...first.output, ...second.output].map(refer);
+    expect((await ask([user('One'), ...references, user('Three')])).status).toBe(200);
+  });
+
+  test('is of its account, and as long as its response', async () => {
+    const { id, output } = (await ask([user('One')])).body;
+    const [item] = output;
+    const foreign = await ask([user('One'), refer(item)], {}, other);
+    expect([foreign.status, foreign.body.error.param]).toEqual([404, 'input[1].id']);
+    await remove(id);
+    expect((await ask([user('One'), refer(item)])).status).toBe(404);
+    const unkept = (await ask([user('One')], { store: false })).body.output[0];
+    expect((await ask([user('One'), refer(unkept)])).status).toBe(404);
+  });
+
+  test.each([undefined, null, 7, '', 'a\u0000', 'x'.repeat(300), {}])('with the id %p is not found', async (id) => {
+    await ask([user('One')]);
+    expect((await ask([user('One'), { type: 'item_reference', id }])).status).toBe(404);
+  });
+});
+
 test.each([{ store: false }, { provider: { data_collection: 'deny' } }])(
   'a response with %j is not kept',
   async (more) => {
@@ -172,6 +231,7 @@ class Stored extends StoredResponses {
   }
 
   find = async () => this.saved.at(-1)?.sealed;
+  findByItem = async () => this.saved.at(-1)?.sealed;
   remove = async () => true;
   removeExpired = async () => {};
 }
@@ -212,8 +272,8 @@ describe('conversations', () => {
     const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
     const sealed = { key: 'k', box: 'b' };
     const ids = ['resp_old', 'resp_young'];
-    await stored.save({ id: 'resp_old', accountId: account.creditId, expiresAt: at(-1), sealed });
-    await stored.save({ id: 'resp_young', accountId: account.creditId, expiresAt: at(1), sealed });
+    await stored.save({ id: 'resp_old', accountId: account.creditId, expiresAt: at(-1), sealed, itemIds: [] });
+    await stored.save({ id: 'resp_young', accountId: account.creditId, expiresAt: at(1), sealed, itemIds: [] });
     await keeping(stored).forgetExpired();
     const left = await pool.query('select id from app.responses where id = any($1)', [ids]);
     expect(left.rows).toEqual([{ id: 'resp_young' }]);

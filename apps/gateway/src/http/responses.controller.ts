@@ -157,7 +157,7 @@ export class ResponsesController {
     const caller = await this.authenticator.payer(request);
     const body = valid(ResponsesInput, withModelId(sent));
     if (await this.idempotency.answered(request, reply, caller)) return;
-    const understood = readResponsesRequest(body, await this.earlier(caller.accountId, body));
+    const understood = await this.understood(caller.accountId, body);
     reply.header('x-generation-id', `gen-${request.id}`);
     const draft = new ResponseDraft(request.id, body, understood);
     const command = new CompleteChat(
@@ -213,6 +213,13 @@ export class ResponsesController {
     return { id, object: 'response', deleted: true };
   }
 
+  private async understood(accountId: string, body: ResponsesInput): Promise<ResponsesRequest> {
+    const earlier = await this.earlier(accountId, body);
+    const { input } = body;
+    const whole = Array.isArray(input) ? await this.conversations.resolved(accountId, input) : input;
+    return readResponsesRequest(whole === input ? body : { ...body, input: whole }, earlier);
+  }
+
   private async earlier(accountId: string, { previous_response_id: id }: ResponsesInput): Promise<readonly Thing[]> {
     if (id === undefined || id === null) return [];
     return (await this.conversations.recall(accountId, id, 'previous_response_id')).items;
@@ -245,8 +252,9 @@ export class ResponsesController {
   /** The response as it is answered once it is kept, or is not. It is charged by then, whatever becomes of it. */
   private async kept({ accountId, request, draft, provider }: Job, response: ResponseWire): Promise<ResponseWire> {
     if (!request.store) return response;
-    const items = [...request.said, ...draft.kept(provider)];
-    const kept = await this.conversations.keep(accountId, draft.id, { items, response: JSON.stringify(response) });
+    const answered = draft.kept(provider);
+    const said = { items: [...request.said, ...answered], response: JSON.stringify(response) };
+    const kept = await this.conversations.keep(accountId, draft.id, said, answered);
     return kept ? response : { ...response, store: false };
   }
 }
