@@ -1,5 +1,6 @@
 /** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
 import { type AnswerIdentity, UpstreamFailure, type WholeAnswer } from '#application';
+import { wordsIn } from '../chat/broken-answer.ts';
 import { annotationsOf, type Block, finishReason, reasoningDetail } from './blocks.ts';
 import { Searches, WEB_SEARCH } from './searches.ts';
 import { usageFrom } from './usage.ts';
@@ -52,7 +53,7 @@ function parseMessage(text: string): Message {
     message = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
   if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
-    const more = { status: 200, delivered: text };
+    const more = { status: 200, delivered: wordsIn(text) };
     throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a message', more);
   }
   return message as Message;

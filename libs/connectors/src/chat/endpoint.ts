@@ -1,6 +1,7 @@
 /** What all chat protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
+import { wordsIn } from './broken-answer.ts';
 import { type Chunks, type Headers, Relay } from './relay.ts';
 
 /** Error bodies are read up to this many bytes. */
@@ -113,7 +114,7 @@ async function readWhole(body: Dispatcher.ResponseData['body'], signal: AbortSig
   try {
     for await (const piece of body) pieces.push(piece as Uint8Array);
   } catch (error) {
-    throw brokenOff(failureFrom(error, signal), Buffer.concat(pieces).toString('utf8'));
+    throw brokenOff(failureFrom(error, signal), wordsIn(Buffer.concat(pieces).toString('utf8')));
   }
   return Buffer.concat(pieces).toString('utf8');
 }

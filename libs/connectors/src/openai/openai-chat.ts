@@ -1,4 +1,5 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
+import { wordsIn } from '../chat/broken-answer.ts';
 import { Endpoint } from '../chat/endpoint.ts';
 import type { ChatConnection } from '../chat-upstreams.ts';
 import { ChatChunks, errorIn, type Failing, textOf, withoutReasoningIn } from './chat-chunks.ts';
@@ -97,7 +98,7 @@ function parseAnswer(text: string): Completion {
     throw new UpstreamFailure('upstream_error', errorIn(failed), { status: 200, delivered });
   }
   if (choices.length === 0 || !choices.every(isChoice)) {
-    const more = { status: 200, delivered: text };
+    const more = { status: 200, delivered: wordsIn(text) };
     throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
   }
   return answer as Completion;

@@ -4,6 +4,7 @@
  */
 import { type SearchNote, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
+import { wordsIn } from '../chat/broken-answer.ts';
 import { EventTranslator, latin1 } from '../chat/event-translator.ts';
 import { usageFrom } from './usage.ts';
 
@@ -128,7 +129,7 @@ function parseResponse(text: string): Thing {
     response = JSON.parse(text);
   } catch {} // judged with everything else that is not a response
   if (Array.isArray(response?.output)) return response;
-  const more = { status: 200, delivered: text };
+  const more = { status: 200, delivered: wordsIn(text) };
   throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a response', more);
 }
 

@@ -1,0 +1,20 @@
+/** Where the chat protocols put what a model has generated. Calls of Anthropic's tools are objects, and are left out. */
+const GENERATED =
+  /"(?:content|text|thinking|reasoning|reasoning_content|refusal|arguments)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)/gs;
+
+/**
+ * What a model has generated of an answer in one piece that broke off, or cannot be understood: it may be invoiced, the
+ * JSON around it is not.
+ */
+export function wordsIn(text: string): string {
+  return Array.from(text.matchAll(GENERATED), ([, words = '']) => unescaped(words)).join('');
+}
+
+/** It may end in the middle of an escape. */
+function unescaped(words: string): string {
+  try {
+    return JSON.parse(`"${words}"`);
+  } catch {
+    return words;
+  }
+}
