@@ -56,6 +56,28 @@ describe('a chat with a model that speaks only Responses', () => {
     expect(await lastCharge()).toMatchObject({ cost: pico(line.usd), estimated: false });
   });
 
+  test('is refused for lack of money where that is not enough for the least that OpenAI makes', async () => {
+    const headers = { 'x-credit-id': account.creditId };
+    const { data } = (await world.send('POST', '/keys', { body: { name: 'poor', usage_limit_usd: 0.01 }, headers }))
+      .body;
+    const poor = { ...account, apiKey: data.api_key };
+    const say = (words: number, more: object = {}) =>
+      world.chat(poor, 'tokens=4', {
+        model: CODEX,
+        messages: [{ role: 'user', content: 'a '.repeat(words) }],
+        ...more,
+      });
+    const affordable = async (words: number) =>
+      Number((await say(words, { max_tokens: 100_000 })).body.error.metadata.affordable_tokens);
+    let words = 0;
+    for (let step = 4_096; step >= 1; step /= 2) if ((await affordable(words + step)) > 1) words += step;
+    expect(await affordable(words)).toBeGreaterThan(1);
+    expect(await affordable(words)).toBeLessThan(16);
+    const { status, body } = await say(words);
+    expect([status, body.error.type]).toEqual([402, 'key_limit_exceeded']);
+    expect(body.message).toMatch(/not enough for this input$/);
+  });
+
   test('is streamed as a chat', async () => {
     const { events } = await ask('tokens=5 reasoning=2', { stream: true });
     const deltas = events.slice(0, -2).map(({ choices: [choice] }) => [choice.delta, choice.finish_reason]);
@@ -118,7 +140,7 @@ describe('a chat with a model that speaks only Responses', () => {
   test('has one choice only, and no fewer tokens than OpenAI makes', async () => {
     expect((await ask('', { n: 2 })).status).toBe(400);
     const { status, body } = await ask('', { max_tokens: 4 });
-    expect([status, body.message]).toEqual([400, expect.stringContaining('>= 16')]);
+    expect([status, body.message]).toEqual([400, 'max_tokens must be at least 16 for this request']);
     expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
   });
 

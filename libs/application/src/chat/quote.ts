@@ -1,6 +1,7 @@
 import type { Endpoint, Model } from '#catalogue';
 import { affordableOutput, dearest } from '#domain';
 import { money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
+import { leastOutput } from '../responses/native-request.ts';
 import { type ChatBody, wantedOutput } from './body.ts';
 import { boundInputTokens } from './tokens.ts';
 
@@ -26,7 +27,7 @@ export function beside(inputTokens: number) {
 }
 
 /**
- * The dearest that a request can get; where the caller named no limit, at least one token of output.
+ * The dearest that a request can get; where the caller named no limit, at least the least output that there can be.
  * @param more what is added to the request before it is sent, what that costs by itself, and how often the model reads
  * all of it where that is more than once
  */
@@ -44,7 +45,7 @@ export function quoteFor(
   const dearestFor = (output: number) =>
     money.add(fees, money.most(...endpoints.map(({ rates }) => dearest(inputTokens, output, rates))));
   const atMost = dearestFor((wanted ?? model.maxOutput) * choices);
-  const atLeast = wanted === undefined ? dearestFor(choices) : atMost;
+  const atLeast = wanted === undefined ? dearestFor(leastOutput(endpoints) * choices) : atMost;
   return { inputTokens, choices, wanted, atLeast, atMost, fees, endpoints };
 }
 
@@ -60,7 +61,8 @@ export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
   if (!(error instanceof Rejection) || error.details.affordable === undefined) return error;
   const { required = '', affordable } = error.details;
   const tokens = affordedOutput(usd(affordable), quote);
-  const enough = tokens >= 1 ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
+  const enough =
+    tokens >= leastOutput(quote.endpoints) ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
   const message = `${error.message}: the request may cost ${required} USD and ${affordable} USD is there, ${enough}`;
   return new Rejection(error.code, message, { ...error.details, affordable_tokens: String(Math.max(tokens, 0)) });
 }

@@ -6,17 +6,24 @@ const LOGPROBS = 'message.output_text.logprobs';
 /** Named and meant alike. */
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
 
-/** @throws UpstreamFailure with `invalid_request` for several choices */
+/** OpenAI makes no response that could be shorter. */
+const LEAST_OUTPUT = 16;
+
+/** @throws UpstreamFailure with `invalid_request` for several choices, or one that is too short */
 export function responsesRequest(body: Thing): Thing {
   if ((body.n ?? 1) !== 1) {
     throw new UpstreamFailure('invalid_request', 'This model gives one choice only: n must be 1');
+  }
+  const limit = body.max_completion_tokens ?? body.max_tokens;
+  if (typeof limit === 'number' && limit < LEAST_OUTPUT) {
+    throw new UpstreamFailure('invalid_request', `max_tokens must be at least ${LEAST_OUTPUT} for this request`);
   }
   const { messages, tools, tool_choice, response_format, reasoning_effort, verbosity, logprobs, stream } = body;
   const text = given({ format: formatOf(response_format), verbosity });
   return given({
     ...Object.fromEntries(SHARED.map((field) => [field, body[field]])),
     input: listOf(messages).flatMap(itemsOf),
-    max_output_tokens: body.max_completion_tokens ?? body.max_tokens,
+    max_output_tokens: limit,
     reasoning: reasoning_effort ? { effort: reasoning_effort } : undefined,
     text: Object.keys(text).length > 0 ? text : undefined,
     tools: tools ? listOf(tools).map(flat) : undefined,
