@@ -45,7 +45,7 @@ export function quoteFor(
   const dearestFor = (output: number) =>
     money.add(fees, money.most(...endpoints.map(({ rates }) => dearest(inputTokens, output, rates))));
   const atMost = dearestFor((wanted ?? model.maxOutput) * choices);
-  const atLeast = wanted === undefined ? dearestFor(leastOutput(endpoints) * choices) : atMost;
+  const atLeast = wanted === undefined ? dearestFor(leastOf(endpoints) * choices) : atMost;
   return { inputTokens, choices, wanted, atLeast, atMost, fees, endpoints };
 }
 
@@ -62,7 +62,12 @@ export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
   const { required = '', affordable } = error.details;
   const tokens = affordedOutput(usd(affordable), quote);
   const enough =
-    tokens >= leastOutput(quote.endpoints) ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
+    tokens >= leastOf(quote.endpoints) ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
   const message = `${error.message}: the request may cost ${required} USD and ${affordable} USD is there, ${enough}`;
   return new Rejection(error.code, message, { ...error.details, affordable_tokens: String(Math.max(tokens, 0)) });
+}
+
+/** Output tokens that an answer must at least be able to have, whoever of these makes it. */
+function leastOf(endpoints: readonly Endpoint[]): number {
+  return Math.max(...endpoints.map(leastOutput));
 }

@@ -25,11 +25,6 @@ export interface Kept {
   readonly made_by?: string;
 }
 
-/** Output tokens that an answer must at least be able to have, whoever of these makes it. */
-export function leastOutput(endpoints: readonly Endpoint[]): number {
-  return endpoints.every(({ speaks }) => speaks.includes('chat')) ? 1 : LEAST_OUTPUT;
-}
-
 /** Whether an endpoint is asked in Responses, for it may speak both. @param limit output tokens at most */
 export function isAskedNatively({ speaks }: Endpoint, request: NativeRequest, limit: number | undefined): boolean {
   if (!speaks.includes('responses')) return false;

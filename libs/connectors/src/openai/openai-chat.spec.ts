@@ -56,7 +56,7 @@ test.each([
 ])('%s are no answer', async (_, answer) => {
   said = answer;
   const call = chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
-  await expect(call).rejects.toMatchObject({ code: 'upstream_error', delivered: JSON.stringify(answer) });
+  await expect(call).rejects.toMatchObject({ code: 'upstream_error', delivered: '' });
 });
 
 test('a choice without words is an answer', async () => {
