@@ -40,6 +40,15 @@ async function fees(): Promise<readonly unknown[]> {
 }
 
 describe('a chat with a GPT that searches by itself', () => {
+  test.each([WEB, { tools: [TOOL] }])(
+    'is searched for before several answers, which it cannot do: %j',
+    async (more) => {
+      const answer = await chat('tokens=4', { ...more, n: 2 });
+      expect([answer.status, answer.body.choices?.length]).toEqual([200, 2]);
+      expect(await fees()).toEqual([expect.objectContaining({ name: 'web_search', provider: 'exa' })]);
+    },
+  );
+
   test.each([
     ['the plugin', WEB, 'tokens=4', 1],
     [':online', { model: `${GPT}:online` }, 'tokens=4', 1],

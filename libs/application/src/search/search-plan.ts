@@ -71,9 +71,9 @@ export function searchPlan(
 ): Planned {
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
-    const able = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter(({ searchFee }) => searchFee !== undefined);
+    const able = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => searchesFor(endpoint, body));
     const [first] = request.engine === 'native' ? able : endpoints;
-    const fee = able.length > 0 && first?.searchFee ? catalogue.feeFor(first.searchFee) : undefined;
+    const fee = first?.searchFee && able.includes(first) ? catalogue.feeFor(first.searchFee) : undefined;
     if (fee) {
       const alike = able.filter(({ searchFee }) => searchFee === fee.name);
       return { plan: { kind: 'upstream', byModel: request.byModel, wish: wishOf(request), fee }, endpoints: alike };
@@ -103,6 +103,11 @@ function wishOf({ byModel, first, maxUses, includeDomains, excludeDomains }: Sea
     throw new UnservableRequest(400, message, byModel ? 'tools' : 'plugins');
   }
   return { maxUses, first: first || !byModel, includeDomains, excludeDomains };
+}
+
+/** Whether an endpoint searches by itself: for one answer only, also where it gives several without a search. */
+function searchesFor({ searchFee, parameters }: Endpoint, { n }: ChatBody): boolean {
+  return searchFee !== undefined && ((n ?? 1) === 1 || !parameters.includes('n'));
 }
 
 export function hasFunction({ tools }: ChatBody, name: string): boolean {
