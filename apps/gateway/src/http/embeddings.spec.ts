@@ -117,8 +117,14 @@ describe('embeddings', () => {
     const poor = await world.account();
     expect((await embed('a', { model: 'nope' })).status).toBe(404);
     expect((await embed('a', { provider: { only: ['nobody'] } })).status).toBe(404);
+    expect((await embed('a', { model: `${SMALL}:beta` })).status).toBe(404);
+    expect((await embed('a', { cheese: 1, provider: { require_parameters: true } })).status).toBe(404);
     expect((await world.post('/v1/embeddings', { model: SMALL, input: 'a' })).status).toBe(401);
     expect((await embed('a', {}, poor)).status).toBe(402);
+  });
+
+  test('are made by endpoints that know all that was sent, where that is required', async () => {
+    expect((await embed('a', { provider: { require_parameters: true } })).status).toBe(200);
   });
 
   test('do not come from chats, nor chats from a model for embeddings', async () => {

@@ -15,7 +15,7 @@ import {
   responsesBody,
   truncates,
 } from '../responses/native-request.ts';
-import { failureOfVariant } from '../routing/passed-on.ts';
+import { answerOfVariant } from '../routing/passed-on.ts';
 import { Pulses } from '../routing/pulses.ts';
 import { type RunningTask, RunningTasks } from '../running.ts';
 import { boundResultTokens, citationEvent, withCitations, withResults } from '../search/results.ts';
@@ -196,10 +196,7 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
       search: native,
       signal: task.signal,
     });
-    if (passedOn === '') return answer;
-    return answer.catch((error) => {
-      throw failureOfVariant(error, named);
-    });
+    return answerOfVariant(named, answer);
   }
 
   /** Passes events on as they come. When the client goes, the answer is read on for a while: it will be invoiced. */

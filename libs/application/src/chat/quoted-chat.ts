@@ -4,7 +4,7 @@ import type { PicoUsd } from '#kernel';
 import { UnservableRequest } from '../failures.ts';
 import { withEnforcedRouting } from '../routing/passed-on.ts';
 import type { Pulses } from '../routing/pulses.ts';
-import { routeFor } from '../routing/route.ts';
+import { fieldsGiven, routeFor } from '../routing/route.ts';
 import { modelNamed, type NamedModel, routingWish } from '../routing/wish.ts';
 import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/search-plan.ts';
 import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
@@ -100,12 +100,10 @@ function endpointsFor(
   search: SearchRequest | undefined,
   pulses: Pulses,
 ): readonly Endpoint[] {
-  const isGiven = (field: string) => body[field] !== null && body[field] !== undefined;
-  const given = Object.keys(body).filter((field) => isGiven(field) && !NO_PARAMETERS.has(field));
   return routeFor({
     model,
     wish: routingWish(body.provider, sort),
-    fields: given.map((field) => PARAMETER_OF.get(field) ?? field),
+    fields: fieldsGiven(body, NO_PARAMETERS).map((field) => PARAMETER_OF.get(field) ?? field),
     usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
     searchesWeb: search !== undefined,
     chance: Math.random(),

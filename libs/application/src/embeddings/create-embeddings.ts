@@ -8,8 +8,9 @@ import { ChatLimits } from '../chat/complete-chat.ts';
 import { UnservableRequest } from '../failures.ts';
 import { type Caller, type Hold, Holds } from '../holds.ts';
 import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt } from '../paid-calls.ts';
+import { answerOfVariant } from '../routing/passed-on.ts';
 import { Pulses } from '../routing/pulses.ts';
-import { routeFor } from '../routing/route.ts';
+import { fieldsGiven, routeFor } from '../routing/route.ts';
 import { modelNamed, type NamedModel, routingWish } from '../routing/wish.ts';
 import { RunningTasks } from '../running.ts';
 import { assertWithin, boundTokens, countInputs, type EmbeddingInput, inputsIn } from './inputs.ts';
@@ -73,14 +74,12 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       const counted = async () => ({ ...NO_USAGE, input: await countInputs(inputs) });
       const { priceList } = catalogue;
       const call: PaidCall = { model, endpoints, priceList, hold, attempts: [], signal, counted };
-      const { answer, endpoint } = await this.paid.ask(call, (each) =>
-        this.upstreams.embed(hold, {
-          upstream: each.upstream,
-          body: upstreamBody(body, each, each.model + named.passedOn),
-          count: inputs.length,
-          signal,
-        }),
-      );
+      const { answer, endpoint } = await this.paid.ask(call, (each) => {
+        const { upstream, model } = each;
+        const asked = upstreamBody(body, each, model + named.passedOn);
+        const vectors = this.upstreams.embed(hold, { upstream, body: asked, count: inputs.length, signal });
+        return answerOfVariant(named, vectors);
+      });
       const receipt = await this.paid.settle(call, { endpoint, reported: answer.usage, delivered: '' });
       return { model: model.id, data: answer.data, receipt };
     } finally {
@@ -95,7 +94,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     return routeFor({
       model: { ...model, endpoints: able },
       wish: routingWish(body.provider, sort),
-      fields: Object.keys(body).filter((field) => body[field] !== null && !NO_PARAMETERS.has(field)),
+      fields: fieldsGiven(body, NO_PARAMETERS),
       usesTools: false,
       searchesWeb: false,
       chance: Math.random(),

@@ -1,5 +1,5 @@
 /** What goes on to an upstream as it came: suffixes that mean nothing here, and the `provider` object for one that is itself a router, under the model's own rules. */
-import { type Endpoint, slugOf } from '#catalogue';
+import { type AnyModel, type Endpoint, slugOf } from '#catalogue';
 import { UpstreamFailure } from '../failures.ts';
 import type { NamedModel, Sort } from './wish.ts';
 
@@ -49,11 +49,15 @@ function namesIn(fields: Fields, field: string): readonly string[] {
 }
 
 /**
- * Why an upstream failed that was asked for a model with suffixes that mean nothing here: when it knows no such model
- * either, the fault is in the name.
+ * What an upstream answers that was asked for a model with suffixes that mean nothing here, if there are any: when it
+ * knows no such model either, the fault is in the name.
+ * @throws UpstreamFailure
  */
-export function failureOfVariant(error: unknown, { model, passedOn }: NamedModel): unknown {
-  if (!(error instanceof UpstreamFailure) || error.status !== 404) return error;
-  const message = `No endpoints found for ${model.id}${passedOn}`;
-  return new UpstreamFailure('invalid_request', message, { status: 404, cause: error });
+export function answerOfVariant<A>({ model, passedOn }: NamedModel<AnyModel>, answer: Promise<A>): Promise<A> {
+  if (passedOn === '') return answer;
+  return answer.catch((error) => {
+    if (!(error instanceof UpstreamFailure) || error.status !== 404) throw error;
+    const message = `No endpoints found for ${model.id}${passedOn}`;
+    throw new UpstreamFailure('invalid_request', message, { status: 404, cause: error });
+  });
 }

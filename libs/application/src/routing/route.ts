@@ -25,6 +25,11 @@ export interface RouteRequest {
   pulse(endpoint: Endpoint): Pulse;
 }
 
+/** The fields that a request has a value for, but for those that are not a model's to know. */
+export function fieldsGiven(body: Readonly<Record<string, unknown>>, besides: ReadonlySet<string>): readonly string[] {
+  return Object.keys(body).filter((field) => (body[field] ?? null) !== null && !besides.has(field));
+}
+
 export interface Route {
   /** At least one; the first is asked first, the others when it fails before its first byte. */
   readonly endpoints: readonly Endpoint[];
