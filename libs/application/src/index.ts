@@ -1,6 +1,6 @@
 export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts.ts';
 export { Catalogues } from './catalogues.ts';
-export type { ChatAnswer, ChatClient, StreamedChat, WholeChat } from './chat/answers.ts';
+export type { ChatAnswer, ChatClient, Source, StreamedChat, WholeChat } from './chat/answers.ts';
 export type { ChatBody } from './chat/body.ts';
 export { ChatLimits, CompleteChat, CompleteChatHandler } from './chat/complete-chat.ts';
 export type { Reasoning } from './chat/reasoning.ts';

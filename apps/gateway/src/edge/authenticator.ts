@@ -66,8 +66,9 @@ export class Authenticator {
 
 /** The key that a request carries, in any of the headers that clients use. */
 export function apiKeyOf({ headers }: FastifyRequest): string | undefined {
-  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(headers.authorization ?? '')?.[1];
-  if (headers.authorization !== undefined && bearer === undefined) {
+  const { authorization = '' } = headers; // some clients send it empty beside another header
+  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
+  if (authorization !== '' && bearer === undefined) {
     throw new Unauthorized('Authorization must have the form "Bearer <API key>"');
   }
   const header = headers['x-api-key'] ?? headers['api-key'];

@@ -68,6 +68,7 @@ describe('the balance', () => {
 
   test.each<[string, () => Promise<{ status: number; body: unknown }>]>([
     ['a bearer key', () => asked({ authorization: `Bearer ${account.apiKey}` })],
+    ['a key beside an empty Authorization', () => asked({ authorization: '', 'api-key': account.apiKey })],
     ['a bearer key in any case', () => asked({ authorization: `bearer ${account.apiKey}` })],
     ['an api-key header', () => asked({ 'api-key': account.apiKey })],
     ['an x-api-key header', () => asked({ 'x-api-key': account.apiKey })],

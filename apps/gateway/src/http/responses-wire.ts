@@ -1,7 +1,6 @@
 /** OpenAI's shape of a response, complete: strict clients want every key, whatever was asked. */
 import {
   type ChatDelta,
-  type Language,
   NativeOutput,
   type Receipt,
   type ResponseEvent,
@@ -9,6 +8,7 @@ import {
   type ResponsesBody,
   type ResponsesRequest,
   type SearchNote,
+  type Source,
   type Thing,
   wantsEncrypted,
 } from '#application';
@@ -46,6 +46,7 @@ export class ResponseDraft {
   readonly id: string;
   private output: ResponseOutput | NativeOutput;
   private readonly createdAt = seconds();
+  private model: string;
   private finish = 'stop';
 
   constructor(
@@ -54,11 +55,13 @@ export class ResponseDraft {
     private readonly request: ResponsesRequest,
   ) {
     this.id = `resp_${id}`;
+    this.model = body.model;
     this.output = new ResponseOutput(id);
   }
 
-  /** In what it is answered: to be said before anything is accepted. */
-  speak(language: Language): void {
+  /** To be said before anything is accepted. */
+  answeredBy({ model, language }: Source): void {
+    this.model = model;
     if (language === 'responses') this.output = new NativeOutput(wantsEncrypted(this.body));
   }
 
@@ -127,7 +130,7 @@ export class ResponseDraft {
       object: 'response',
       created_at: this.createdAt,
       completed_at: null,
-      model: body.model,
+      model: this.model,
       error: null,
       incomplete_details: null,
       instructions: body.instructions ?? null,

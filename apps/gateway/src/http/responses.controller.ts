@@ -169,7 +169,7 @@ export class ResponsesController {
       understood.native,
     );
     const answer: ChatAnswer = await this.commands.execute(command);
-    draft.speak(answer.language);
+    draft.answeredBy(answer);
     const job: Job = { accountId: caller.accountId, request: understood, draft, provider: answer.provider };
     if (answer.kind === 'whole') return reply.type(JSON_TYPE).send(await this.whole(job, answer));
     await this.relay(job, answer, new ResponsesClient(new SseClient(reply), draft));

@@ -77,6 +77,18 @@ const RESPONSE = {
 };
 
 describe('a response', () => {
+  test.each(['gpt-5-mini', `${GPT}:nitro`, 'anthropic/claude-haiku-4.5:online'])(
+    'names the model by its id, whatever it was asked for by: %s',
+    async (model) => {
+      const { body } = await ask('tokens=3', { model });
+      const { body: chat } = await world.chat(account, 'tokens=3', { model });
+      expect(body.model).toBe(chat.model);
+      expect(body.model).toBe(model.startsWith('anthropic') ? 'anthropic/claude-haiku-4.5' : GPT);
+      const { events } = await stream('tokens=3', { model });
+      expect(new Set(events.flatMap((event) => event.response?.model ?? []))).toEqual(new Set([chat.model]));
+    },
+  );
+
   test('has every key that clients want, with what it cost', async () => {
     const { status, headers, body } = await ask();
     expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);

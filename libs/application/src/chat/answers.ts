@@ -1,4 +1,5 @@
 /** How an answer reaches whoever asked for it. */
+import type { Model } from '#catalogue';
 import { UpstreamFailure } from '../failures.ts';
 import type { Receipt, Served } from '../paid-calls.ts';
 import type { RunningTask } from '../running.ts';
@@ -17,7 +18,9 @@ export interface ChatClient {
 }
 
 /** Who answers, and in what. */
-interface Source {
+export interface Source {
+  /** The id of the model, whatever it was asked for by. */
+  readonly model: string;
   readonly language: Language;
   /** The slug of the endpoint. */
   readonly provider: string;
@@ -33,8 +36,6 @@ export interface WholeChat extends Source {
 
 export interface StreamedChat extends Source {
   readonly kind: 'stream';
-  /** The id of the model, whatever it was asked for by. */
-  readonly model: string;
   /** Must be called: it settles. Resolves when the charge is durable; `failure` says why the answer broke off. */
   relayTo(client: ChatClient): Promise<Relayed>;
 }
@@ -46,8 +47,8 @@ export interface Relayed {
 
 export type ChatAnswer = WholeChat | StreamedChat;
 
-export function sourceOf({ answer, endpoint }: Served<WholeAnswer | StreamedAnswer>): Source {
-  return { language: answer.language, provider: endpoint.slug };
+export function sourceOf({ id: model }: Model, { answer, endpoint }: Served<WholeAnswer | StreamedAnswer>): Source {
+  return { model, language: answer.language, provider: endpoint.slug };
 }
 
 /** When a client goes, its answer is read on for a while: it will be invoiced. */

@@ -93,11 +93,12 @@ export class CompleteChatHandler implements ICommandHandler<CompleteChat> {
       const { answer } = served;
       if (answer.kind === 'stream') {
         const relayTo = (client: ChatClient) => this.relay(job, { ...served, answer }, client);
-        return { kind: 'stream', ...sourceOf(served), model: job.named.model.id, relayTo };
+        return { kind: 'stream', ...sourceOf(job.named.model, served), relayTo };
       }
       const receipt = await this.settle(job, served);
       task.finished();
-      if (plan === undefined) return { kind: 'whole', ...sourceOf(served), body: answer.body, receipt };
+      if (plan === undefined)
+        return { kind: 'whole', ...sourceOf(job.named.model, served), body: answer.body, receipt };
       return wholeOf(job, plan, { ...served, answer }, receipt);
     } catch (error) {
       task.finished();
@@ -298,12 +299,17 @@ function identityOf({ holdId }: Hold, { id }: Model, { provider }: Endpoint): An
   return { id: `gen-${holdId}`, model: id, provider };
 }
 
-function wholeOf({ found = [] }: Job, plan: SearchPlan, served: Served<WholeAnswer>, receipt: Receipt): WholeChat {
+function wholeOf(
+  { named, found = [] }: Job,
+  plan: SearchPlan,
+  served: Served<WholeAnswer>,
+  receipt: Receipt,
+): WholeChat {
   const { answer } = served;
   const body = plan.kind === 'before' ? withCitations(answer.body, found) : answer.body;
   return {
     kind: 'whole',
-    ...sourceOf(served),
+    ...sourceOf(named.model, served),
     body,
     receipt,
     searches: answer.searches?.notes ?? searchedBefore(plan),

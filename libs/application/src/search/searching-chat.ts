@@ -67,7 +67,7 @@ export class SearchingChat {
     const { answer } = first;
     if (answer.kind === 'whole') return this.whole({ ...first, answer });
     const relayTo = (client: ChatClient) => this.relay({ ...first, answer }, client);
-    return { kind: 'stream', ...sourceOf(first), model: request.model.id, relayTo };
+    return { kind: 'stream', ...sourceOf(request.model, first), relayTo };
   }
 
   private async whole(first: Served<WholeAnswer>): Promise<WholeChat> {
@@ -75,7 +75,13 @@ export class SearchingChat {
     const { failure, receipt } = await this.run(first, answers);
     if (failure) throw failure;
     this.request.task.finished();
-    return { kind: 'whole', ...sourceOf(first), body: answers.body, receipt, searches: answers.searches };
+    return {
+      kind: 'whole',
+      ...sourceOf(this.request.model, first),
+      body: answers.body,
+      receipt,
+      searches: answers.searches,
+    };
   }
 
   private async relay(first: Served<StreamedAnswer>, client: ChatClient): Promise<Ended> {

@@ -25,13 +25,13 @@ function told(deltas: readonly object[], hidesReasoning: boolean) {
 describe('the reasoning of a model', () => {
   const spoken = [{ role: 'assistant', content: '' }, { content: 'Yes – "no"' }];
 
-  test.each<[string, object]>([
+  test.each<[string, object, object?]>([
     ['OpenRouter', { reasoning: 'Hm – "', reasoning_details: [{ type: 'reasoning.text', text: 'Hm' }] }],
-    ['DeepInfra', { reasoning_content: 'Hm – "' }],
+    ['DeepInfra', { reasoning_content: 'Hm – "' }, { reasoning: 'Hm – "' }],
     ['Groq', { reasoning: 'Hm – "', channel: 'analysis' }],
-  ])('as %s tells it is passed on, or is not where it is not wanted', (_, thought) => {
+  ])('as %s tells it is passed on under one name, or is not where it is not wanted', (_, thought, named = thought) => {
     const shown = told([...spoken, thought], false);
-    expect(shown.deltas).toEqual([...spoken, thought]);
+    expect(shown.deltas).toEqual([...spoken, named]);
     const hidden = told([...spoken, thought], true);
     expect(JSON.stringify(hidden.deltas)).not.toMatch(/reasoning|Hm/);
     expect(hidden.deltas.slice(0, 2)).toEqual(spoken);
@@ -42,6 +42,8 @@ describe('the reasoning of a model', () => {
   test('leaves alone what only speaks of it', () => {
     const words = [{ content: '"reasoning": is a word' }];
     expect(told(words, true).deltas).toEqual(words);
+    const others = [{ content: '{"reasoning_content": 1} is a field' }];
+    expect(told(others, false).deltas).toEqual(others);
   });
 });
 

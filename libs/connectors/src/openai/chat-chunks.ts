@@ -16,6 +16,9 @@ const NULLS = /"(?:usage|system_fingerprint)":\s*null\s*,\s*|,\s*"(?:usage|syste
 const NULL_USAGE = /"usage":\s*null/;
 /** Fields that have a part of the reasoning, or that name it. */
 const REASONING = /"reasoning(?:_content|_details)?":/;
+/** What some call the reasoning, and what all our clients know it by. */
+const REASONING_CONTENT = '"reasoning_content":';
+const REASONING_NAME = '"reasoning":';
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
 
@@ -34,7 +37,7 @@ interface Choice extends Failing {
   readonly finish_reason?: string | null;
 }
 
-interface Delta {
+export interface Delta {
   readonly content?: unknown;
   readonly reasoning?: unknown;
   readonly reasoning_content?: unknown;
@@ -120,6 +123,8 @@ export class ChatChunks extends EventTranslator {
     let renamed = json;
     for (const [text, instead] of this.replacements ?? []) renamed = renamed.replace(text, () => instead);
     this.finished ||= /"finish_reason":\s*"/.test(renamed);
+    if (renamed.includes(REASONING_CONTENT) && !renamed.includes(REASONING_NAME))
+      renamed = renamed.replaceAll(REASONING_CONTENT, REASONING_NAME);
     this.keep(json);
     return `data: ${this.hidesReasoning && REASONING.test(renamed) ? visible(renamed) : renamed}\n\n`;
   }
@@ -163,6 +168,13 @@ function visible(json: string): string {
   const chunk = parse(json);
   const choices = (chunk.choices ?? []).map((choice) => ({ ...choice, delta: withoutReasoningIn(choice.delta ?? {}) }));
   return latin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
+}
+
+/** A message with its reasoning under the one name that all our clients know. */
+export function underOneName(message: Delta): Delta {
+  if (message.reasoning_content === undefined) return message;
+  const { reasoning_content, ...rest } = message;
+  return { reasoning: reasoning_content, ...rest };
 }
 
 /** A message, or a piece of one, without the text that the model reasoned with, whatever the upstream calls it. */

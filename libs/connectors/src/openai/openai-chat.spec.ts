@@ -59,6 +59,13 @@ test.each([
   await expect(call).rejects.toMatchObject({ code: 'upstream_error', delivered: '' });
 });
 
+test('reasoning has one name in an answer, whatever the upstream calls it', async () => {
+  said = { choices: [choice({ content: 'Yes', reasoning_content: 'Hm' })], usage };
+  const answer = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
+  expect(answer).toMatchObject({ body: { choices: [{ message: { content: 'Yes', reasoning: 'Hm' } }] } });
+  expect(JSON.stringify(answer)).not.toContain('reasoning_content');
+});
+
 test('a choice without words is an answer', async () => {
   said = { choices: [choice({ role: 'assistant', content: null })], usage };
   const answer = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });

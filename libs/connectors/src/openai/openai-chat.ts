@@ -2,7 +2,15 @@ import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer }
 import { wordsIn } from '../chat/broken-answer.ts';
 import { Endpoint } from '../chat/endpoint.ts';
 import type { ChatConnection } from '../chat-upstreams.ts';
-import { ChatChunks, errorIn, type Failing, textOf, withoutReasoningIn } from './chat-chunks.ts';
+import {
+  ChatChunks,
+  type Delta,
+  errorIn,
+  type Failing,
+  textOf,
+  underOneName,
+  withoutReasoningIn,
+} from './chat-chunks.ts';
 import { DIALECTS, type Dialect, inDialect, inResponses } from './dialect.ts';
 import { ResponseEvents, wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
@@ -62,22 +70,26 @@ export class OpenAiChat implements ChatConnection {
 
 function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): WholeAnswer {
   const answer = parseAnswer(text);
-  const choices = withoutReasoning ? { choices: answer.choices.map(withoutThoughts) } : {};
+  const thoughts = withoutReasoning ? withoutReasoningIn : underOneName;
   return {
     kind: 'whole',
     language: 'chat',
-    body: { ...answer, ...identity, ...choices },
+    body: {
+      ...answer,
+      ...identity,
+      choices: answer.choices.map((choice) => ({ ...choice, ...messageOf(choice, thoughts) })),
+    },
     usage: usageFrom(answer.usage),
     deliveredText: () => answer.choices.map(({ message }) => (message ? textOf(message) : '')).join('\n'),
   };
 }
 
 interface Choice {
-  readonly message?: Parameters<typeof textOf>[0];
+  readonly message?: Delta;
 }
 
-function withoutThoughts(choice: Choice): Choice {
-  return choice.message ? { ...choice, message: withoutReasoningIn(choice.message) } : choice;
+function messageOf({ message }: Choice, change: (message: Delta) => Delta): Choice {
+  return message ? { message: change(message) } : {};
 }
 
 interface Completion {
