@@ -38,7 +38,7 @@ export type { ResponsesBody } from './responses/body.ts';
 export { type Conversation, Conversations, type StoredResponse, StoredResponses } from './responses/conversations.ts';
 export type { Message, Thing } from './responses/items.ts';
 export { NativeOutput } from './responses/native-output.ts';
-export { wantsEncrypted } from './responses/native-request.ts';
+export { LEAST_OUTPUT, LOGPROBS, wantsEncrypted } from './responses/native-request.ts';
 export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } from './responses/output.ts';
 export { type ResponsesRequest, readResponsesRequest } from './responses/request.ts';
 export { Pulses } from './routing/pulses.ts';

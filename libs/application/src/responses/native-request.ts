@@ -6,9 +6,10 @@ import type { ResponsesBody, Understood } from './body.ts';
 import { isObject, isText, LEFT_OUT, type Thing, urlOf } from './items.ts';
 
 /** OpenAI makes no response that could be shorter: where the limit is lower, the chat is asked. */
-const LEAST_OUTPUT = 16;
+export const LEAST_OUTPUT = 16;
 const ENCRYPTED = 'reasoning.encrypted_content';
-const LOGPROBS = 'message.output_text.logprobs';
+/** What to `include` for the probabilities of tokens. */
+export const LOGPROBS = 'message.output_text.logprobs';
 /** Encrypted reasoning has more characters of base64 than this for each of its tokens. */
 const BASE64_PER_TOKEN = 4;
 

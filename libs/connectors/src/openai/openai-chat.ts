@@ -74,11 +74,7 @@ function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): Wh
   return {
     kind: 'whole',
     language: 'chat',
-    body: {
-      ...answer,
-      ...identity,
-      choices: answer.choices.map((choice) => ({ ...choice, ...messageOf(choice, thoughts) })),
-    },
+    body: { ...answer, ...identity, choices: answer.choices.map((choice) => changed(choice, thoughts)) },
     usage: usageFrom(answer.usage),
     deliveredText: () => answer.choices.map(({ message }) => (message ? textOf(message) : '')).join('\n'),
   };
@@ -88,8 +84,10 @@ interface Choice {
   readonly message?: Delta;
 }
 
-function messageOf({ message }: Choice, change: (message: Delta) => Delta): Choice {
-  return message ? { message: change(message) } : {};
+/** Itself, where there is nothing to change. */
+function changed(choice: Choice, change: (message: Delta) => Delta): Choice {
+  const message = choice.message && change(choice.message);
+  return message === choice.message ? choice : { ...choice, message };
 }
 
 interface Completion {

@@ -1,13 +1,9 @@
 /** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
-import { type NativeSearch, UpstreamFailure } from '#application';
+import { LEAST_OUTPUT, LOGPROBS, type NativeSearch, UpstreamFailure } from '#application';
 import type { Thing } from './responses.ts';
 
-const LOGPROBS = 'message.output_text.logprobs';
 /** Named and meant alike. */
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
-
-/** OpenAI makes no response that could be shorter. */
-const LEAST_OUTPUT = 16;
 
 /** @throws UpstreamFailure with `invalid_request` for several choices, or one that is too short */
 export function responsesRequest(body: Thing): Thing {
