@@ -9,6 +9,20 @@ const MAY_IMPORT = {
   eventstore: ['kernel'],
   connectors: ['kernel', 'domain', 'application'],
 };
+/** The folders of the application, from those that know nothing of the others: each may import those before it. */
+const APPLICATION_FOLDERS = [
+  'routing',
+  'paying',
+  'inference/vocabulary',
+  'inference/search',
+  'inference/responses',
+  'inference/chat',
+  'inference/embeddings',
+  'media',
+  'data',
+  'topups',
+  'accounts',
+];
 const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'sandbox'];
 const PRODUCT = '^(apps|libs|infra)/';
 const SPEC = '\\.(spec|e2e)\\.ts$';
@@ -30,6 +44,20 @@ export default {
       from: { path: lib([name]), pathNot: SPEC },
       to: { path: PRODUCT, pathNot: lib([name, ...allowed]) },
     })),
+    ...APPLICATION_FOLDERS.map((folder, i) => ({
+      name: `application-${folder}`,
+      comment: 'arrows between the folders of the application run one way',
+      severity: 'error',
+      from: { path: `^libs/application/src/${folder}/`, pathNot: SPEC },
+      to: { path: APPLICATION_FOLDERS.slice(i + 1).map((later) => `^libs/application/src/${later}/`) },
+    })).slice(0, -1),
+    {
+      name: 'application-root',
+      comment: 'what all of the application shares knows none of its folders',
+      severity: 'error',
+      from: { path: '^libs/application/src/[^/]+$', pathNot: `${SPEC}|/index\\.ts$` },
+      to: { path: '^libs/application/src/[^/]+/' },
+    },
     {
       name: 'pure',
       comment: 'kernel and domain use no package at all, not even of Node',

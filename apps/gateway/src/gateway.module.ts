@@ -10,17 +10,17 @@ import {
   RevokeKeyHandler,
   UpdateKeyHandler,
 } from '#application';
+import { AccountsController } from './accounts/accounts.controller.ts';
+import { KeysController } from './accounts/keys.controller.ts';
+import { QueriesController } from './accounts/queries.controller.ts';
 import { ErrorFilter } from './edge/errors.ts';
-import { AccountsController } from './http/accounts.controller.ts';
-import { ChatController } from './http/chat.controller.ts';
-import { DocsController } from './http/docs.controller.ts';
-import { EmbeddingsController } from './http/embeddings.controller.ts';
-import { HealthController } from './http/health.controller.ts';
-import { KeysController } from './http/keys.controller.ts';
-import { ModelsController } from './http/models.controller.ts';
-import { QueriesController } from './http/queries.controller.ts';
-import { ResponsesController } from './http/responses.controller.ts';
-import { TopupsController } from './http/topups.controller.ts';
+import { HealthController } from './health/health.controller.ts';
+import { ChatController } from './inference/chat.controller.ts';
+import { EmbeddingsController } from './inference/embeddings.controller.ts';
+import { ModelsController } from './inference/models.controller.ts';
+import { ResponsesController } from './inference/responses.controller.ts';
+import { DocsController } from './openapi/docs.controller.ts';
+import { TopupsController } from './topups/topups.controller.ts';
 
 /** The HTTP gateway. What reaches the world and the stores is given by whoever starts it. */
 @Module({})

@@ -6,8 +6,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import pg from 'pg';
 import {
   Accounts,
+  CallLimits,
   Catalogues,
-  ChatLimits,
   ChatUpstreams,
   Clock,
   Conversations,
@@ -64,7 +64,7 @@ import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
 import { WatchedHolds } from './edge/watched-holds.ts';
 import { GatewayModule } from './gateway.module.ts';
-import { HealthController, ReadinessOptions } from './http/health.controller.ts';
+import { HealthController, ReadinessOptions } from './health/health.controller.ts';
 import { openConversations } from './stored-responses.ts';
 
 /** Images and files come inside the JSON. */
@@ -136,7 +136,7 @@ async function openGateway(foundation: Foundation, opened: AsyncDisposableStack)
     { provide: Holds, useValue: holds },
     { provide: PaidCalls, useValue: new PaidCalls(holds, pulses) },
     { provide: RunningTasks, useValue: running },
-    { provide: ChatLimits, useValue: settings },
+    { provide: CallLimits, useValue: settings },
     { provide: Authenticator, useValue: authenticator },
     { provide: Idempotency, useValue: idempotency },
     { provide: BooksReader, useValue: books },

@@ -7,7 +7,7 @@
  * was, the account's facts say whether its hold was charged. Then it is not served again.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Accounts, type Caller, type ChatLimits, type Clock, type Secrets } from '#application';
+import { Accounts, type Caller, type CallLimits, type Clock, type Secrets } from '#application';
 import { type Runtime, StoreUnavailable } from '#kernel';
 import type { Authenticator } from './authenticator.ts';
 import type { BooksReader } from './books-reader.ts';
@@ -33,7 +33,7 @@ export interface IdempotencyPorts {
   readonly alarm: Runtime['alarm'];
 }
 
-export function leaseOf({ totalTimeoutMs, drainTimeoutMs }: ChatLimits): number {
+export function leaseOf({ totalTimeoutMs, drainTimeoutMs }: CallLimits): number {
   return totalTimeoutMs + drainTimeoutMs + LEASE_MARGIN_MS;
 }
 

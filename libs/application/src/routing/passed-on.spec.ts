@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Model, type ModelFile } from '#catalogue';
-import { upstreamBody } from '../chat/body.ts';
+import { upstreamBody } from '../inference/vocabulary/chat-body.ts';
 import { withEnforcedRouting } from './passed-on.ts';
 import { modelNamed, type NamedModel } from './wish.ts';
 

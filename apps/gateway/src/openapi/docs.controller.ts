@@ -1,0 +1,58 @@
+import { Controller, Get, Header, Res } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import type { FastifyReply } from 'fastify';
+import { PublicAddress } from '../edge/public-address.ts';
+import { OpenApi, Page } from './docs.schemas.ts';
+import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.ts';
+import { type OpenApiDocument, openApiDocument } from './document.ts';
+import { json, Operation } from './operation.ts';
+import { routesOf } from './routes.ts';
+
+@Controller()
+export class DocsController {
+  private made?: { readonly document: OpenApiDocument; readonly page: string };
+
+  constructor(
+    private readonly modules: ModulesContainer,
+    private readonly address: PublicAddress,
+  ) {}
+
+  @Get('openapi.json')
+  @Operation({
+    id: 'getOpenApi',
+    tag: 'Service',
+    summary: 'Describes this interface',
+    auth: 'public',
+    answer: json(OpenApi),
+  })
+  document() {
+    return this.docs().document;
+  }
+
+  @Get('docs')
+  @Header('content-security-policy', CONTENT_SECURITY_POLICY)
+  @Header('x-content-type-options', 'nosniff')
+  @Header('referrer-policy', 'no-referrer')
+  @Operation({
+    id: 'getDocs',
+    tag: 'Service',
+    summary: 'Describes this interface, for people',
+    auth: 'public',
+    answer: { 'text/html': Page },
+  })
+  page(@Res({ passthrough: true }) reply: FastifyReply) {
+    reply.type('text/html; charset=utf-8');
+    return this.docs().page;
+  }
+
+  /** Made when it is first asked for: before the API listens, nobody knows its address. */
+  private docs() {
+    this.made ??= this.make();
+    return this.made;
+  }
+
+  private make() {
+    const document = openApiDocument(routesOf(this.modules), this.address.url);
+    return { document, page: docsPage(document) };
+  }
+}

@@ -1,0 +1,12 @@
+import type { Schema } from './operation.ts';
+import { text } from './schemas.ts';
+
+export const OpenApi: Schema = {
+  type: 'object',
+  description: 'An OpenAPI 3.1 document',
+  properties: { openapi: { type: 'string', pattern: '^3\\.1\\.' } },
+  required: ['openapi', 'info', 'paths', 'components'],
+  additionalProperties: true,
+};
+
+export const Page = text('A page that needs nothing else');

@@ -1,0 +1,58 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import type { KeyCreated, ResetPeriod } from '#domain';
+import { Clock } from '../clock.ts';
+import { Secrets } from '../secrets.ts';
+import { Accounts } from '../streams.ts';
+
+export interface OpenedAccount {
+  readonly accountId: string;
+  readonly apiKey: string;
+  readonly position: bigint;
+}
+
+/** Opens an account with a first key, named "Default". */
+export class OpenAccount extends Command<OpenedAccount> {}
+
+@CommandHandler(OpenAccount)
+export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
+  constructor(
+    private readonly accounts: Accounts,
+    private readonly secrets: Secrets,
+    private readonly clock: Clock,
+  ) {}
+
+  async execute(): Promise<OpenedAccount> {
+    const accountId = randomUUID();
+    const { apiKey, key } = mintKey(this.secrets, { name: 'Default' });
+    const { position } = await this.accounts.run(accountId, {
+      type: 'OpenAccount',
+      data: { key, at: this.clock.now() },
+    });
+    return { accountId, apiKey, position };
+  }
+}
+
+interface WantedKey {
+  readonly name: string;
+  /** Pico-USD. */
+  readonly limit?: string | null;
+  readonly resetPeriod?: ResetPeriod | null;
+  readonly expireAt?: string | null;
+}
+
+/** A new key: the secret for its owner, and what the books keep of it. */
+export function mintKey(secrets: Secrets, { name, limit = null, resetPeriod = null, expireAt = null }: WantedKey) {
+  const apiKey = secrets.mintApiKey();
+  const keyId = randomBytes(12).toString('hex');
+  const key: Omit<KeyCreated['data'], 'at'> = {
+    keyId,
+    name,
+    hash: secrets.hash(apiKey),
+    secret: secrets.seal(apiKey),
+    limit,
+    resetPeriod,
+    expireAt,
+  };
+  return { apiKey, key };
+}

@@ -1,0 +1,122 @@
+/** What a chat request asks for, who may serve it, and what it may cost: all that is known before money is held. */
+import type { Catalogue, Endpoint, PriceList } from '#catalogue';
+import type { PicoUsd } from '#kernel';
+import { UnservableRequest } from '../../failures.ts';
+import { withEnforcedRouting } from '../../routing/passed-on.ts';
+import type { Pulses } from '../../routing/pulses.ts';
+import { fieldsGiven, routeFor } from '../../routing/route.ts';
+import { modelNamed, type NamedModel, routingWish } from '../../routing/wish.ts';
+import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/search-plan.ts';
+import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
+import { isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
+import { type Reasoning, reasoningWish } from '../vocabulary/reasoning.ts';
+import type { NativeSearch } from '../vocabulary/searching.ts';
+
+export interface QuotedChat {
+  readonly named: NamedModel;
+  readonly priceList: PriceList;
+  /** The request without the tool that asks for a search. */
+  readonly body: ChatBody;
+  readonly plan: SearchPlan | undefined;
+  readonly reasoning: Reasoning | undefined;
+  /** The web is searched in any case. Whether a model does that may do so, its charge will say. */
+  readonly online: boolean;
+  readonly quote: Quote;
+  /** Tokens of input at most that do not stand in the messages. */
+  readonly carried: number;
+}
+
+/** Fields by the name that lists of parameters have for them. */
+const PARAMETER_OF: ReadonlyMap<string, string> = new Map([
+  ['max_completion_tokens', 'max_tokens'],
+  ['reasoning_effort', 'reasoning'],
+  ['include_reasoning', 'reasoning'],
+]);
+/** Fields that are about the request and not about what a model must know. */
+const NO_PARAMETERS: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'provider',
+  'plugins',
+  'usage',
+]);
+
+/**
+ * @param carried tokens of input at most that do not stand in the messages
+ * @throws UnservableRequest for what does not exist or cannot be had
+ */
+export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses, carried = 0): QuotedChat {
+  const named = chatModel(asked.model, catalogue);
+  const { priceList } = catalogue;
+  const { model } = named;
+  const reasoning = reasoningWish(asked);
+  const wish = searchRequest(asked, model, named.online);
+  const body = withEnforcedRouting(withoutSearch(asked, model), named, wish !== undefined);
+  const routed = endpointsFor(body, named, wish, pulses);
+  const always = model.searchesWeb === true && !isFree(model);
+  const plain = (endpoints: readonly Endpoint[]) => quoteFor(body, model, endpoints, beside(carried));
+  if (wish === undefined) {
+    return { named, priceList, body, reasoning, plan: undefined, carried, online: always, quote: plain(routed) };
+  }
+  const { plan, endpoints } = searchPlan(wish, body, model, routed, catalogue);
+  const quote = plan ? searchQuote(plan, body, model, endpoints, carried) : plain(endpoints);
+  return {
+    named,
+    priceList,
+    body,
+    reasoning,
+    plan,
+    carried,
+    online: always || (plan !== undefined && !mayOnlySearch(plan)),
+    quote,
+  };
+}
+
+/** An upstream that searches by itself may make as many searches as the money that is held affords. */
+export function affordedSearches(
+  { named, body, quote, carried }: QuotedChat,
+  plan: SearchByUpstream,
+  held: PicoUsd,
+): { readonly quote: Quote; readonly native?: NativeSearch } {
+  for (let maxUses = plan.wish.maxUses; maxUses > 0; maxUses--) {
+    const quoted = quoteForUpstream(plan, maxUses, body, named.model, quote.endpoints, carried);
+    if (quoted.atLeast <= held) return { quote: quoted, native: { ...plan.wish, maxUses } };
+  }
+  return { quote: quoteFor(body, named.model, quote.endpoints, beside(carried)) };
+}
+
+/** Whether the model or its upstream decides. */
+function mayOnlySearch(plan: SearchPlan): boolean {
+  return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.byModel);
+}
+
+function endpointsFor(
+  body: ChatBody,
+  { model, sort }: NamedModel,
+  search: SearchRequest | undefined,
+  pulses: Pulses,
+): readonly Endpoint[] {
+  return routeFor({
+    model,
+    wish: routingWish(body.provider, sort),
+    fields: fieldsGiven(body, NO_PARAMETERS).map((field) => PARAMETER_OF.get(field) ?? field),
+    usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
+    searchesWeb: search !== undefined,
+    chance: Math.random(),
+    pulse: (endpoint) => pulses.of(model, endpoint),
+  }).endpoints;
+}
+
+/** @throws UnservableRequest when there is no such model, or it cannot be had here */
+function chatModel(name: string, catalogue: Catalogue): NamedModel {
+  if (name.startsWith('private/')) {
+    throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
+  }
+  const named = modelNamed(name, catalogue);
+  if (named.model.type === 'chat') return named as NamedModel;
+  throw new UnservableRequest(400, `The model "${name}" does not chat; it is of type ${named.model.type}`, 'model');
+}

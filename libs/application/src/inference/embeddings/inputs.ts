@@ -1,0 +1,79 @@
+/** What is to be embedded: texts, or tokens that the caller has made of them; how many tokens they are, at most and exactly. */
+import { UnservableRequest } from '../../failures.ts';
+import { boundText, partsOf } from '../../tokenizer.ts';
+
+export type EmbeddingInput = string | readonly number[];
+
+const MOST_INPUTS = 2_048;
+/** A part may end within a token, which is then counted as this many more. */
+const EXTRA_PER_PART = 2;
+
+/**
+ * Reads the `input` of a request, which may be one input or many.
+ * @throws UnservableRequest 400 when it is something else, or empty
+ */
+export function inputsIn(input: unknown): readonly EmbeddingInput[] {
+  if (typeof input === 'string') return [nonEmpty(input)];
+  if (!Array.isArray(input)) throw wrong('must be a string, an array of strings, or tokens');
+  const list: readonly unknown[] = input;
+  if (list.length === 0) throw wrong('must not be empty');
+  if (isTokens(list)) return [list];
+  if (list.length > MOST_INPUTS) throw wrong(`must be at most ${MOST_INPUTS} inputs`);
+  if (list.every((each) => typeof each === 'string')) return list.map(nonEmpty);
+  if (list.every(isTokens)) return list;
+  throw wrong('must be strings only, or whole numbers from 0 only, or non-empty arrays of these numbers only');
+}
+
+/** An upper bound, in practice, of the tokens of one input; exact where it is tokens. */
+export function boundTokens(input: EmbeddingInput): number {
+  return typeof input === 'string' ? Math.ceil(boundText(input)) : input.length;
+}
+
+/**
+ * Refuses what a model cannot take. Only a text whose bound is too high is counted; in doubt it passes, and the
+ * upstream says the last word.
+ * @throws UnservableRequest 400 that says how much is too much
+ */
+export async function assertWithin(inputs: readonly EmbeddingInput[], limit: number): Promise<void> {
+  for (const [i, input] of inputs.entries()) {
+    if (boundTokens(input) <= limit) continue;
+    if (typeof input === 'string' && (await countTokens(input, limit)) <= limit) continue;
+    const which = inputs.length === 1 ? 'the input' : `input ${i}`;
+    const limitText = limit.toLocaleString('en-US');
+    throw wrong(`may have at most ${limitText} tokens for this model, and ${which} has more`);
+  }
+}
+
+/** Counts what an upstream did not report. */
+export async function countInputs(inputs: readonly EmbeddingInput[]): Promise<number> {
+  let total = 0;
+  for (const input of inputs) total += typeof input === 'string' ? await countTokens(input) : input.length;
+  return total;
+}
+
+/** Counts until a limit is surely passed; what cutting adds is given back as far as it decides. */
+async function countTokens(text: string, limit = Number.POSITIVE_INFINITY): Promise<number> {
+  const { countTokens: count } = await import('gpt-tokenizer/encoding/cl100k_base');
+  const allow = limit === Number.POSITIVE_INFINITY ? 0 : EXTRA_PER_PART;
+  let tokens = 0;
+  let left = text.length;
+  for await (const part of partsOf(text)) {
+    left -= part.length;
+    tokens += count(part, { allowedSpecial: 'all' }) - (left > 0 ? allow : 0);
+    if (tokens > limit) break;
+  }
+  return Math.max(tokens, 0);
+}
+
+function isTokens(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.length > 0 && value.every((each) => Number.isSafeInteger(each) && each >= 0);
+}
+
+function nonEmpty(input: string): string {
+  if (input === '') throw wrong('must not be, or contain, an empty string');
+  return input;
+}
+
+function wrong(must: string): UnservableRequest {
+  return new UnservableRequest(400, `input ${must}`, 'input');
+}

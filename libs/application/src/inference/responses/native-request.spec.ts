@@ -1,0 +1,196 @@
+import { describe, expect, test } from '@jest/globals';
+import { type ResponsesBody, readResponsesRequest, type Thing } from '#application';
+import { reasoningWish } from '../vocabulary/reasoning.ts';
+import { boundCarried, isAskedNatively, responsesBody } from './native-request.ts';
+
+const ALL = ['temperature', 'top_p', 'user', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'];
+const endpoint = (more: readonly string[] = []) => ({ model: 'm', slug: 'openai', parameters: [...ALL, ...more] });
+const native = (more: object = {}, earlier: readonly Thing[] = []) =>
+  readResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier).native;
+const sent = (more: object = {}, parameters: readonly string[] = [], limit?: number) =>
+  responsesBody(native({ store: false, ...more }), endpoint(parameters), limit, reasoningWish(more as Thing));
+const inputOf = (input: unknown, earlier: readonly Thing[] = []) =>
+  responsesBody(native({ input }, earlier), endpoint(), undefined).input;
+
+const HI = { type: 'message', role: 'user', content: 'Hi' };
+const SAID = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Yes' }] };
+const REASONING = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'abcdefgh' };
+
+describe('a request in the words of Responses', () => {
+  test('says no more than was asked, and keeps nothing upstream', () => {
+    expect(sent()).toEqual({ model: 'm', input: [HI], store: false });
+    expect(sent({ store: true })).toEqual({ model: 'm', input: [HI], store: false });
+  });
+
+  test('has the fields that the endpoint knows, and no others', () => {
+    const asked = {
+      instructions: 'Be brief',
+      temperature: 0.5,
+      top_p: 0,
+      user: 'u',
+      metadata: { a: 'b' },
+      seed: 3,
+      reasoning: { effort: 'low', summary: 'auto' },
+      text: { verbosity: 'low', format: { type: 'json_object' } },
+      truncation: 'auto',
+      include: ['reasoning.encrypted_content', 'message.output_text.logprobs', 'file_search_call.results'],
+      top_logprobs: 2,
+      stream: true,
+    };
+    const always = {
+      model: 'm',
+      input: [HI],
+      store: false,
+      instructions: 'Be brief',
+      max_output_tokens: 50,
+      temperature: 0.5,
+      top_p: 0,
+      user: 'u',
+      truncation: 'auto',
+      stream: true,
+      stream_options: { include_obfuscation: false },
+    };
+    expect(sent(asked, [], 50)).toEqual({ ...always, text: { format: { type: 'json_object' } } });
+    expect(sent(asked, ['reasoning', 'logprobs', 'top_logprobs', 'verbosity'], 50)).toEqual({
+      ...always,
+      text: { format: { type: 'json_object' }, verbosity: 'low' },
+      reasoning: { effort: 'low', summary: 'auto' },
+      include: ['message.output_text.logprobs', 'reasoning.encrypted_content'],
+      top_logprobs: 2,
+    });
+  });
+
+  test('asks for no summary of reasoning that is not to be shown', () => {
+    const reasoning = { max_tokens: 500, summary: 'auto', exclude: true };
+    expect(sent({ reasoning }, ['reasoning']).reasoning).toEqual({ max_tokens: 500, exclude: true });
+  });
+
+  test('asks for reasoning that it will want to send back', () => {
+    expect(sent({ store: true }, ['reasoning']).include).toEqual(['reasoning.encrypted_content']);
+    expect(sent({ store: false }, ['reasoning']).include).toBeUndefined();
+  });
+
+  test('has functions in the flat form, and leaves the search to us', () => {
+    const parameters = { type: 'object' };
+    const tools = [
+      { type: 'function', function: { name: 'f', parameters } },
+      { type: 'function', name: 'g' },
+      { type: 'web_search' },
+    ];
+    const asked = { tools, parallel_tool_calls: false };
+    expect(sent({ ...asked, tool_choice: { type: 'function', function: { name: 'f' } } })).toMatchObject({
+      tools: [
+        { type: 'function', name: 'f', parameters },
+        { type: 'function', name: 'g', parameters: null },
+      ],
+      tool_choice: { type: 'function', name: 'f' },
+      parallel_tool_calls: false,
+    });
+    expect(sent({ ...asked, tool_choice: { type: 'web_search' } }).tool_choice).toBeUndefined();
+    expect(sent({ tools: [{ type: 'web_search' }], tool_choice: 'required' })).toEqual({
+      model: 'm',
+      input: [HI],
+      store: false,
+    });
+  });
+});
+
+describe('its input', () => {
+  test.each<[string, unknown, unknown]>([
+    [
+      'has what a developer says',
+      [{ role: 'developer', content: [{ type: 'text', text: 'Be brief' }] }, HI],
+      [{ type: 'message', role: 'developer', content: 'Be brief' }, HI],
+    ],
+    [
+      'has calls and their outputs without ids',
+      [
+        HI,
+        { type: 'function_call', id: 'fc_1', call_id: 'c', name: 'f', arguments: '{}', status: 'completed' },
+        { type: 'function_call_output', id: 'x', call_id: 'c', output: [{ type: 'input_text', text: '4' }] },
+      ],
+      [
+        HI,
+        { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'c', output: '4' },
+      ],
+    ],
+    [
+      'has an answer without what only we can tell of it',
+      [
+        {
+          ...SAID,
+          id: 'msg_1',
+          status: 'completed',
+          content: [
+            { type: 'output_text', text: 'Yes', annotations: [1], logprobs: [1] },
+            { type: 'refusal', refusal: 'No' },
+          ],
+        },
+        HI,
+      ],
+      [
+        {
+          ...SAID,
+          content: [
+            { type: 'output_text', text: 'Yes' },
+            { type: 'refusal', refusal: 'No' },
+          ],
+        },
+        HI,
+      ],
+    ],
+    ['has reasoning with what it led to', [HI, REASONING, SAID, HI], [HI, REASONING, SAID, HI]],
+    ['has no reasoning that led nowhere', [HI, REASONING, HI, REASONING], [HI, HI]],
+    ['has no reasoning that nobody can read', [HI, { ...REASONING, encrypted_content: undefined }, SAID], [HI, SAID]],
+  ])('%s', (_, input, expected) => {
+    expect(inputOf(input)).toEqual(expected);
+  });
+
+  test('has what was said before, without the reasoning of other providers', () => {
+    const earlier = [HI, { ...REASONING, made_by: 'openai' }, SAID, HI, { ...REASONING, made_by: 'azure' }, SAID];
+    expect(inputOf('Hi', earlier)).toEqual([HI, REASONING, SAID, HI, SAID, HI]);
+  });
+
+  test('has searches of the provider itself with the reasoning that led to them, and of nobody else', () => {
+    const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } };
+    const own = { made_by: 'openai' };
+    expect(inputOf('Hi', [HI, { ...REASONING, ...own }, { ...search, ...own }, SAID])).toEqual([
+      HI,
+      REASONING,
+      search,
+      SAID,
+      HI,
+    ]);
+    expect(inputOf('Hi', [HI, REASONING, search, SAID])).toEqual([HI, SAID, HI]);
+  });
+
+  test('may be dearer by the reasoning in it', () => {
+    expect(boundCarried(native({ input: [HI, SAID] }))).toBe(0);
+    const bound = (item: object) => boundCarried(native({ input: [HI, item, SAID] }));
+    const long = 'x'.repeat(4_000);
+    expect(bound({ ...REASONING, encrypted_content: long }) - bound({ ...REASONING, encrypted_content: '' })).toBe(
+      1_000,
+    );
+    expect(bound({ ...REASONING, summary: [{ type: 'summary_text', text: long }] })).toBeGreaterThan(3_000);
+    const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', made_by: 'openai' };
+    expect(bound({ ...search, action: { type: 'search', query: long } })).toBeGreaterThan(3_000);
+  });
+});
+
+test.each<[object, number | undefined, boolean]>([
+  [{}, undefined, true],
+  [{}, 16, true],
+  [{}, 15, false],
+  [{ presence_penalty: 0 }, undefined, true],
+  [{ presence_penalty: 1 }, undefined, false],
+  [{ frequency_penalty: -1 }, undefined, false],
+  [{ input: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, undefined, false],
+])(
+  'an endpoint that speaks Responses is asked in them, or as a chat for what they do not know: %j, limit %p',
+  (more, limit, natively) => {
+    expect(isAskedNatively({ speaks: ['chat', 'responses'] } as never, native(more), limit)).toBe(natively);
+    expect(isAskedNatively({ speaks: ['responses'] } as never, native(more), limit)).toBe(true);
+    expect(isAskedNatively({ speaks: ['chat'] } as never, native(more), limit)).toBe(false);
+  },
+);

@@ -1,0 +1,314 @@
+/**
+ * A chat answer as the output items of a response, and the events that tell of them: one item after the other, each
+ * added, filled and done. An answer in one piece goes the same way, as a single delta.
+ */
+import type { SearchNote } from '../vocabulary/searching.ts';
+import { isObject, type Thing } from './items.ts';
+
+/** A piece of a chat message, or all of it. */
+export interface ChatDelta {
+  readonly content?: unknown;
+  readonly refusal?: unknown;
+  readonly reasoning?: unknown;
+  /** The name that some upstreams have for `reasoning`. */
+  readonly reasoning_content?: unknown;
+  readonly annotations?: unknown;
+  readonly tool_calls?: unknown;
+}
+
+export interface ResponseEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+interface TextPart {
+  readonly type: 'output_text';
+  text: string;
+  readonly annotations: Thing[];
+  readonly logprobs: Thing[];
+}
+
+interface RefusalPart {
+  readonly type: 'refusal';
+  refusal: string;
+}
+
+interface MessageItem {
+  readonly type: 'message';
+  readonly id: string;
+  status: ItemStatus;
+  readonly role: 'assistant';
+  readonly content: (TextPart | RefusalPart)[];
+}
+
+interface ReasoningItem {
+  readonly type: 'reasoning';
+  readonly id: string;
+  status: ItemStatus;
+  readonly summary: { readonly type: 'summary_text'; text: string }[];
+}
+
+interface CallItem {
+  readonly type: 'function_call';
+  readonly id: string;
+  status: ItemStatus;
+  readonly call_id: string;
+  readonly name: string;
+  arguments: string;
+}
+
+interface SearchItem {
+  readonly type: 'web_search_call';
+  readonly id: string;
+  status: ItemStatus | 'failed';
+  readonly action: { readonly type: 'search'; readonly query: string };
+}
+
+export type OutputItem = MessageItem | ReasoningItem | CallItem | SearchItem;
+
+const ID_PREFIX = { message: 'msg', reasoning: 'rs', function_call: 'fc', web_search_call: 'ws' } as const;
+
+export class ResponseOutput {
+  readonly items: OutputItem[] = [];
+  /** The message or the reasoning that is being filled: the next thing that is not of its kind ends it. */
+  private text: MessageItem | ReasoningItem | undefined;
+  /** By their index in the chat answer. They stay open to the end: their arguments may come by turns. */
+  private readonly calls = new Map<number, CallItem>();
+  /** By their place among the searches. */
+  private readonly searches = new Map<number, SearchItem>();
+  /** Sources that came before the text that they are sources of. */
+  private citations: Thing[] = [];
+  private events: ResponseEvent[] = [];
+
+  /** @param id what the ids of all items are made of */
+  constructor(private readonly id: string) {}
+
+  /** All text of all messages. */
+  get outputText(): string {
+    const parts = this.items.flatMap((item) => (item.type === 'message' ? item.content : []));
+    return parts.map((part) => (part.type === 'output_text' ? part.text : '')).join('');
+  }
+
+  /**
+   * Takes the next piece, and returns what it lets happen.
+   * @param logprobs of the tokens of its content
+   */
+  accept(
+    { content, refusal, reasoning, reasoning_content, annotations, tool_calls }: ChatDelta,
+    logprobs?: unknown,
+  ): readonly ResponseEvent[] {
+    const thought = reasoning ?? reasoning_content;
+    if (isSaid(thought)) this.think(thought);
+    if (isSaid(content)) this.say(content, objectsIn(logprobs));
+    for (const each of objectsIn(annotations)) this.annotate(each);
+    if (isSaid(refusal)) this.refuse(refusal);
+    for (const [at, each] of objectsIn(tool_calls).entries()) this.callFunction(each, at);
+    return this.told();
+  }
+
+  /** Takes a search of the web: what was said before it is complete. One that is told of only at its end begins there. */
+  search({ at, query, state }: SearchNote): readonly ResponseEvent[] {
+    const item = this.searches.get(at) ?? this.openSearch(at, query);
+    if (state === 'searching') return this.told();
+    if (state === 'completed') this.tell('response.web_search_call.completed', item, {});
+    this.done(item, state);
+    return this.told();
+  }
+
+  /** Ends all that is open. An answer always has an item, and be it an empty message. */
+  end(status: 'completed' | 'incomplete'): readonly ResponseEvent[] {
+    if (this.citations.length > 0 || this.items.every(isSearch)) this.textPart(this.messageItem());
+    this.endText(status);
+    for (const call of this.calls.values()) this.endCall(call, status);
+    this.calls.clear();
+    return this.told();
+  }
+
+  /** The answer broke off: what is open stays so. */
+  breakOff(): void {
+    for (const item of this.items) if (item.status === 'in_progress') item.status = 'incomplete';
+  }
+
+  private think(delta: string): void {
+    const item = this.text?.type === 'reasoning' ? this.text : this.openReasoning();
+    const [part] = item.summary;
+    if (part) part.text += delta;
+    this.tell('response.reasoning_summary_text.delta', item, { summary_index: 0, delta });
+  }
+
+  private openReasoning(): ReasoningItem {
+    this.endText('completed');
+    const item: ReasoningItem = { type: 'reasoning', id: this.newId('reasoning'), status: 'in_progress', summary: [] };
+    this.add(item);
+    this.text = item;
+    const part = { type: 'summary_text', text: '' } as const;
+    this.tell('response.reasoning_summary_part.added', item, { summary_index: 0, part: { ...part } });
+    item.summary.push({ ...part });
+    return item;
+  }
+
+  private say(delta: string, logprobs: readonly Thing[]): void {
+    const item = this.messageItem();
+    const part = this.textPart(item);
+    part.text += delta;
+    part.logprobs.push(...logprobs);
+    this.tell('response.output_text.delta', item, { content_index: indexOfLast(item.content), delta, logprobs });
+  }
+
+  private annotate({ type, url_citation }: Thing): void {
+    if (type !== 'url_citation' || !isObject(url_citation)) return;
+    const { url, title, start_index, end_index } = url_citation;
+    const annotation = { type, url, title: title ?? '', start_index: start_index ?? 0, end_index: end_index ?? 0 };
+    if (this.text?.type === 'message') this.cite(this.text, this.textPart(this.text), annotation);
+    else this.citations.push(annotation);
+  }
+
+  private cite(item: MessageItem, part: TextPart, annotation: Thing): void {
+    const annotation_index = part.annotations.push(annotation) - 1;
+    const content_index = indexOfLast(item.content);
+    this.tell('response.output_text.annotation.added', item, { content_index, annotation_index, annotation });
+  }
+
+  private refuse(delta: string): void {
+    const item = this.messageItem();
+    let part = item.content.at(-1);
+    if (part?.type !== 'refusal') {
+      this.endPart(item);
+      part = { type: 'refusal', refusal: '' };
+      this.addPart(item, part);
+    }
+    part.refusal += delta;
+    this.tell('response.refusal.delta', item, { content_index: indexOfLast(item.content), delta });
+  }
+
+  private messageItem(): MessageItem {
+    if (this.text?.type === 'message') return this.text;
+    this.endText('completed');
+    const id = this.newId('message');
+    const item: MessageItem = { type: 'message', id, status: 'in_progress', role: 'assistant', content: [] };
+    this.add(item);
+    this.text = item;
+    return item;
+  }
+
+  private textPart(item: MessageItem): TextPart {
+    const last = item.content.at(-1);
+    if (last?.type === 'output_text') return last;
+    this.endPart(item);
+    const part: TextPart = { type: 'output_text', text: '', annotations: [], logprobs: [] };
+    this.addPart(item, part);
+    const { citations } = this;
+    this.citations = [];
+    for (const each of citations) this.cite(item, part, each);
+    return part;
+  }
+
+  private addPart(item: MessageItem, part: TextPart | RefusalPart): void {
+    const content_index = item.content.push(part) - 1;
+    this.tell('response.content_part.added', item, { content_index, part: structuredClone(part) });
+  }
+
+  private endPart(item: MessageItem): void {
+    const part = item.content.at(-1);
+    if (!part) return;
+    const content_index = indexOfLast(item.content);
+    if (part.type === 'refusal') this.tell('response.refusal.done', item, { content_index, refusal: part.refusal });
+    else this.tell('response.output_text.done', item, { content_index, text: part.text, logprobs: [...part.logprobs] });
+    this.tell('response.content_part.done', item, { content_index, part: structuredClone(part) });
+  }
+
+  private callFunction({ index, id, function: called }: Thing, at: number): void {
+    const { name, arguments: args } = isObject(called) ? called : {};
+    const key = typeof index === 'number' ? index : at;
+    const item = this.calls.get(key) ?? this.openCall(key, id, name);
+    if (!isSaid(args)) return;
+    item.arguments += args;
+    this.tell('response.function_call_arguments.delta', item, { delta: args });
+  }
+
+  private openCall(key: number, id: unknown, name: unknown): CallItem {
+    this.endText('completed');
+    const own = this.newId('function_call');
+    const call_id = isSaid(id) ? id : `call_${own}`;
+    const called = { call_id, name: isSaid(name) ? name : '', arguments: '' };
+    const item: CallItem = { type: 'function_call', id: own, status: 'in_progress', ...called };
+    this.calls.set(key, item);
+    this.add(item);
+    return item;
+  }
+
+  private openSearch(at: number, query: string): SearchItem {
+    this.endText('completed');
+    const id = this.newId('web_search_call');
+    const item: SearchItem = { type: 'web_search_call', id, status: 'in_progress', action: { type: 'search', query } };
+    this.searches.set(at, item);
+    this.add(item);
+    this.tell('response.web_search_call.in_progress', item, {});
+    this.tell('response.web_search_call.searching', item, {});
+    return item;
+  }
+
+  private endText(status: 'completed' | 'incomplete'): void {
+    const item = this.text;
+    this.text = undefined;
+    if (!item) return;
+    if (item.type === 'message') this.endPart(item);
+    else this.endSummary(item);
+    this.done(item, status);
+  }
+
+  private endSummary(item: ReasoningItem): void {
+    const [part] = item.summary;
+    this.tell('response.reasoning_summary_text.done', item, { summary_index: 0, text: part?.text });
+    this.tell('response.reasoning_summary_part.done', item, { summary_index: 0, part: { ...part } });
+  }
+
+  private endCall(item: CallItem, status: 'completed' | 'incomplete'): void {
+    const { name, arguments: args } = item;
+    this.tell('response.function_call_arguments.done', item, { name, arguments: args });
+    this.done(item, status);
+  }
+
+  private add(item: OutputItem): void {
+    const output_index = this.items.push(item) - 1;
+    this.events.push({ type: 'response.output_item.added', output_index, item: structuredClone(item) });
+  }
+
+  private done(item: OutputItem, status: 'completed' | 'incomplete' | 'failed'): void {
+    item.status = status;
+    const output_index = this.items.indexOf(item);
+    this.events.push({ type: 'response.output_item.done', output_index, item: structuredClone(item) });
+  }
+
+  private tell(type: string, item: OutputItem, more: Thing): void {
+    this.events.push({ type, item_id: item.id, output_index: this.items.indexOf(item), ...more });
+  }
+
+  private told(): readonly ResponseEvent[] {
+    const { events } = this;
+    this.events = [];
+    return events;
+  }
+
+  private newId(type: OutputItem['type']): string {
+    return `${ID_PREFIX[type]}_${this.id}_${this.items.length}`;
+  }
+}
+
+function isSearch({ type }: OutputItem): boolean {
+  return type === 'web_search_call';
+}
+
+function isSaid(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function objectsIn(value: unknown): readonly Thing[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+function indexOfLast(list: readonly unknown[]): number {
+  return list.length - 1;
+}

@@ -1,0 +1,57 @@
+/** What a search has found: as the model reads it, and as the client is told of it. */
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import type { AnswerIdentity } from '../vocabulary/chat-upstream.ts';
+import type { SearchBefore, SearchTerms } from './search-plan.ts';
+import { MAX_RESULT_CHARACTERS, type SearchResult } from './web-search.ts';
+
+/** Title and address of a result, in tokens at most. */
+const RESULT_HEAD = 300;
+
+/** Tokens that the results of a search add to the input at most. */
+export function boundResultTokens({ maxResults }: SearchTerms, prompt = ''): number {
+  return maxResults * (MAX_RESULT_CHARACTERS + RESULT_HEAD) + prompt.length + RESULT_HEAD;
+}
+
+export function resultsText(results: readonly SearchResult[]): string {
+  if (results.length === 0) return 'The search found nothing.';
+  return results.map(({ title, url, text }, i) => `[${i + 1}] ${title}\n${url}\n${text}`).join('\n\n');
+}
+
+/** The conversation with the results in front of its last question. */
+export function withResults(body: ChatBody, { prompt }: SearchBefore, results: readonly SearchResult[]): ChatBody {
+  const content = `${prompt}\n\n${resultsText(results)}`;
+  const last = body.messages.findLastIndex(({ role }) => role === 'user');
+  return { ...body, messages: body.messages.toSpliced(last, 0, { role: 'system', content }) };
+}
+
+/** Sources as OpenAI's clients know them; `content` is OpenRouter's addition. */
+export function citationsOf(results: readonly SearchResult[]): readonly object[] {
+  return results.map(({ url, title, text }) => ({
+    type: 'url_citation',
+    url_citation: { url, title, content: text, start_index: 0, end_index: 0 },
+  }));
+}
+
+/** The event that tells a stream's client of sources; the role stands with the answer. */
+export function citationEvent(identity: AnswerIdentity, results: readonly SearchResult[]): Uint8Array {
+  return chunkEvent(identity, { delta: { annotations: citationsOf(results) } });
+}
+
+/** An event of a stream that no upstream has sent. */
+export function chunkEvent(
+  { id, model, provider }: AnswerIdentity,
+  { delta, finish_reason = null }: { readonly delta: object; readonly finish_reason?: string | null },
+): Uint8Array {
+  const created = Math.floor(Date.now() / 1000);
+  const choices = [{ index: 0, delta, finish_reason }];
+  const chunk = { id, object: 'chat.completion.chunk', created, model, provider, choices };
+  return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
+}
+
+/** An answer in one piece with its sources. */
+export function withCitations(body: Readonly<Record<string, unknown>>, results: readonly SearchResult[]) {
+  const choices = body.choices as readonly { readonly message?: Readonly<Record<string, unknown>> }[];
+  const annotations = citationsOf(results);
+  const cited = choices.map(({ message, ...choice }) => ({ ...choice, message: { ...message, annotations } }));
+  return { ...body, choices: cited };
+}

@@ -1,0 +1,175 @@
+import { describe, expect, test } from '@jest/globals';
+import { UnservableRequest } from '#application';
+import { Catalogue, type ModelFile } from '#catalogue';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { searchPlan } from './search-plan.ts';
+import { searchQuote } from './search-quote.ts';
+import { searchRequest, withoutSearch } from './search-request.ts';
+
+const fees = [
+  { name: 'web_search', provider: 'Exa', costUsd: '0.005', priceUsd: '0.02' },
+  { name: 'own', provider: 'V', costUsd: '0.01', priceUsd: '0.011' },
+];
+const endpoint = (provider: string, more: object = {}) => ({
+  provider,
+  upstream: 'up',
+  model: 'm',
+  usdPerMillionTokens: { input: '1', output: '2' },
+  margin: '1.055',
+  parameters: ['max_tokens', 'tools', 'tool_choice'],
+  ...more,
+});
+const file = (id: string, endpoints: readonly object[], more: Partial<ModelFile> = {}): ModelFile =>
+  ({
+    id,
+    type: 'chat',
+    name: id,
+    provider: 'V',
+    description: id,
+    released: '2026-01-01',
+    popular: false,
+    privacy: 'anon',
+    inputs: ['text'],
+    context: 100_000,
+    maxOutput: 1_000,
+    endpoints,
+    ...more,
+  }) as ModelFile;
+
+const free = { usdPerMillionTokens: { input: '0', output: '0' } };
+const catalogue = new Catalogue(
+  [
+    file('plain', [endpoint('A')]),
+    file('native', [endpoint('A', { searchFee: 'own' })]),
+    file('mixed', [endpoint('A', { searchFee: 'own' }), endpoint('B')]),
+    file('late', [endpoint('B'), endpoint('A', { searchFee: 'own' })]),
+    file('anyway', [endpoint('A')], { searchesWeb: true }),
+    file('toolless', [endpoint('A', { parameters: ['max_tokens'] })]),
+    file('free', [endpoint('A', free)]),
+  ],
+  {},
+  fees,
+);
+
+const tool = { type: 'web_search' };
+const own = (name: string) => ({ type: 'function', function: { name } });
+const plugins = [{ id: 'web' }];
+
+function planned(id: string, more: object, online = false) {
+  const model = catalogue.find(id);
+  if (model?.type !== 'chat') throw new Error(`no model ${id}`);
+  const asked = { model: id, messages: [{ role: 'user', content: 'Why?' }], ...more } as ChatBody;
+  const wish = searchRequest(asked, model, online);
+  const body = withoutSearch(asked, model);
+  const { plan, endpoints } = wish
+    ? searchPlan(wish, body, model, model.endpoints, catalogue)
+    : { plan: undefined, endpoints: model.endpoints };
+  return { plan, endpoints, body, quote: plan && searchQuote(plan, body, model, endpoints) };
+}
+
+describe('a search', () => {
+  test.each<[string, string, object, boolean, string | undefined]>([
+    ['is none where none is asked for', 'plain', {}, false, undefined],
+    ['by plugin comes before the answer', 'plain', { plugins }, false, 'before'],
+    ['by :online comes before the answer', 'plain', {}, true, 'before'],
+    ['by tool is up to the model', 'plain', { tools: [tool] }, false, 'tool'],
+    ['by plugin is made once, whatever tool is there', 'plain', { plugins, tools: [tool] }, false, 'before'],
+    ['by :online leaves the tool to the model', 'plain', { tools: [tool] }, true, 'tool'],
+    ['by a plugin that is off is none', 'plain', { plugins: [{ id: 'web', enabled: false }] }, true, undefined],
+    ['by other plugins is none', 'plain', { plugins: [{ id: 'file-parser' }] }, false, undefined],
+    ['by a tool that must not be called is none', 'plain', { tools: [tool], tool_choice: 'none' }, false, undefined],
+    ['without tools comes before the answer', 'toolless', { tools: [tool] }, false, 'before'],
+    ['for several answers comes before them', 'plain', { tools: [tool], n: 2 }, false, 'before'],
+    ['for nothing is none', 'plain', { plugins, messages: [{ role: 'user', content: ' ' }] }, false, undefined],
+    ['is the upstream’s where it can', 'native', { plugins }, false, 'upstream'],
+    ['is the upstream’s by tool as well', 'native', { tools: [tool] }, false, 'upstream'],
+    ['is the first endpoint’s affair', 'mixed', { plugins }, false, 'upstream'],
+    ['is Exa’s where the first endpoint cannot', 'late', { plugins }, false, 'before'],
+    ['is the upstream’s where that is said', 'late', { plugins: [{ id: 'web', engine: 'native' }] }, false, 'upstream'],
+    ['is Exa’s where that is said', 'native', { tools: [{ ...tool, engine: 'exa' }] }, false, 'tool'],
+    ['is Exa’s beside a function of that name', 'native', { tools: [tool, own('web_search')] }, false, 'tool'],
+    ['is in the price of some models', 'anyway', { plugins }, false, 'anyway'],
+    ['is in the price unless Exa is named', 'anyway', { plugins: [{ id: 'web', engine: 'exa' }] }, false, 'before'],
+    ['for free is none', 'free', { plugins: 'any', tools: [tool] }, true, undefined],
+  ])('%s', (_, id, more, online, kind) => {
+    expect(planned(id, more, online).plan?.kind).toBe(kind);
+  });
+
+  test('of the upstream’s is asked only of endpoints that make it for the same fee', () => {
+    expect(planned('mixed', { plugins }).endpoints.map(({ slug }) => slug)).toEqual(['a']);
+    expect(planned('mixed', { plugins: [{ id: 'web', engine: 'exa' }] }).endpoints).toHaveLength(2);
+  });
+
+  test.each<[string, object, object]>([
+    ['of the tool itself', { ...tool, max_results: 7, max_uses: 2 }, { maxResults: 7, maxUses: 2 }],
+    ['of its parameters, before others', { ...tool, max_uses: 1, parameters: { max_uses: 2 } }, { maxUses: 2 }],
+    ['of OpenAI’s filters', { ...tool, filters: { allowed_domains: ['a.b'] } }, { includeDomains: ['a.b'] }],
+    ['of OpenRouter’s names', { ...tool, parameters: { excluded_domains: ['a.b'] } }, { excludeDomains: ['a.b'] }],
+    ['up to a bound', { ...tool, max_uses: 99 }, { maxUses: 3 }],
+  ])('follows options %s', (_, asked, plan) => {
+    expect(planned('plain', { tools: [asked] }).plan).toMatchObject(plan);
+  });
+
+  test.each<[string, string, object, string]>([
+    ['no such engine', 'plain', { plugins: [{ id: 'web', engine: 'x' }] }, 'plugins.engine'],
+    ['none of its own', 'plain', { tools: [{ ...tool, engine: 'native' }] }, 'tools.engine'],
+    ['half a result', 'plain', { tools: [{ ...tool, max_results: 0.5 }] }, 'tools.max_results'],
+    ['no use', 'plain', { tools: [{ ...tool, max_uses: 0 }] }, 'tools.max_uses'],
+    ['a name that is taken', 'native', { tools: [{ ...tool, engine: 'native' }, own('web_search')] }, 'tools.engine'],
+  ])('cannot have %s', (_, id, more, param) => {
+    expect(() => planned(id, more)).toThrow(
+      expect.objectContaining({ name: UnservableRequest.name, status: 400, param }),
+    );
+  });
+});
+
+describe('what goes on without the search', () => {
+  const book = own('book');
+  test.each<[string, string, object, object]>([
+    [
+      'keeps other tools, and the choice among them',
+      'plain',
+      { tools: [tool, book], tool_choice: 'required' },
+      { tools: [book], tool_choice: 'required' },
+    ],
+    ['loses the choice of the search', 'plain', { tools: [tool, book], tool_choice: tool }, { tools: [book] }],
+    [
+      'loses all about tools with the last one',
+      'plain',
+      { tools: [tool], tool_choice: 'auto', parallel_tool_calls: true },
+      {},
+    ],
+    ['loses all tools where the model knows none', 'toolless', { tools: [book], tool_choice: 'auto' }, {}],
+    [
+      'is the same where there is none',
+      'plain',
+      { tools: [book], tool_choice: book },
+      { tools: [book], tool_choice: book },
+    ],
+  ])('%s', (_, id, more, left) => {
+    const { model, messages, ...rest } = planned(id, more).body;
+    expect(rest).toEqual(left);
+  });
+});
+
+describe('what is held', () => {
+  const plain = planned('anyway', { plugins }).quote;
+
+  test('at least for a search that may be made is what is held without one', () => {
+    expect(planned('plain', { tools: [tool] }).quote?.atLeast).toBe(plain?.atLeast);
+    expect(planned('native', { tools: [tool] }).quote?.atLeast).toBe(plain?.atLeast);
+  });
+
+  test.each(['plain', 'native'])('at most is for all searches, with their fees: %s', (id) => {
+    const quotes = [1, 2, 3].map((max_uses) => planned(id, { tools: [{ ...tool, max_uses }] }).quote?.atMost ?? 0n);
+    const fee = BigInt((id === 'plain' ? 0.02 : 0.011) * 1e12);
+    for (const [i, quote] of quotes.entries())
+      expect(quote - (quotes[i - 1] ?? plain?.atMost ?? 0n)).toBeGreaterThan(fee);
+  });
+
+  test.each(['plain', 'native'])('at least for a search that must be made has its fee: %s', (id) => {
+    const must = planned(id, { tools: [tool], tool_choice: tool }).quote;
+    expect(must?.atLeast).toBeGreaterThan(10_000_000_000n);
+    expect(must?.atMost).toBeGreaterThanOrEqual(must?.atLeast ?? 0n);
+  });
+});

@@ -1,0 +1,133 @@
+/** Who searches the web for an answer, when, and for how much. */
+import type { Catalogue, Endpoint, Model } from '#catalogue';
+import type { Fee } from '#domain';
+import { UnservableRequest } from '../../failures.ts';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import type { NativeSearch } from '../vocabulary/searching.ts';
+import type { SearchRequest } from './search-request.ts';
+
+/** The fee's name in price lists and books. */
+export const WEB_SEARCH = 'web_search';
+/** Longer questions find nothing better. */
+const MAX_QUERY = 2_000;
+
+/** What all searches of one answer have in common. */
+export interface SearchTerms {
+  readonly maxResults: number;
+  readonly includeDomains: readonly string[];
+  readonly excludeDomains: readonly string[];
+  readonly fee: Fee;
+}
+
+/** The web is searched once, for the last question, before the model is asked. */
+export interface SearchBefore extends SearchTerms {
+  readonly kind: 'before';
+  readonly query: string;
+  /** What stands above the results; the caller's own words, if there are any. */
+  readonly prompt: string;
+}
+
+/** The model is offered a tool, and its calls of it are answered. */
+export interface SearchByTool extends SearchTerms {
+  readonly kind: 'tool';
+  readonly maxUses: number;
+  readonly first: boolean;
+}
+
+/** The upstream searches while it answers, and invoices each search. */
+export interface SearchByUpstream {
+  readonly kind: 'upstream';
+  readonly byModel: boolean;
+  readonly wish: NativeSearch;
+  readonly fee: Fee;
+}
+
+/** The model searches for every answer, and that is in its price. */
+export interface SearchAnyway {
+  readonly kind: 'anyway';
+}
+
+export type SearchPlan = SearchBefore | SearchByTool | SearchByUpstream | SearchAnyway;
+
+/** What a request is served by. */
+export interface Planned {
+  readonly plan: SearchPlan | undefined;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/**
+ * Where no engine is named, the endpoint that would be asked first searches if it can. Models that cannot call tools, and
+ * answers with several choices, are searched for in advance.
+ * @param body without the tool that asks for the search
+ * @param endpoints that may serve it, in their order
+ * @throws UnservableRequest 400 for a search that cannot be had
+ */
+export function searchPlan(
+  request: SearchRequest,
+  body: ChatBody,
+  model: Model,
+  endpoints: readonly Endpoint[],
+  catalogue: Catalogue,
+): Planned {
+  if (request.engine !== 'exa') {
+    if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
+    const able = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => searchesFor(endpoint, body));
+    const [first] = request.engine === 'native' ? able : endpoints;
+    const fee = first?.searchFee && able.includes(first) ? catalogue.feeFor(first.searchFee) : undefined;
+    if (fee) {
+      const alike = able.filter(({ searchFee }) => searchFee === fee.name);
+      return { plan: { kind: 'upstream', byModel: request.byModel, wish: wishOf(request), fee }, endpoints: alike };
+    }
+    if (request.engine === 'native') throw noneOfItsOwn(model, request);
+  }
+  const fee = catalogue.feeFor(WEB_SEARCH);
+  return { plan: fee && planWith(request, body, endpoints, fee), endpoints };
+}
+
+function planWith(
+  { byModel, first, maxUses, maxResults, includeDomains, excludeDomains, prompt }: SearchRequest,
+  body: ChatBody,
+  endpoints: readonly Endpoint[],
+  fee: Fee,
+): SearchPlan | undefined {
+  const terms = { maxResults, includeDomains, excludeDomains, fee };
+  const callsTools = endpoints.every(({ parameters }) => parameters.includes('tools'));
+  if (byModel && callsTools && (body.n ?? 1) === 1) return { kind: 'tool', ...terms, maxUses, first };
+  const query = questionOf(body).slice(0, MAX_QUERY);
+  return query.trim() === '' ? undefined : { kind: 'before', ...terms, query, prompt: prompt ?? promptOf(new Date()) };
+}
+
+function wishOf({ byModel, first, maxUses, includeDomains, excludeDomains }: SearchRequest): NativeSearch {
+  if (includeDomains.length > 0 && excludeDomains.length > 0) {
+    const message = 'A search of the model’s own takes domains to include or domains to exclude, not both';
+    throw new UnservableRequest(400, message, byModel ? 'tools' : 'plugins');
+  }
+  return { maxUses, first: first || !byModel, includeDomains, excludeDomains };
+}
+
+/** Whether an endpoint searches by itself: for one answer only, also where it gives several without a search. */
+function searchesFor({ searchFee, parameters }: Endpoint, { n }: ChatBody): boolean {
+  return searchFee !== undefined && ((n ?? 1) === 1 || !parameters.includes('n'));
+}
+
+export function hasFunction({ tools }: ChatBody, name: string): boolean {
+  return (tools ?? []).some((tool) => (tool as { function?: { name?: unknown } } | null)?.function?.name === name);
+}
+
+/** The words of the last user message. */
+function questionOf({ messages }: ChatBody): string {
+  const content = messages.findLast(({ role }) => role === 'user')?.content;
+  if (typeof content === 'string') return content;
+  const parts = Array.isArray(content) ? (content as readonly { text?: unknown }[]) : [];
+  return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
+}
+
+function promptOf(now: Date): string {
+  const day = now.toISOString().slice(0, 10);
+  return `The web was searched on ${day}. Use these results where they help, and name the sources you use as [title](address).`;
+}
+
+function noneOfItsOwn({ id }: Model, { byModel }: SearchRequest): UnservableRequest {
+  const message = `engine of the web search must be exa: ${id} has no search of its own`;
+  return new UnservableRequest(400, message, `${byModel ? 'tools' : 'plugins'}.engine`);
+}

@@ -1,0 +1,112 @@
+/** What an answer with searches may cost. */
+import type { Endpoint, Model } from '#catalogue';
+import { dearest } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
+import { boundInputTokens } from '../vocabulary/tokens.ts';
+import { boundResultTokens } from './results.ts';
+import type { SearchByTool, SearchByUpstream, SearchPlan } from './search-plan.ts';
+
+/** Tokens for calling the tool, and for saying something of what it found: with less, a search is not worth its fee. */
+const CALL_TOKENS = 128;
+const ANSWER_TOKENS = 256;
+/** The declaration of the tool, and of an upstream's own, in tokens at most. */
+const TOOL_TOKENS = 512;
+/** What a search of an upstream's own adds to the input: it reads longer parts of pages than we give. */
+const UPSTREAM_RESULT_TOKENS = 16_000;
+
+/**
+ * @param carried tokens of input that only an upstream gets that is asked in Responses
+ *
+ * Searches that the model may or may not make are part of the most that is held, not of the least: whoever has little
+ * money gets an answer without them.
+ */
+export function searchQuote(
+  plan: SearchPlan,
+  body: ChatBody,
+  model: Model,
+  endpoints: readonly Endpoint[],
+  carried = 0,
+): Quote {
+  switch (plan.kind) {
+    case 'before': {
+      const more = { inputTokens: boundResultTokens(plan, plan.prompt), fees: money.fromJson(plan.fee.price) };
+      return quoteFor(body, model, endpoints, more);
+    }
+    case 'tool':
+      return quoteForTool(plan, body, model, endpoints);
+    case 'upstream': {
+      const most = quoteForUpstream(plan, plan.wish.maxUses, body, model, endpoints, carried);
+      return {
+        ...most,
+        atLeast: quoteForUpstream(plan, plan.wish.first ? 1 : 0, body, model, endpoints, carried).atLeast,
+      };
+    }
+    case 'anyway':
+      return quoteFor(body, model, endpoints, beside(carried));
+  }
+}
+
+/** What an answer costs for which an upstream makes so many searches: it reads all that there is again after each. */
+export function quoteForUpstream(
+  { fee }: SearchByUpstream,
+  searches: number,
+  body: ChatBody,
+  model: Model,
+  endpoints: readonly Endpoint[],
+  carried = 0,
+): Quote {
+  if (searches === 0) return quoteFor(body, model, endpoints, beside(carried));
+  const again = searches * boundInputTokens(body, model) + (searches + 1) * carried + (searches + 1) * TOOL_TOKENS;
+  const results = (UPSTREAM_RESULT_TOKENS * searches * (searches + 1)) / 2;
+  const fees = money.fromJson((BigInt(fee.price) * BigInt(searches)).toString());
+  return quoteFor(body, model, endpoints, { inputTokens: again + results, fees, reads: searches + 1 });
+}
+
+function quoteForTool(plan: SearchByTool, body: ChatBody, model: Model, endpoints: readonly Endpoint[]): Quote {
+  const plain = quoteFor(body, model, endpoints);
+  const output = plain.wanted ?? model.maxOutput;
+  const input = plain.inputTokens + TOOL_TOKENS;
+  const mostOf = (cost: (endpoint: Endpoint) => PicoUsd) => money.most(...endpoints.map(cost));
+  const atMost = mostOf((endpoint) => {
+    const rounds = Array.from({ length: plan.maxUses }, (_, before) =>
+      searchRound(plan, input + before * boundResultTokens(plan) + output, model, endpoint),
+    );
+    return money.add(money.sum(rounds), dearest(Math.min(input, model.context), output, endpoint.rates));
+  });
+  const must = mostOf((endpoint) => searchAndAnswer(plan, input, output, model, endpoint));
+  const atLeast = plan.first ? money.most(plain.atLeast, must) : plain.atLeast;
+  return { ...plain, atLeast, atMost: money.most(atMost, atLeast) };
+}
+
+/** A search, and reading what it found together with `input` tokens of what was there before. */
+function searchRound(plan: SearchByTool, input: number, model: Model, { rates }: Endpoint): PicoUsd {
+  const read = Math.min(input + boundResultTokens(plan), model.context);
+  return money.add(money.fromJson(plan.fee.price), dearest(read, 0, rates));
+}
+
+/** The least that a call for a search, the search and a short answer cost. */
+export function searchAndAnswer(
+  plan: SearchByTool,
+  input: number,
+  output: number,
+  model: Model,
+  endpoint: Endpoint,
+): PicoUsd {
+  const call = dearest(Math.min(input, model.context), Math.min(output, CALL_TOKENS), endpoint.rates);
+  const answer = answerAfter(plan, input + CALL_TOKENS, output, model, endpoint);
+  return money.sum([call, money.fromJson(plan.fee.price), answer]);
+}
+
+/** The least that a short answer costs that has the results of a search to read. */
+export function answerAfter(
+  plan: SearchByTool,
+  input: number,
+  output: number,
+  model: Model,
+  { rates }: Endpoint,
+): PicoUsd {
+  const read = Math.min(input + boundResultTokens(plan), model.context);
+  return dearest(read, Math.min(Math.max(output, 0), ANSWER_TOKENS), rates);
+}

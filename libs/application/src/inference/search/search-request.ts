@@ -1,0 +1,115 @@
+/** What a request says about searching the web: by plugin, by tool, or by `:online` behind the model's name. */
+import type { Model } from '#catalogue';
+import { UnservableRequest } from '../../failures.ts';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+
+export type Engine = 'exa' | 'native' | 'auto';
+
+export interface SearchRequest {
+  /** Whether the model decides; otherwise the web is searched before it answers. */
+  readonly byModel: boolean;
+  /** The model is told to search before anything else. */
+  readonly first: boolean;
+  readonly engine: Engine;
+  readonly maxResults: number;
+  /** Searches for one answer at most. */
+  readonly maxUses: number;
+  readonly includeDomains: readonly string[];
+  readonly excludeDomains: readonly string[];
+  /** The caller's own words to stand above the results. */
+  readonly prompt: string | undefined;
+}
+
+const DEFAULT_RESULTS = 5;
+const MOST_RESULTS = 20;
+/** Each search is followed by another call of the model, with all that was said and found before. */
+const MOST_USES = 3;
+
+/** What asks for a search; the second is the name that OpenRouter gave it. */
+const TOOL_TYPES: ReadonlySet<unknown> = new Set(['web_search', 'openrouter:web_search']);
+const ENGINES: ReadonlySet<unknown> = new Set<Engine>(['exa', 'native', 'auto']);
+
+type Options = Readonly<Record<string, unknown>>;
+
+/**
+ * The search that a request asks for. Models that cost nothing search nothing, whatever stands in the request. A plugin
+ * that is switched off also switches `:online` off.
+ * @throws UnservableRequest 400 that names what is wrong
+ */
+export function searchRequest(body: ChatBody, model: Model, online: boolean): SearchRequest | undefined {
+  const { plugins, tools } = body;
+  const tool = tools?.find(isSearchTool) as Options | undefined;
+  if (!online && !tool && (plugins === undefined || plugins === null)) return undefined;
+  if (isFree(model)) return undefined;
+  const plugin = pluginIn(plugins);
+  if (plugin ? plugin.enabled !== false : online && !tool) return read(plugin ?? {}, 'plugins', false, false);
+  if (!tool || body.tool_choice === 'none') return undefined;
+  const { parameters, ...own } = tool;
+  const options = { ...own, ...(own.filters as Options | undefined), ...(parameters as Options | undefined) };
+  return read(options, 'tools', true, mustSearch(body));
+}
+
+/**
+ * The request without what is done for it, which no upstream knows. A choice of tools goes with the last of them, and
+ * with the tool that it names; where no endpoint of the model knows tools, so do all others.
+ */
+export function withoutSearch(body: ChatBody, model: Model): ChatBody {
+  if (body.tools === undefined || body.tools === null) return body;
+  const knowsTools = model.endpoints.some(({ parameters }) => parameters.includes('tools'));
+  const others = knowsTools ? body.tools.filter((tool) => !isSearchTool(tool)) : [];
+  if (others.length === body.tools.length && others.length > 0) return body;
+  const left: Record<string, unknown> = { ...body, tools: others };
+  if (others.length === 0) for (const field of ['tools', 'tool_choice', 'parallel_tool_calls']) delete left[field];
+  else if (isSearchTool(body.tool_choice)) delete left.tool_choice;
+  return left as ChatBody;
+}
+
+/** Whether an answer costs nothing: then nothing that does may come with it. */
+export function isFree({ endpoints }: Model): boolean {
+  return endpoints.every(({ rates }) => rates.input + rates.output + rates.request === 0n);
+}
+
+function isSearchTool(tool: unknown): boolean {
+  return TOOL_TYPES.has((tool as { type?: unknown } | null)?.type);
+}
+
+/** By naming the tool, or by wanting any where there is no other. */
+function mustSearch({ tool_choice, tools }: ChatBody): boolean {
+  return isSearchTool(tool_choice) || (tool_choice === 'required' && tools?.every(isSearchTool) === true);
+}
+
+function pluginIn(plugins: unknown): Options | undefined {
+  if (plugins === undefined || plugins === null) return undefined;
+  const well = Array.isArray(plugins) && plugins.every((each) => typeof each === 'object' && each !== null);
+  if (!well) throw new UnservableRequest(400, 'plugins must be an array of objects with an id', 'plugins');
+  return plugins.find(({ id }) => id === 'web');
+}
+
+function read(options: Options, place: 'plugins' | 'tools', byModel: boolean, first: boolean): SearchRequest {
+  const wrong = (field: string, must: string) =>
+    new UnservableRequest(400, `${field} of the web search must be ${must}`, `${place}.${field}`);
+  const count = (field: string, byDefault: number, most: number) => {
+    const value = options[field] ?? byDefault;
+    if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most) return value as number;
+    throw wrong(field, `a whole number from 1 to ${most}`);
+  };
+  const domains = (...fields: readonly [string, ...string[]]) => {
+    const field = fields.find((each) => (options[each] ?? null) !== null) ?? fields[0];
+    const value = options[field] ?? [];
+    if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value as readonly string[];
+    throw wrong(field, 'a list of domains');
+  };
+  const engine = options.engine ?? 'auto';
+  if (!ENGINES.has(engine)) throw wrong('engine', 'exa, native or auto');
+  return {
+    byModel,
+    first,
+    engine: engine as Engine,
+    maxResults: count('max_results', DEFAULT_RESULTS, MOST_RESULTS),
+    maxUses: Math.min(count('max_uses', MOST_USES, Number.MAX_SAFE_INTEGER), MOST_USES),
+    // OpenRouter's names for the plugin, and its and OpenAI's for the tool.
+    includeDomains: domains('include_domains', 'allowed_domains'),
+    excludeDomains: domains('exclude_domains', 'excluded_domains', 'blocked_domains'),
+    prompt: typeof options.search_prompt === 'string' ? options.search_prompt : undefined,
+  };
+}

@@ -1,0 +1,116 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { Catalogue, type ModelFile } from '#catalogue';
+import { addedUsage, priceOf, withFees } from '#domain';
+import { money } from '#kernel';
+import { boundInputTokens } from '../vocabulary/tokens.ts';
+import type { SearchByTool } from './search-plan.ts';
+import { searchQuote } from './search-quote.ts';
+import { type Round, SearchRounds } from './search-rounds.ts';
+import { MAX_RESULT_CHARACTERS, type SearchResult, WebSearch } from './web-search.ts';
+
+const messages = [{ role: 'user', content: 'What is new in the world of ledgers?' }];
+const body = { model: 'v/m', messages };
+
+/** Finds the longest pages there are, or nothing but trouble. */
+class Web extends WebSearch {
+  constructor(private readonly fails: (nth: number) => boolean) {
+    super();
+  }
+  private asked = 0;
+
+  async search(): Promise<readonly SearchResult[]> {
+    if (this.fails(this.asked++)) throw new Error('down');
+    return Array(5).fill({ url: 'https://a.example', title: 'A', text: 'word '.repeat(MAX_RESULT_CHARACTERS / 5) });
+  }
+}
+
+const microUsd = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
+
+test('whatever a model uses within its limits, the rounds never cost more than is held', () =>
+  fc.assert(
+    fc.asyncProperty(
+      fc.record({ input: microUsd, output: microUsd, request: fc.constantFrom('0', '0.01') }),
+      fc.record({
+        wanted: fc.option(fc.integer({ min: 1, max: 2_000 })),
+        share: fc.double({ min: 0, max: 1, noNaN: true }),
+      }),
+      fc.record({
+        calls: fc.integer({ min: 1, max: 3 }),
+        parts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 6, maxLength: 6 }),
+        fails: fc.array(fc.boolean()),
+      }),
+      async (usd, { wanted, share }, { calls, parts, fails }) => {
+        const model = modelWith(usd);
+        const { endpoints } = model;
+        const [endpoint] = endpoints;
+        if (!endpoint) throw new Error('no endpoint');
+        const fee = { name: 'web_search', provider: 'exa', price: '20000000000', cost: '5000000000' };
+        const terms = { maxResults: 5, includeDomains: [], excludeDomains: [], fee };
+        const plan: SearchByTool = { kind: 'tool', ...terms, maxUses: 3, first: false };
+        const asked = wanted === null ? body : { ...body, max_tokens: wanted };
+        const { atLeast, atMost } = searchQuote(plan, asked, model, endpoints);
+        const amount = money.picoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
+        const hold = { holdId: 'h', accountId: 'a', amount, expiresAt: 0 };
+        const { signal } = new AbortController();
+        const rounds = new SearchRounds(
+          { plan, body: asked, model, wanted: wanted ?? undefined, hold, signal },
+          new Web((nth) => fails[nth] ?? false),
+        );
+        const cost = () => withFees(priceOf(rounds.used.usage, endpoint.rates, rounds.used.calls), rounds.fees).price;
+        const said = {
+          content: '',
+          reasoningDetails: [],
+          calls: Array.from({ length: calls }, (_, i) => ({ id: `c${i}`, arguments: '{"query":"ledgers"}' })),
+          callsClient: false,
+          finish: 'tool_calls',
+        };
+        let count = 0;
+        for (let next: Round | undefined = rounds.first(endpoints); next; next = rounds.next(endpoint)) {
+          const most = next.limit ?? model.maxOutput;
+          const output = next.offers ? Math.floor(most * (parts[count] ?? 0)) : most;
+          const usage = { input: boundInputTokens(next.body), cacheRead: 0, cacheWrite: 0, output, reasoning: 0 };
+          rounds.used = { usage: addedUsage(rounds.used.usage, usage), calls: rounds.used.calls + 1, estimated: false };
+          expect(cost()).toBeLessThanOrEqual(amount);
+          count++;
+          if (!next.offers) break;
+          await rounds.search(endpoint, said, () => undefined);
+          expect(cost()).toBeLessThanOrEqual(amount);
+        }
+        expect(count).toBeGreaterThan(0);
+        expect(count).toBeLessThanOrEqual(plan.maxUses + 1);
+        expect(rounds.fees.length).toBeLessThanOrEqual(plan.maxUses);
+        expect(rounds.used.usage.output).toBeLessThanOrEqual(wanted ?? model.maxOutput);
+      },
+    ),
+    { numRuns: 300 },
+  ));
+
+function modelWith({ input, output, request }: { input: string; output: string; request: string }) {
+  const endpoint = {
+    provider: 'V',
+    upstream: 'up',
+    model: 'm',
+    usdPerMillionTokens: { input, output },
+    usdPerRequest: request,
+    margin: '1.055',
+    parameters: ['max_tokens', 'tools', 'tool_choice'],
+  };
+  const file = {
+    id: 'v/m',
+    type: 'chat',
+    name: 'M',
+    provider: 'V',
+    description: 'M',
+    released: '2026-01-01',
+    popular: false,
+    privacy: 'anon',
+    inputs: ['text'],
+    context: 60_000,
+    maxOutput: 4_000,
+    endpoints: [endpoint],
+  } as ModelFile;
+  const model = new Catalogue([file]).find('v/m');
+  if (model?.type !== 'chat') throw new Error('no model');
+  return model;
+}

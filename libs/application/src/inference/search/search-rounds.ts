@@ -1,0 +1,176 @@
+/**
+ * An answer in rounds: the model calls for searches, they are made, and it is asked again with what they found. What has
+ * been used is known after every round, and nothing is begun that the rest of the hold does not afford.
+ */
+import type { Endpoint, Model } from '#catalogue';
+import { affordableOutput, type Fee, priceOf, withFees } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import { asFailure } from '../../paying/attempts.ts';
+import type { Hold } from '../../paying/holds.ts';
+import { NOTHING, type Used } from '../../paying/paid-calls.ts';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { leastOutput } from '../vocabulary/quote.ts';
+import type { SearchNote } from '../vocabulary/searching.ts';
+import { boundInputTokens } from '../vocabulary/tokens.ts';
+import { resultsText } from './results.ts';
+import type { SearchByTool } from './search-plan.ts';
+import { answerAfter, searchAndAnswer } from './search-quote.ts';
+import { offering, queryIn, type Said, type SearchCall, saidMessage, toolName, withdrawing } from './search-tool.ts';
+import type { SearchResult, WebSearch } from './web-search.ts';
+
+const MAX_QUERY = 2_000;
+
+const NO_MORE = 'There are no more searches to be had. Answer with what there is.';
+const NO_QUERY = 'Nothing was searched for: the call has no query.';
+const FAILED = 'The search failed. Answer without it, and say so where that matters.';
+
+/** What there is to answer with. */
+export interface RoundsRequest {
+  readonly plan: SearchByTool;
+  /** Without the tool that asked for the search. */
+  readonly body: ChatBody;
+  readonly model: Model;
+  /** The caller's own limit of output tokens, for all rounds together. */
+  readonly wanted: number | undefined;
+  readonly hold: Hold;
+  readonly signal: AbortSignal;
+}
+
+/** One call of the model. */
+export interface Round {
+  readonly body: ChatBody;
+  /** Output tokens at most; undefined for as many as the model makes. */
+  readonly limit: number | undefined;
+  /** Whether it may call for a search. */
+  readonly offers: boolean;
+}
+
+export class SearchRounds {
+  readonly name: string;
+  readonly fees: Fee[] = [];
+  used: Used = NOTHING;
+  private body: ChatBody;
+  private begun = 0;
+
+  constructor(
+    private readonly request: RoundsRequest,
+    private readonly web: WebSearch,
+  ) {
+    this.body = request.body;
+    this.name = toolName(request.body);
+  }
+
+  /** What to ask first, of whichever endpoint. */
+  first(endpoints: readonly Endpoint[]): Round {
+    const { plan, model, wanted } = this.request;
+    const offered = offering(this.body, this.name, { first: plan.first, later: false });
+    const offers = endpoints.every((endpoint) => this.affordsSearch(endpoint, offered));
+    const body = offers ? offered : this.body;
+    const afforded = Math.min(...endpoints.map((endpoint) => this.affordedOutput(endpoint, body)));
+    // Without the tool it is what was held for in any case, up to the caller's limit.
+    const limit = offers ? Math.min(this.room, afforded) : (wanted ?? Math.min(model.maxOutput, afforded));
+    return { body, limit: this.limitOf(limit), offers };
+  }
+
+  /** What to ask next; undefined when there is no money, or no room within the caller's limit, for another word. */
+  next(endpoint: Endpoint): Round | undefined {
+    const offered = offering(this.body, this.name, { first: false, later: true });
+    const offers = this.affordsSearch(endpoint, offered);
+    const body = offers ? offered : withdrawing(this.body, this.name, endpoint);
+    const limit = Math.min(this.room, this.affordedOutput(endpoint, body));
+    return limit < leastOutput(endpoint) ? undefined : { body, limit: this.limitOf(limit), offers };
+  }
+
+  /** Makes the searches that the model has called for, as far as there is money for them. @throws UpstreamFailure when time is up */
+  async search(endpoint: Endpoint, said: Said, tell: (note: SearchNote) => Promise<void> | undefined) {
+    const found: SearchResult[] = [];
+    this.add(saidMessage(this.name, said));
+    for (const call of said.calls) {
+      const content = await this.answerTo(call, endpoint, found, tell);
+      this.add({ role: 'tool', tool_call_id: call.id, content });
+    }
+    return found;
+  }
+
+  private async answerTo(
+    call: SearchCall,
+    endpoint: Endpoint,
+    found: SearchResult[],
+    tell: (note: SearchNote) => Promise<void> | undefined,
+  ): Promise<string> {
+    const { plan } = this.request;
+    const query = queryIn(call.arguments)?.slice(0, MAX_QUERY);
+    if (this.begun >= plan.maxUses) return NO_MORE;
+    const at = this.begun++;
+    if (query === undefined) return NO_QUERY;
+    if (!this.affordsResults(endpoint, this.body)) return NO_MORE;
+    await tell({ at, query, state: 'searching' });
+    const results = await this.resultsOf(query);
+    if (results) found.push(...results);
+    await tell({ at, query, state: results ? 'completed' : 'failed' });
+    return results ? resultsText(results) : FAILED;
+  }
+
+  /** Undefined when the search failed: that costs nothing. @throws UpstreamFailure when the time is up */
+  private async resultsOf(query: string): Promise<readonly SearchResult[] | undefined> {
+    const { plan, hold, signal } = this.request;
+    try {
+      const results = await this.web.search(hold, { ...plan, query, signal });
+      this.fees.push(plan.fee);
+      return results;
+    } catch {
+      if (signal.aborted) throw asFailure(signal.reason);
+      return undefined; // the model is told, and goes on
+    }
+  }
+
+  private add(message: Readonly<Record<string, unknown>>): void {
+    this.body = { ...this.body, messages: [...this.body.messages, message] };
+  }
+
+  /** Whether there is money for this round with a call in it, the search, and another round to say what it found. */
+  private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
+    const { plan, model } = this.request;
+    if (this.begun >= plan.maxUses) return false;
+    return searchAndAnswer(plan, boundInputTokens(body, model), this.room, model, endpoint) <= this.left(endpoint);
+  }
+
+  /** Whether there is money for a search and the round that reads it. */
+  private affordsResults(endpoint: Endpoint, body: ChatBody): boolean {
+    const { plan, model } = this.request;
+    const needed = money.add(
+      money.fromJson(plan.fee.price),
+      answerAfter(plan, boundInputTokens(body, model), this.room, model, endpoint),
+    );
+    return this.room > 0 && needed <= this.left(endpoint);
+  }
+
+  /** A limit that the model has anyway need not be named. */
+  private limitOf(limit: number): number | undefined {
+    const { wanted, model } = this.request;
+    return wanted === undefined && limit >= model.maxOutput ? undefined : limit;
+  }
+
+  private affordedOutput(endpoint: Endpoint, body: ChatBody): number {
+    return affordableOutput(this.left(endpoint), this.inputOf(body), endpoint.rates);
+  }
+
+  private inputOf(body: ChatBody): number {
+    const { model } = this.request;
+    return Math.min(boundInputTokens(body, model), model.context);
+  }
+
+  /** Output tokens that the limit leaves. */
+  private get room(): number {
+    const { wanted, model } = this.request;
+    const { output, reasoning } = this.used.usage;
+    return (wanted ?? model.maxOutput) - output - reasoning;
+  }
+
+  /** What the hold still has when all that was used is paid; below zero when it was more than it could be. */
+  private left({ rates }: Endpoint): PicoUsd {
+    const { usage, calls } = this.used;
+    const { price } = withFees(priceOf(usage, rates, calls), this.fees);
+    return money.subtract(this.request.hold.amount, price);
+  }
+}

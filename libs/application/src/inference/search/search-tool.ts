@@ -1,0 +1,102 @@
+/** The tool by which a model searches: how it is offered, and how the model's calls of it are read and answered. */
+import type { Endpoint } from '#catalogue';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import type { SearchNote } from '../vocabulary/searching.ts';
+import { hasFunction, WEB_SEARCH } from './search-plan.ts';
+import type { SearchResult } from './web-search.ts';
+
+type Thing = Readonly<Record<string, unknown>>;
+
+/** A call of the tool, as the model made it. */
+export interface SearchCall {
+  readonly id: string;
+  /** JSON, if the model has kept to it. */
+  readonly arguments: string;
+}
+
+/** What a model said in one round. */
+export interface Said {
+  readonly content: string;
+  /** Thoughts with their signatures, which some upstreams want back together with the results of tools. */
+  readonly reasoningDetails: readonly unknown[];
+  readonly calls: readonly SearchCall[];
+  /** Whether it also called functions of the client's, who is then to answer first. */
+  readonly callsClient: boolean;
+  readonly finish: string | undefined;
+}
+
+/** Who takes the answers of all rounds and makes one of them. */
+export interface Rounds<A> {
+  /** Whether the client has had any of it. */
+  readonly told: boolean;
+  /** Nobody will ever hear the rest. */
+  readonly abandoned: boolean;
+  /** @throws UpstreamFailure when the answer breaks off */
+  take(answer: A): Promise<Said>;
+  note(search: SearchNote): Promise<void> | undefined;
+  cite(found: readonly SearchResult[]): Promise<void> | undefined;
+  /** @param reason why the last round ended */
+  end(reason: string): Promise<void> | undefined;
+}
+
+/** A name that the caller has no function of. */
+export function toolName(body: ChatBody): string {
+  let name = WEB_SEARCH;
+  for (let i = 2; hasFunction(body, name); i++) name = `${WEB_SEARCH}_${i}`;
+  return name;
+}
+
+function declared(name: string): Thing {
+  const description =
+    'Searches the web. Use it for what is recent, or what you do not know for certain. The answer has the addresses and texts of pages; name those that you use as [title](address).';
+  const query = { type: 'string', description: 'What to search for, in a few words or as a question' };
+  const parameters = { type: 'object', properties: { query }, required: ['query'], additionalProperties: false };
+  return { type: 'function', function: { name, description, parameters } };
+}
+
+/** The request with the tool. A choice that the caller has made holds until the model has called one. */
+export function offering(body: ChatBody, name: string, { first, later }: { first: boolean; later: boolean }): ChatBody {
+  const tools = [...(body.tools ?? []), declared(name)];
+  if (later) return { ...afterCalls(body), tools };
+  return first ? { ...body, tools, tool_choice: { type: 'function', function: { name } } } : { ...body, tools };
+}
+
+/**
+ * The request for a model that is to search no more. A conversation with calls in it needs a declaration of tools, at
+ * some upstreams: the search then stays declared, but may not be called.
+ */
+export function withdrawing(body: ChatBody, name: string, { parameters }: Endpoint): ChatBody {
+  if (body.tools?.length) return afterCalls(body);
+  return parameters.includes('tool_choice') ? { ...body, tools: [declared(name)], tool_choice: 'none' } : body;
+}
+
+/** Whoever demanded a call has had one. */
+function afterCalls(body: ChatBody): ChatBody {
+  const { tool_choice: choice } = body;
+  const demanding = choice === 'required' || (typeof choice === 'object' && choice !== null);
+  return demanding ? { ...body, tool_choice: 'auto' } : body;
+}
+
+/** What the model said, for it to go on from. */
+export function saidMessage(name: string, { content, reasoningDetails, calls }: Said): Thing {
+  return {
+    role: 'assistant',
+    content: content === '' ? null : content,
+    ...(reasoningDetails.length > 0 ? { reasoning_details: reasoningDetails } : {}),
+    tool_calls: calls.map(({ id, arguments: args }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: queryIn(args) === undefined ? '{}' : args },
+    })),
+  };
+}
+
+/** What is to be searched for; undefined when the model did not say it. */
+export function queryIn(text: string): string | undefined {
+  try {
+    const { query } = JSON.parse(text);
+    return typeof query === 'string' && query.trim() !== '' ? query : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,52 @@
+import type { ChatClient, Patience } from '../vocabulary/answers.ts';
+import type { AnswerIdentity, StreamedAnswer } from '../vocabulary/chat-upstream.ts';
+import type { SearchNote } from '../vocabulary/searching.ts';
+import { citationEvent } from './results.ts';
+import { RoundEvents } from './round-events.ts';
+import type { Rounds, Said } from './search-tool.ts';
+import type { SearchResult } from './web-search.ts';
+
+/** Rounds that are told as they come. */
+export class StreamedRounds implements Rounds<StreamedAnswer> {
+  private readonly events: RoundEvents;
+
+  constructor(
+    private readonly identity: AnswerIdentity,
+    tool: string,
+    private readonly client: ChatClient,
+    private readonly patience: Patience,
+  ) {
+    this.events = new RoundEvents(identity, tool);
+  }
+
+  get told(): boolean {
+    return this.events.told;
+  }
+
+  get abandoned(): boolean {
+    return !this.client.heard;
+  }
+
+  async take(answer: StreamedAnswer): Promise<Said> {
+    await answer.relayTo((events) => this.write(this.events.pass(events)));
+    return this.events.endRound();
+  }
+
+  note(search: SearchNote): Promise<void> | undefined {
+    this.patience.check();
+    return this.client.searched?.(search);
+  }
+
+  cite(found: readonly SearchResult[]): Promise<void> | undefined {
+    return this.write(citationEvent(this.identity, found));
+  }
+
+  end(reason: string): Promise<void> | undefined {
+    return this.write(this.events.finished(reason));
+  }
+
+  private write(events: Uint8Array | undefined): Promise<void> | undefined {
+    this.patience.check();
+    return events && this.client.write(events);
+  }
+}

@@ -1,0 +1,81 @@
+/** The port through which chat reaches the world. Adapters: `libs/connectors`. */
+import type { Language } from '#catalogue';
+import type { Usage } from '#domain';
+import type { Hold } from '../../paying/holds.ts';
+import type { NativeSearch, SearchNote } from './searching.ts';
+
+export type { Language };
+
+/** What the answer says about itself, whatever the upstream called it. */
+export interface AnswerIdentity {
+  readonly id: string;
+  readonly model: string;
+  readonly provider: string;
+}
+
+export interface ChatCall {
+  /** Name of the upstream, as the catalogue has it. */
+  readonly upstream: string;
+  /** What the request is in, and is answered in. */
+  readonly language: Language;
+  /** What the endpoint can be asked in: it may be another. */
+  readonly speaks: readonly Language[];
+  /** The request in OpenAI's shape for this language, with the upstream's name of the model. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly stream: boolean;
+  /** No text of the model's reasoning is to be in the answer, whatever the upstream makes of the request. */
+  readonly withoutReasoning: boolean;
+  readonly identity: AnswerIdentity;
+  /** The upstream is to search the web; only for endpoints that have a fee for it. */
+  readonly search?: NativeSearch | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A complete answer, and the usage that the upstream reported: OpenAI's `chat.completion` with our identity, or a
+ * `response` with the upstream's.
+ */
+export interface WholeAnswer {
+  readonly kind: 'whole';
+  readonly language: Language;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly usage: Usage | undefined;
+  /** All text that was generated, for counting tokens that nobody reported. */
+  deliveredText(): string;
+  /** What the upstream has searched for, and how many of those searches it invoices. */
+  readonly searches?: { readonly notes: readonly SearchNote[]; readonly invoiced: number };
+}
+
+/**
+ * Takes server-sent events, whole ones: in OpenAI's `chat.completion.chunk` shape with our identity, without the usage
+ * chunk and the end marker; or the events of a response that tell of its output, and its end. Takes also a search of the
+ * upstream's that happened behind them. Returns a promise when it has no room for more until that resolves.
+ */
+export type EventReceiver = (events: Uint8Array, search?: SearchNote) => Promise<void> | undefined;
+
+/** An answer as it is generated. */
+export interface StreamedAnswer {
+  readonly kind: 'stream';
+  readonly language: Language;
+  /**
+   * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
+   * @throws UpstreamFailure when the answer breaks off
+   */
+  relayTo(receiver: EventReceiver): Promise<void>;
+  /** Once the events have ended, also by a failure. */
+  usage(): Usage | undefined;
+  /** All text that was generated, also what was not passed on. */
+  deliveredText(): string;
+  /** Whether any of it was passed on. */
+  hasTold(): boolean;
+  /** How many searches the upstream invoices, where it was to search. */
+  invoicedSearches?(): number;
+}
+
+export abstract class ChatUpstreams {
+  /**
+   * Makes one call and returns when the first byte of the answer is there.
+   * @throws UpstreamFailure when there is no answer
+   */
+  abstract complete(hold: Hold, call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
+}

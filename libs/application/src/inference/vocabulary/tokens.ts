@@ -1,0 +1,124 @@
+/** How many tokens a request has: a cheap upper bound before the call, and a count when no upstream reports one. */
+import type { Model } from '#catalogue';
+import { UnservableRequest } from '../../failures.ts';
+import { boundText, partsOf } from '../../tokenizer.ts';
+import type { ChatBody } from './chat-body.ts';
+
+/** Tokens that chat formats add per message and per request. */
+const PER_MESSAGE = 8;
+const PER_REQUEST = 16;
+/** Upper bound for an image at full detail, over the vendors; those that count more say so in the catalogue. */
+const PER_IMAGE = 5_000;
+/** What most count an image at full detail as. */
+const USUAL_IMAGE = 2_000;
+/** Attached files and audio are counted by size: no vendor makes more than a token of four base64 characters. */
+const BASE64_PER_TOKEN = 4;
+/**
+ * A PDF is read as text and as pictures of its pages, and a page may be a few bytes: vendors take 100 pages, and name
+ * 3,000 tokens for a dense one.
+ */
+const PER_PDF = 300_000;
+/** Parts whose content the upstream fetches or keeps itself: it may fill the context. */
+const REMOTE: ReadonlySet<unknown> = new Set(['file', 'video_url', 'input_video']);
+const TEXT_DATA = /^data:(text|application\/json)\b/;
+/** Deeper than any schema in use, and far from where the stack of whoever walks through it ends. */
+const MAX_DEPTH = 100;
+
+/**
+ * An upper bound, in practice, of the input tokens of a request, without a tokenizer: by characters, and for those
+ * outside ASCII also by the bytes they take more. Infinite where a part is somewhere else: as much as the context takes.
+ * @param model what it counts an image as, where that is more than usual
+ * @throws UnservableRequest when it is nested too deeply
+ */
+export function boundInputTokens(body: ChatBody, { imageTokens = PER_IMAGE }: Pick<Model, 'imageTokens'> = {}): number {
+  const { messages, tools, response_format } = body;
+  let total = PER_REQUEST + bound(tools) + bound(response_format);
+  for (const message of messages) total += PER_MESSAGE + boundMessage(message, imageTokens);
+  return Math.ceil(total);
+}
+
+/** Only parts of a content are attachments, whatever else says that it is one. */
+function boundMessage(message: Part, imageTokens: number): number {
+  let total = 0;
+  for (const [name, each] of Object.entries(message)) {
+    total += boundText(name);
+    if (name !== 'content' || !Array.isArray(each)) total += bound(each, 2);
+    else for (const part of each) total += attachment(part, imageTokens) ?? bound(part, 3);
+  }
+  return total;
+}
+
+function bound(value: unknown, depth = 0): number {
+  if (typeof value === 'string') return boundText(value);
+  if (typeof value === 'number') return boundText(String(value));
+  if (typeof value !== 'object' || value === null) return 1;
+  if (depth > MAX_DEPTH) throw new UnservableRequest(400, 'The request is nested too deeply');
+  let total = 1;
+  if (Array.isArray(value)) for (const each of value) total += bound(each, depth + 1);
+  else for (const [name, each] of Object.entries(value)) total += boundText(name) + bound(each, depth + 1);
+  return total;
+}
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** Tokens of a content part that is not text, at most; undefined for one that is. */
+function attachment(part: Part | null, imageTokens: number): number | undefined {
+  const size = sizeOf(part, imageTokens);
+  return size === undefined ? undefined : Math.max(size, hidden(part as Part));
+}
+
+/** Tokens of a content part that is not text, by its size. */
+function sizeOf(part: Part | null, imageTokens: number): number | undefined {
+  const type = part?.type;
+  if (type === 'image_url' || type === 'input_image') return imageTokens;
+  if (type === 'input_audio' || REMOTE.has(type)) return JSON.stringify(part).length / BASE64_PER_TOKEN;
+  return undefined;
+}
+
+/** Tokens that a content part may have whatever its size. */
+function hidden(part: Part): number {
+  if (!REMOTE.has(part.type)) return 0;
+  const { file_data, url } = (part[String(part.type)] ?? {}) as {
+    readonly file_data?: unknown;
+    readonly url?: unknown;
+  };
+  const data = file_data ?? url;
+  if (typeof data !== 'string' || !data.startsWith('data:')) return Number.POSITIVE_INFINITY;
+  if (TEXT_DATA.test(data)) return boundText(textIn(data));
+  return part.type === 'file' ? PER_PDF : 0;
+}
+
+/** What is attached as text is read as such, and may be as hard to put into tokens as any. */
+function textIn(data: string): string {
+  const start = data.indexOf(',') + 1;
+  return data.slice(0, start).includes('base64') ? Buffer.from(data.slice(start), 'base64').toString('utf8') : data;
+}
+
+/** Counts tokens with a tokenizer; used only when an upstream did not say. Loads its tables on first use. */
+export async function countTokens(text: string): Promise<number> {
+  const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
+  let total = 0;
+  for await (const part of partsOf(text)) total += count(part, { allowedSpecial: 'all' });
+  return total;
+}
+
+/** Counts the input of a request as countTokens would see it. */
+export async function countInputTokens({ messages, tools }: ChatBody): Promise<number> {
+  let attached = 0;
+  const texts: string[] = [];
+  const collect = (value: unknown): void => {
+    if (typeof value === 'string') texts.push(value);
+    else if (Array.isArray(value)) value.forEach(collect);
+    else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
+  };
+  for (const { content, ...message } of messages) {
+    collect(message);
+    for (const part of Array.isArray(content) ? content : [content]) {
+      const size = sizeOf(part, USUAL_IMAGE);
+      if (size === undefined) collect(part);
+      else attached += size;
+    }
+  }
+  if (tools) texts.push(JSON.stringify(tools));
+  return Math.ceil(attached) + messages.length * 4 + (await countTokens(texts.join('\n')));
+}

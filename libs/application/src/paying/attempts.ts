@@ -1,0 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Attempt } from '#domain';
+import { type FailureCode, UpstreamFailure } from '../failures.ts';
+
+/** Calls at most of one endpoint, the first included. */
+export const MAX_TRIES = 3;
+const FIRST_WAIT_MS = 50;
+/** An upstream that asks for a longer pause is not tried again. */
+const LONGEST_WAIT_MS = 2_000;
+
+/** What another try may mend. A timeout is not among them: the caller has waited long enough. */
+const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
+
+/**
+ * Makes a call, again when it fails before the first byte, and keeps a record of each try in `attempts`.
+ * @throws UpstreamFailure of the last try
+ */
+export async function withAttempts<T>(
+  provider: string,
+  attempts: Attempt[],
+  tries: number,
+  signal: AbortSignal,
+  call: () => Promise<T>,
+): Promise<T> {
+  for (let left = tries; ; ) {
+    left--;
+    const started = performance.now();
+    try {
+      const answer = await call();
+      attempts.push({ provider, outcome: 'ok', milliseconds: since(started) });
+      return answer;
+    } catch (error) {
+      const failure = asFailure(error);
+      const status = failure.status === undefined ? {} : { status: failure.status };
+      attempts.push({ provider, outcome: failure.code, ...status, milliseconds: since(started) });
+      const wait = Math.max(FIRST_WAIT_MS * 2 ** (tries - left), (failure.retryAfterSeconds ?? 0) * 1_000);
+      const mayHelp = RETRYABLE.has(failure.code) && failure.delivered === undefined && wait <= LONGEST_WAIT_MS;
+      if (!mayHelp || left === 0 || signal.aborted) throw failure;
+      await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
+    }
+  }
+}
+
+export function asFailure(error: unknown): UpstreamFailure {
+  if (error instanceof UpstreamFailure) return error;
+  return new UpstreamFailure('upstream_error', 'The upstream answered in a way that cannot be understood', {
+    cause: error,
+  });
+}
+
+function since(started: number): number {
+  return Math.round(performance.now() - started);
+}

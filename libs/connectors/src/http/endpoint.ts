@@ -1,0 +1,156 @@
+/** What all chat protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
+import { Agent, type Dispatcher, errors, request } from 'undici';
+import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
+import { wordsIn } from '../providers/chat/broken-answer.ts';
+import { type Chunks, type Headers, Relay } from './relay.ts';
+
+/** Error bodies are read up to this many bytes. */
+const MAX_ERROR_BODY = 64 * 1024;
+const CONNECTIONS = 1_024;
+
+export interface EndpointOptions {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly connectTimeoutMs: number;
+  /** Longest silence between two pieces, and before the first one of a stream. */
+  readonly idleTimeoutMs: number;
+  /** What an answer with another status than 200 means. */
+  refusalOf?(status: number, headers: Headers, body: string): UpstreamFailure;
+}
+
+/** Where an upstream takes its requests. */
+export class Endpoint {
+  private readonly origin: string;
+  private readonly path: string;
+  private readonly headers: Record<string, string>;
+  private readonly dispatcher: Dispatcher;
+  private readonly refusalOf: (status: number, headers: Headers, body: string) => UpstreamFailure;
+
+  constructor({ url, headers, connectTimeoutMs, idleTimeoutMs, refusalOf = refusal }: EndpointOptions) {
+    const { origin, pathname, search } = new URL(url);
+    this.origin = origin;
+    this.path = pathname + search;
+    this.headers = { 'content-type': 'application/json', ...headers };
+    this.refusalOf = refusalOf;
+    this.dispatcher = new Agent({
+      connections: CONNECTIONS,
+      connect: { timeout: connectTimeoutMs },
+      headersTimeout: idleTimeoutMs,
+      bodyTimeout: idleTimeoutMs,
+    });
+  }
+
+  close(): Promise<void> {
+    return this.dispatcher.close();
+  }
+
+  /** Such an answer is silent until it is complete: only the total time bounds it. @throws UpstreamFailure */
+  async whole(body: unknown, signal: AbortSignal): Promise<string> {
+    const { origin, path, headers, dispatcher } = this;
+    const options = {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+      signal,
+      dispatcher,
+      headersTimeout: 0,
+    } as const;
+    const response = await request(`${origin}${path}`, options).catch((error) => {
+      throw failureFrom(error, signal);
+    });
+    if (response.statusCode !== 200) {
+      throw this.refusalOf(response.statusCode, response.headers, await readSome(response.body));
+    }
+    return readWhole(response.body, signal);
+  }
+
+  /**
+   * Waits for the first event, so that an upstream that fails before it can still be answered with an error.
+   * @throws UpstreamFailure
+   */
+  async stream(
+    body: unknown,
+    signal: AbortSignal,
+    chunks: Chunks,
+    language: Language = 'chat',
+  ): Promise<StreamedAnswer> {
+    const { origin, path, headers, dispatcher, refusalOf } = this;
+    // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
+    const delivered = () => (chunks.generating ? chunks.deliveredText() : undefined);
+    const failureOf = (error: unknown, begun: boolean) =>
+      begun ? brokenOff(failureFrom(error, signal), delivered()) : failureFrom(error, signal);
+    const relay = new Relay({ chunks, signal, refusalOf, failureOf });
+    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: JSON.stringify(body) }, relay);
+    await relay.begun;
+    return {
+      kind: 'stream',
+      language,
+      relayTo: (receiver) => relay.to(receiver),
+      usage: () => chunks.usage(),
+      deliveredText: () => chunks.deliveredText(),
+      hasTold: () => chunks.hasTold(),
+    };
+  }
+}
+
+/** What an error answer means for the caller. The upstream's own words are passed on only where they are about the request. */
+export function refusal(status: number, headers: Headers, text: string): UpstreamFailure {
+  const seconds = Number(headers['retry-after']);
+  const more = { status, ...(Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {}) };
+  if (status === 429)
+    return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
+  if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);
+  if (status === 400 || status === 413 || status === 422) {
+    return new UpstreamFailure('invalid_request', messageIn(text) ?? 'The upstream refused the request', more);
+  }
+  if (status === 503)
+    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
+  return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
+}
+
+/** A body that breaks off has been generated, and may be invoiced, as far as it came. */
+async function readWhole(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  try {
+    for await (const piece of body) pieces.push(piece as Uint8Array);
+  } catch (error) {
+    throw brokenOff(failureFrom(error, signal), wordsIn(Buffer.concat(pieces).toString('utf8')));
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+async function readSome(body: Dispatcher.ResponseData['body']): Promise<string> {
+  let text = '';
+  try {
+    for await (const piece of body) {
+      text += String(piece);
+      if (text.length > MAX_ERROR_BODY) break;
+    }
+  } catch {} // the status alone says enough
+  return text;
+}
+
+/** The message of an error, which all vendors put in the same place. */
+export function messageIn(text: string): string | undefined {
+  try {
+    const { error } = JSON.parse(text);
+    return typeof error?.message === 'string' ? error.message : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A connection that is lost within an answer is no sign that the upstream cannot be reached. */
+function brokenOff({ code, message, cause }: UpstreamFailure, delivered?: string): UpstreamFailure {
+  if (code !== 'upstream_unavailable') return new UpstreamFailure(code, message, { cause, delivered });
+  return new UpstreamFailure('upstream_error', 'The upstream broke off the answer', { cause, delivered });
+}
+
+function failureFrom(error: unknown, signal: AbortSignal): UpstreamFailure {
+  if (error instanceof UpstreamFailure) return error;
+  if (signal.aborted && signal.reason instanceof UpstreamFailure) return signal.reason;
+  if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
+    return new UpstreamFailure('timeout', 'The upstream took too long', { cause: error });
+  }
+  return new UpstreamFailure('upstream_unavailable', 'The upstream cannot be reached', { cause: error });
+}

@@ -1,0 +1,273 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ChatCall, StreamedAnswer, WholeAnswer } from '#application';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { AnthropicChat } from './anthropic-chat.ts';
+
+const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
+const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic' };
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let chat: AnthropicChat;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  chat = new AnthropicChat({
+    baseUrl: `${sandbox.url}/anthropic`,
+    apiKey: 'any',
+    defaultMaxTokens: 4_096,
+    ...timeouts,
+  });
+});
+afterAll(async () => {
+  await chat.close();
+  await sandbox.close();
+});
+
+function callOf(content: string, more: object = {}, signal = AbortSignal.timeout(5_000)): ChatCall {
+  const body = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
+  return {
+    upstream: 'anthropic',
+    language: 'chat' as const,
+    speaks: ['chat' as const],
+    body,
+    stream: false,
+    withoutReasoning: false,
+    identity,
+    signal,
+  };
+}
+
+async function whole(content: string, more?: object): Promise<WholeAnswer> {
+  const answer = await chat.complete(callOf(content, more));
+  if (answer.kind !== 'whole') throw new Error('a stream');
+  return answer;
+}
+
+interface Told {
+  readonly answer: StreamedAnswer;
+  // biome-ignore lint/suspicious/noExplicitAny: chunks of every shape
+  readonly chunks: readonly any[];
+  readonly failure: unknown;
+}
+
+async function stream(content: string, more?: object): Promise<Told> {
+  const answer = await chat.complete({ ...callOf(content, more), stream: true });
+  if (answer.kind !== 'stream') throw new Error('not a stream');
+  let text = '';
+  const relay = answer.relayTo((events) => {
+    text += Buffer.from(events).toString();
+    return undefined;
+  });
+  const failure = await relay.then(
+    () => undefined,
+    (error) => error,
+  );
+  const events = text.split('\n\n').filter((event) => event !== '');
+  return { answer, chunks: events.map((event) => JSON.parse(event.replace('data: ', ''))), failure };
+}
+
+const deltas = ({ chunks }: Told, field: string): string =>
+  chunks.map(({ choices }) => choices[0].delta[field] ?? '').join('');
+
+/** Tokens of the directive and of the format, as the sandbox counts them. */
+const usage = (input: number, output: number, more: object = {}) => {
+  return { input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0, ...more };
+};
+
+describe('an answer in one piece', () => {
+  test('is a chat completion under our identity', async () => {
+    const { body, usage: used, deliveredText } = await whole('[[sandbox text=Yes]]');
+    expect(body).toEqual({
+      ...identity,
+      object: 'chat.completion',
+      created: expect.any(Number),
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'Yes', refusal: null },
+          logprobs: null,
+          finish_reason: 'stop',
+        },
+      ],
+      system_fingerprint: null,
+    });
+    expect(used).toEqual(usage(15, 1));
+    expect(deliveredText()).toBe('Yes');
+  });
+
+  test.each(['claude-opus-4-7', 'claude-opus-4-6'])('of %s has its reasoning', async (model) => {
+    const more = { model, temperature: 0.5, top_k: 3, reasoning: { effort: 'high' } };
+    const { body } = await whole('[[sandbox text=Yes reasoning=3]]', more);
+    expect(body.choices).toMatchObject([{ message: { content: 'Yes', reasoning: 'every coin that' } }]);
+  });
+
+  test.each([true, false])('shows no reasoning where none is wanted, streamed: %s', async (streamed) => {
+    const call = callOf('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
+    const answer = await chat.complete({ ...call, stream: streamed, withoutReasoning: true });
+    let text = answer.kind === 'whole' ? JSON.stringify(answer.body) : '';
+    if (answer.kind === 'stream') {
+      await answer.relayTo((events) => {
+        text += Buffer.from(events).toString();
+        return undefined;
+      });
+    }
+    expect(text).toContain('Yes');
+    expect(text).not.toMatch(/reasoning|every coin/);
+    expect(answer.deliveredText()).toBe('every coin thatYes');
+  });
+
+  test('has its reasoning, and the tokens of it apart', async () => {
+    const more = { reasoning: { max_tokens: 1_024 } };
+    const { body, usage: used } = await whole('[[sandbox text=Yes reasoning=3]]', more);
+    const details = [{ type: 'reasoning.text', text: 'every coin that', signature: expect.any(String) }];
+    expect(body.choices).toMatchObject([
+      { message: { content: 'Yes', reasoning: 'every coin that', reasoning_details: details } },
+    ]);
+    expect(used).toMatchObject({ output: 1, reasoning: 3 });
+  });
+
+  test('is cut by the limit', async () => {
+    const { body } = await whole('[[sandbox tokens=9]]', { max_completion_tokens: 2 });
+    expect(body.choices).toMatchObject([{ finish_reason: 'length' }]);
+  });
+
+  test('tells what was cached, in a class of its own', async () => {
+    expect((await whole('[[sandbox fault=cached]]')).usage).toEqual(usage(8, 16, { cacheRead: 7 }));
+  });
+
+  test('that tells zero has cost nothing, and one that tells nothing has to be counted', async () => {
+    expect((await whole('[[sandbox fault=zero]]')).usage).toEqual(usage(0, 0));
+    expect((await whole('[[sandbox fault=no_usage]]')).usage).toBeUndefined();
+  });
+
+  test.each([
+    ['cut', 'upstream_error', 'broke off'],
+    ['malformed', 'upstream_error', 'not a message'],
+  ])('with the fault %s may be invoiced as far as it came', async (fault, code, words) => {
+    const failure = { code, message: expect.stringContaining(words), delivered: expect.stringMatching(/^every coin/) };
+    await expect(whole(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject(failure);
+  });
+});
+
+describe('a stream', () => {
+  test('is one of chat completion chunks under our identity, and its usage is exact', async () => {
+    const told = await stream('[[sandbox tokens=8 chunks=3]]');
+    expect(told.failure).toBeUndefined();
+    expect(told.chunks).toHaveLength(1 + 3 + 1);
+    for (const chunk of told.chunks) expect(chunk).toMatchObject({ ...identity, object: 'chat.completion.chunk' });
+    expect(deltas(told, 'content')).toBe('every coin that comes in is counted twice');
+    expect(told.chunks.at(-1).choices[0].finish_reason).toBe('stop');
+    expect(told.answer.usage()).toEqual(usage(18, 8));
+    expect(told.answer.deliveredText()).toBe('every coin that comes in is counted twice');
+  });
+
+  test('has its reasoning before its words', async () => {
+    const told = await stream('[[sandbox text=Yes reasoning=3]]', { reasoning: { effort: 'medium' } });
+    expect([deltas(told, 'reasoning'), deltas(told, 'content')]).toEqual(['every coin that', 'Yes']);
+    expect(told.answer.usage()).toMatchObject({ output: 1, reasoning: 3 });
+  });
+
+  test('tells what was cached, zero, or nothing', async () => {
+    expect((await stream('[[sandbox fault=cached]]')).answer.usage()).toEqual(usage(8, 16, { cacheRead: 7 }));
+    expect((await stream('[[sandbox fault=zero]]')).answer.usage()).toEqual(usage(0, 0));
+    expect((await stream('[[sandbox fault=no_usage]]')).answer.usage()).toBeUndefined();
+  });
+
+  test.each([
+    ['cut', 'The upstream broke off the answer'],
+    ['error', 'Overloaded'],
+  ])('with the fault %s fails after what was delivered, whose usage nobody told', async (fault, message) => {
+    const told = await stream(`[[sandbox tokens=8 chunks=8 fault=${fault}]]`);
+    expect(told.failure).toMatchObject({ code: 'upstream_error', message });
+    expect(told.answer.usage()).toBeUndefined();
+    expect(told.answer.deliveredText()).toBe('every coin that comes ');
+  });
+});
+
+describe('a tool', () => {
+  const parameters = { type: 'object', properties: { city: { enum: ['Zürich', 'Ur'] } }, required: ['city'] };
+  const tools = [{ type: 'function', function: { name: 'weather', parameters } }];
+  const called = { name: 'weather', arguments: '{"city":"Zürich"}' };
+
+  test('is called, and its result goes back', async () => {
+    const content = '[[sandbox tool=weather]]';
+    const { body } = await whole(content, { tools });
+    const [choice] = body.choices as { message: { tool_calls: { id: string }[] }; finish_reason: string }[];
+    expect(choice).toMatchObject({
+      message: { content: null, tool_calls: [{ type: 'function', function: called }] },
+      finish_reason: 'tool_calls',
+    });
+    const result = { role: 'tool', tool_call_id: choice?.message.tool_calls[0]?.id, content: 'sunny' };
+    const next = await whole('', { tools, messages: [{ role: 'user', content }, choice?.message, result] });
+    expect(next.body.choices).toMatchObject([{ finish_reason: 'stop' }]);
+  });
+
+  test('is called in a stream, piece by piece', async () => {
+    const told = await stream('[[sandbox tool=any chunks=3]]', { tools, tool_choice: 'auto' });
+    const pieces = told.chunks.flatMap(({ choices }) => choices[0].delta.tool_calls ?? []);
+    expect(pieces[0]).toEqual({
+      index: 0,
+      id: expect.stringMatching(/^toolu_/),
+      type: 'function',
+      function: { name: 'weather', arguments: '' },
+    });
+    expect(pieces.map((piece) => piece.function.arguments).join('')).toBe(called.arguments);
+    expect(told.chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
+  });
+
+  test.each([
+    ['required', 'tool_calls'],
+    [{ type: 'function', function: { name: 'weather' } }, 'tool_calls'],
+    ['none', 'stop'],
+  ])('is chosen as the request says: %j', async (tool_choice, reason) => {
+    const { body } = await whole('Hello', { tools, tool_choice, parallel_tool_calls: false });
+    expect(body.choices).toMatchObject([{ finish_reason: reason }]);
+  });
+});
+
+describe('a refusal', () => {
+  test.each([
+    ['400', { code: 'invalid_request', status: 400, message: expect.stringContaining('as the sandbox was told') }],
+    ['429', { code: 'rate_limited', status: 429, retryAfterSeconds: 1 }],
+    ['500', { code: 'upstream_error', status: 500, message: 'The upstream answered with status 500' }],
+    ['overloaded', { code: 'upstream_unavailable', status: 529 }],
+    ['refuse', { code: 'upstream_unavailable', status: undefined }],
+  ])('by %s is a failure, in a stream as well', async (fault, failure) => {
+    await expect(whole(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, delivered: undefined });
+    await expect(stream(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, delivered: undefined });
+  });
+
+  test('of a stream by silence is a timeout', async () => {
+    await expect(stream('[[sandbox fault=timeout]]')).rejects.toMatchObject({ code: 'timeout' });
+  });
+
+  test('of a stream by an event that is no JSON comes before anything was passed on', async () => {
+    await expect(stream('[[sandbox fault=malformed]]')).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
+  test('is made here for what Anthropic cannot do', async () => {
+    await expect(whole('Hello', { n: 2 })).rejects.toMatchObject({ code: 'invalid_request', status: undefined });
+  });
+});
+
+describe('an empty account of ours', () => {
+  let server: Server;
+  let broke: AnthropicChat;
+  beforeAll(async () => {
+    const error = { type: 'invalid_request_error', message: 'Your credit balance is too low to access the API.' };
+    server = createServer((_, response) => response.writeHead(400).end(JSON.stringify({ type: 'error', error })));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    broke = new AnthropicChat({ baseUrl, apiKey: 'any', defaultMaxTokens: 4_096, ...timeouts });
+  });
+  afterAll(async () => {
+    await broke.close();
+    server.close();
+  });
+
+  test('is not told to the caller as a fault of the request', async () => {
+    const failure = { code: 'upstream_error', status: 400, message: expect.not.stringContaining('credit') };
+    await expect(broke.complete(callOf('Hello'))).rejects.toMatchObject(failure);
+  });
+});

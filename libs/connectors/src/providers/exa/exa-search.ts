@@ -1,0 +1,75 @@
+import {
+  type Hold,
+  MAX_RESULT_CHARACTERS,
+  type SearchResult,
+  type SearchWish,
+  UpstreamFailure,
+  WebSearch,
+} from '#application';
+import { Endpoint } from '../../http/endpoint.ts';
+
+export interface ExaOptions {
+  /** Address without a path. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly connectTimeoutMs: number;
+  readonly timeoutMs: number;
+}
+
+/** Exa's search: https://docs.exa.ai/reference/search */
+export class ExaSearch extends WebSearch {
+  private readonly endpoint: Endpoint;
+  private readonly timeoutMs: number;
+
+  constructor({ baseUrl, apiKey, connectTimeoutMs, timeoutMs }: ExaOptions) {
+    super();
+    const headers = { 'x-api-key': apiKey };
+    this.endpoint = new Endpoint({ url: `${baseUrl}/search`, headers, connectTimeoutMs, idleTimeoutMs: timeoutMs });
+    this.timeoutMs = timeoutMs;
+  }
+
+  async search(_hold: Hold, { query, maxResults, includeDomains, excludeDomains, signal }: SearchWish) {
+    const body = {
+      query,
+      type: 'auto',
+      numResults: maxResults,
+      ...(includeDomains.length > 0 ? { includeDomains } : {}),
+      ...(excludeDomains.length > 0 ? { excludeDomains } : {}),
+      contents: { text: { maxCharacters: MAX_RESULT_CHARACTERS } },
+    };
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(this.timeoutMs)]);
+    const text = await this.endpoint.whole(body, inTime).catch((failure: UpstreamFailure) => {
+      throw ofSearch(failure);
+    });
+    return resultsIn(text).slice(0, maxResults);
+  }
+
+  close(): Promise<void> {
+    return this.endpoint.close();
+  }
+}
+
+function resultsIn(text: string): readonly SearchResult[] {
+  let results: unknown;
+  try {
+    results = JSON.parse(text)?.results;
+  } catch {} // judged with everything else that is no answer
+  if (!Array.isArray(results)) throw new UpstreamFailure('upstream_error', 'The web search sent no results');
+  return results
+    .filter(({ url }) => typeof url === 'string')
+    .map(({ url, title, text }) => ({
+      url,
+      title: typeof title === 'string' && title !== '' ? title : url,
+      text: typeof text === 'string' ? text.slice(0, MAX_RESULT_CHARACTERS) : '',
+    }));
+}
+
+/** A search that is refused is our affair: the caller's words are not at fault. */
+function ofSearch(failure: UpstreamFailure): UpstreamFailure {
+  const { code, status } = failure;
+  if (code === 'invalid_request') {
+    return new UpstreamFailure('upstream_error', 'The web search refused the request', { cause: failure });
+  }
+  if (code !== 'upstream_unavailable' || status !== undefined) return failure;
+  return new UpstreamFailure(code, 'The web search cannot be reached', { cause: failure });
+}

@@ -1,0 +1,104 @@
+import { type EmbeddingCall, type Embeddings, EmbeddingUpstreams, type Hold, UpstreamFailure } from '#application';
+import { Endpoint } from '../../http/endpoint.ts';
+import { Named } from '../named.ts';
+import type { OpenAiOptions } from './openai-chat.ts';
+import { usageFrom } from './usage.ts';
+
+/** Everything in a text of JSON that opens, closes or hides something. */
+const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
+
+/** An upstream that speaks OpenAI's embeddings. */
+export class OpenAiEmbeddings {
+  private readonly endpoint: Endpoint;
+
+  constructor({ baseUrl, apiKey, ...timeouts }: OpenAiOptions) {
+    const headers = { authorization: `Bearer ${apiKey}` };
+    this.endpoint = new Endpoint({ url: `${baseUrl}/embeddings`, headers, ...timeouts });
+  }
+
+  async embed({ body, count, signal }: EmbeddingCall): Promise<Embeddings> {
+    const text = await this.endpoint.whole(body, signal);
+    const answer = parse(text, count);
+    const { usage } = answer;
+    const reported = typeof usage === 'object' && usage !== null ? { completion_tokens: 0, ...usage } : undefined;
+    return { data: dataIn(text, answer.data, String(body.encoding_format)), usage: usageFrom(reported) };
+  }
+
+  close(): Promise<void> {
+    return this.endpoint.close();
+  }
+}
+
+/** Embeddings by the upstreams that are configured. */
+export class NamedEmbeddingUpstreams extends EmbeddingUpstreams {
+  private readonly upstreams: Named<OpenAiEmbeddings>;
+
+  constructor(upstreams: Readonly<Record<string, OpenAiEmbeddings>>) {
+    super();
+    this.upstreams = new Named(upstreams);
+  }
+
+  async embed(_hold: Hold, call: EmbeddingCall): Promise<Embeddings> {
+    return this.upstreams.get(call.upstream).embed(call);
+  }
+
+  close(): Promise<void> {
+    return this.upstreams.close();
+  }
+}
+
+interface Embedding {
+  readonly embedding: string | readonly number[];
+}
+
+function parse(text: string, count: number): { readonly data: readonly Embedding[]; readonly usage?: unknown } {
+  let answer: { readonly data?: unknown; readonly usage?: unknown } | null = null;
+  try {
+    answer = JSON.parse(text);
+  } catch {} // judged with everything else that is not an answer
+  const data = answer?.data;
+  if (Array.isArray(data) && data.length === count && data.every(isEmbedding)) return { ...answer, data };
+  const more = { status: 200, delivered: text };
+  throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a list of embeddings', more);
+}
+
+function isEmbedding(each: unknown): each is Embedding {
+  const vector = (each as Partial<Embedding> | null)?.embedding;
+  return typeof vector === 'string' || Array.isArray(vector);
+}
+
+/** The text of the list; only upstreams that know one format and were asked for the other have it written anew. */
+function dataIn(text: string, data: readonly Embedding[], format: string): string {
+  const asked = format === 'base64' ? 'string' : 'object';
+  if (data.every(({ embedding }) => typeof embedding === asked)) return memberOf(text, 'data');
+  return JSON.stringify(data.map((each) => ({ ...each, embedding: inFormat(each.embedding, format) })));
+}
+
+/** Base64 is of little-endian 32-bit floats. */
+function inFormat(vector: string | readonly number[], format: string): string | readonly number[] {
+  if (format === 'base64' && typeof vector !== 'string') {
+    const bytes = Buffer.alloc(vector.length * 4);
+    vector.forEach((number, i) => {
+      bytes.writeFloatLE(number, i * 4);
+    });
+    return bytes.toString('base64');
+  }
+  if (format === 'base64' || typeof vector !== 'string') return vector;
+  const bytes = Buffer.from(vector, 'base64');
+  return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(i * 4));
+}
+
+/** The list of the outermost object that has this name, as it is written in a text that is known to be JSON. */
+function memberOf(json: string, name: string): string {
+  let depth = 0;
+  let start = -1;
+  let last = '';
+  for (const { 0: mark, index } of json.matchAll(MARKS)) {
+    if (mark === ']' || mark === '}') depth--;
+    if (start >= 0 && depth === 1) return json.slice(start, index + 1);
+    if (mark === '[' && depth === 1 && last === `"${name}"`) start = index;
+    if (mark === '[' || mark === '{') depth++;
+    if (depth === 1) last = mark;
+  }
+  return '[]';
+}

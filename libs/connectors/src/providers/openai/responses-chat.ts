@@ -1,0 +1,152 @@
+/** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
+import type { AnswerIdentity, SearchNote, WholeAnswer } from '#application';
+import type { Pass } from '../../http/relay.ts';
+import { event, noteOf, ResponseEvents, type Thing } from './responses.ts';
+
+const FINISH: Readonly<Record<string, string>> = { max_output_tokens: 'length', content_filter: 'content_filter' };
+
+const NO_EVENTS = new Uint8Array();
+
+/** The events of a response as the chunks of a chat. */
+export class ResponseChunks extends ResponseEvents {
+  private readonly head: object;
+  /** Calls by the index of their item. */
+  private readonly calls = new Map<unknown, number>();
+  private opened = false;
+  /** Searches by the index of their item; a note of one stands between the events. */
+  private readonly searches = new Map<unknown, number>();
+  private notes: SearchNote[] = [];
+
+  constructor({ id, model, provider }: AnswerIdentity) {
+    super();
+    this.head = { id, object: 'chat.completion.chunk', created: seconds(), model, provider };
+  }
+
+  protected override translate(events: readonly string[], pass: Pass): void {
+    for (const each of events) {
+      super.translate([each], pass);
+      for (const note of this.notes) pass(NO_EVENTS, note);
+      this.notes = [];
+    }
+  }
+
+  protected override output(told: Thing): string {
+    if ((told.item as Thing | undefined)?.type === 'web_search_call') return this.searched(told);
+    const delta = this.deltaOf(told);
+    if (delta === undefined) return '';
+    const { logprobs } = told;
+    return this.chunk(delta, null, Array.isArray(logprobs) && logprobs.length > 0 ? { content: logprobs } : null);
+  }
+
+  protected override ending({ response }: Thing): string {
+    return this.chunk({}, finishReason((response ?? {}) as Thing, this.calls.size > 0));
+  }
+
+  /** What was searched for is known at its end. */
+  private searched({ type, item, output_index }: Thing): string {
+    const at = this.searches.get(output_index) ?? this.searches.size;
+    this.searches.set(output_index, at);
+    const note = noteOf(item as Thing, at);
+    if (type === 'response.output_item.done' && note) this.notes.push({ ...note, state: 'searching' }, note);
+    return this.opened ? '' : this.chunk({}, null);
+  }
+
+  private deltaOf({ type, delta, item, output_index, annotation }: Thing): Thing | undefined {
+    switch (type) {
+      case 'response.output_text.delta':
+        return { content: delta };
+      case 'response.refusal.delta':
+        return { refusal: delta };
+      case 'response.reasoning_summary_text.delta':
+        return { reasoning: delta };
+      case 'response.output_text.annotation.added':
+        return { annotations: [citation(annotation as Thing)] };
+      case 'response.function_call_arguments.delta':
+        return { tool_calls: [{ index: this.calls.get(output_index), function: { arguments: delta } }] };
+      case 'response.output_item.added':
+        return this.begun(item as Thing, output_index);
+      default:
+        return undefined;
+    }
+  }
+
+  private begun(item: Thing, at: unknown): Thing | undefined {
+    // Not all that begins has a delta, and a client is told as soon as anything has begun.
+    if (item.type !== 'function_call') return this.opened ? undefined : {};
+    const index = this.calls.size;
+    this.calls.set(at, index);
+    return { tool_calls: [{ index, ...callOf({ ...item, arguments: '' }) }] };
+  }
+
+  private chunk(delta: Thing, finish_reason: string | null, logprobs: object | null = null): string {
+    const role = this.opened ? {} : { role: 'assistant', content: '' };
+    this.opened = true;
+    return event({ ...this.head, choices: [{ index: 0, delta: { ...role, ...delta }, logprobs, finish_reason }] });
+  }
+}
+
+/** A response in one piece as a `chat.completion` with our identity. */
+export function wholeChat(answer: WholeAnswer, identity: AnswerIdentity): WholeAnswer {
+  const output = answer.body.output as readonly Thing[];
+  const parts = output.flatMap(({ type, content }) => (type === 'message' ? listOf(content) : []));
+  const calls = output.filter(({ type }) => type === 'function_call').map(callOf);
+  const content = textIn(parts, 'text');
+  const refusal = textIn(parts, 'refusal');
+  const reasoning = textIn(
+    output.flatMap(({ type, summary }) => (type === 'reasoning' ? listOf(summary) : [])),
+    'text',
+  );
+  const logprobs = parts.flatMap((part) => listOf(part.logprobs));
+  const message = {
+    role: 'assistant',
+    content: content === '' && (calls.length > 0 || refusal !== '') ? null : content,
+    refusal: refusal === '' ? null : refusal,
+    annotations: annotationsIn(parts),
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+  const choice = {
+    index: 0,
+    message,
+    logprobs: logprobs.length > 0 ? { content: logprobs, refusal: null } : null,
+    finish_reason: finishReason(answer.body, calls.length > 0),
+  };
+  const head = { ...identity, object: 'chat.completion', created: seconds() };
+  return { ...answer, language: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
+}
+
+/** Each part tells where its sources stand in it; a chat has all parts in one. */
+function annotationsIn(parts: readonly Thing[]): readonly object[] {
+  let before = 0;
+  return parts.flatMap(({ text, annotations }) => {
+    const from = before;
+    before += typeof text === 'string' ? text.length : 0;
+    return listOf(annotations).map((each) => citation(each, from));
+  });
+}
+
+function citation({ url, title, start_index, end_index }: Thing, from = 0) {
+  const at = { start_index: Number(start_index ?? 0) + from, end_index: Number(end_index ?? 0) + from };
+  return { type: 'url_citation', url_citation: { url, title, ...at } };
+}
+
+function callOf({ call_id, name, arguments: args }: Thing) {
+  return { id: call_id, type: 'function', function: { name, arguments: args } };
+}
+
+function finishReason({ incomplete_details }: Thing, called: boolean): string {
+  const { reason } = (incomplete_details ?? {}) as Thing;
+  return FINISH[String(reason)] ?? (called ? 'tool_calls' : 'stop');
+}
+
+function textIn(parts: readonly Thing[], field: 'text' | 'refusal'): string {
+  return parts.map((part) => part[field] ?? '').join('');
+}
+
+function listOf(value: unknown): readonly Thing[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
