@@ -4,7 +4,7 @@ import { CATEGORIES } from '#domain';
 import { type ClosableEventStore, eventStoreMigrations, openEventStore } from '#eventstore';
 import type { EventStore, Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import type { Log } from './log.ts';
 import { migrate } from './migrate.ts';
 import { openTogether } from './open-together.ts';

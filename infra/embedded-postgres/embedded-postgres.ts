@@ -1,0 +1,85 @@
+/**
+ * A private PostgreSQL for machines that have none: the binaries come from npm, the data lives in the data directory.
+ *
+ * Every process that needs it calls `startEmbeddedPostgres`: the first starts the server, the others join it, and the
+ * last one to close stops it. A server whose processes were all killed is found again through its pid file.
+ */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type pg from 'pg';
+import { dataDirectory } from '../data-directory.ts';
+import { StartError } from '../start-error.ts';
+import { locateBinaries, unprivilegedUser } from './binaries.ts';
+import { initialise, readOrCreatePassword } from './cluster.ts';
+import { IN_USE, type Joined, joinOrStart, POLL_MS, runs, sleep, stop, urlOf } from './server.ts';
+
+const DATABASE = 'countinghouse';
+/** Whoever is still connected then is cut off. */
+const HANG_UP_WITHIN_MS = 500;
+
+export interface EmbeddedPostgres {
+  readonly url: string;
+  isRunning(): boolean;
+  /** Lets go of the server, and stops it when nobody else uses it. Close your own connections first. */
+  close(): Promise<void>;
+  /** Lets go of the server and leaves it running, for whoever ends it otherwise. */
+  abandon(): Promise<void>;
+}
+
+export async function startEmbeddedPostgres(
+  dataDir: string,
+  extraOptions: readonly string[] = [],
+): Promise<EmbeddedPostgres> {
+  const parent = await dataDirectory(dataDir);
+  const dir = path.join(parent, 'postgres');
+  const user = unprivilegedUser();
+  try {
+    const binaries = await locateBinaries(user);
+    const password = await readOrCreatePassword(parent);
+    const cluster = { dir, binaries, user, password };
+    if (!existsSync(path.join(dir, 'PG_VERSION'))) await initialise(cluster);
+    const server = await joinOrStart(cluster, extraOptions);
+    await createDatabase(server.presence, password);
+    return {
+      url: urlOf(server, password, DATABASE, DATABASE),
+      isRunning: () => runs(server),
+      close: () => leave(server),
+      abandon: () => server.presence.end(),
+    };
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    throw new StartError(`The embedded database in ${dir} cannot be used: ${(error as Error).message}.`);
+  }
+}
+
+async function createDatabase(client: pg.Client, password: string): Promise<void> {
+  const { rows } = await client.query('select 1 from pg_database where datname = $1', [DATABASE]);
+  if (rows.length > 0) return;
+  const again = (error: { code?: string }) => {
+    if (!['42710', '42P04', '23505'].includes(error.code ?? '')) throw error; // another process was first
+  };
+  await client.query(`create role ${DATABASE} login password '${password}'`).catch(again);
+  await client.query(`create database ${DATABASE} owner ${DATABASE}`).catch(again);
+}
+
+/** Whoever gets the lock for himself is the last; who comes now waits for it, and finds the server stopped. */
+async function leave({ presence, ...server }: Joined): Promise<void> {
+  try {
+    await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE]);
+    const { rows } = await presence.query('select pg_try_advisory_lock($1) as last', [IN_USE]);
+    if (!rows[0].last) return;
+    await othersHaveHungUp(presence);
+    await stop(server);
+  } catch {
+    // The server has ended by itself.
+  } finally {
+    await presence.end().catch(() => {});
+  }
+}
+
+/** A pool that has ended may still be closing its connections, and would take their loss for a fault. */
+async function othersHaveHungUp(presence: pg.Client): Promise<void> {
+  const others = `select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+  const deadline = performance.now() + HANG_UP_WITHIN_MS;
+  while ((await presence.query(others)).rowCount !== 0 && performance.now() < deadline) await sleep(POLL_MS);
+}

@@ -1,0 +1,159 @@
+/** The running server: found through its pid file, started, joined, stopped. */
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import pg from 'pg';
+import { StartError } from '../start-error.ts';
+import { dataPath, spawnIn } from './binaries.ts';
+import type { Cluster } from './cluster.ts';
+
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 20_000;
+export const POLL_MS = 10;
+/** Everybody who uses the server holds this lock together with the others. Any number. */
+export const IN_USE = 7_301_965;
+/** SQL states of a server that starts, stops or is full: it may be asked again. */
+const NOT_NOW = /^(08|53|57)/;
+
+/** Durable as by default; sized for one machine that also runs everything else. */
+const SERVER_OPTIONS = [
+  'listen_addresses=127.0.0.1',
+  'unix_socket_directories=',
+  'max_connections=200',
+  'shared_buffers=256MB',
+  'max_wal_size=1GB',
+  'checkpoint_timeout=15min',
+  'jit=off',
+];
+
+export interface Server {
+  readonly pid: number;
+  readonly port: number;
+}
+
+export interface Joined extends Server {
+  /** Holds the lock that tells the others that the server is in use. */
+  readonly presence: pg.Client;
+}
+
+/** Joins the server of a cluster, or starts it when there is none. */
+export async function joinOrStart(cluster: Cluster, extraOptions: readonly string[]): Promise<Joined> {
+  const { dir, password } = cluster;
+  const log = path.join(dir, '..', 'postgres.log');
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  let started: Server | undefined;
+  try {
+    while (performance.now() < deadline) {
+      const server = runningServer(dir);
+      const presence = server && (await join(server, password));
+      if (presence) return { ...server, presence };
+      if (!server && !(started && runs(started))) {
+        if (started && !/lock file|shared memory/.test(lastComplaint(log, dir))) break;
+        started = await start(cluster, log, extraOptions);
+      }
+      await sleep(POLL_MS);
+    }
+    throw new StartError(`The embedded database in ${dir} does not start: ${lastComplaint(log, dir)}.`);
+  } catch (error) {
+    if (started) await stop(started);
+    throw error;
+  }
+}
+
+async function start({ dir, binaries, user }: Cluster, log: string, extraOptions: readonly string[]): Promise<Server> {
+  const port = await freePort();
+  const options = [...SERVER_OPTIONS, `port=${port}`, ...extraOptions].flatMap((option) => ['-c', option]);
+  const out = openSync(log, 'w', 0o600);
+  const command = [binaries.postgres, '-D', dataPath(dir, user), ...options];
+  const child = spawnIn(dir, user, command, ['ignore', out, out]);
+  closeSync(out);
+  child.unref();
+  await once(child, 'spawn');
+  return { pid: child.pid as number, port };
+}
+
+/** The server that the pid file names, if it lives. */
+function runningServer(dir: string): Server | undefined {
+  const file = path.join(dir, 'postmaster.pid');
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+  const server = { pid: Number(lines[0]), port: Number(lines[3]) };
+  if (!(server.pid > 0 && server.port > 0 && isAlive(server.pid))) return undefined;
+  if (runs(server)) return server;
+  rmSync(file, { force: true }); // PostgreSQL would take the other process for a server
+  return undefined;
+}
+
+/**
+ * Whether the process is still the server. After a crash of the machine, or of its container, another one may have its
+ * id, and a process that nobody has buried yet has no command line any more.
+ */
+export function runs({ pid, port }: Server): boolean {
+  if (!isAlive(pid)) return false;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`port=${port}`);
+  } catch {
+    return true; // this system does not tell
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** A connection that tells others that the server is in use; undefined while the server takes none. */
+async function join(server: Server, password: string): Promise<pg.Client | undefined> {
+  const client = new pg.Client({
+    connectionString: urlOf(server, password, 'postgres', 'postgres'),
+    application_name: 'countinghouse-presence',
+    keepAlive: true,
+  });
+  client.on('error', () => {}); // whoever needs the server notices by himself
+  try {
+    await client.connect();
+    await client.query('select pg_advisory_lock_shared($1)', [IN_USE]);
+    return client;
+  } catch (error) {
+    await client.end().catch(() => {});
+    const { code, message } = error as pg.DatabaseError;
+    if (code === '28P01') throw new Error('it refuses the password in its postgres.password');
+    if (error instanceof pg.DatabaseError && !NOT_NOW.test(code ?? '')) throw new Error(message);
+    return undefined;
+  }
+}
+
+export async function stop(server: Server): Promise<void> {
+  if (runs(server)) process.kill(server.pid, 'SIGINT');
+  const deadline = performance.now() + STOP_TIMEOUT_MS;
+  while (runs(server) && performance.now() < deadline) await sleep(POLL_MS);
+}
+
+export function urlOf({ port }: Server, password: string, user: string, database: string): string {
+  return `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
+}
+
+function lastComplaint(log: string, dir: string): string {
+  const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
+  const complaint =
+    lines.findLast((line) => /FATAL|ERROR|PANIC/.test(line)) ?? (lines.join(' ') || 'it left no message');
+  return complaint.replace(/^.*?(FATAL|ERROR|PANIC):\s*/, '').replaceAll('/proc/self/cwd', dir);
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
+
+export function sleep(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
