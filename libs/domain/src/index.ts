@@ -1,6 +1,7 @@
 export { type AccountCommand, accountDecider, type HoldRequest } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
 export type { Account } from './account/state.ts';
+export { chargeOf, type Item, itemOf, type PriceLine, type Sold } from './charge.ts';
 export * from './events.ts';
 export { instantIn } from './instant.ts';
 export { type Key, MAX_KEY_NAME, MIN_KEY_LIMIT, nextReset, windowAt } from './keys.ts';
@@ -20,4 +21,17 @@ export {
   withFees,
 } from './pricing.ts';
 export type { RejectionCode } from './rejections.ts';
+export {
+  affordable,
+  boundOf,
+  type Price,
+  type PriceJson,
+  priceFromJson,
+  priceToJson,
+  quantityOf,
+  type Terms,
+  type Unit,
+  UnpricedUnit,
+  usageToJson,
+} from './tariff.ts';
 export { msatFor, type Payment, RATE_DECIMALS, type Topup, type TopupCommand, topupDecider, worth } from './topup.ts';

@@ -1,0 +1,102 @@
+/** What was sold, and what it came to: one item for each call, one charge for each request. */
+import { money, type PicoUsd } from '#kernel';
+import type { Amount } from './events.ts';
+import { type PriceJson, priceFromJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
+
+/** Who sells what, and who is owed for it. */
+export interface Sold {
+  /** Our name of the model or service; null where a fact of before did not name it. */
+  readonly of: string | null;
+  /** Who does it. */
+  readonly provider: string;
+  /** Who invoices it: of a router's endpoint the router, not the provider behind it. */
+  readonly creditor: string;
+}
+
+/** One call of a model or service. */
+export interface Item extends Sold {
+  /** It was used for what was asked, and is revenue in its own name: a web search beside its model. */
+  readonly beside?: true;
+  /** The vendor's own id of its answer, by which a line of its invoice can be found. */
+  readonly vendorId?: string;
+  readonly usage: Usage;
+  /** What the price depended on, as the answer said it. */
+  readonly terms?: Terms;
+  /** True when no upstream reported the usage, so that it was counted here. */
+  readonly estimated: boolean;
+  /** Why the house bears it: its cost is booked, its price is 0. */
+  readonly absorbed?: string;
+  /** What the creditor will invoice. */
+  readonly cost: Amount;
+  readonly price: Amount;
+}
+
+/** One call that was tried for a charge. */
+export interface Attempt {
+  readonly provider: string;
+  readonly creditor: string;
+  /** Our name of the model; null where a fact of before did not name it. */
+  readonly model: string | null;
+  readonly vendorId?: string;
+  /** `ok`, or why it failed. */
+  readonly outcome: string;
+  /** HTTP status of the upstream, where it answered. */
+  readonly status?: number;
+  readonly milliseconds: number;
+}
+
+/** The evidence of a charge: enough to compute it again from the named price list. */
+export interface Charge {
+  readonly items: readonly Item[];
+  /** Sums over the items. */
+  readonly cost: Amount;
+  readonly price: Amount;
+  readonly priceList: string;
+  readonly attempts: readonly Attempt[];
+  /** Why an answer ended early, where it did. */
+  readonly errorCode?: string;
+}
+
+/** What a price list says of one model or service of one provider. */
+export interface PriceLine extends Sold {
+  readonly of: string;
+  readonly prices: readonly PriceJson[];
+}
+
+/** What is known of a call, beside who made it. */
+export type Call = Pick<Item, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
+
+/** A call with its amounts, rounded once. @throws UnpricedUnit */
+export function itemOf(
+  { of, provider, creditor, prices }: Sold & { readonly prices: Parameters<typeof priceOf>[1] },
+  { usage, estimated, beside, vendorId, terms, absorbed }: Call,
+): Item {
+  const { cost, price } = priceOf(usage, prices, terms);
+  return {
+    of,
+    provider,
+    creditor,
+    ...(beside ? { beside } : {}),
+    ...(vendorId === undefined ? {} : { vendorId }),
+    usage: usageToJson(usage),
+    ...(terms === undefined ? {} : { terms }),
+    estimated,
+    ...(absorbed === undefined ? {} : { absorbed }),
+    cost: money.toJson(cost),
+    price: absorbed === undefined ? money.toJson(price) : '0',
+  };
+}
+
+export function chargeOf(items: readonly Item[], rest: Omit<Charge, 'items' | 'cost' | 'price'>): Charge {
+  return { items, cost: money.toJson(totalOf(items, 'cost')), price: money.toJson(totalOf(items, 'price')), ...rest };
+}
+
+function totalOf(items: readonly Item[], amount: 'cost' | 'price'): PicoUsd {
+  return money.sum(items.map((item) => money.fromJson(item[amount])));
+}
+
+/** True when an item's amounts follow from its usage and the line that a price list has for it. */
+export function isExplained(item: Item, { prices }: Pick<PriceLine, 'prices'>): boolean {
+  const again = itemOf({ ...item, prices: prices.map(priceFromJson) }, item);
+  return again.cost === item.cost && again.price === item.price;
+}

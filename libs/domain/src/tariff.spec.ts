@@ -1,0 +1,288 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type PicoUsd, usd } from '#kernel';
+import { chargeOf, isExplained, itemOf } from './charge.ts';
+import {
+  addedUsage,
+  affordable,
+  boundOf,
+  type Price,
+  priceFromJson,
+  priceOf,
+  priceToJson,
+  quantityOf,
+  type Terms,
+  type Unit,
+  type Usage,
+  usageToJson,
+} from './tariff.ts';
+
+const RUNS = { numRuns: 3_000 };
+
+const line = (unit: Unit, price: string, more: Partial<Price> = {}): Price => ({
+  unit,
+  per: 1n,
+  cost: usd(price),
+  price: usd(price),
+  ...more,
+});
+const perMillion = (unit: Unit, price: string, more: Partial<Price> = {}) =>
+  line(unit, price, { per: 1_000_000n, ...more });
+
+describe('a price', () => {
+  test('is exact to the last decimal', () => {
+    const prices = [perMillion('input', '0.79125'), perMillion('output', '1.31875')];
+    expect(priceOf({ input: 74, output: 3 }, prices).price).toBe(usd('0.00006250875'));
+  });
+
+  test('is rounded once, up, whatever it is made of', () => {
+    const thirds: Price[] = [
+      { unit: 'image', per: 3n, cost: 1n, price: 2n },
+      { unit: 'search', per: 7n, cost: 1n, price: 1n },
+    ];
+    expect(priceOf({ image: 1, search: 1 }, thirds)).toEqual({ cost: 1n, price: 1n });
+    expect(priceOf({ image: 3, search: 7 }, thirds)).toEqual({ cost: 2n, price: 3n });
+    expect(priceOf({ image: 4, search: 7 }, thirds)).toEqual({ cost: 3n, price: 4n });
+    expect(priceOf({}, thirds)).toEqual({ cost: 0n, price: 0n });
+  });
+
+  test('of a unit that has none is that of what it falls back to, through every level', () => {
+    const prices = [line('input', '1'), line('output', '10')];
+    expect(priceOf({ input: 1, cacheRead: 1, cacheWriteHour: 1, reasoning: 1 }, prices).price).toBe(usd('13'));
+    const written = [...prices, line('cacheWrite', '2')];
+    expect(priceOf({ cacheWrite: 1, cacheWriteHour: 1 }, written).price).toBe(usd('4'));
+  });
+
+  test('of a unit that cannot be had is refused, and so is its bound', () => {
+    const prices = [line('input', '1')];
+    expect(() => priceOf({ input: 1, output: 1 }, prices)).toThrow('no price for the unit output');
+    expect(() => boundOf({ image: 1 }, prices)).toThrow('no price for the unit image');
+    expect(() => affordable(usd('1'), { unit: 'output', beside: {} }, prices)).toThrow('output');
+    expect(priceOf({ input: 1, output: 0 }, prices).price).toBe(usd('1'));
+  });
+
+  test('counts the first line whose conditions are met', () => {
+    const prices = [
+      line('image', '4', { when: { quality: 'high', size: '2k' } }),
+      line('image', '3', { when: { quality: 'high' } }),
+      line('image', '1'),
+    ];
+    const of = (terms: Terms) => priceOf({ image: 1 }, prices, terms).price;
+    expect(of({ quality: 'high', size: '2k' })).toBe(usd('4'));
+    expect(of({ quality: 'high', size: '1k' })).toBe(usd('3'));
+    expect(of({ quality: 'low' })).toBe(usd('1'));
+    expect(of({})).toBe(usd('1'));
+  });
+
+  test('that only some conditions have is none for the others', () => {
+    const prices = [line('image', '4', { when: { quality: 'high' } })];
+    expect(priceOf({ image: 1 }, prices, { quality: 'high' }).price).toBe(usd('4'));
+    expect(() => priceOf({ image: 1 }, prices, { quality: 'low' })).toThrow('image');
+    expect(() => boundOf({ image: 1 }, prices)).toThrow('image');
+  });
+
+  test('may depend on the size of the call, which follows from its usage unless the vendor says it', () => {
+    const prices = [line('input', '2', { when: { inputTokens: { above: 10 } } }), line('input', '1')];
+    expect(priceOf({ input: 4, cacheRead: 6 }, prices).price).toBe(usd('10'));
+    expect(priceOf({ input: 5, cacheRead: 6 }, prices).price).toBe(usd('22'));
+    expect(priceOf({ input: 5, cacheRead: 6 }, prices, { inputTokens: 10 }).price).toBe(usd('11'));
+    expect(boundOf({ input: 10 }, prices)).toBe(usd('10'));
+    expect(boundOf({ input: 11 }, prices)).toBe(usd('22'));
+    expect(affordable(usd('19'), { unit: 'input', beside: {} }, prices)).toBe(9);
+  });
+
+  test('and cost may be of different units: billed by tokens, sold by the image', () => {
+    const prices: Price[] = [
+      { unit: 'output', per: 1n, cost: 5n },
+      { unit: 'image', per: 1n, price: 700n },
+    ];
+    expect(priceOf({ output: 100, image: 1 }, prices)).toEqual({ cost: 500n, price: 700n });
+    expect(boundOf({ output: 100, image: 2 }, prices)).toBe(1_400n);
+  });
+
+  test('reads from a fact as it was written there', () => {
+    const prices = [
+      line('image', '4', { when: { quality: 'high' } }),
+      line('character', '0.015', { per: 1_000n }),
+      { unit: 'output', per: 1n, cost: 5n } as Price,
+    ];
+    expect(prices.map(priceToJson).map(priceFromJson)).toEqual(prices);
+  });
+});
+
+describe('a bound', () => {
+  test('covers what falls back to a unit, and any condition that may be met', () => {
+    const prices = [
+      line('input', '1'),
+      line('cacheWrite', '2'),
+      line('output', '3', { when: { tier: 'priority' } }),
+      line('output', '1'),
+    ];
+    expect(boundOf({ input: 2 }, prices)).toBe(usd('4'));
+    expect(boundOf({ output: 1 }, prices)).toBe(usd('3'));
+    expect(boundOf({ output: 1 }, prices, { tier: 'flex' })).toBe(usd('1'));
+  });
+});
+
+describe('a use', () => {
+  test('stands in facts without what is 0, and with nothing but whole numbers', () => {
+    expect(JSON.stringify(usageToJson({ output: 2, cacheRead: 0, input: 1 }))).toBe('{"input":1,"output":2}');
+    for (const wrong of [-1, 0.5, Number.NaN, 2 ** 53]) expect(() => usageToJson({ input: wrong })).toThrow('input');
+  });
+
+  test('is added unit by unit, and counted with what falls back to a unit', () => {
+    const sum = addedUsage({ input: 1, reasoning: 2 }, { input: 3, output: 4 });
+    expect(sum).toEqual({ input: 4, reasoning: 2, output: 4 });
+    expect(quantityOf('output', sum)).toBe(6);
+    expect(quantityOf('input', { input: 1, cacheRead: 2, cacheWriteHour: 4, output: 8 })).toBe(7);
+  });
+});
+
+/** How tokens were charged before there was a tariff: rates per million, a price per request, a margin. */
+interface OldRates {
+  readonly input: bigint;
+  readonly cacheRead: bigint;
+  readonly cacheWrite: bigint;
+  readonly output: bigint;
+  readonly reasoning: bigint;
+  readonly request: bigint;
+  readonly margin: bigint;
+}
+
+const CLASSES = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
+
+function oldPriceOf(usage: Usage, rates: OldRates): { cost: bigint; price: bigint } {
+  const up = (amount: bigint, by: bigint) => (amount + by - 1n) / by;
+  let millionths = BigInt(usage.request ?? 0) * rates.request * 1_000_000n;
+  for (const each of CLASSES) millionths += BigInt(usage[each] ?? 0) * rates[each];
+  return { cost: up(millionths, 1_000_000n), price: up(millionths * rates.margin, 10n ** 10n) };
+}
+
+function pricesOf(rates: OldRates): Price[] {
+  const of = (unit: Unit, rate: bigint, per: bigint) => ({
+    unit,
+    per,
+    cost: rate * 10_000n,
+    price: rate * rates.margin,
+  });
+  return [...CLASSES.map((each) => of(each, rates[each], 10n ** 10n)), of('request', rates.request, 10_000n)];
+}
+
+const rate = fc.bigInt({ min: 0n, max: 10n ** 14n });
+const oldRates = fc.record({
+  input: rate,
+  cacheRead: rate,
+  cacheWrite: rate,
+  output: rate,
+  reasoning: rate,
+  request: fc.bigInt({ min: 0n, max: 10n ** 12n }),
+  margin: fc.bigInt({ min: 10_000n, max: 20_000n }),
+});
+const tokens = fc.nat({ max: 200_000 });
+const anyUsage = fc.record({
+  input: tokens,
+  cacheRead: tokens,
+  cacheWrite: tokens,
+  output: tokens,
+  reasoning: tokens,
+  request: fc.nat({ max: 5 }),
+});
+
+describe('properties', () => {
+  test('a charge of tokens is the same pico-USD as by the rates of before', () => {
+    fc.assert(
+      fc.property(oldRates, anyUsage, (rates, usage) => {
+        expect(priceOf(usage, pricesOf(rates))).toEqual(oldPriceOf(usage, rates));
+      }),
+      RUNS,
+    );
+  });
+
+  const units = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'output', 'reasoning', 'image'] as const;
+  const conditions = fc.constantFrom<Price['when']>(
+    undefined,
+    { tier: 'flex' },
+    { tier: 'priority', size: '2k' },
+    { inputTokens: { above: 100_000 } },
+  );
+  const anyLine = fc
+    .record({
+      unit: fc.constantFrom(...units),
+      per: fc.bigInt({ min: 1n, max: 10n ** 6n }),
+      price: rate,
+      when: conditions,
+    })
+    .map(({ when, ...rest }): Price => ({ ...rest, cost: 0n, ...(when ? { when } : {}) }));
+  /** Each unit that falls back to nothing has a price in any case. */
+  const anyPrices = fc
+    .record({ lines: fc.array(anyLine, { maxLength: 8 }), input: rate, output: rate, image: rate })
+    .map(({ lines, input, output, image }): Price[] => [
+      ...lines,
+      { unit: 'input', per: 1_000_000n, cost: 0n, price: input },
+      { unit: 'output', per: 1_000_000n, cost: 0n, price: output },
+      { unit: 'image', per: 1n, cost: 0n, price: image },
+    ]);
+  const anyTerms = fc.record(
+    { tier: fc.constantFrom('flex', 'priority', 'default'), size: fc.constantFrom('1k', '2k') },
+    { requiredKeys: [] },
+  );
+  /** A use within a bound: each token in some class of its side. */
+  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 5, maxLength: 5 });
+  function within({ input, output, image }: Readonly<Record<'input' | 'output' | 'image', number>>, parts: number[]) {
+    const [all = 0, read = 0, write = 0, hour = 0, thought = 0] = parts;
+    const used = Math.floor(input * all);
+    const cacheRead = Math.floor(used * read);
+    const cacheWrite = Math.floor((used - cacheRead) * write);
+    const cacheWriteHour = Math.floor((used - cacheRead - cacheWrite) * hour);
+    const reasoning = Math.floor(output * thought);
+    const usage = { cacheRead, cacheWrite, cacheWriteHour, input: used - cacheRead - cacheWrite - cacheWriteHour };
+    return { ...usage, reasoning, output: output - reasoning, image: Math.floor(image * all) };
+  }
+  const bounds = fc.record({ input: tokens, output: tokens, image: fc.nat({ max: 10 }) });
+
+  test('no use within a bound is sold for more, whatever terms its answer has', () => {
+    fc.assert(
+      fc.property(anyPrices, bounds, shares, anyTerms, fc.boolean(), (prices, bound, parts, terms, known) => {
+        const usage = within(bound, parts);
+        expect(priceOf(usage, prices, terms).price <= boundOf(bound, prices, known ? terms : {})).toBe(true);
+      }),
+      RUNS,
+    );
+  });
+
+  test('what an amount affords is within it, and one more is not', () => {
+    const amounts = fc.bigInt({ min: 0n, max: 10n ** 16n });
+    fc.assert(
+      fc.property(anyPrices, tokens, amounts, anyTerms, (prices, input, amount, terms) => {
+        const output = affordable(amount as PicoUsd, { unit: 'output', beside: { input } }, prices, terms);
+        const bound = (more: number) => boundOf({ input, output: more }, prices, terms);
+        if (output < 0) expect(bound(0) > amount).toBe(true);
+        else if (output < Number.MAX_SAFE_INTEGER) {
+          expect(bound(output) <= amount).toBe(true);
+          expect(bound(output + 1) > amount).toBe(true);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test('a charge is the sum of its items, each is explained by its price line and by no other amount', () => {
+    const sold = { of: 'v/m', provider: 'v', creditor: 'router' };
+    fc.assert(
+      fc.property(anyPrices, fc.array(anyUsage, { maxLength: 4 }), anyTerms, (lines, usages, terms) => {
+        const prices = [...lines, { unit: 'request', per: 3n, cost: 1n, price: 2n } as Price];
+        const items = usages.map((usage) => itemOf({ ...sold, prices }, { usage, terms, estimated: false }));
+        const { cost, price } = chargeOf(items, { priceList: 'list', attempts: [] });
+        expect(BigInt(price)).toBe(usages.reduce((sum, usage) => sum + priceOf(usage, prices, terms).price, 0n));
+        expect(BigInt(cost)).toBe(usages.reduce((sum, usage) => sum + priceOf(usage, prices, terms).cost, 0n));
+        const published = { prices: prices.map(priceToJson) };
+        for (const item of items) {
+          expect(isExplained(item, published)).toBe(true);
+          expect(isExplained({ ...item, price: `${BigInt(item.price) + 1n}` }, published)).toBe(false);
+          expect(isExplained({ ...item, absorbed: 'late' }, published)).toBe(item.price === '0');
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
