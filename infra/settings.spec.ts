@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { readSettings, SETTINGS, SettingError } from './settings.ts';
 
@@ -142,23 +140,4 @@ describe('a wrong setting is refused in one sentence that names it', () => {
   ])('DATABASE_URL=%s, without its password', (value, shown) => {
     expect(complaint({ DATABASE_URL: value })).toContain(`not "${shown}".`);
   });
-});
-
-test('the table in the README tells every setting, its default and what it does', () => {
-  const readme = readFileSync(path.resolve(import.meta.dirname, '../README.md'), 'utf8');
-  const table = /<!-- settings -->\n(.*)<!-- \/settings -->/s.exec(readme)?.[1] ?? '';
-  const rows = table.split('\n').filter((line) => line.startsWith('|'));
-  const cells = rows.map((line) =>
-    line
-      .slice(1, -1)
-      .split('|')
-      .map((cell) => cell.trim()),
-  );
-  expect(cells.slice(2)).toEqual(
-    Object.values(SETTINGS).map(({ variable, byDefault, meaning }) => [
-      `\`${variable}\``,
-      byDefault && `\`${byDefault}\``,
-      meaning,
-    ]),
-  );
 });

@@ -1,6 +1,6 @@
 /**
  * Settings come from the environment and from nowhere else. Each is read once, at start-up; one that is wrong stops the
- * start with a sentence that names it. The README's table is checked against this list.
+ * start with a sentence that names it. `npm run docs` writes the table in docs/settings.md from this list.
  */
 import { readFileSync, statSync } from 'node:fs';
 

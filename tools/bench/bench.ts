@@ -1,6 +1,6 @@
 /**
  * `npm run bench [-- gateways|ledger|volume]`: what the paths of a request and of an event cost, beside peers, in one run
- * on one machine. Prints tables that can go into the README as they are.
+ * on one machine. Prints tables that can go into docs/performance.md as they are.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
@@ -17,6 +17,12 @@ const UPSTREAM = 'upstream itself';
 const SECONDS = 3;
 const ROUNDS = 3;
 const VOLUME = Number(process.env.BENCH_EVENTS ?? 5_000_000);
+
+const HEADINGS: Readonly<Record<Mode, string>> = {
+  whole: 'Whole answers',
+  stream: 'Streams',
+  'paced stream': 'Streams whose pieces come one by one',
+};
 
 const print = (line = '') => void process.stdout.write(`${line}\n`);
 const progress = (line: string) => void process.stderr.write(`  ${line}\n`);
@@ -86,7 +92,7 @@ function gatewayTable(figures: readonly GatewayFigure[], mode: Mode): void {
       ];
     });
   });
-  print(`**${mode}**`);
+  print(`### ${HEADINGS[mode]}`);
   print();
   table(head, rows);
 }
@@ -97,7 +103,7 @@ function addedLatency(figures: readonly GatewayFigure[]): void {
     const added = (candidate: string) => typical(figures, mode, 1, candidate).p50Ms - upstream;
     return [mode, ms(added(OURS)), ms(added(PEER)), ms(added('bare pass-through')), times(added(OURS) / added(PEER))];
   });
-  print('**added to the upstream, p50 ms at concurrency 1**');
+  print('### Added to the upstream, p50 ms at concurrency 1');
   print();
   table(['', OURS, PEER, 'bare pass-through', `to ${PEER}`], rows);
 }
@@ -110,7 +116,7 @@ function whereTimeGoes(figures: readonly GatewayFigure[]): void {
       return [mode, concurrency, ...processes.map((process) => ms(cpuMsOf(process)))];
     }),
   );
-  print('**where the time goes: CPU ms for each request**');
+  print('### Where the time goes: CPU ms for each request');
   print();
   table(['', 'at once', ...processes], rows);
 }
@@ -128,7 +134,7 @@ async function ledger(): Promise<void> {
         const { pairsPerSecond, p50Ms, p99Ms } = await benchLedger(foundation, accounts, concurrency);
         rows.push([accounts, concurrency, whole(pairsPerSecond), ms(p50Ms), ms(p99Ms)]);
       }
-      print('**ledger: hold and settle, each durable**');
+      print('### Ledger: hold and settle, each durable');
       print();
       table(['accounts', 'at once', 'pairs per second', 'p50 ms', 'p99 ms'], rows);
     } finally {
@@ -141,7 +147,7 @@ async function volume(): Promise<void> {
   await inDirectory(async (directory) => {
     const dataDirs = [path.join(directory, 'full'), path.join(directory, 'empty')] as const;
     const figures = await benchVolume({ events: VOLUME, dataDirs, print: progress });
-    print(`**${whole(VOLUME)} events**`);
+    print(`### A store of ${whole(VOLUME)} events`);
     print();
     table(
       ['', ''],

@@ -11,10 +11,10 @@ export function welcome(api: string, sandbox: string): string {
     key=$(echo "$account" | sed 's/.*"api_key":"\\([^"]*\\)".*/\\1/')
     invoice=$(curl -s ${api}/topup/create/btc-lightning -H "Authorization: Bearer $key" \\
       -H 'Content-Type: application/json' -d '{"amount":5,"currency":"USD"}' | sed 's/.*"lightning_invoice":"\\([^"]*\\)".*/\\1/')
-    curl -s ${sandbox}/wallet/pay -H 'Content-Type: application/json' -d "{\\"invoice\\":\\"$invoice\\"}"; sleep 1
-    curl -s ${api}/v1/chat/completions -H "Authorization: Bearer $key" -H 'Content-Type: application/json' \\
+    curl -sw '\\n' ${sandbox}/wallet/pay -H 'Content-Type: application/json' -d "{\\"invoice\\":\\"$invoice\\"}"; sleep 1
+    curl -sw '\\n' ${api}/v1/chat/completions -H "Authorization: Bearer $key" -H 'Content-Type: application/json' \\
       -d '{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"Say hello"}]}'
-    curl -s -X POST ${api}/credits/balance -H "Authorization: Bearer $key"
+    curl -sw '\\n' -X POST ${api}/credits/balance -H "Authorization: Bearer $key"
 
 `;
 }

@@ -35,12 +35,14 @@ export class InvalidRequest extends Error {
   }
 }
 
+const CONFLICTING_KEYS = ['idempotency_key_reused', 'idempotency_in_progress', 'idempotency_answer_lost'] as const;
+
 /** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
 export class IdempotencyConflict extends Error {
   override readonly name = 'IdempotencyConflict';
 
   constructor(
-    readonly type: 'idempotency_key_reused' | 'idempotency_in_progress' | 'idempotency_answer_lost',
+    readonly type: (typeof CONFLICTING_KEYS)[number],
     message: string,
     readonly retryAfterSeconds?: number,
   ) {
@@ -105,6 +107,19 @@ export const UNEXPECTED: ErrorAnswer = {
   type: 'server_error',
   kind: 'server',
 };
+
+/** Every kind of error that is answered, for the documentation. A client that has gone is sent nothing. */
+export const ERROR_KINDS: readonly Kind[] = [
+  ...Object.values(REJECTIONS),
+  ...Object.values(FAILURES),
+  ...Object.values(STATUSES),
+  NO_MODEL,
+  ...CONFLICTING_KEYS.map((type): Kind => [409, type, 'invalid_request']),
+  [UNEXPECTED.status, UNEXPECTED.type, UNEXPECTED.kind] as const,
+].filter(([status, type], i, all) => {
+  const first = all.findIndex((other) => other[0] === status && other[1] === type);
+  return first === i && type !== 'client_disconnected';
+});
 
 /** What to answer to an error; undefined when nobody expected it. */
 export function answerTo(error: unknown): ErrorAnswer | undefined {

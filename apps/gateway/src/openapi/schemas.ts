@@ -1,4 +1,5 @@
 /** Words that schemas are written in. */
+import { ERROR_KINDS } from '../edge/errors.ts';
 import { named, type Schema } from './operation.ts';
 
 /** An object with these fields, all of which are there except the optional ones. Further fields may come later. */
@@ -53,7 +54,7 @@ export const ErrorSchema = named(
     message: text('What went wrong, for people', { minLength: 1 }),
     error: object({
       message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
-      type: text('What went wrong, for programs', { pattern: '^[a-z_]+$' }),
+      type: text('What went wrong, for programs', { enum: [...new Set(ERROR_KINDS.map(([, type]) => type))] }),
       code: { type: 'integer', description: 'The HTTP status again' },
       param: { type: ['string', 'null'], description: 'The field that is wrong, where it is one' },
       metadata: {

@@ -1,0 +1,62 @@
+/** The documentation says what the code says. `npm run docs` writes the sections that are made from it. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { SETTINGS } from '#infra';
+import { World } from '#testing';
+import { ERROR_KINDS } from '../../apps/gateway/src/edge/errors.ts';
+import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts';
+import { welcome } from '../../apps/standalone/src/welcome.ts';
+import { errorTable, operationTables, settingsTable, withSection } from './generated.ts';
+import { brokenReferences, missingScripts, pages, ROOT, read } from './pages.ts';
+
+const README_LINES = 150;
+
+/** Compares a generated section with what the page has, or writes it there. */
+function expectSection(page: string, name: string, content: string): void {
+  const now = read(page);
+  const made = withSection(now, name, content);
+  if (process.env.DOCS === 'write') writeFileSync(path.join(ROOT, page), made);
+  else expect(now).toBe(made);
+}
+
+test('docs/settings.md lists every setting, its default and what it does', () => {
+  expectSection('docs/settings.md', 'settings', settingsTable(Object.values(SETTINGS)));
+});
+
+describe('docs/api.md', () => {
+  let world: World;
+  let document: OpenApiDocument;
+  beforeAll(async () => {
+    world = await World.open();
+    document = (await world.get('/openapi.json')).body;
+  });
+  afterAll(() => world.close());
+
+  test('lists the operations of /openapi.json', () => {
+    expectSection('docs/api.md', 'operations', operationTables(document));
+  });
+
+  test('lists the errors that can be answered', () => {
+    expectSection('docs/api.md', 'errors', errorTable(ERROR_KINDS));
+  });
+});
+
+describe('README.md', () => {
+  test('is short enough to be read to the end', () => {
+    expect(read('README.md').split('\n').length - 1).toBeLessThanOrEqual(README_LINES);
+  });
+
+  test('shows the requests that `npm start` prints', () => {
+    const printed = welcome('http://127.0.0.1:3000', 'http://127.0.0.1:3100').split('\n');
+    const requests = printed.slice(printed.findIndex((line) => line.includes('account=$(curl')));
+    expect(read('README.md')).toContain(requests.join('\n').trimEnd());
+  });
+});
+
+describe.each(pages())('%s', (page) => {
+  test('refers to nothing that is not there', () => {
+    expect(brokenReferences(page)).toEqual([]);
+    expect(missingScripts(page)).toEqual([]);
+  });
+});

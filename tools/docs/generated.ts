@@ -1,0 +1,74 @@
+/** The parts of the documentation that follow from the code: tables of settings, operations and errors. */
+import type { OpenApiDocument, PathOperation } from '../../apps/gateway/src/openapi/document.ts';
+
+type Row = readonly string[];
+
+/** A section between its two markers, which are comments: what is outside them is written by hand. */
+export function withSection(page: string, name: string, content: string): string {
+  const section = new RegExp(`<!-- ${name} -->\n.*<!-- /${name} -->`, 's');
+  if (!section.test(page)) throw new Error(`The page has no section "${name}"`);
+  return page.replace(section, () => `<!-- ${name} -->\n\n${content}\n<!-- /${name} -->`);
+}
+
+interface DocumentedSetting {
+  readonly variable: string;
+  readonly byDefault: string;
+  readonly meaning: string;
+}
+
+export function settingsTable(settings: readonly DocumentedSetting[]): string {
+  const rows = settings.map(({ variable, byDefault, meaning }) => [
+    code(variable),
+    byDefault && code(byDefault),
+    meaning,
+  ]);
+  return table(['setting', 'default', 'what it does'], rows);
+}
+
+/** One table per tag, in the order of the document; an alias stands beside the operation that it is another address of. */
+export function operationTables({ tags, paths }: OpenApiDocument): string {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  );
+  return tags
+    .map(({ name, description }) => {
+      const rows = operations
+        .filter(({ operation }) => operation.tags.includes(name) && !operation['x-alias-of'])
+        .map(({ path, method, operation }) => {
+          const aliases = operations.filter((each) => each.operation['x-alias-of'] === operation.operationId);
+          const addresses = [path, ...aliases.map((alias) => alias.path)].map((address) =>
+            code(`${method} ${address}`),
+          );
+          return [addresses.join(', '), operation.summary, credential(operation), statuses(operation)];
+        });
+      return `### ${name}\n\n${description}\n\n${table(['request', 'what it does', 'credential', 'statuses'], rows)}`;
+    })
+    .join('\n');
+}
+
+function credential({ security }: PathOperation): string {
+  const schemes = security.flatMap((each) => Object.keys(each));
+  if (schemes.length === 0) return 'none';
+  return schemes.includes('bearer') ? 'API key or account' : 'account';
+}
+
+function statuses({ responses }: PathOperation): string {
+  return Object.keys(responses).join(' ');
+}
+
+export function errorTable(kinds: readonly (readonly [status: number, type: string, kind: string])[]): string {
+  const rows = kinds
+    .toSorted(([status, type], [otherStatus, otherType]) => status - otherStatus || type.localeCompare(otherType))
+    .map(([status, type, kind]) => [String(status), code(type), code(kind)]);
+  return table(['status', '`error.type`', '`error.metadata.error_type`'], rows);
+}
+
+function table(head: Row, rows: readonly Row[]): string {
+  const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((row) => (row[column] ?? '').length)));
+  const line = (row: Row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
+  return [line(head), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rows.map(line), ''].join('\n');
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}

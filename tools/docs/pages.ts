@@ -1,0 +1,56 @@
+/** What the documentation refers to: links, paths in code spans, and npm scripts. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+export const ROOT = path.resolve(import.meta.dirname, '../..');
+
+/** Every page for people, as a path from the root. */
+export function pages(): string[] {
+  return globSync(['README.md', 'docs/**/*.md', 'apps/**/*.md', 'libs/**/*.md'], { cwd: ROOT }).toSorted();
+}
+
+export function read(page: string): string {
+  return readFileSync(path.join(ROOT, page), 'utf8');
+}
+
+/** Links and paths on a page that lead nowhere; links within the web are not followed. */
+export function brokenReferences(page: string): string[] {
+  const text = read(page);
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target) && !isReachable(page, target));
+  const paths = [...withoutBlocks(text).matchAll(/`((?:apps|libs|infra|docs|tools)\/[\w./-]+)`/g)]
+    .map(([, file = '']) => file)
+    .filter((file) => !existsSync(path.join(ROOT, file)));
+  return [...links, ...paths];
+}
+
+/** Scripts that a page names (`npm run bench`) and package.json does not have. */
+export function missingScripts(page: string): string[] {
+  const { scripts } = JSON.parse(read('package.json'));
+  return [...read(page).matchAll(/npm run ([\w:-]+)/g)]
+    .map(([, name = '']) => name)
+    .filter((name) => !(name in scripts));
+}
+
+function isReachable(page: string, target: string): boolean {
+  const [file = '', anchor] = target.split('#');
+  const absolute = file === '' ? path.join(ROOT, page) : path.resolve(ROOT, path.dirname(page), file);
+  if (!existsSync(absolute)) return false;
+  return anchor === undefined || anchorsOf(readFileSync(absolute, 'utf8')).includes(anchor);
+}
+
+/** The names that GitHub gives to headings. */
+function anchorsOf(text: string): string[] {
+  return [...withoutBlocks(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  );
+}
+
+function withoutBlocks(text: string): string {
+  return text.replaceAll(/^```.*?^```/gms, '');
+}
