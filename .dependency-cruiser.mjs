@@ -73,6 +73,19 @@ export default {
       to: { path: PRODUCT, pathNot: `^infra/|${lib(['kernel', 'domain', 'eventstore', 'projections'])}` },
     },
     {
+      name: 'libs-modules',
+      comment: 'the Nest modules that roles share may import all libs and infra',
+      severity: 'error',
+      from: { path: lib(['modules']), pathNot: SPEC },
+      to: { path: '^(apps|libs/testing)/' },
+    },
+    {
+      name: 'modules-are-for-apps',
+      severity: 'error',
+      from: { path: PRODUCT, pathNot: '^(apps|libs/(modules|testing))/' },
+      to: { path: lib(['modules']) },
+    },
+    {
       name: 'testing-is-for-specs',
       severity: 'error',
       from: { path: PRODUCT, pathNot: `${SPEC}|^libs/testing/` },

@@ -8,7 +8,6 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgre
 import type { Log } from './log.ts';
 import { migrate } from './migrate.ts';
 import { openTogether } from './open-together.ts';
-import { type Running, runProcess } from './process.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
@@ -18,13 +17,13 @@ const WATCH_MS = 500;
 const ANY_STREAM = 'start';
 
 /** What every role stands on: the settings, a migrated database and the event store. One of each in a process. */
-export interface Foundation {
-  readonly settings: Settings;
-  readonly log: Log;
-  readonly databaseUrl: string;
-  readonly store: ClosableEventStore;
-  readonly runtime: Runtime;
-  close(): Promise<void>;
+export abstract class Foundation {
+  abstract readonly settings: Settings;
+  abstract readonly log: Log;
+  abstract readonly databaseUrl: string;
+  abstract readonly store: ClosableEventStore;
+  abstract readonly runtime: Runtime;
+  abstract close(): Promise<void>;
 }
 
 /** @throws StartError when the database cannot be used */
@@ -64,15 +63,4 @@ async function assertAnswers(store: EventStore, url: string | undefined): Promis
 /** Thrown out of a timer, this ends the process: whoever supervises it starts it again, and with it the database. */
 function assertRunning(embedded: EmbeddedPostgres): void {
   if (!embedded.isRunning()) throw new StartError('The embedded database has ended; start again.');
-}
-
-/** Runs a role as this process, on a foundation of its own. */
-export function runRole(role: string, start: (foundation: Foundation) => Promise<Running>): Promise<void> {
-  return runProcess(role, async (settings, log, opened) => {
-    const foundation = await openFoundation(settings, log);
-    opened.defer(() => foundation.close());
-    const running = await start(foundation);
-    opened.defer(() => running.close());
-    return running.where;
-  });
 }

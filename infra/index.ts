@@ -1,5 +1,5 @@
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
-export { type Foundation, openFoundation, runRole } from './foundation.ts';
+export { Foundation, openFoundation } from './foundation.ts';
 export { leadWhile } from './leader.ts';
 export { createLog, type Log } from './log.ts';
 export { readMasterKey } from './master-key.ts';

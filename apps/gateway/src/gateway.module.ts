@@ -1,57 +1,39 @@
-import { type DynamicModule, Module, type Provider } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
+import { type BeforeApplicationShutdown, Module } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
-import {
-  CompleteChatHandler,
-  CreateEmbeddingsHandler,
-  CreateKeyHandler,
-  OpenAccountHandler,
-  RequestInvoiceHandler,
-  RevokeKeyHandler,
-  UpdateKeyHandler,
-} from '#application';
-import { AccountsController } from './accounts/accounts.controller.ts';
-import { KeysController } from './accounts/keys.controller.ts';
-import { QueriesController } from './accounts/queries.controller.ts';
-import { ErrorFilter } from './edge/errors.ts';
-import { HealthController } from './health/health.controller.ts';
-import { ChatController } from './inference/chat.controller.ts';
-import { EmbeddingsController } from './inference/embeddings.controller.ts';
-import { ModelsController } from './inference/models.controller.ts';
-import { ResponsesController } from './inference/responses.controller.ts';
-import { DocsController } from './openapi/docs.controller.ts';
-import { TopupsController } from './topups/topups.controller.ts';
+import { RunningTasks } from '#application';
+import { Role } from '#modules';
+import { AccountsModule } from './accounts/accounts.module.ts';
+import { EdgeModule } from './edge/edge.module.ts';
+import { HealthModule } from './health/health.module.ts';
+import { Readiness } from './health/readiness.ts';
+import { InferenceModule } from './inference/inference.module.ts';
+import { DocsModule } from './openapi/docs.module.ts';
+import { TopupsModule } from './topups/topups.module.ts';
 
-/** The HTTP gateway. What reaches the world and the stores is given by whoever starts it. */
-@Module({})
-export class GatewayModule {
-  static with(outside: Provider[], filter: ErrorFilter): DynamicModule {
-    return {
-      module: GatewayModule,
-      imports: [CqrsModule.forRoot()],
-      controllers: [
-        AccountsController,
-        ChatController,
-        DocsController,
-        EmbeddingsController,
-        HealthController,
-        KeysController,
-        ModelsController,
-        QueriesController,
-        ResponsesController,
-        TopupsController,
-      ],
-      providers: [
-        { provide: APP_FILTER, useValue: filter },
-        OpenAccountHandler,
-        CreateKeyHandler,
-        UpdateKeyHandler,
-        RevokeKeyHandler,
-        RequestInvoiceHandler,
-        CompleteChatHandler,
-        CreateEmbeddingsHandler,
-        ...outside,
-      ],
-    };
+/** How long clients may keep a connection open once all is answered. */
+const LINGER_MS = 1_000;
+
+/** The HTTP gateway: a module for each surface. */
+@Module({
+  imports: [CqrsModule.forRoot(), EdgeModule, AccountsModule, TopupsModule, InferenceModule, HealthModule, DocsModule],
+})
+export class GatewayModule implements BeforeApplicationShutdown {
+  constructor(
+    private readonly role: Role,
+    private readonly readiness: Readiness,
+    private readonly running: RunningTasks,
+    private readonly host: HttpAdapterHost,
+  ) {}
+
+  /** Wants no more traffic, takes no new connections, and finishes or settles what runs. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.readiness.draining = true;
+    const { httpAdapter } = this.host;
+    const closed = httpAdapter.close();
+    await this.running.drain(this.role.settings.shutdownTimeoutMs);
+    const leave = setTimeout(() => httpAdapter.getHttpServer().closeAllConnections(), LINGER_MS);
+    await closed;
+    clearTimeout(leave);
   }
 }

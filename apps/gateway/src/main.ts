@@ -1,5 +1,8 @@
 import 'reflect-metadata';
-import { runRole } from '#infra';
-import { startGateway } from './gateway.ts';
+import { runRole } from '#modules';
+import { openGateway } from './gateway.ts';
 
-await runRole('gateway', startGateway);
+await runRole('gateway', async (role) => {
+  const { api } = await openGateway(role);
+  return { api };
+});

@@ -1,4 +1,8 @@
-import { runRole } from '#infra';
-import { startProjector } from './projector.ts';
+import 'reflect-metadata';
+import { openContext, runRole } from '#modules';
+import { ProjectorModule } from './projector.module.ts';
 
-await runRole('projector', startProjector);
+await runRole('projector', async (role) => {
+  await openContext(role, [ProjectorModule]);
+  return {};
+});

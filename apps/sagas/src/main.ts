@@ -1,5 +1,8 @@
 import 'reflect-metadata';
-import { runRole } from '#infra';
-import { startSagas } from './sagas.ts';
+import { openContext, runRole } from '#modules';
+import { SagasModule } from './sagas.module.ts';
 
-await runRole('sagas', startSagas);
+await runRole('sagas', async (role) => {
+  await openContext(role, [SagasModule]);
+  return {};
+});

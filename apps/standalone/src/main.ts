@@ -1,24 +1,20 @@
 import 'reflect-metadata';
-import { openFoundation, readSettings, runProcess } from '#infra';
-import { startGateway } from '../../gateway/src/gateway.ts';
-import { startProjector } from '../../projector/src/projector.ts';
-import { startSagas } from '../../sagas/src/sagas.ts';
+import { readSettings, runProcess } from '#infra';
+import { Role } from '#modules';
+import { openGateway } from '../../gateway/src/gateway.ts';
+import { ProjectorModule } from '../../projector/src/projector.module.ts';
+import { SagasModule } from '../../sagas/src/sagas.module.ts';
 import { startSandbox } from '../../sandbox/src/sandbox.ts';
 import { welcome } from './welcome.ts';
 
-/** Everything in one process: what `npm start` runs. */
+/** Everything in one process and one container, with one store and one feed: what `npm start` runs. */
 await runProcess('standalone', async (settings, log, opened) => {
-  const keep = <T extends { close(): Promise<void> }>(running: T): T => {
-    opened.defer(() => running.close());
-    return running;
-  };
-  const sandbox = keep(await startSandbox({ port: settings.sandboxPort, log }));
+  const sandbox = await startSandbox({ port: settings.sandboxPort, log });
+  opened.defer(() => sandbox.close());
   // The addresses of the outside world follow from the port that the sandbox really has.
   const addressed = readSettings({ ...process.env, SANDBOX_PORT: new URL(sandbox.url).port });
-  const foundation = keep(await openFoundation(addressed, log));
-  keep(await startProjector(foundation));
-  keep(await startSagas(foundation));
-  const gateway = keep(await startGateway(foundation));
-  process.stderr.write(welcome(gateway.where.api, sandbox.url));
-  return { ...gateway.where, sandbox: sandbox.url };
+  const role = new Role('standalone', addressed, log, opened);
+  const { api } = await openGateway(role, ProjectorModule, SagasModule);
+  process.stderr.write(welcome(api, sandbox.url));
+  return { api, sandbox: sandbox.url };
 });

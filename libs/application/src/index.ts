@@ -51,6 +51,7 @@ export { type Caller, type Hold, Holds, type HoldWish } from './paying/holds.ts'
 export { CallLimits } from './paying/limits.ts';
 export { PaidCalls, type Receipt } from './paying/paid-calls.ts';
 export { RunningTasks } from './paying/running.ts';
+export { WatchedHolds } from './paying/watched-holds.ts';
 export { Pulses } from './routing/pulses.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';

@@ -9,6 +9,7 @@ import { topups } from './topups.ts';
 export { type Balance, readBalance } from './balances.ts';
 export { accountsWithOverdueHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
+export { ProjectorLag } from './lag.ts';
 export { Progress } from './progress.ts';
 export {
   asWritten,

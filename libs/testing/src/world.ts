@@ -6,11 +6,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { DomainEvent } from '#domain';
-import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
+import { createLog, Foundation, readSettings, type Settings } from '#infra';
 import { type Recorded, START } from '#kernel';
-import { startGateway } from '../../../apps/gateway/src/gateway.ts';
-import { startProjector } from '../../../apps/projector/src/projector.ts';
-import { startSagas } from '../../../apps/sagas/src/sagas.ts';
+import { openRole } from '#modules';
+import { openGateway } from '../../../apps/gateway/src/gateway.ts';
+import { ProjectorModule } from '../../../apps/projector/src/projector.module.ts';
+import { SagasModule } from '../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../apps/sandbox/src/sandbox.ts';
 import { createTestDatabase } from './test-database.ts';
 
@@ -63,11 +64,12 @@ export class World {
       LOG_LEVEL: 'fatal',
       ...environment,
     });
-    const foundation = keep(await openFoundation(settings, createLog(settings.logLevel)));
-    keep(await startProjector(foundation));
-    keep(await startSagas(foundation));
-    const gateway = keep(await startGateway(foundation));
-    return new World(gateway.where.api, sandbox.url, database.url, foundation, opened);
+    const { app, api } = keep(
+      await openRole('world', settings, createLog(settings.logLevel), (role) =>
+        openGateway(role, ProjectorModule, SagasModule),
+      ),
+    );
+    return new World(api, sandbox.url, database.url, app.get(Foundation), opened);
   }
 
   close(): Promise<void> {
@@ -76,12 +78,17 @@ export class World {
 
   /** One more gateway on the same stores. Closes with the world. */
   async anotherGateway(): Promise<string> {
-    const { settings, log, databaseUrl } = this.foundation;
-    const foundation = await openFoundation({ ...settings, databaseUrl, port: 0 }, log);
-    this.opened.defer(() => foundation.close());
-    const gateway = await startGateway(foundation);
+    const gateway = await this.gateway();
     this.opened.defer(() => gateway.close());
-    return gateway.where.api;
+    return gateway.api;
+  }
+
+  /** One more gateway on the same stores, perhaps with settings of its own. */
+  async gateway(settings: Partial<Settings> = {}): Promise<{ readonly api: string; close(): Promise<void> }> {
+    const { databaseUrl, log } = this.foundation;
+    const own = { ...this.foundation.settings, databaseUrl, port: 0, ...settings };
+    const { api, close } = await openRole('gateway', own, log, (role) => openGateway(role));
+    return { api, close };
   }
 
   /** Opens an account and funds it over Lightning with exactly `usd` in all, the bonus included. */

@@ -6,7 +6,6 @@ import { openStreams } from '#application';
 import type { AccountCommand } from '#domain';
 import { money } from '#kernel';
 import { type Answer, type TestAccount, World } from '#testing';
-import { startGateway } from '../gateway.ts';
 import { MAX_KEPT_BYTES } from './recording.ts';
 
 const DRAIN_MS = 600;
@@ -205,9 +204,9 @@ describe('a response', () => {
 });
 
 test('a gateway that ends in order keeps the answers that nobody waits for any more', async () => {
-  const gateway = await startGateway(world.foundation);
+  const gateway = await world.gateway();
   const directive = 'tokens=8 chunk_delay=40';
-  await leave(directive, '"coin ', { api: gateway.where.api });
+  await leave(directive, '"coin ', { api: gateway.api });
   await gateway.close();
   const retry = await ask(directive, { more: { stream: true } });
   expect([retry.status, replayed(retry)]).toEqual([200, 'true']);

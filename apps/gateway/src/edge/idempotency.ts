@@ -7,14 +7,13 @@
  * was, the account's facts say whether its hold was charged. Then it is not served again.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Accounts, type Caller, type CallLimits, type Clock, type Secrets } from '#application';
+import { Accounts, type Caller, type CallLimits, type Clock, type Secrets, type WatchedHolds } from '#application';
 import { type Runtime, StoreUnavailable } from '#kernel';
 import type { Authenticator } from './authenticator.ts';
 import type { BooksReader } from './books-reader.ts';
 import { IdempotencyConflict, InvalidRequest } from './errors.ts';
 import { type Answer, type Claim, type Earlier, KeptAnswers } from './kept-answers.ts';
 import { Recording, record } from './recording.ts';
-import type { WatchedHolds } from './watched-holds.ts';
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 const RETRY_AFTER_SECONDS = 2;

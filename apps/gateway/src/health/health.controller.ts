@@ -1,30 +1,21 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import type { EventStore } from '#kernel';
-import { Progress, projections } from '#projections';
+import { Progress, ProjectorLag, projections } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
-import { ProjectorLag } from '../edge/lag.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { Alive, Health } from './health.schemas.ts';
+import { Readiness, ReadinessOptions } from './readiness.ts';
 
 const NAMES = projections.map(({ name }) => name);
 const CHECK_TIMEOUT_MS = 2_000;
 
-/** The store and the bound that readiness is judged by. */
-export abstract class ReadinessOptions {
-  abstract readonly store: EventStore;
-  abstract readonly maxLagMs: number;
-}
-
 @Controller('health')
 export class HealthController {
-  /** Set when the process begins to stop: no new traffic is wanted. */
-  draining = false;
-
   constructor(
     private readonly books: BooksReader,
     private readonly lag: ProjectorLag,
     private readonly options: ReadinessOptions,
+    private readonly readiness: Readiness,
   ) {}
 
   @Get('live')
@@ -48,11 +39,12 @@ export class HealthController {
       answers(this.options.store.head('account-ready')),
       within(this.lag.milliseconds(new Progress(this.books.pool), NAMES)).catch(() => undefined),
     ]);
+    const { draining } = this.readiness;
     const projector = lagMs !== undefined && lagMs <= this.options.maxLagMs;
-    const ready = postgres && eventStore && projector && !this.draining;
+    const ready = postgres && eventStore && projector && !draining;
     reply.status(ready ? 200 : 503);
     const checks = { postgres, event_store: eventStore, projector, projector_lag_ms: Math.round(lagMs ?? -1) };
-    return { status: ready ? 'ok' : 'unavailable', draining: this.draining, checks };
+    return { status: ready ? 'ok' : 'unavailable', draining, checks };
   }
 }
 

@@ -7,7 +7,6 @@ import { shippedCatalogue } from '#catalogue';
 import { type Charge, isExplained, type PublishedRates } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { type TestAccount, World } from '#testing';
-import { startGateway } from '../gateway.ts';
 
 const MODEL = 'openai/gpt-4.1-mini';
 const FLAT = 'countinghouse/flat';
@@ -306,9 +305,8 @@ describe('what goes wrong', () => {
 describe('rounds that are cut short', () => {
   /** An answer by a gateway of other limits; `reached` is the text behind which it is told to stop. */
   async function cutShort(settings: object, directive: string, reached?: string) {
-    const { foundation } = world;
-    const gateway = await startGateway({ ...foundation, settings: { ...foundation.settings, port: 0, ...settings } });
-    const response = await fetch(`${gateway.where.api}/v1/chat/completions`, {
+    const gateway = await world.gateway(settings);
+    const response = await fetch(`${gateway.api}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
       body: JSON.stringify({

@@ -1,6 +1,7 @@
-import { type Hold, Holds, type HoldWish, UpstreamFailure } from '#application';
 import type { Charge } from '#domain';
 import { Rejection } from '#kernel';
+import { UpstreamFailure } from '../failures.ts';
+import { type Hold, Holds, type HoldWish } from './holds.ts';
 
 /** What this process knows of the money of a request. `open` also means: it could not learn how it ended. */
 export type Standing = 'none' | 'open' | 'charged' | 'released';

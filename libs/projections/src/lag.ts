@@ -1,5 +1,5 @@
 import type { EventStore, Head, NewEvent } from '#kernel';
-import type { Progress } from '#projections';
+import type { Progress } from './progress.ts';
 
 /** Appends are remembered at most this often. */
 const SAMPLE_EVERY_MS = 100;
@@ -7,7 +7,7 @@ const SAMPLE_EVERY_MS = 100;
 const MAX_SAMPLES = 600;
 
 /**
- * How far the projector is behind, as seen by a gateway: the age of the oldest of its own appends that the read models
+ * How far the projector is behind, as seen by one process: the age of the oldest of its own appends that the read models
  * do not show yet. Without traffic there is nothing to be behind of.
  */
 export class ProjectorLag {

@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { CreateKeyHandler, OpenAccountHandler, RevokeKeyHandler, UpdateKeyHandler } from '#application';
+import { EdgeModule } from '../edge/edge.module.ts';
+import { AccountsController } from './accounts.controller.ts';
+import { KeysController } from './keys.controller.ts';
+import { QueriesController } from './queries.controller.ts';
+
+/** Accounts, their keys, and what was used. */
+@Module({
+  imports: [EdgeModule],
+  controllers: [AccountsController, KeysController, QueriesController],
+  providers: [OpenAccountHandler, CreateKeyHandler, UpdateKeyHandler, RevokeKeyHandler],
+})
+export class AccountsModule {}

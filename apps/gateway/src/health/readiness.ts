@@ -1,0 +1,13 @@
+import type { EventStore } from '#kernel';
+
+/** The store and the bound that readiness is judged by. */
+export abstract class ReadinessOptions {
+  abstract readonly store: EventStore;
+  abstract readonly maxLagMs: number;
+}
+
+/** Whether this process wants new traffic. */
+export class Readiness {
+  /** Set when the process begins to stop. */
+  draining = false;
+}

@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { RequestInvoiceHandler } from '#application';
+import { PaymentsModule } from '#modules';
+import { EdgeModule } from '../edge/edge.module.ts';
+import { TopupsController } from './topups.controller.ts';
+
+/** Funding an account. */
+@Module({
+  imports: [EdgeModule, PaymentsModule],
+  controllers: [TopupsController],
+  providers: [RequestInvoiceHandler],
+})
+export class TopupsModule {}

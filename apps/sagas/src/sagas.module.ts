@@ -1,0 +1,31 @@
+import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { Accounts, Clock, ExchangeRates, TopupPayments, Topups } from '#application';
+import type { Running } from '#infra';
+import { PaymentsModule, StoresModule } from '#modules';
+import { SagaPorts, startSagas } from './sagas.ts';
+
+/** The reaction side: facts become commands. */
+@Module({
+  imports: [StoresModule, PaymentsModule],
+  providers: [
+    {
+      provide: TopupPayments,
+      inject: [Topups, Accounts, ExchangeRates, Clock],
+      useFactory: (...ports: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...ports),
+    },
+    SagaPorts,
+  ],
+})
+export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private running: Running | undefined;
+
+  constructor(private readonly ports: SagaPorts) {}
+
+  async onApplicationBootstrap(): Promise<void> {
+    this.running = await startSagas(this.ports);
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.running?.close();
+  }
+}

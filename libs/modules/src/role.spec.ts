@@ -1,0 +1,79 @@
+import 'reflect-metadata';
+import { expect, test } from '@jest/globals';
+import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { createLog, readSettings } from '#infra';
+import { openContext } from './container.ts';
+import { openRole, Role } from './role.ts';
+
+const settings = readSettings({});
+const log = createLog('fatal');
+
+/** Opens a container with these modules; what happens is told in `told`. */
+const open = (...modules: readonly (new () => object)[]) =>
+  openRole('test', settings, log, async (role) => {
+    await openContext(role, modules);
+    return {};
+  });
+
+let told: string[] = [];
+
+function resource(name: string) {
+  return { close: () => void told.push(`${name} closed`) };
+}
+
+class Store {}
+class Feed {}
+
+@Module({
+  providers: [
+    { provide: Store, inject: [Role], useFactory: (role: Role) => role.keep(resource('store')) },
+    { provide: Feed, inject: [Role, Store], useFactory: (role: Role) => role.keep(resource('feed')) },
+  ],
+  exports: [Store, Feed],
+})
+class Stores {}
+
+@Module({ imports: [Stores] })
+class Worker implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  onApplicationBootstrap(): void {
+    told.push('started');
+  }
+
+  beforeApplicationShutdown(): void {
+    told.push('drained');
+  }
+}
+
+test('work drains before what it stands on is closed, in the opposite order of opening', async () => {
+  told = [];
+  const role = await open(Worker);
+  await role.close();
+  expect(told).toEqual(['started', 'drained', 'feed closed', 'store closed']);
+});
+
+test('a start that fails tells its error as it is, and closes what was opened, also what is opened behind it', async () => {
+  told = [];
+  const failed = Promise.withResolvers<void>();
+  const late = Promise.withResolvers<void>();
+
+  @Module({
+    imports: [Stores],
+    providers: [
+      { provide: 'broken', inject: [Feed], useFactory: () => Promise.reject(new Error('cannot start')) },
+      {
+        provide: 'slow',
+        inject: [Role],
+        useFactory: async (role: Role) => {
+          await failed.promise;
+          await role.keep(resource('late')).finally(late.resolve);
+        },
+      },
+    ],
+  })
+  class Broken {}
+
+  await expect(open(Broken)).rejects.toThrow(new Error('cannot start'));
+  failed.resolve();
+  await late.promise.catch(() => {});
+  expect(told).toEqual(['feed closed', 'store closed', 'late closed']);
+});
