@@ -148,15 +148,4 @@ describe('a payment that settles after the invoice expired', () => {
     await settled(invoice);
     expect(await world.balance(account)).toBe('1.05');
   });
-
-  // The rate is kept for a while by whoever asked for it, so only one test can change it.
-  test('later than that is worth the rate of its time', async () => {
-    const { account, invoice } = await invoiced(1);
-    await world.send('PUT', '/rates', { api: world.sandbox, body: { btc_usd: '50000' } });
-    await world.pay(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });
-    await settled(invoice);
-    expect(await world.balance(account)).toBe('0.525');
-    const received = (await world.facts()).findLast(({ type }) => type === 'PaymentReceived');
-    expect(received).toMatchObject({ data: { amount: '500000000000', bonus: '25000000000', rate: '50000.00000' } });
-  });
 });

@@ -22,6 +22,17 @@ async function topUp(currency = 'USD', amount = 1) {
   return world.post('/topup/create/btc-lightning', { amount, currency }, account, api);
 }
 
+// A process keeps a rate for a while. Here the one that credits asks for none but this.
+test('a payment that settles later than a minute after the invoice expired is worth the rate of its time', async () => {
+  const { body: invoice } = await topUp();
+  await setRates({ btc_usd: '50000' });
+  await world.pay(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });
+  await world.until(async () => (await world.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
+  expect(await world.balance(account)).toBe('0.525');
+  const received = (await world.facts()).findLast(({ type }) => type === 'PaymentReceived');
+  expect(received).toMatchObject({ data: { amount: '500000000000', bonus: '25000000000', rate: '50000.00000' } });
+});
+
 describe('a top-up', () => {
   test('is sold at the rate of the market', async () => {
     await setRates({ btc_usd: '64000' });
