@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CATEGORIES } from '#domain';
-import { type ClosableEventStore, eventStoreMigrations, openEventStore } from '#eventstore';
+import { CATEGORIES, KNOWN_FACTS } from '#domain';
+import { eventStoreMigrations, type OpenedEventStore, openEventStore } from '#eventstore';
 import type { EventStore, Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
@@ -21,7 +21,7 @@ export abstract class Foundation {
   abstract readonly settings: Settings;
   abstract readonly log: Log;
   abstract readonly databaseUrl: string;
-  abstract readonly store: ClosableEventStore;
+  abstract readonly store: OpenedEventStore;
   abstract readonly runtime: Runtime;
   abstract close(): Promise<void>;
 }
@@ -45,7 +45,13 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       alarm: (problem, err) => log.warn({ err }, problem),
     };
     const { eventStoreUrl } = settings;
-    const store = openEventStore({ eventStoreUrl, databaseUrl, categories: CATEGORIES, onProblem: runtime.alarm });
+    const store = openEventStore({
+      eventStoreUrl,
+      databaseUrl,
+      categories: CATEGORIES,
+      knownFacts: KNOWN_FACTS,
+      onProblem: runtime.alarm,
+    });
     opened.defer(() => store.close());
     await assertAnswers(store, eventStoreUrl);
     return { settings, log, databaseUrl, store, runtime };

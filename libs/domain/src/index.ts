@@ -35,3 +35,4 @@ export {
   usageToJson,
 } from './tariff.ts';
 export { msatFor, type Payment, RATE_DECIMALS, type Topup, type TopupCommand, topupDecider, worth } from './topup.ts';
+export { KNOWN_FACTS } from './upcasters/index.ts';

@@ -1,6 +1,6 @@
 export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb/eventstoredb-event-store.ts';
 export { MemoryEventStore } from './memory-event-store.ts';
-export { type ClosableEventStore, openEventStore } from './open-event-store.ts';
+export { type ClosableEventStore, type OpenedEventStore, openEventStore } from './open-event-store.ts';
 export { PostgresCheckpoints, PostgresSnapshots } from './postgres/caches.ts';
 export { PostgresEventStore } from './postgres/postgres-event-store.ts';
 export { eventStoreMigrations } from './postgres/schema.ts';

@@ -1,24 +1,32 @@
-import type { EventStore } from '#kernel';
+import { decoded, type EventStore, type FactReader, type KnownFacts } from '#kernel';
 import { EventStoreDbEventStore } from './eventstoredb/eventstoredb-event-store.ts';
 import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 
 export type ClosableEventStore = EventStore & { close(): Promise<void> };
+
+/** An event store whose facts are all of today's versions. */
+export interface OpenedEventStore extends ClosableEventStore {
+  /** The facts in the versions in which they were written, of all types. For audits. */
+  readonly stored: FactReader;
+}
 
 export interface EventStoreAddress {
   /** `esdb://…`; undefined: the event store in PostgreSQL. */
   readonly eventStoreUrl: string | undefined;
   readonly databaseUrl: string;
   readonly categories: readonly string[];
+  readonly knownFacts: KnownFacts;
   readonly onProblem: (problem: string, error: unknown) => void;
 }
 
 /** Opens the event store that is configured. */
-export function openEventStore({
-  eventStoreUrl,
-  databaseUrl,
-  categories,
-  onProblem,
-}: EventStoreAddress): ClosableEventStore {
+export function openEventStore({ knownFacts, ...address }: EventStoreAddress): OpenedEventStore {
+  const stored = openAdapter(address);
+  return { ...decoded(stored, knownFacts), stored, close: () => stored.close() };
+}
+
+function openAdapter(address: Omit<EventStoreAddress, 'knownFacts'>): ClosableEventStore {
+  const { eventStoreUrl, databaseUrl, categories, onProblem } = address;
   if (eventStoreUrl === undefined) return new PostgresEventStore({ connectionString: databaseUrl, onProblem });
   const streamPrefixes = categories.map((category) => `${category}-`);
   return new EventStoreDbEventStore({ connectionString: eventStoreUrl, streamPrefixes, onProblem });

@@ -7,6 +7,8 @@ export {
   type Batch,
   type CheckpointStore,
   type EventStore,
+  type FactAppender,
+  type FactReader,
   type Head,
   NO_STREAM,
   type Runtime,
@@ -18,3 +20,13 @@ export {
 export { pump, type Sink } from './pump.ts';
 export { Rejection } from './rejection.ts';
 export { createRunner, type Outcome, type Runner, streamName } from './run.ts';
+export {
+  decoded,
+  type KnownFacts,
+  latestVersion,
+  UnknownFact,
+  type Upcaster,
+  unknownFact,
+  upcast,
+  versionOf,
+} from './versions.ts';

@@ -1,8 +1,12 @@
 /** A fact or a wish as plain data: facts are named in the past tense, wishes in the imperative. */
 export type Message<Type extends string = string, Data = unknown> = Readonly<{ type: Type; data: Data }>;
 
-/** What travels beside a fact without being part of it: which request caused it. */
-export type Metadata = Readonly<Record<string, string>>;
+/** What travels beside a fact without being part of it: its version, and what caused it. */
+export interface Metadata {
+  /** Of the fact's type; 1 where it is left out. */
+  readonly version?: number;
+  readonly [name: string]: string | number | undefined;
+}
 
 /** A fact that is about to be appended. The id is ours, so that the same append can be sent again. */
 export interface NewEvent {

@@ -18,16 +18,8 @@ export interface Batch {
   readonly position: bigint;
 }
 
-/** The store of facts. Every adapter passes the same contract (`libs/testing/contracts/event-store.ts`). */
-export interface EventStore {
-  /**
-   * Appends all of `events` or none, if the stream ends at `expected` (`NO_STREAM` when it must not exist yet).
-   * Sending the same event ids at the same `expected` again is one append.
-   * @returns the new head, or `'stale'` when the stream ends elsewhere
-   * @throws StoreUnavailable when the outcome is unknown: ask again with the same ids
-   */
-  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'>;
-
+/** How facts are read. */
+export interface FactReader {
   /** The facts of one stream behind revision `after` (`NO_STREAM` for all), in batches, to its end. */
   read(stream: string, after: number): AsyncIterable<readonly Recorded[]>;
 
@@ -40,6 +32,20 @@ export interface EventStore {
   /** As `history`, and then what is appended, until `signal` aborts. Never skips a fact that commits late. */
   follow(after: bigint, signal: AbortSignal): AsyncIterable<Batch>;
 }
+
+/** How facts are appended. Only `run` does it. */
+export interface FactAppender {
+  /**
+   * Appends all of `events` or none, if the stream ends at `expected` (`NO_STREAM` when it must not exist yet).
+   * Sending the same event ids at the same `expected` again is one append.
+   * @returns the new head, or `'stale'` when the stream ends elsewhere
+   * @throws StoreUnavailable when the outcome is unknown: ask again with the same ids
+   */
+  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'>;
+}
+
+/** The store of facts. Every adapter passes the same contract (`libs/testing/contracts/event-store.ts`). */
+export interface EventStore extends FactReader, FactAppender {}
 
 /** The store did not answer, so it is unknown whether an append happened. */
 export class StoreUnavailable extends Error {

@@ -1,0 +1,32 @@
+/**
+ * How facts of older versions are read as facts of today. To change the shape of a fact: put the new shape into
+ * `events.ts`, an upcaster from the last version at the end of its type's chain here, and a golden file
+ * `<type>.v<n>.json` of the new version beside the others (`libs/domain/src/golden`). What was stored stays as it is.
+ */
+import type { KnownFacts, Upcaster } from '#kernel';
+import type { DomainEvent } from '../events.ts';
+
+/** Every type of fact, and what leads from each of its versions to the next. */
+const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
+  AccountOpened: [],
+  KeyCreated: [],
+  KeyUpdated: [],
+  KeyRevoked: [],
+  CreditAdded: [],
+  FundsHeld: [],
+  HoldSettled: [],
+  HoldReleased: [],
+  HoldExpired: [],
+  ChargeAbsorbed: [],
+  InvoiceIssued: [],
+  PaymentReceived: [],
+  TopupCredited: [],
+  PriceListPublished: [],
+};
+
+export const KNOWN_FACTS: KnownFacts = {
+  upcasters,
+  revision: 1,
+  // A type that a newer program states and that an older one may do without, for as long as both run.
+  skippable: new Set<string>(),
+};

@@ -1,0 +1,122 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { MemoryEventStore } from '#eventstore';
+import {
+  type Batch,
+  decoded,
+  type EventStore,
+  type KnownFacts,
+  NO_STREAM,
+  START,
+  UnknownFact,
+  unknownFact,
+  versionOf,
+} from '#kernel';
+
+const known: KnownFacts = {
+  upcasters: {
+    Kept: [],
+    Changed: [(data: { cents: number }) => ({ amount: data.cents * 100 }), ({ amount }) => ({ units: `${amount}` })],
+  },
+  revision: 1,
+  skippable: new Set(['Noted']),
+};
+const stream = 'thing-1';
+
+let raw: MemoryEventStore;
+let store: EventStore;
+beforeEach(() => {
+  raw = new MemoryEventStore();
+  store = decoded(raw, known);
+});
+
+let nr = 0;
+const event = (type: string, data: unknown = {}, metadata = {}) => ({ id: `e${nr++}`, type, data, metadata });
+
+async function readAll<T>(batches: AsyncIterable<T>): Promise<{ readonly batches: T[]; readonly error?: unknown }> {
+  const read: T[] = [];
+  try {
+    for await (const batch of batches) read.push(batch);
+    return { batches: read };
+  } catch (error) {
+    return { batches: read, error };
+  }
+}
+
+describe('a fact', () => {
+  test('is appended in the latest version of its type', async () => {
+    await store.append(stream, NO_STREAM, [event('Kept', {}, { actor: 'me' }), event('Changed')]);
+    const { batches } = await readAll(raw.read(stream, NO_STREAM));
+    expect(batches[0]?.map(({ metadata }) => metadata)).toEqual([{ actor: 'me', version: 1 }, { version: 3 }]);
+  });
+
+  test('of a type that is not known is not appended', async () => {
+    await expect(store.append(stream, NO_STREAM, [event('Made up')])).rejects.toThrow(TypeError);
+    await expect(store.append(stream, NO_STREAM, [event('toString')])).rejects.toThrow(TypeError);
+    expect(await raw.head(stream)).toBeUndefined();
+  });
+
+  test.each([
+    ['1, which is left out', { cents: 5 }, {}],
+    ['1', { cents: 5 }, { version: 1 }],
+    ['2', { amount: 500 }, { version: 2 }],
+    ['3', { units: '500' }, { version: 3 }],
+  ])('of version %s is read as one of today, and stays what it is otherwise', async (_, data, metadata) => {
+    await raw.append(stream, NO_STREAM, [event('Kept'), event('Changed', data, metadata)]);
+    const [stored] = (await readAll(raw.history(0n))).batches.flatMap(({ events }) => events);
+    const fact = { ...stored, data: { units: '500' } };
+    expect((await readAll(store.read(stream, 0))).batches).toEqual([[fact]]);
+    const batch: Batch = { events: [fact as never], position: 1n };
+    expect((await readAll(store.history(0n))).batches).toEqual([batch]);
+    for await (const followed of store.follow(0n, new AbortController().signal)) {
+      expect(followed).toEqual(batch);
+      break;
+    }
+  });
+});
+
+describe.each([
+  ['of an unknown type', event('Made up')],
+  ['of a type that is the name of something else', event('constructor')],
+  ['of a newer version', event('Changed', {}, { version: 4 })],
+])('a fact %s', (_, unknown) => {
+  beforeEach(async () => {
+    await raw.append(stream, NO_STREAM, [event('Kept'), event('Noted'), unknown, event('Kept')]);
+  });
+
+  test('stops whoever reads its stream', async () => {
+    expect(await readAll(store.read(stream, NO_STREAM))).toEqual({ batches: [], error: expect.any(UnknownFact) });
+    expect(await readAll(store.read(stream, 2))).toMatchObject({ batches: [[{ revision: 3 }]] });
+  });
+
+  test.each(['history', 'follow'] as const)('stops %s behind what comes before it', async (reading) => {
+    const read = await readAll(store[reading](START, new AbortController().signal));
+    expect(read).toMatchObject({ batches: [{ events: [{ type: 'Kept' }], position: 0n }] });
+    expect(read.error).toBeInstanceOf(UnknownFact);
+    expect(await readAll(store[reading](1n, new AbortController().signal))).toMatchObject({
+      batches: [],
+      error: { message: expect.stringMatching(/position 2, revision 2 of thing-1/) },
+    });
+  });
+});
+
+test('a fact that may be skipped is left out of the log, and decides nothing unseen', async () => {
+  await raw.append(stream, NO_STREAM, [event('Noted'), event('Kept'), event('Noted')]);
+  expect((await readAll(store.history(START))).batches).toMatchObject([{ events: [{ type: 'Kept' }], position: 2n }]);
+  expect((await readAll(store.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownFact);
+});
+
+test('a fold that meets a fact it does not know is stopped', () => {
+  expect(() => unknownFact({ type: 'Made up', data: {} } as never)).toThrow(UnknownFact);
+});
+
+test('what is folded has another version once a fact is read differently', () => {
+  const changed = (more: Partial<KnownFacts>) => versionOf({ ...known, ...more });
+  const versions = [
+    changed({}),
+    changed({ revision: 2 }),
+    changed({ upcasters: { ...known.upcasters, Kept: [(data) => data] } }),
+    changed({ upcasters: { Kept: [], Changed: [] } }),
+  ];
+  expect(new Set(versions).size).toBe(versions.length);
+  expect(changed({ upcasters: { ...known.upcasters, Made: [] } })).toBe(changed({}));
+});

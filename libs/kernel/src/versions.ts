@@ -1,0 +1,111 @@
+/**
+ * Facts outlive the code that wrote them. Each type of fact has versions: what is appended carries the latest one in
+ * its metadata, and what is read is turned into the latest one, so that nobody else knows that older ones exist.
+ */
+import type { NewEvent, Recorded } from './message.ts';
+import type { Batch, EventStore } from './ports.ts';
+
+/** The data of a fact of one version as data of the next. Pure: id, type, place and booking time stay as they are. */
+// biome-ignore lint/suspicious/noExplicitAny: every version has a shape of its own, known only to its upcaster
+export type Upcaster = (data: any) => unknown;
+
+/** The facts that a program knows. */
+export interface KnownFacts {
+  /** For each type the upcasters from version 1 on: the latest version is one more than there are upcasters. */
+  readonly upcasters: Readonly<Record<string, readonly Upcaster[]>>;
+  /** Raised when an upcaster is corrected, so that what was folded from its old results is not used any more. */
+  readonly revision: number;
+  /** Types, not known here, that whoever reads the log may leave out. What is decided on a stream leaves out nothing. */
+  readonly skippable: ReadonlySet<string>;
+}
+
+/** A fact that this program cannot understand: a newer one wrote it. Whatever follows from it must wait. */
+export class UnknownFact extends Error {
+  override readonly name = 'UnknownFact';
+
+  constructor(
+    readonly type: string,
+    where: string,
+  ) {
+    super(`${where} is a ${type} that this program does not know; a newer one is needed`);
+  }
+}
+
+/** For the default branch of a fold, which the compiler proves unreachable and a newer program's facts could reach. */
+export function unknownFact(event: never): never {
+  const { type, stream = 'a stream' } = event as Recorded;
+  throw new UnknownFact(type, `a fact of ${stream}`);
+}
+
+/** The version in which facts of a type are appended. */
+export function latestVersion(type: string, { upcasters }: KnownFacts): number {
+  return (known(type, upcasters)?.length ?? 0) + 1;
+}
+
+/** Differs whenever a fact may be read differently: a part of the version of whatever is kept of folded facts. */
+export function versionOf({ upcasters, revision }: KnownFacts): string {
+  const changed = Object.entries(upcasters).filter(([, chain]) => chain.length > 0);
+  return [`r${revision}`, ...changed.map(([type, chain]) => `${type}.${chain.length + 1}`).sort()].join(' ');
+}
+
+/**
+ * A fact as it is written today.
+ * @throws UnknownFact when its type is not known, or its version is newer
+ */
+export function upcast(fact: Recorded, { upcasters }: KnownFacts): Recorded {
+  const chain = known(fact.type, upcasters);
+  const version = fact.metadata.version ?? 1;
+  if (!chain || version > chain.length + 1) {
+    const what = chain ? `${fact.type} of version ${version}` : fact.type;
+    throw new UnknownFact(what, `the fact at position ${fact.position}, revision ${fact.revision} of ${fact.stream},`);
+  }
+  if (version > chain.length) return fact;
+  let data: unknown = fact.data;
+  for (let i = version - 1; i < chain.length; i++) data = (chain[i] as Upcaster)(data);
+  return { ...fact, data };
+}
+
+/** Puts versions around an event store: once, where it is opened. */
+export function decoded(store: EventStore, facts: KnownFacts): EventStore {
+  const versions = new Map(Object.keys(facts.upcasters).map((type) => [type, latestVersion(type, facts)]));
+
+  function stamped(event: NewEvent): NewEvent {
+    const version = versions.get(event.type);
+    if (version === undefined) throw new TypeError(`${event.type} is not a type of fact that this program knows`);
+    return { ...event, metadata: { ...event.metadata, version } };
+  }
+
+  async function* read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
+    for await (const events of store.read(stream, after)) yield events.map((fact) => upcast(fact, facts));
+  }
+
+  return {
+    append: async (stream, expected, events) => store.append(stream, expected, events.map(stamped)),
+    read,
+    head: (stream) => store.head(stream),
+    history: (after) => understood(store.history(after), facts),
+    follow: (after, signal) => understood(store.follow(after, signal), facts),
+  };
+}
+
+/** Batches as far as they are understood: what comes before an unknown fact is given, and then the reader is stopped. */
+async function* understood(batches: AsyncIterable<Batch>, facts: KnownFacts): AsyncGenerator<Batch> {
+  for await (const { events, position } of batches) {
+    const read: Recorded[] = [];
+    for (const fact of events) {
+      if (facts.skippable.has(fact.type)) continue;
+      try {
+        read.push(upcast(fact, facts));
+      } catch (error) {
+        const last = read.at(-1);
+        if (last) yield { events: read, position: last.position };
+        throw error;
+      }
+    }
+    yield { events: read, position };
+  }
+}
+
+function known(type: string, upcasters: KnownFacts['upcasters']): readonly Upcaster[] | undefined {
+  return Object.hasOwn(upcasters, type) ? upcasters[type] : undefined;
+}
