@@ -1,7 +1,7 @@
 /** How fast money is held and settled, durably, on the event store that is configured. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Accounts, Holds, openStreams, SystemClock } from '#application';
+import { type Accounts, openStreams, Payers, SystemClock } from '#application';
 import { type Endpoint, type Model, readCatalogue } from '#catalogue';
 import { type Charge, priceOf, type Usage } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
@@ -55,7 +55,7 @@ export async function benchLedger(
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 4 });
   const streams = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
   const clock = new SystemClock();
-  const holds = new Holds(streams.accounts, clock);
+  const payers = new Payers(streams.accounts, clock);
   const callers = await fundedAccounts(streams.accounts, clock, accounts);
   const latencies: number[] = [];
   let pairs = 0;
@@ -67,16 +67,15 @@ export async function benchLedger(
       const accountId = callers[next++ % callers.length] as string;
       const began = performance.now();
       const amount = usd('0.001');
-      const caller = { accountId, keyId: null };
-      const hold = await holds.take({
-        caller,
-        requestId: randomUUID(),
+      const payer = payers.of({ accountId, keyId: null });
+      const hold = await payer.take({
+        holdId: randomUUID(),
         query,
         atLeast: amount,
         atMost: amount,
         lifetimeMs: 600_000,
       });
-      await holds.settle(hold, charge);
+      await payer.settle(hold, charge);
       if (began < end - MEASURE_MS) continue;
       started ||= began;
       pairs++;

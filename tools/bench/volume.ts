@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { Holds, openStreams, SystemClock } from '#application';
+import { openStreams, Payers, SystemClock } from '#application';
 import type { DomainEvent } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
@@ -96,18 +96,12 @@ async function useOneAccount(foundation: Foundation, accountId: string, events: 
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
   const { accounts } = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
-  const holds = new Holds(accounts, clock);
+  const payer = new Payers(accounts, clock).of({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {
     while (pairs-- > 0) {
-      const wish = {
-        caller: { accountId, keyId: null },
-        requestId: randomUUID(),
-        query,
-        atLeast: HELD,
-        atMost: HELD,
-      };
-      await holds.settle(await holds.take({ ...wish, lifetimeMs: HOLD_MS }), charge);
+      const request = { holdId: randomUUID(), query, atLeast: HELD, atMost: HELD, lifetimeMs: HOLD_MS };
+      await payer.settle(await payer.take(request), charge);
     }
   };
   await Promise.all(Array.from({ length: 256 }, worker));

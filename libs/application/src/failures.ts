@@ -38,6 +38,14 @@ export class UpstreamFailure extends Error {
   }
 }
 
+/** Whatever went wrong, as a failure of the upstream. */
+export function asFailure(error: unknown): UpstreamFailure {
+  if (error instanceof UpstreamFailure) return error;
+  return new UpstreamFailure('upstream_error', 'The upstream answered in a way that cannot be understood', {
+    cause: error,
+  });
+}
+
 /** What was asked for does not exist, or cannot be had; nothing was held or called. */
 export class UnservableRequest extends Error {
   override readonly name = 'UnservableRequest';

@@ -20,19 +20,23 @@ export {
 } from './inference/embeddings/create-embeddings.ts';
 export { type EmbeddingCall, type Embeddings, EmbeddingUpstreams } from './inference/embeddings/upstream.ts';
 export type { ResponsesBody } from './inference/responses/body.ts';
+export { type ChatRequest, Chats } from './inference/responses/chats.ts';
 export {
   type Conversation,
   Conversations,
   type StoredResponse,
   StoredResponses,
 } from './inference/responses/conversations.ts';
+export { CreateResponse, CreateResponseHandler } from './inference/responses/create-response.ts';
 export type { Message, Thing } from './inference/responses/items.ts';
 export { NativeOutput } from './inference/responses/native-output.ts';
 export { LOGPROBS, wantsEncrypted } from './inference/responses/native-request.ts';
 export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } from './inference/responses/output.ts';
 export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
+export type { EventOutlet } from './inference/responses/response-client.ts';
+export type { ResponseError } from './inference/responses/response-draft.ts';
 export { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, WebSearch } from './inference/search/web-search.ts';
-export type { ChatAnswer, ChatClient, Source, StreamedChat, WholeChat } from './inference/vocabulary/answers.ts';
+export type { AnswerClient, Source, WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody } from './inference/vocabulary/chat-body.ts';
 export {
   type AnswerIdentity,
@@ -47,11 +51,13 @@ export { LEAST_OUTPUT } from './inference/vocabulary/quote.ts';
 export type { Reasoning } from './inference/vocabulary/reasoning.ts';
 export type { NativeSearch, SearchNote } from './inference/vocabulary/searching.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
-export { type Caller, type Hold, Holds, type HoldWish } from './paying/holds.ts';
+export { Payers } from './paying/account-payer.ts';
 export { CallLimits } from './paying/limits.ts';
-export { PaidCalls, type Receipt } from './paying/paid-calls.ts';
+export { type Caller, type Hold, type HoldRequest, HoldTaken, type Payer, type Release } from './paying/payer.ts';
+export { Paying } from './paying/paying.ts';
+export type { Receipt } from './paying/purchase.ts';
 export { RunningTasks } from './paying/running.ts';
-export { WatchedHolds } from './paying/watched-holds.ts';
+export { WatchedPayers } from './paying/watched-payers.ts';
 export { Pulses } from './routing/pulses.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Accounts, CallLimits, Clock, Holds, PaidCalls, Pulses, RunningTasks, WatchedHolds } from '#application';
+import { Accounts, CallLimits, Clock, Payers, Paying, Pulses, RunningTasks, WatchedPayers } from '#application';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
@@ -11,17 +11,17 @@ import { StoresModule } from './stores.module.ts';
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
     { provide: Pulses, inject: [Clock], useFactory: (clock: Clock) => new Pulses(clock) },
     {
-      provide: WatchedHolds,
+      provide: WatchedPayers,
       inject: [Accounts, Clock],
-      useFactory: (accounts: Accounts, clock: Clock) => new WatchedHolds(accounts, clock),
+      useFactory: (accounts: Accounts, clock: Clock) => new WatchedPayers(accounts, clock),
     },
-    { provide: Holds, useExisting: WatchedHolds },
+    { provide: Payers, useExisting: WatchedPayers },
     {
-      provide: PaidCalls,
-      inject: [Holds, Pulses],
-      useFactory: (holds: Holds, pulses: Pulses) => new PaidCalls(holds, pulses),
+      provide: Paying,
+      inject: [Pulses, RunningTasks, CallLimits],
+      useFactory: (pulses: Pulses, running: RunningTasks, limits: CallLimits) => new Paying(pulses, running, limits),
     },
   ],
-  exports: [RunningTasks, CallLimits, Pulses, WatchedHolds, Holds, PaidCalls],
+  exports: [RunningTasks, CallLimits, Pulses, WatchedPayers, Payers, Paying],
 })
 export class PayingModule {}

@@ -4,11 +4,10 @@ import { IsIn, IsNumber, IsOptional, Length, Max, Min, ValidateIf } from 'class-
 import type { FastifyRequest } from 'fastify';
 import { Clock, CreateKey, type KeyFields, RevokeKey, Secrets, UpdateKey } from '#application';
 import { instantIn, MAX_KEY_NAME, type RejectionCode, type ResetPeriod } from '#domain';
-import { money, Rejection } from '#kernel';
+import { money, Rejection, usdNumber } from '#kernel';
 import { type KeyView, readKey, readKeys } from '#projections';
 import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
-import { usdNumber } from '../edge/json.ts';
 import { isText, Satisfies, valid } from '../edge/validated.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';

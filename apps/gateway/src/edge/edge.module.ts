@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import pg from 'pg';
-import { Accounts, Clock, Secrets, WatchedHolds } from '#application';
+import { Accounts, Clock, Secrets, WatchedPayers } from '#application';
 import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
 import { Authenticator } from './authenticator.ts';
@@ -30,7 +30,7 @@ import { PublicAddress } from './public-address.ts';
     { provide: KeptAnswers, inject: [Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
     {
       provide: Idempotency,
-      inject: [Role, Foundation, KeptAnswers, BooksReader, Accounts, WatchedHolds, Authenticator, Secrets, Clock],
+      inject: [Role, Foundation, KeptAnswers, BooksReader, Accounts, WatchedPayers, Authenticator, Secrets, Clock],
       useFactory: openIdempotency,
     },
   ],
@@ -49,14 +49,14 @@ type IdempotencyParts = readonly [
   KeptAnswers,
   BooksReader,
   Accounts,
-  WatchedHolds,
+  WatchedPayers,
   Authenticator,
   Secrets,
   Clock,
 ];
 
 function openIdempotency(...[role, foundation, ...parts]: IdempotencyParts): Promise<Idempotency> {
-  const [kept, books, accounts, holds, authenticator, secrets, clock] = parts;
+  const [kept, books, accounts, payers, authenticator, secrets, clock] = parts;
   const { alarm } = foundation.runtime;
-  return role.keep(new Idempotency({ kept, books, accounts, holds, authenticator, secrets, clock, alarm }));
+  return role.keep(new Idempotency({ kept, books, accounts, payers, authenticator, secrets, clock, alarm }));
 }

@@ -1,7 +1,7 @@
 /** The one error shape, and the one place that turns what went wrong into a status. */
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type FailureCode, UnservableRequest, UpstreamFailure } from '#application';
+import { type FailureCode, HoldTaken, UnservableRequest, UpstreamFailure } from '#application';
 import type { RejectionCode } from '#domain';
 import type { Log } from '#infra';
 import { Rejection, StoreUnavailable } from '#kernel';
@@ -130,6 +130,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     if (code === 'invalid_request' && status === 404) return answer(NO_MODEL, error.message, { param: 'model' });
     return answer(FAILURES[code], error.message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
   }
+  if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
   if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
   if (error instanceof IdempotencyConflict) {

@@ -7,7 +7,7 @@
  * was, the account's facts say whether its hold was charged. Then it is not served again.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Accounts, type Caller, type CallLimits, type Clock, type Secrets, type WatchedHolds } from '#application';
+import { Accounts, type Caller, type CallLimits, type Clock, type Secrets, type WatchedPayers } from '#application';
 import { type Runtime, StoreUnavailable } from '#kernel';
 import type { Authenticator } from './authenticator.ts';
 import type { BooksReader } from './books-reader.ts';
@@ -25,7 +25,7 @@ export interface IdempotencyPorts {
   readonly kept: KeptAnswers;
   readonly books: BooksReader;
   readonly accounts: Accounts;
-  readonly holds: WatchedHolds;
+  readonly payers: WatchedPayers;
   readonly authenticator: Authenticator;
   readonly secrets: Secrets;
   readonly clock: Clock;
@@ -119,8 +119,8 @@ export class Idempotency {
   }
 
   private record(claim: Claim, reply: FastifyReply): false {
-    const { holds, kept } = this.ports;
-    holds.watch(claim.requestId, async () => {
+    const { payers, kept } = this.ports;
+    payers.watch(claim.requestId, async () => {
       // Whoever was taken for dead while its money was being held is not served: another request is.
       if (!(await available(kept.confirm(claim)))) throw inProgress();
     });
@@ -135,9 +135,9 @@ export class Idempotency {
 
   /** An answer that cannot be kept is delivered all the same: who asks again is told that it is lost. */
   private async ended(claim: Claim, answer: Answer | undefined): Promise<void> {
-    const { alarm, holds, kept } = this.ports;
+    const { alarm, payers, kept } = this.ports;
     try {
-      switch (holds.outcome(claim.requestId)) {
+      switch (payers.outcome(claim.requestId)) {
         case 'charged':
           await (answer ? kept.keep(claim, answer) : kept.lose(claim));
           break;

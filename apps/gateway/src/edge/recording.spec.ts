@@ -24,8 +24,9 @@ function recorded() {
 test('a stream ends once it is recorded, so that nobody who saw its end is told that it is in progress', async () => {
   const { reply, raw, headers, kept, answers } = recorded();
   const client = new SseClient(reply);
+  client.begin();
   void client.write(Buffer.from('data: 1\n\n'));
-  client.end('data: [DONE]\n\n');
+  client.finish('data: [DONE]\n\n');
   await turn();
   expect(answers).toEqual([{ status: 200, headers, body: Buffer.from('data: 1\n\ndata: [DONE]\n\n') }]);
   expect(raw.end).not.toHaveBeenCalled();

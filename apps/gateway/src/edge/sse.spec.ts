@@ -7,13 +7,14 @@ test('a silent stream gets comments, which are no events, until it speaks and en
   let client: SseClient | undefined;
   app.get('/', (_, reply) => {
     client = new SseClient(reply, 1);
+    client.begin();
   });
   const response = await fetch(await app.listen({ port: 0, host: '127.0.0.1' }));
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const read = async () => Buffer.from((await reader.read()).value ?? []).toString();
   expect(await read()).toMatch(/^(: COUNTINGHOUSE PROCESSING\n\n)+$/);
   await client?.write(Buffer.from('data: 1\n\n'));
-  client?.end('data: [DONE]\n\n');
+  client?.finish('data: [DONE]\n\n');
   let rest = '';
   for (let piece = await read(); piece !== ''; piece = await read()) rest += piece;
   expect(rest.replaceAll(': COUNTINGHOUSE PROCESSING\n\n', '')).toBe('data: 1\n\ndata: [DONE]\n\n');

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
-import type { ChatClient } from '#application';
 import { type Recording, recordingOf } from './recording.ts';
 
 /** A stream that is silent for longer gets a comment, so that nobody between it and its client takes it for dead. */
@@ -9,30 +8,50 @@ const KEEP_ALIVE = ': COUNTINGHOUSE PROCESSING\n\n';
 /** A client that takes nothing for this long is taken as gone. */
 const STALLED_MS = 60_000;
 
-/** A client that receives server-sent events. Bytes go out as they come; a slow reader is waited for. */
-export class SseClient implements ChatClient {
+/**
+ * A client that receives server-sent events. Nothing is sent before it begins, so that a failure until then has a status
+ * of its own. Bytes go out as they come; a slow reader is waited for.
+ */
+export class SseClient {
+  begun = false;
+  /** Resolves when the client has gone before the end. */
+  readonly left: Promise<void>;
   private readonly response: ServerResponse;
-  private readonly recording: Recording | undefined;
-  private readonly silence: NodeJS.Timeout;
+  private silence: NodeJS.Timeout | undefined;
+  private recording: Recording | undefined;
+
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly keepAliveMs = KEEP_ALIVE_MS,
+  ) {
+    this.response = reply.raw;
+    this.left = new Promise((resolve) => {
+      this.response.on('close', () => {
+        clearInterval(this.silence);
+        if (!this.response.writableEnded) resolve();
+      });
+    });
+  }
+
+  get requestId(): string {
+    return this.reply.request.id;
+  }
 
   /** Takes the reply over and sends its head. */
-  constructor(reply: FastifyReply, keepAliveMs = KEEP_ALIVE_MS) {
+  begin(): void {
+    const { reply, response } = this;
+    this.begun = true;
     reply.hijack();
-    this.response = reply.raw;
     this.recording = recordingOf(reply);
-    this.response.on('error', () => {}); // shows in `gone`
+    response.on('error', () => {}); // shows in `gone`
     reply.headers({
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     });
-    this.response.writeHead(200, reply.getHeaders() as Record<string, string>);
-    this.silence = setInterval(() => this.gone || this.response.write(KEEP_ALIVE), keepAliveMs).unref();
-    this.response.on('close', () => clearInterval(this.silence));
-  }
-
-  get gone(): boolean {
-    return this.response.destroyed || this.response.writableEnded;
+    response.writeHead(200, reply.getHeaders() as Record<string, string>);
+    this.silence = setInterval(() => this.gone || response.write(KEEP_ALIVE), this.keepAliveMs).unref();
+    if (this.gone) clearInterval(this.silence);
   }
 
   /** Whether what is written gets anywhere: to the client, or into the record for when it asks again. */
@@ -42,17 +61,21 @@ export class SseClient implements ChatClient {
 
   write(events: Uint8Array): Promise<void> | undefined {
     this.recording?.add(events);
-    this.silence.refresh();
+    this.silence?.refresh();
     return this.gone || this.response.write(events) ? undefined : this.room();
   }
 
   /** Sends the last events and ends. An answer that is recorded can be replayed before its end is seen. */
-  end(events: string): void {
+  finish(events: string): void {
     const end = () => {
       if (!this.gone) this.response.end(events);
     };
     if (!this.recording) end();
     else void this.recording.end(events).then(end);
+  }
+
+  private get gone(): boolean {
+    return this.response.destroyed || this.response.writableEnded;
   }
 
   private room(): Promise<void> {

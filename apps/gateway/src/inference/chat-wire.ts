@@ -1,8 +1,7 @@
 /** OpenAI's shapes of a finished chat completion, with what OpenRouter's clients expect besides. */
 import type { Receipt } from '#application';
-import { money } from '#kernel';
+import { money, usdNumber } from '#kernel';
 import { answerTo, errorBody, UNEXPECTED } from '../edge/errors.ts';
-import { usdNumber } from '../edge/json.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
 export function usageWire({ usage, charged, chargedForInput }: Receipt) {

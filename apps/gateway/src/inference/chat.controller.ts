@@ -2,18 +2,18 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ChatAnswer, type ChatBody, CompleteChat, type StreamedChat } from '#application';
+import { type ChatBody, CompleteChat, Payers } from '#application';
 import { sourceOf, withModelId } from '../edge/asked.ts';
 import { Authenticator } from '../edge/authenticator.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
-import { SseClient } from '../edge/sse.ts';
 import { Count, Fraction, Satisfies, valid } from '../edge/validated.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
+import { ChatStream } from './answer-streams.ts';
 import { ChatCompletion, ChatCompletionChunk, Message } from './chat.schemas.ts';
-import { completion, endOfStream } from './chat-wire.ts';
+import { completion } from './chat-wire.ts';
 
 const MAX_CHOICES = 128;
 
@@ -64,6 +64,7 @@ export class ChatController {
     private readonly commands: CommandBus,
     private readonly authenticator: Authenticator,
     private readonly idempotency: Idempotency,
+    private readonly payers: Payers,
   ) {}
 
   @Post(['v1/chat/completions', 'chat/completions'])
@@ -86,24 +87,10 @@ export class ChatController {
     const body = valid(ChatRequest, withModelId(sent));
     if (await this.idempotency.answered(request, reply, caller)) return;
     reply.header('x-generation-id', `gen-${request.id}`);
-    const answer: ChatAnswer = await this.commands.execute(
-      new CompleteChat(caller, request.id, sourceOf(request), body),
-    );
-    if (answer.kind === 'whole') {
-      return reply.type(JSON_TYPE).send(JSON.stringify(completion(answer.body, answer.receipt)));
-    }
-    await this.relay(answer, new SseClient(reply), { id: `gen-${request.id}`, model: answer.model });
-  }
-
-  /** Once events have been sent, an error can only be told by another event. */
-  private async relay(answer: StreamedChat, client: SseClient, identity: { id: string; model: string }): Promise<void> {
-    try {
-      const { receipt, failure } = await answer.relayTo(client);
-      client.end(endOfStream(identity, receipt, failure));
-    } catch (error) {
-      client.end(endOfStream(identity, undefined, error));
-      throw error;
-    }
+    const asked = { requestId: request.id, source: sourceOf(request), body, type: 'chat_completion' } as const;
+    const client = body.stream ? new ChatStream(reply) : undefined;
+    const whole = await this.commands.execute(new CompleteChat(this.payers.of(caller), asked, client));
+    if (whole) return reply.type(JSON_TYPE).send(JSON.stringify(completion(whole.body, whole.receipt)));
   }
 }
 

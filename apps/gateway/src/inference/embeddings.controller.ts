@@ -2,11 +2,12 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CreateEmbeddings, type EmbeddingAnswer, type EmbeddingBody } from '#application';
+import { CreateEmbeddings, type EmbeddingAnswer, type EmbeddingBody, Payers } from '#application';
+import { usdNumber } from '#kernel';
 import { sourceOf, withModelId } from '../edge/asked.ts';
 import { Authenticator } from '../edge/authenticator.ts';
 import { Idempotency } from '../edge/idempotency.ts';
-import { JSON_TYPE, usdNumber } from '../edge/json.ts';
+import { JSON_TYPE } from '../edge/json.ts';
 import { Count, valid } from '../edge/validated.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
@@ -43,6 +44,7 @@ export class EmbeddingsController {
     private readonly commands: CommandBus,
     private readonly authenticator: Authenticator,
     private readonly idempotency: Idempotency,
+    private readonly payers: Payers,
   ) {}
 
   @Post(['v1/embeddings', 'embeddings'])
@@ -63,7 +65,9 @@ export class EmbeddingsController {
     const body = valid(EmbeddingRequest, withModelId(sent));
     if (await this.idempotency.answered(request, reply, caller)) return;
     reply.header('x-generation-id', `gen-${request.id}`);
-    const answer = await this.commands.execute(new CreateEmbeddings(caller, request.id, sourceOf(request), body));
+    const answer = await this.commands.execute(
+      new CreateEmbeddings(this.payers.of(caller), request.id, sourceOf(request), body),
+    );
     return reply.type(JSON_TYPE).send(wire(answer));
   }
 }

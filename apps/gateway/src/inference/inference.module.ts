@@ -1,6 +1,14 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Clock, CompleteChatHandler, Conversations, CreateEmbeddingsHandler, Secrets } from '#application';
+import {
+  Chats,
+  Clock,
+  CompleteChatHandler,
+  Conversations,
+  CreateEmbeddingsHandler,
+  CreateResponseHandler,
+  Secrets,
+} from '#application';
 import { Foundation } from '#infra';
 import { CatalogueModule, ProvidersModule, Role } from '#modules';
 import { BooksReader } from '../edge/books-reader.ts';
@@ -18,6 +26,8 @@ import { openConversations } from './stored-responses.ts';
   controllers: [ChatController, EmbeddingsController, ModelsController, ResponsesController],
   providers: [
     CompleteChatHandler,
+    { provide: Chats, useExisting: CompleteChatHandler },
+    CreateResponseHandler,
     CreateEmbeddingsHandler,
     { provide: MedianCosts, inject: [BooksReader], useFactory: (books: BooksReader) => new MedianCosts(books) },
     { provide: Conversations, inject: [Role, Foundation, pg.Pool, Secrets, Clock], useFactory: openConversations },

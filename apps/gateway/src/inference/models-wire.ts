@@ -1,7 +1,6 @@
 /** One row of the list of models for several readers: OpenAI's clients, OpenRouter's strict ones, those of services of this kind. */
 import { type AnyModel, CAPABILITIES, isMedia, type MediaModel, type Model } from '#catalogue';
-import { formatUsd } from '#kernel';
-import { plainNumber, usdNumber } from '../edge/json.ts';
+import { formatUsd, plainNumber, usdNumber } from '#kernel';
 import { perToken, price } from './prices.ts';
 
 export type Row = ReturnType<typeof modelWire>;

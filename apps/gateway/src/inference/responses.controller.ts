@@ -2,29 +2,17 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res }
 import { CommandBus } from '@nestjs/cqrs';
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import {
-  type ChatAnswer,
-  CompleteChat,
-  Conversations,
-  type ResponsesBody,
-  type ResponsesRequest,
-  readResponsesRequest,
-  type StreamedChat,
-  type Thing,
-  type WholeChat,
-} from '#application';
+import { Conversations, CreateResponse, Payers, type ResponsesBody, type Thing } from '#application';
 import { sourceOf, withModelId } from '../edge/asked.ts';
 import { Authenticator } from '../edge/authenticator.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
-import { SseClient } from '../edge/sse.ts';
 import { Count, Fraction, Satisfies, valid } from '../edge/validated.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
+import { ResponseStream } from './answer-streams.ts';
 import { ResponseDeleted, ResponseSchema, ResponseStreamEvent } from './responses.schemas.ts';
-import { ResponsesClient } from './responses-stream.ts';
-import { ResponseDraft, type ResponseWire } from './responses-wire.ts';
 
 const ID = { id: { description: 'The id of a response', example: 'resp_00000000-0000-4000-8000-000000000000' } };
 
@@ -121,15 +109,6 @@ class ResponsesInput implements ResponsesBody {
   user?: string | null;
 }
 
-/** A response while it is made: whose it is, what was asked, and what has come of it. */
-interface Job {
-  readonly accountId: string;
-  readonly request: ResponsesRequest;
-  readonly draft: ResponseDraft;
-  /** Who answers. */
-  readonly provider: string;
-}
-
 @Controller()
 export class ResponsesController {
   constructor(
@@ -137,6 +116,7 @@ export class ResponsesController {
     private readonly authenticator: Authenticator,
     private readonly idempotency: Idempotency,
     private readonly conversations: Conversations,
+    private readonly payers: Payers,
   ) {}
 
   @Post(['v1/responses', 'responses'])
@@ -157,22 +137,11 @@ export class ResponsesController {
     const caller = await this.authenticator.payer(request);
     const body = valid(ResponsesInput, withModelId(sent));
     if (await this.idempotency.answered(request, reply, caller)) return;
-    const understood = await this.understood(caller.accountId, body);
     reply.header('x-generation-id', `gen-${request.id}`);
-    const draft = new ResponseDraft(request.id, body, understood);
-    const command = new CompleteChat(
-      caller,
-      request.id,
-      sourceOf(request),
-      understood.chat,
-      'response',
-      understood.native,
-    );
-    const answer: ChatAnswer = await this.commands.execute(command);
-    draft.answeredBy(answer);
-    const job: Job = { accountId: caller.accountId, request: understood, draft, provider: answer.provider };
-    if (answer.kind === 'whole') return reply.type(JSON_TYPE).send(await this.whole(job, answer));
-    await this.relay(job, answer, new ResponsesClient(new SseClient(reply), draft));
+    const asked = { requestId: request.id, source: sourceOf(request), accountId: caller.accountId, body };
+    const outlet = body.stream ? new ResponseStream(reply) : undefined;
+    const whole = await this.commands.execute(new CreateResponse(this.payers.of(caller), asked, outlet));
+    if (whole) return reply.type(JSON_TYPE).send(whole);
   }
 
   @Get(['v1/responses/:id', 'responses/:id'])
@@ -211,51 +180,6 @@ export class ResponsesController {
     const { accountId } = await this.authenticator.reader(request);
     await this.conversations.forget(accountId, id);
     return { id, object: 'response', deleted: true };
-  }
-
-  private async understood(accountId: string, body: ResponsesInput): Promise<ResponsesRequest> {
-    const earlier = await this.earlier(accountId, body);
-    const { input } = body;
-    const whole = Array.isArray(input) ? await this.conversations.resolved(accountId, input) : input;
-    return readResponsesRequest(whole === input ? body : { ...body, input: whole }, earlier);
-  }
-
-  private async earlier(accountId: string, { previous_response_id: id }: ResponsesInput): Promise<readonly Thing[]> {
-    if (id === undefined || id === null) return [];
-    return (await this.conversations.recall(accountId, id, 'previous_response_id')).items;
-  }
-
-  private async whole(job: Job, { body, receipt, searches = [] }: WholeChat): Promise<string> {
-    const { draft } = job;
-    for (const search of searches) draft.search(search);
-    draft.accept(body);
-    draft.end();
-    return JSON.stringify(await this.kept(job, draft.finished(receipt)));
-  }
-
-  /** Once events have been sent, an error can only be told by another event. */
-  private async relay(job: Job, answer: StreamedChat, client: ResponsesClient): Promise<void> {
-    const { draft } = job;
-    client.begin();
-    try {
-      const { receipt, failure } = await answer.relayTo(client);
-      if (failure) return client.end(draft.finished(receipt, failure));
-      client.complete();
-      // Whoever has gone, and cannot ask again, will never have all of it: there is nothing to continue from.
-      if (client.heard) client.end(await this.kept(job, draft.finished(receipt)));
-    } catch (error) {
-      client.end(draft.finished(undefined, error));
-      throw error;
-    }
-  }
-
-  /** The response as it is answered once it is kept, or is not. It is charged by then, whatever becomes of it. */
-  private async kept({ accountId, request, draft, provider }: Job, response: ResponseWire): Promise<ResponseWire> {
-    if (!request.store) return response;
-    const answered = draft.kept(provider);
-    const said = { items: [...request.said, ...answered], response: JSON.stringify(response) };
-    const kept = await this.conversations.keep(accountId, draft.id, said, answered);
-    return kept ? response : { ...response, store: false };
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attempt } from '#domain';
-import { type FailureCode, UpstreamFailure } from '../failures.ts';
+import { asFailure, type FailureCode } from '../failures.ts';
 
 /** Calls at most of one endpoint, the first included. */
 export const MAX_TRIES = 3;
@@ -39,13 +39,6 @@ export async function withAttempts<T>(
       await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
     }
   }
-}
-
-export function asFailure(error: unknown): UpstreamFailure {
-  if (error instanceof UpstreamFailure) return error;
-  return new UpstreamFailure('upstream_error', 'The upstream answered in a way that cannot be understood', {
-    cause: error,
-  });
 }
 
 function since(started: number): number {

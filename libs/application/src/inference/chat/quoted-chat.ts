@@ -120,3 +120,8 @@ function chatModel(name: string, catalogue: Catalogue): NamedModel {
   if (named.model.type === 'chat') return named as NamedModel;
   throw new UnservableRequest(400, `The model "${name}" does not chat; it is of type ${named.model.type}`, 'model');
 }
+
+/** What a search of ours has found stands in the messages of a chat. */
+export function isOurs(plan: SearchPlan | undefined): boolean {
+  return plan?.kind === 'before' || plan?.kind === 'tool';
+}

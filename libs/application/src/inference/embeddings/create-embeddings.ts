@@ -2,19 +2,19 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Catalogue, Endpoint, Model } from '#catalogue';
 import { dearest, NO_USAGE, type Query } from '#domain';
-import { money } from '#kernel';
+import { money, type PicoUsd } from '#kernel';
 import { Catalogues } from '../../catalogues.ts';
 import { UnservableRequest } from '../../failures.ts';
-import { type Caller, type Hold, Holds } from '../../paying/holds.ts';
-import { CallLimits } from '../../paying/limits.ts';
-import { HOLD_MARGIN_MS, type PaidCall, PaidCalls, type Receipt } from '../../paying/paid-calls.ts';
-import { RunningTasks } from '../../paying/running.ts';
+import type { Payer } from '../../paying/payer.ts';
+import { Paying } from '../../paying/paying.ts';
+import type { Receipt, UpstreamCall } from '../../paying/purchase.ts';
+import type { Sale } from '../../paying/sale.ts';
 import { answerOfVariant } from '../../routing/passed-on.ts';
 import { Pulses } from '../../routing/pulses.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
 import { modelNamed, type NamedModel, routingWish } from '../../routing/wish.ts';
 import { assertWithin, boundTokens, countInputs, type EmbeddingInput, inputsIn } from './inputs.ts';
-import { EmbeddingUpstreams } from './upstream.ts';
+import { type Embeddings, EmbeddingUpstreams } from './upstream.ts';
 
 /** A request in OpenAI's shape, as far as the gateway reads it. */
 export interface EmbeddingBody {
@@ -35,8 +35,9 @@ export interface EmbeddingAnswer {
 
 export class CreateEmbeddings extends Command<EmbeddingAnswer> {
   constructor(
-    readonly caller: Caller,
+    readonly payer: Payer,
     readonly requestId: string,
+    /** Where the request came from, as the query history shows it. */
     readonly source: string,
     readonly body: EmbeddingBody,
   ) {
@@ -52,39 +53,39 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   constructor(
     private readonly catalogues: Catalogues,
     private readonly pulses: Pulses,
-    private readonly holds: Holds,
-    private readonly paid: PaidCalls,
+    private readonly paying: Paying,
     private readonly upstreams: EmbeddingUpstreams,
-    private readonly running: RunningTasks,
-    private readonly limits: CallLimits,
   ) {}
 
-  async execute(command: CreateEmbeddings): Promise<EmbeddingAnswer> {
-    const { body } = command;
-    const catalogue = this.catalogues.current;
+  async execute({ payer, requestId, source, body }: CreateEmbeddings): Promise<EmbeddingAnswer> {
+    const { current: catalogue } = this.catalogues;
     const named = embeddingModel(body, catalogue);
     const { model } = named;
     const inputs = inputsIn(body.input);
     const endpoints = this.endpointsFor(body, named);
     await assertWithin(inputs, model.context);
-    const task = this.running.begin(this.limits.totalTimeoutMs);
-    const { signal } = task;
-    try {
-      const hold = await this.hold(command, model, endpoints, inputs);
-      const counted = async () => ({ ...NO_USAGE, input: await countInputs(inputs) });
-      const { priceList } = catalogue;
-      const call: PaidCall = { model, endpoints, priceList, hold, attempts: [], signal, counted };
-      const { answer, endpoint } = await this.paid.ask(call, (each) => {
-        const { upstream, model } = each;
-        const asked = upstreamBody(body, each, model + named.passedOn);
-        const vectors = this.upstreams.embed(hold, { upstream, body: asked, count: inputs.length, signal });
-        return answerOfVariant(named, vectors);
-      });
-      const receipt = await this.paid.settle(call, { endpoint, reported: answer.usage, delivered: '' });
-      return { model: model.id, data: answer.data, receipt };
-    } finally {
-      task.finished();
-    }
+    const most = mostFor(inputs, model, endpoints);
+    const query: Query = { model: model.id, type: 'embedding', source, online: false, free: most === 0n };
+    const { priceList } = catalogue;
+    const sale: Sale = { id: requestId, query, model, endpoints, priceList, atLeast: most, atMost: most };
+    const { answer, receipt } = await this.paying.whole(payer, sale, async (purchase) => {
+      const { hold, signal } = purchase;
+      const call: UpstreamCall<Embeddings> = {
+        make: (endpoint) => {
+          const sent = upstreamBody(body, endpoint, endpoint.model + named.passedOn);
+          const { upstream } = endpoint;
+          return answerOfVariant(
+            named,
+            this.upstreams.embed(hold, { upstream, body: sent, count: inputs.length, signal }),
+          );
+        },
+        counted: async () => ({ ...NO_USAGE, input: await countInputs(inputs) }),
+      };
+      const { answer } = await purchase.ask(call);
+      await purchase.billCall(call, answer.usage, () => '');
+      return answer;
+    });
+    return { model: model.id, data: answer.data, receipt };
   }
 
   /** An endpoint that does not know `dimensions` would ignore them, and its vectors could not be compared. */
@@ -101,19 +102,12 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       pulse: (endpoint) => this.pulses.of(model, endpoint),
     }).endpoints;
   }
+}
 
-  private hold(
-    { caller, requestId, source }: CreateEmbeddings,
-    model: Model,
-    endpoints: readonly Endpoint[],
-    inputs: readonly EmbeddingInput[],
-  ): Promise<Hold> {
-    const tokens = inputs.reduce((sum, input) => sum + Math.min(boundTokens(input), model.context), 0);
-    const amount = money.most(...endpoints.map(({ rates }) => dearest(tokens, 0, rates)));
-    const query: Query = { model: model.id, type: 'embedding', source, online: false, free: amount === 0n };
-    const lifetimeMs = this.limits.totalTimeoutMs + HOLD_MARGIN_MS;
-    return this.holds.take({ caller, requestId, query, atLeast: amount, atMost: amount, lifetimeMs });
-  }
+/** What the inputs cost at most, whichever of these endpoints embeds them. */
+function mostFor(inputs: readonly EmbeddingInput[], { context }: Model, endpoints: readonly Endpoint[]): PicoUsd {
+  const tokens = inputs.reduce((sum, input) => sum + Math.min(boundTokens(input), context), 0);
+  return money.most(...endpoints.map(({ rates }) => dearest(tokens, 0, rates)));
 }
 
 /** @throws UnservableRequest when there is no such model, it makes no embeddings, or none of this length */

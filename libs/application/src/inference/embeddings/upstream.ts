@@ -1,6 +1,6 @@
 /** The port through which embeddings reach the world. Adapters: `libs/connectors`. */
 import type { Usage } from '#domain';
-import type { Hold } from '../../paying/holds.ts';
+import type { Hold } from '../../paying/payer.ts';
 
 export interface EmbeddingCall {
   /** Name of the upstream, as the catalogue has it. */

@@ -1,8 +1,10 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
-import { addedUsage, priceOf, withFees } from '#domain';
 import { money } from '#kernel';
+import { Clock } from '../../clock.ts';
+import { Purchase } from '../../paying/purchase.ts';
+import { Pulses } from '../../routing/pulses.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { searchQuote } from './search-quote.ts';
@@ -24,6 +26,16 @@ class Web extends WebSearch {
     return Array(5).fill({ url: 'https://a.example', title: 'A', text: 'word '.repeat(MAX_RESULT_CHARACTERS / 5) });
   }
 }
+
+class StillClock extends Clock {
+  milliseconds(): number {
+    return 0;
+  }
+}
+const clock = new StillClock();
+const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: true, free: false } as const;
+const priceList = { version: 'v', rates: [], units: [], fees: [] };
+const reported = { counted: () => Promise.reject(new Error('all usage is reported')) };
 
 const microUsd = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
 
@@ -51,13 +63,17 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
         const { atLeast, atMost } = searchQuote(plan, asked, model, endpoints);
         const amount = money.picoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
-        const hold = { holdId: 'h', accountId: 'a', amount, expiresAt: 0 };
+        const hold = { holdId: 'h', payer: 'account-a', amount, expiresAt: 0 };
         const { signal } = new AbortController();
+        const sale = { id: 'h', query, model, endpoints, priceList, atLeast, atMost };
+        const purchase = new Purchase(sale, hold, signal, new Pulses(clock));
+        purchase.endpoint = endpoint;
         const rounds = new SearchRounds(
-          { plan, body: asked, model, wanted: wanted ?? undefined, hold, signal },
+          { plan, body: asked, model, wanted: wanted ?? undefined },
           new Web((nth) => fails[nth] ?? false),
+          purchase,
         );
-        const cost = () => withFees(priceOf(rounds.used.usage, endpoint.rates, rounds.used.calls), rounds.fees).price;
+        const cost = () => money.subtract(amount, purchase.left(endpoint));
         const said = {
           content: '',
           reasoningDetails: [],
@@ -70,7 +86,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
           const most = next.limit ?? model.maxOutput;
           const output = next.offers ? Math.floor(most * (parts[count] ?? 0)) : most;
           const usage = { input: boundInputTokens(next.body), cacheRead: 0, cacheWrite: 0, output, reasoning: 0 };
-          rounds.used = { usage: addedUsage(rounds.used.usage, usage), calls: rounds.used.calls + 1, estimated: false };
+          await purchase.billCall(reported, usage, () => '');
           expect(cost()).toBeLessThanOrEqual(amount);
           count++;
           if (!next.offers) break;
@@ -79,8 +95,8 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         }
         expect(count).toBeGreaterThan(0);
         expect(count).toBeLessThanOrEqual(plan.maxUses + 1);
-        expect(rounds.fees.length).toBeLessThanOrEqual(plan.maxUses);
-        expect(rounds.used.usage.output).toBeLessThanOrEqual(wanted ?? model.maxOutput);
+        expect(purchase.charge()?.fees?.length ?? 0).toBeLessThanOrEqual(plan.maxUses);
+        expect(purchase.usage.output).toBeLessThanOrEqual(wanted ?? model.maxOutput);
       },
     ),
     { numRuns: 300 },

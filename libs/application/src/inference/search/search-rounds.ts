@@ -3,11 +3,10 @@
  * been used is known after every round, and nothing is begun that the rest of the hold does not afford.
  */
 import type { Endpoint, Model } from '#catalogue';
-import { affordableOutput, type Fee, priceOf, withFees } from '#domain';
-import { money, type PicoUsd } from '#kernel';
-import { asFailure } from '../../paying/attempts.ts';
-import type { Hold } from '../../paying/holds.ts';
-import { NOTHING, type Used } from '../../paying/paid-calls.ts';
+import { affordableOutput } from '#domain';
+import { money } from '#kernel';
+import { asFailure } from '../../failures.ts';
+import type { Purchase } from '../../paying/purchase.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { leastOutput } from '../vocabulary/quote.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
@@ -32,8 +31,6 @@ export interface RoundsRequest {
   readonly model: Model;
   /** The caller's own limit of output tokens, for all rounds together. */
   readonly wanted: number | undefined;
-  readonly hold: Hold;
-  readonly signal: AbortSignal;
 }
 
 /** One call of the model. */
@@ -47,14 +44,13 @@ export interface Round {
 
 export class SearchRounds {
   readonly name: string;
-  readonly fees: Fee[] = [];
-  used: Used = NOTHING;
   private body: ChatBody;
   private begun = 0;
 
   constructor(
     private readonly request: RoundsRequest,
     private readonly web: WebSearch,
+    private readonly purchase: Purchase,
   ) {
     this.body = request.body;
     this.name = toolName(request.body);
@@ -113,10 +109,11 @@ export class SearchRounds {
 
   /** Undefined when the search failed: that costs nothing. @throws UpstreamFailure when the time is up */
   private async resultsOf(query: string): Promise<readonly SearchResult[] | undefined> {
-    const { plan, hold, signal } = this.request;
+    const { plan } = this.request;
+    const { hold, signal } = this.purchase;
     try {
       const results = await this.web.search(hold, { ...plan, query, signal });
-      this.fees.push(plan.fee);
+      this.purchase.billFee(plan.fee);
       return results;
     } catch {
       if (signal.aborted) throw asFailure(signal.reason);
@@ -132,7 +129,9 @@ export class SearchRounds {
   private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     if (this.begun >= plan.maxUses) return false;
-    return searchAndAnswer(plan, boundInputTokens(body, model), this.room, model, endpoint) <= this.left(endpoint);
+    return (
+      searchAndAnswer(plan, boundInputTokens(body, model), this.room, model, endpoint) <= this.purchase.left(endpoint)
+    );
   }
 
   /** Whether there is money for a search and the round that reads it. */
@@ -142,7 +141,7 @@ export class SearchRounds {
       money.fromJson(plan.fee.price),
       answerAfter(plan, boundInputTokens(body, model), this.room, model, endpoint),
     );
-    return this.room > 0 && needed <= this.left(endpoint);
+    return this.room > 0 && needed <= this.purchase.left(endpoint);
   }
 
   /** A limit that the model has anyway need not be named. */
@@ -152,7 +151,7 @@ export class SearchRounds {
   }
 
   private affordedOutput(endpoint: Endpoint, body: ChatBody): number {
-    return affordableOutput(this.left(endpoint), this.inputOf(body), endpoint.rates);
+    return affordableOutput(this.purchase.left(endpoint), this.inputOf(body), endpoint.rates);
   }
 
   private inputOf(body: ChatBody): number {
@@ -163,14 +162,7 @@ export class SearchRounds {
   /** Output tokens that the limit leaves. */
   private get room(): number {
     const { wanted, model } = this.request;
-    const { output, reasoning } = this.used.usage;
+    const { output, reasoning } = this.purchase.usage;
     return (wanted ?? model.maxOutput) - output - reasoning;
-  }
-
-  /** What the hold still has when all that was used is paid; below zero when it was more than it could be. */
-  private left({ rates }: Endpoint): PicoUsd {
-    const { usage, calls } = this.used;
-    const { price } = withFees(priceOf(usage, rates, calls), this.fees);
-    return money.subtract(this.request.hold.amount, price);
   }
 }

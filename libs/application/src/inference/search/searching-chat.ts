@@ -1,20 +1,10 @@
 /** A chat whose model may search the web: it is asked, searches are made for it, and it is asked again. */
 import type { Endpoint } from '#catalogue';
-import { NO_USAGE, type Usage } from '#domain';
-import { ZERO } from '#kernel';
-import type { UpstreamFailure } from '../../failures.ts';
-import { asFailure } from '../../paying/attempts.ts';
-import { addedUse, type PaidCall, type PaidCalls, type Receipt, type Served, usedBy } from '../../paying/paid-calls.ts';
-import type { RunningTask } from '../../paying/running.ts';
-import type { Pulses } from '../../routing/pulses.ts';
-import {
-  type ChatAnswer,
-  type ChatClient,
-  clientGone,
-  Patience,
-  sourceOf,
-  type WholeChat,
-} from '../vocabulary/answers.ts';
+import type { Usage } from '#domain';
+import { asFailure, type UpstreamFailure } from '../../failures.ts';
+import { clientGone } from '../../paying/paying.ts';
+import type { Purchase, Served, UpstreamCall } from '../../paying/purchase.ts';
+import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { AnswerIdentity, StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
 import { type Round, type RoundsRequest, SearchRounds } from './search-rounds.ts';
@@ -24,9 +14,6 @@ import type { WebSearch } from './web-search.ts';
 import { WholeRounds } from './whole-rounds.ts';
 
 export interface SearchingRequest extends RoundsRequest {
-  /** Without fees: they come with the searches. */
-  readonly paid: PaidCall;
-  readonly task: RunningTask;
   identityOf(endpoint: Endpoint): AnswerIdentity;
   /** Asks one endpoint. @throws UpstreamFailure */
   ask(endpoint: Endpoint, body: ChatBody, limit: number | undefined): Promise<WholeAnswer | StreamedAnswer>;
@@ -34,82 +21,51 @@ export interface SearchingRequest extends RoundsRequest {
   counted(body: ChatBody, delivered: string): Promise<Usage>;
 }
 
-export interface SearchingPorts {
-  readonly web: WebSearch;
-  readonly paid: PaidCalls;
-  readonly pulses: Pulses;
-  readonly drainTimeoutMs: number;
-}
-
-interface Ended {
-  readonly receipt: Receipt;
-  readonly failure: UpstreamFailure | undefined;
-}
-
 /** How rounds end that cannot be followed by a search, whatever was called for. */
 const CUT_SHORT: ReadonlySet<unknown> = new Set(['length', 'content_filter']);
 
-export class SearchingChat {
+export class SearchingChat implements Answering {
   private readonly rounds: SearchRounds;
-  private readonly call: PaidCall;
   private round: Round;
   /** Rounds that were heard to their end. */
   private completed = 0;
+  /** The present round, as it can be asked of any endpoint. */
+  private readonly call: UpstreamCall<WholeAnswer | StreamedAnswer>;
 
   constructor(
     private readonly request: SearchingRequest,
-    private readonly ports: SearchingPorts,
+    web: WebSearch,
+    private readonly purchase: Purchase,
   ) {
-    const { paid } = request;
-    this.rounds = new SearchRounds(request, ports.web);
-    this.round = this.rounds.first(paid.endpoints);
-    const counted = (delivered: string) => request.counted(this.round.body, delivered);
-    this.call = { ...paid, fees: this.rounds.fees, counted };
-  }
-
-  /** Any endpoint may answer the first round. @throws UpstreamFailure when there is no answer, and the money is given back */
-  async answer(): Promise<ChatAnswer> {
-    const { request, round } = this;
-    const first = await this.ports.paid.ask(this.call, (endpoint) => request.ask(endpoint, round.body, round.limit));
-    const { answer } = first;
-    if (answer.kind === 'whole') return this.whole({ ...first, answer });
-    const relayTo = (client: ChatClient) => this.relay({ ...first, answer }, client);
-    return { kind: 'stream', ...sourceOf(request.model, first), relayTo };
-  }
-
-  private async whole(first: Served<WholeAnswer>): Promise<WholeChat> {
-    const answers = new WholeRounds(this.rounds.name);
-    const { failure, receipt } = await this.run(first, answers);
-    if (failure) throw failure;
-    this.request.task.finished();
-    return {
-      kind: 'whole',
-      ...sourceOf(this.request.model, first),
-      body: answers.body,
-      receipt,
-      searches: answers.searches,
+    this.rounds = new SearchRounds(request, web, purchase);
+    this.round = this.rounds.first(purchase.sale.endpoints);
+    this.call = {
+      make: (endpoint) => request.ask(endpoint, this.round.body, this.round.limit),
+      counted: (delivered) => request.counted(this.round.body, delivered),
     };
   }
 
-  private async relay(first: Served<StreamedAnswer>, client: ChatClient): Promise<Ended> {
-    const { task, identityOf } = this.request;
-    const patience = new Patience(client, task, this.ports.drainTimeoutMs);
-    try {
-      return await this.run(first, new StreamedRounds(identityOf(first.endpoint), this.rounds.name, client, patience));
-    } finally {
-      patience.over();
-      task.finished();
-    }
+  async whole(): Promise<WholeDraft> {
+    const first = (await this.purchase.ask(this.call)) as Served<WholeAnswer>;
+    const answers = new WholeRounds(this.rounds.name);
+    await answers.end(await this.allRounds(first, answers));
+    return { ...sourceOf(this.request.model, first), body: answers.body, searches: answers.searches };
   }
 
-  private async run<A extends WholeAnswer | StreamedAnswer>(first: Served<A>, answers: Rounds<A>): Promise<Ended> {
-    let failure: UpstreamFailure | undefined;
+  async stream(client: AnswerClient): Promise<UpstreamFailure | undefined> {
+    const { identityOf, model } = this.request;
+    const first = (await this.purchase.ask(this.call)) as Served<StreamedAnswer>;
+    client.begin(sourceOf(model, first));
+    const answers = new StreamedRounds(identityOf(first.endpoint), this.rounds.name, client);
     try {
       await answers.end(await this.allRounds(first, answers));
+      return undefined;
     } catch (error) {
-      failure = asFailure(error);
+      const failure = asFailure(error);
+      const left = failure.code === 'client_disconnected' && this.completed > 0;
+      if (answers.told || left) return failure;
+      throw failure;
     }
-    return { receipt: await this.close(first.endpoint, answers, failure), failure };
   }
 
   /** @returns why it ended. @throws UpstreamFailure when it broke off */
@@ -125,7 +81,7 @@ export class SearchingChat {
       if (!next) return 'length';
       if (answers.abandoned) throw clientGone();
       this.round = next;
-      served = await this.again<A>(endpoint);
+      served = (await this.purchase.askAgain(this.call, endpoint)) as Served<A>;
     }
   }
 
@@ -133,53 +89,17 @@ export class SearchingChat {
     return this.round.offers && calls.length > 0 && !callsClient && !CUT_SHORT.has(finish);
   }
 
-  /** Hears an answer out. What it used is known then, also when it broke off. */
-  private async taken<A extends WholeAnswer | StreamedAnswer>(
-    { answer, endpoint, began }: Served<A>,
-    answers: Rounds<A>,
-  ) {
+  /** Hears an answer out. What it used is billed then, also when it broke off. */
+  private async taken<A extends WholeAnswer | StreamedAnswer>(served: Served<A>, answers: Rounds<A>): Promise<Said> {
+    const { answer, endpoint, began } = served;
     try {
       const said = await answers.take(answer);
       this.completed++;
       return said;
     } finally {
-      const reported = answer.kind === 'whole' ? answer.usage : answer.usage();
-      const { output, reasoning } = await this.account(reported, reported ? '' : answer.deliveredText());
-      const milliseconds = performance.now() - began;
-      const { pulses } = this.ports;
-      if (answer.kind === 'stream') pulses.delivered(this.request.model, endpoint, output + reasoning, milliseconds);
+      if (answer.kind === 'stream') await this.purchase.billStream(this.call, { answer, endpoint, began });
+      else await this.purchase.billCall(this.call, answer.usage, () => answer.deliveredText());
     }
-  }
-
-  private async again<A>(endpoint: Endpoint): Promise<Served<A>> {
-    const { body, limit } = this.round;
-    try {
-      return (await this.ports.paid.askAgain(this.call, endpoint, () =>
-        this.request.ask(endpoint, body, limit),
-      )) as Served<A>;
-    } catch (error) {
-      const { delivered } = asFailure(error);
-      if (delivered !== undefined) await this.account(undefined, delivered);
-      throw error;
-    }
-  }
-
-  private async account(reported: Usage | undefined, delivered: string): Promise<Usage> {
-    const used = await usedBy(this.call, reported, delivered);
-    this.rounds.used = addedUse(this.rounds.used, used);
-    return used.usage;
-  }
-
-  /**
-   * Charges what was used. Where the client has had nothing of an answer that broke off, the house bears it, unless it was
-   * the client that went away after a round.
-   */
-  private async close(endpoint: Endpoint, { told }: Rounds<never>, failure?: UpstreamFailure): Promise<Receipt> {
-    const { used } = this.rounds;
-    const ours = failure && !told && !(failure.code === 'client_disconnected' && this.completed > 0);
-    if (!ours) return this.ports.paid.settleUsed(this.call, endpoint, used, failure);
-    await this.ports.paid.releaseUsed(this.call, endpoint, failure, used);
-    return { usage: NO_USAGE, charged: ZERO, chargedForInput: ZERO };
   }
 }
 

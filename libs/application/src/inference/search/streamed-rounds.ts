@@ -1,4 +1,4 @@
-import type { ChatClient, Patience } from '../vocabulary/answers.ts';
+import type { AnswerClient } from '../vocabulary/answers.ts';
 import type { AnswerIdentity, StreamedAnswer } from '../vocabulary/chat-upstream.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
 import { citationEvent } from './results.ts';
@@ -13,8 +13,7 @@ export class StreamedRounds implements Rounds<StreamedAnswer> {
   constructor(
     private readonly identity: AnswerIdentity,
     tool: string,
-    private readonly client: ChatClient,
-    private readonly patience: Patience,
+    private readonly client: AnswerClient,
   ) {
     this.events = new RoundEvents(identity, tool);
   }
@@ -33,7 +32,6 @@ export class StreamedRounds implements Rounds<StreamedAnswer> {
   }
 
   note(search: SearchNote): Promise<void> | undefined {
-    this.patience.check();
     return this.client.searched?.(search);
   }
 
@@ -46,7 +44,6 @@ export class StreamedRounds implements Rounds<StreamedAnswer> {
   }
 
   private write(events: Uint8Array | undefined): Promise<void> | undefined {
-    this.patience.check();
     return events && this.client.write(events);
   }
 }

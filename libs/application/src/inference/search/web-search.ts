@@ -1,5 +1,5 @@
 /** The port through which the web is searched. Adapters: `libs/connectors`. */
-import type { Hold } from '../../paying/holds.ts';
+import type { Hold } from '../../paying/payer.ts';
 
 export interface SearchWish {
   readonly query: string;

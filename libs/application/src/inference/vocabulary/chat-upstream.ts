@@ -1,7 +1,7 @@
 /** The port through which chat reaches the world. Adapters: `libs/connectors`. */
 import type { Language } from '#catalogue';
 import type { Usage } from '#domain';
-import type { Hold } from '../../paying/holds.ts';
+import type { Hold } from '../../paying/payer.ts';
 import type { NativeSearch, SearchNote } from './searching.ts';
 
 export type { Language };

@@ -1,20 +1,14 @@
 /** OpenAI's shape of a response, complete: strict clients want every key, whatever was asked. */
-import {
-  type ChatDelta,
-  NativeOutput,
-  type Receipt,
-  type ResponseEvent,
-  ResponseOutput,
-  type ResponsesBody,
-  type ResponsesRequest,
-  type SearchNote,
-  type Source,
-  type Thing,
-  wantsEncrypted,
-} from '#application';
-import { money } from '#kernel';
-import { answerTo, UNEXPECTED } from '../edge/errors.ts';
-import { usdNumber } from '../edge/json.ts';
+import { money, usdNumber } from '#kernel';
+import type { Receipt } from '../../paying/purchase.ts';
+import type { Source } from '../vocabulary/answers.ts';
+import type { SearchNote } from '../vocabulary/searching.ts';
+import type { ResponsesBody } from './body.ts';
+import type { Thing } from './items.ts';
+import { NativeOutput } from './native-output.ts';
+import { wantsEncrypted } from './native-request.ts';
+import { type ChatDelta, type ResponseEvent, ResponseOutput } from './output.ts';
+import type { ResponsesRequest } from './request.ts';
 
 /** A choice of a chat answer, in one piece or as a piece of it. */
 export interface ChatChoice {
@@ -29,11 +23,11 @@ const CUT_SHORT: ReadonlyMap<string, string> = new Map([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
 ]);
-/** OpenAI's codes for a response that failed, by OpenRouter's word for the error. */
-const ERROR_CODES: Readonly<Record<string, string>> = {
-  rate_limit_exceeded: 'rate_limit_exceeded',
-  invalid_request: 'invalid_prompt',
-};
+/** Why a response failed, in one of OpenAI's codes. */
+export interface ResponseError {
+  readonly code: string;
+  readonly message: string;
+}
 
 /** A response as it is answered. */
 export interface ResponseWire {
@@ -103,17 +97,13 @@ export class ResponseDraft {
   /**
    * As it is in the end.
    * @param receipt what it came to, if it could be charged
-   * @param failure why it broke off, if it did
+   * @param error why it broke off, if it did
    */
-  finished(receipt: Receipt | undefined, failure?: unknown): ResponseWire {
-    if (failure) this.output.breakOff();
+  finished(receipt: Receipt | undefined, error?: ResponseError): ResponseWire {
+    if (error) this.output.breakOff();
     const { items, outputText } = this.output;
     const outcome = { output: items, output_text: outputText, usage: receipt ? usageWire(receipt) : null };
-    if (failure) {
-      const { message, kind } = answerTo(failure) ?? UNEXPECTED;
-      const error = { code: ERROR_CODES[kind] ?? 'server_error', message };
-      return this.wire({ ...outcome, status: 'failed', store: false, error });
-    }
+    if (error) return this.wire({ ...outcome, status: 'failed', store: false, error });
     const { cutShort: reason } = this;
     if (reason) return this.wire({ ...outcome, status: 'incomplete', incomplete_details: { reason } });
     return this.wire({ ...outcome, status: 'completed', completed_at: seconds() });

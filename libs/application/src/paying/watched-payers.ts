@@ -1,7 +1,8 @@
 import type { Charge } from '#domain';
 import { Rejection } from '#kernel';
 import { UpstreamFailure } from '../failures.ts';
-import { type Hold, Holds, type HoldWish } from './holds.ts';
+import { Payers } from './account-payer.ts';
+import type { Caller, Hold, HoldRequest, Payer, Release } from './payer.ts';
 
 /** What this process knows of the money of a request. `open` also means: it could not learn how it ended. */
 export type Standing = 'none' | 'open' | 'charged' | 'released';
@@ -12,8 +13,11 @@ interface Watched {
   readonly confirm: () => Promise<void>;
 }
 
-/** Holds, of which some requests' are watched: so no use case has to tell whether it charged. */
-export class WatchedHolds extends Holds {
+/** Refusals that tell of another hold with the same id, whose fate is not known here. */
+const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
+
+/** Payers, of whom some requests are watched: so no use case has to tell whether it charged. */
+export class WatchedPayers extends Payers {
   private readonly watched = new Map<string, Watched>();
 
   watch(requestId: string, confirm: Watched['confirm']): void {
@@ -27,29 +31,41 @@ export class WatchedHolds extends Holds {
     return standing;
   }
 
-  override async take(wish: HoldWish): Promise<Hold> {
-    const watched = this.watched.get(wish.requestId);
-    if (watched === undefined) return super.take(wish);
+  override of(caller: Caller): Payer {
+    return new WatchedPayer(super.of(caller), this.watched);
+  }
+}
+
+class WatchedPayer implements Payer {
+  constructor(
+    private readonly payer: Payer,
+    private readonly watched: ReadonlyMap<string, Watched>,
+  ) {}
+
+  async take(request: HoldRequest): Promise<Hold> {
+    const watched = this.watched.get(request.holdId);
+    if (watched === undefined) return this.payer.take(request);
     watched.standing = 'open';
-    const hold = await super.take(wish).catch((error) => {
+    const hold = await this.payer.take(request).catch((error) => {
       if (error instanceof Rejection && !TAKEN.has(error.code)) watched.standing = 'none';
       throw error;
     });
     await watched.confirm().catch(async (error) => {
-      await this.release(hold, new UpstreamFailure('not_served', 'It is served elsewhere, or may be'), []);
+      const failure = new UpstreamFailure('not_served', 'It is served elsewhere, or may be');
+      await this.release(hold, { failure, attempts: [] });
       throw error;
     });
     return hold;
   }
 
-  override async settle(hold: Hold, charge: Charge) {
-    const charged = await super.settle(hold, charge);
+  async settle(hold: Hold, charge: Charge) {
+    const charged = await this.payer.settle(hold, charge);
     this.note(hold.holdId, 'charged');
     return charged;
   }
 
-  override async release(hold: Hold, ...why: WhyReleased): Promise<void> {
-    await super.release(hold, ...why);
+  async release(hold: Hold, why: Release): Promise<void> {
+    await this.payer.release(hold, why);
     this.note(hold.holdId, 'released');
   }
 
@@ -58,8 +74,3 @@ export class WatchedHolds extends Holds {
     if (watched) watched.standing = standing;
   }
 }
-
-type WhyReleased = Parameters<Holds['release']> extends [Hold, ...infer Rest] ? Rest : never;
-
-/** Refusals that tell of another hold with the same id, whose fate is not known here. */
-const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);

@@ -1,0 +1,91 @@
+import type { Fee } from '#domain';
+import { asFailure, type UpstreamFailure } from '../../failures.ts';
+import type { Purchase, Served, UpstreamCall } from '../../paying/purchase.ts';
+import { citationEvent, withCitations } from '../search/results.ts';
+import type { SearchResult } from '../search/web-search.ts';
+import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
+import type { ChatUpstreams, StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import { affordedOutput } from '../vocabulary/quote.ts';
+import type { NativeSearch, SearchNote } from '../vocabulary/searching.ts';
+import { type ChatOrder, counted, identityOf } from './chat-order.ts';
+import { upstreamCall } from './upstream-call.ts';
+
+export interface OneCallOrder extends ChatOrder {
+  /** What a search before the answer has found, and how it is told. */
+  readonly found?: readonly SearchResult[];
+  readonly searches?: readonly SearchNote[];
+  /** What the upstream is to search for by itself, and what each search that it invoices costs. */
+  readonly native?: NativeSearch;
+  readonly searchFee?: Fee;
+}
+
+/** A chat that one call of the model answers. */
+export class OneCall implements Answering {
+  private readonly call: UpstreamCall<WholeAnswer | StreamedAnswer>;
+
+  constructor(
+    private readonly order: OneCallOrder,
+    private readonly purchase: Purchase,
+    upstreams: ChatUpstreams,
+  ) {
+    const { body, named, quote, native } = order;
+    const ask = upstreamCall(order, purchase, upstreams, native);
+    // Where the caller named no limit, the output is limited to what the hold affords.
+    const afforded = affordedOutput(purchase.hold.amount, quote);
+    const limit = quote.wanted ?? (afforded < named.model.maxOutput ? afforded : undefined);
+    this.call = {
+      make: (endpoint) => ask(endpoint, body, limit),
+      counted: (delivered) => counted(body, delivered),
+    };
+  }
+
+  async whole(): Promise<WholeDraft> {
+    const { order, purchase, call } = this;
+    const { found, searches = [] } = order;
+    const served = (await purchase.ask(call)) as Served<WholeAnswer>;
+    const { answer } = served;
+    await purchase.billCall(call, answer.usage, () => answer.deliveredText());
+    this.billSearches(answer.searches?.invoiced);
+    const body = found ? withCitations(answer.body, found) : answer.body;
+    return { ...sourceOf(order.named.model, served), body, searches: answer.searches?.notes ?? searches };
+  }
+
+  /** Passes events on as they come. */
+  async stream(client: AnswerClient): Promise<UpstreamFailure | undefined> {
+    const { purchase, call } = this;
+    const served = (await purchase.ask(call)) as Served<StreamedAnswer>;
+    const { answer } = served;
+    let failure: UpstreamFailure | undefined;
+    client.begin(sourceOf(this.order.named.model, served));
+    try {
+      await this.tellSearches(served, client);
+      await answer.relayTo((events, search) =>
+        search === undefined ? client.write(events) : client.searched?.(search),
+      );
+    } catch (error) {
+      failure = asFailure(error);
+    }
+    await purchase.billStream(call, served);
+    this.billSearches(answer.invoicedSearches?.());
+    // Whoever goes away owes what was made for him; whoever has had nothing of what broke off owes nothing.
+    const left = failure?.code === 'client_disconnected' && (answer.usage() || answer.deliveredText() !== '');
+    if (!failure || left || answer.hasTold()) return failure;
+    throw failure;
+  }
+
+  /** What was searched for before the answer. */
+  private async tellSearches({ endpoint }: Served<StreamedAnswer>, client: AnswerClient): Promise<void> {
+    const { order, purchase } = this;
+    const { found = [], searches = [] } = order;
+    for (const search of searches) {
+      await client.searched?.({ ...search, state: 'searching' });
+      await client.searched?.(search);
+    }
+    if (found.length > 0) await client.write(citationEvent(identityOf(order, purchase.hold)(endpoint), found));
+  }
+
+  private billSearches(invoiced = 0): void {
+    const { searchFee } = this.order;
+    for (let i = 0; searchFee && i < invoiced; i++) this.purchase.billFee(searchFee);
+  }
+}

@@ -1,0 +1,101 @@
+import { UpstreamFailure } from '../../failures.ts';
+import type { Receipt } from '../../paying/purchase.ts';
+import type { AnswerClient, Source } from '../vocabulary/answers.ts';
+import type { SearchNote } from '../vocabulary/searching.ts';
+import type { Thing } from './items.ts';
+import type { ResponseEvent } from './output.ts';
+import type { ResponseDraft, ResponseError, ResponseWire } from './response-draft.ts';
+
+const EVENT_END = '\n\n';
+const DATA = 'data: ';
+
+/** Where the events of a response are sent. */
+export interface EventOutlet {
+  readonly begun: boolean;
+  readonly left: Promise<void>;
+  readonly heard: boolean;
+  begin(): void;
+  write(events: Uint8Array): Promise<void> | undefined;
+  finish(events: string): void;
+  /** What is said of an error that ends a response. */
+  explain(error: unknown): ResponseError;
+}
+
+/** Takes the events of an upstream, and sends those of a response: each as soon as it comes. */
+export class ResponseClient implements AnswerClient {
+  private sequence = 0;
+  private provider = '';
+
+  /** @param kept the response as it is answered once it is kept, or is not */
+  constructor(
+    private readonly outlet: EventOutlet,
+    private readonly draft: ResponseDraft,
+    private readonly kept: (response: ResponseWire, provider: string) => Promise<ResponseWire>,
+  ) {}
+
+  get begun(): boolean {
+    return this.outlet.begun;
+  }
+
+  get left(): Promise<void> {
+    return this.outlet.left;
+  }
+
+  get heard(): boolean {
+    return this.outlet.heard;
+  }
+
+  begin(source: Source): void {
+    this.provider = source.provider;
+    this.draft.answeredBy(source);
+    this.outlet.begin();
+    const response = this.draft.begun();
+    void this.send(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
+  }
+
+  /** @throws UpstreamFailure when an event cannot be read */
+  write(events: Uint8Array): Promise<void> | undefined {
+    if (!this.heard) return undefined;
+    return this.send(dataIn(events).flatMap((data) => this.draft.accept(data)));
+  }
+
+  searched(search: SearchNote): Promise<void> | undefined {
+    return this.send(this.draft.search(search));
+  }
+
+  async end(receipt: Receipt | undefined, failure?: unknown): Promise<void> {
+    const { draft, outlet } = this;
+    if (failure) return this.finish(draft.finished(receipt, outlet.explain(failure)));
+    void this.send(draft.end());
+    // A client that has gone, and cannot ask again, will never have all of it: there is nothing to continue from.
+    if (this.heard) this.finish(await this.kept(draft.finished(receipt), this.provider));
+  }
+
+  private finish(response: ResponseWire): void {
+    const end = this.event({ type: `response.${response.status}`, response });
+    this.outlet.finish(`${end}${DATA}[DONE]${EVENT_END}`);
+  }
+
+  private send(events: readonly ResponseEvent[]): Promise<void> | undefined {
+    if (events.length === 0 || !this.heard) return undefined;
+    return this.outlet.write(Buffer.from(events.map((event) => this.event(event)).join('')));
+  }
+
+  private event({ type, ...more }: ResponseEvent): string {
+    const data = JSON.stringify({ type, sequence_number: this.sequence++, ...more });
+    return `event: ${type}\n${DATA}${data}${EVENT_END}`;
+  }
+}
+
+function dataIn(bytes: Uint8Array): readonly Thing[] {
+  const events = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8').split(EVENT_END);
+  return events.filter((event) => event !== '').map(parsed);
+}
+
+function parsed(event: string): Thing {
+  try {
+    return JSON.parse(event.slice(DATA.length));
+  } catch (cause) {
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+  }
+}

@@ -1,0 +1,72 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ACCOUNT, type AccountCommand, type AccountEvent, type Charge } from '#domain';
+import { money, type PicoUsd, StoreUnavailable, streamName, ZERO } from '#kernel';
+import { Clock } from '../clock.ts';
+import { Accounts } from '../streams.ts';
+import { type Caller, type Hold, type HoldRequest, HoldTaken, type Payer, type Release } from './payer.ts';
+
+const RETRY_MS = 500;
+
+/** An account that pays from its balance, within the cap of the key it was asked with. */
+export class AccountPayer implements Payer {
+  constructor(
+    private readonly accounts: Accounts,
+    private readonly clock: Clock,
+    private readonly caller: Caller,
+  ) {}
+
+  async take({ holdId, lifetimeMs, ...wanted }: HoldRequest): Promise<Hold> {
+    const { accountId, keyId } = this.caller;
+    const at = this.clock.now();
+    const expiresAt = this.clock.milliseconds() + lifetimeMs;
+    const data = { holdId, keyId, ...wanted, expiresAt: new Date(expiresAt).toISOString(), at };
+    const { events } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, { request: holdId });
+    const held = events.find((event) => event.type === 'FundsHeld');
+    if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
+    const amount = money.fromJson(held.data.amount);
+    return { holdId, payer: streamName(ACCOUNT, accountId), amount, expiresAt };
+  }
+
+  async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
+    const at = this.clock.now();
+    const events = await this.surely(hold, { type: 'SettleHold', data: { holdId: hold.holdId, charge, at } });
+    const settled = events.find((event) => event.type === 'HoldSettled');
+    return settled ? money.fromJson(settled.data.charged) : ZERO;
+  }
+
+  async release(hold: Hold, { failure, attempts, absorbed }: Release): Promise<void> {
+    const why = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
+    const at = this.clock.now();
+    await this.surely(hold, { type: 'ReleaseHold', data: { holdId: hold.holdId, ...why, at } });
+  }
+
+  /** Ends a hold, also when the store is away for a while. A hold that cannot be ended in time expires by itself. */
+  private async surely(hold: Hold, command: AccountCommand): Promise<readonly AccountEvent[]> {
+    for (;;) {
+      try {
+        return (await this.accounts.run(this.caller.accountId, command, { request: hold.holdId })).events;
+      } catch (error) {
+        const again = error instanceof StoreUnavailable && this.clock.milliseconds() < hold.expiresAt;
+        if (!again) throw error;
+        await delay(RETRY_MS);
+      }
+    }
+  }
+}
+
+/** Finds whoever pays: by who asks, or by what is held. */
+export class Payers {
+  constructor(
+    private readonly accounts: Accounts,
+    private readonly clock: Clock,
+  ) {}
+
+  of(caller: Caller): Payer {
+    return new AccountPayer(this.accounts, this.clock, caller);
+  }
+
+  /** The payer of money that is held, for whoever settles it later. */
+  ofHold({ payer }: Hold): Payer {
+    return this.of({ accountId: payer.slice(ACCOUNT.length + 1), keyId: null });
+  }
+}

@@ -1,0 +1,58 @@
+/** Who pays, as the money path sees it: the one interface between what is sold and whoever has the money. */
+import type { Attempt, Charge, Query } from '#domain';
+import type { PicoUsd } from '#kernel';
+import type { UpstreamFailure } from '../failures.ts';
+
+/** An account, and the key it was asked with; null when the account itself asks. */
+export interface Caller {
+  readonly accountId: string;
+  readonly keyId: string | null;
+}
+
+/**
+ * Evidence that money is held. Whoever calls a paid upstream must show one, so no call can be made without it. Plain
+ * data: a job keeps it, and settles it days later from another process.
+ */
+export interface Hold {
+  readonly holdId: string;
+  /** The stream that holds the money, such as `account-…`: the payer is found by it. */
+  readonly payer: string;
+  readonly amount: PicoUsd;
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number;
+}
+
+export interface HoldRequest {
+  /** One request, one charge: the id of the request. */
+  readonly holdId: string;
+  readonly query: Query;
+  readonly atLeast: PicoUsd;
+  readonly atMost: PicoUsd;
+  readonly lifetimeMs: number;
+}
+
+/** Why a hold is given back. */
+export interface Release {
+  readonly failure: UpstreamFailure;
+  readonly attempts: readonly Attempt[];
+  /** What upstreams will invoice all the same: the house bears it. */
+  readonly absorbed?: Charge | undefined;
+}
+
+/** What whoever pays must be able to do. Nothing beside it knows which kind of payer it is. */
+export interface Payer {
+  /**
+   * Holds as much as there is, between `atLeast` and `atMost`.
+   * @throws Rejection when there is less, HoldTaken when the request has its hold already
+   */
+  take(request: HoldRequest): Promise<Hold>;
+  /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
+  settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
+  /** Gives a hold back, because nothing was delivered. */
+  release(hold: Hold, why: Release): Promise<void>;
+}
+
+/** The hold of this id belongs to another request that runs, or ran: serving it again would serve it for nothing. */
+export class HoldTaken extends Error {
+  override readonly name = 'HoldTaken';
+}

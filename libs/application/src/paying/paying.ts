@@ -1,0 +1,137 @@
+/** The one money path: hold → serve → settle. Everything that is sold is sold here. */
+import { asFailure, UpstreamFailure } from '../failures.ts';
+import { Pulses } from '../routing/pulses.ts';
+import { CallLimits } from './limits.ts';
+import type { Hold, Payer } from './payer.ts';
+import { NOTHING, Purchase, type Receipt } from './purchase.ts';
+import { type RunningTask, RunningTasks } from './running.ts';
+import type { Sale } from './sale.ts';
+
+/** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
+const HOLD_MARGIN_MS = 60_000;
+
+/** Where a streamed answer goes, as far as the money path must know. */
+export interface StreamClient {
+  /** Whether anything has been sent: until then a failure is answered with a status of its own. */
+  readonly begun: boolean;
+  /** Resolves when the client has gone before the end. */
+  readonly left: Promise<void>;
+  /** Sends how it ended, once the charge is durable; without a receipt when that is not known. */
+  end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
+}
+
+export interface Sold<A> {
+  readonly answer: A;
+  readonly receipt: Receipt;
+}
+
+export class Paying {
+  constructor(
+    private readonly pulses: Pulses,
+    private readonly running: RunningTasks,
+    private readonly limits: CallLimits,
+  ) {}
+
+  /**
+   * Sells an answer in one piece. What `serve` has billed is charged when it returns; when it throws, the money is
+   * given back, and what was used all the same the house bears.
+   * @throws Rejection when the payer cannot pay, UpstreamFailure when there is no answer
+   */
+  async whole<A>(payer: Payer, sale: Sale, serve: (purchase: Purchase) => Promise<A>): Promise<Sold<A>> {
+    const task = this.running.begin(this.limits.totalTimeoutMs);
+    try {
+      const purchase = await this.begin(payer, sale, task);
+      const served = await outcomeOf(serve(purchase));
+      if ('failure' in served) {
+        await this.release(payer, purchase, served.failure);
+        throw served.failure;
+      }
+      return { answer: served.answer, receipt: await settle(payer, purchase) };
+    } finally {
+      task.finished();
+    }
+  }
+
+  /**
+   * Sells an answer as it is made. `serve` returns when it has ended, with the failure that broke it off if the client
+   * owes what it had; it throws when the client owes nothing. When the client goes, the answer is read on for a while,
+   * since it will be invoiced.
+   * @throws Rejection, UpstreamFailure as long as nothing was sent; whatever kept the charge from being made durable
+   */
+  async stream<C extends StreamClient>(
+    payer: Payer,
+    sale: Sale,
+    serve: (purchase: Purchase, client: C) => Promise<UpstreamFailure | undefined>,
+    client: C,
+  ): Promise<void> {
+    const task = this.running.begin(this.limits.totalTimeoutMs);
+    const patience = this.patience(client, task);
+    try {
+      const purchase = await this.begin(payer, sale, task);
+      const served = await outcomeOf(serve(purchase, client));
+      if (!('failure' in served)) {
+        await client.end(await settle(payer, purchase, served.answer), served.answer);
+      } else {
+        await this.release(payer, purchase, served.failure);
+        if (!client.begun) throw served.failure;
+        await client.end(NOTHING, served.failure);
+      }
+    } catch (error) {
+      if (client.begun) await client.end(undefined, error);
+      throw error;
+    } finally {
+      patience.over();
+      task.finished();
+    }
+  }
+
+  private async begin(payer: Payer, sale: Sale, task: RunningTask): Promise<Purchase> {
+    return new Purchase(sale, await this.hold(payer, sale), task.signal, this.pulses);
+  }
+
+  private hold(payer: Payer, { id, query, atLeast, atMost }: Sale): Promise<Hold> {
+    const { totalTimeoutMs, drainTimeoutMs } = this.limits;
+    const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
+    return payer.take({ holdId: id, query, atLeast, atMost, lifetimeMs });
+  }
+
+  private async release(payer: Payer, purchase: Purchase, failure: UpstreamFailure): Promise<void> {
+    const { hold, attempts, sale, endpoint } = purchase;
+    if (endpoint) this.pulses.failed(sale.model, endpoint, failure);
+    await payer.release(hold, { failure, attempts, absorbed: purchase.charge(failure) });
+  }
+
+  private patience({ left }: StreamClient, task: RunningTask): { over(): void } {
+    let ends: NodeJS.Timeout | undefined;
+    let isOver = false;
+    void left.then(() => {
+      if (!isOver) ends = setTimeout(() => task.cutShort(clientGone()), this.limits.drainTimeoutMs);
+    });
+    return {
+      over: () => {
+        isOver = true;
+        clearTimeout(ends);
+      },
+    };
+  }
+}
+
+async function settle(payer: Payer, purchase: Purchase, failure?: UpstreamFailure): Promise<Receipt> {
+  const charge = purchase.charge(failure);
+  if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
+  return purchase.receipt(await payer.settle(purchase.hold, charge));
+}
+
+async function outcomeOf<A>(
+  serving: Promise<A>,
+): Promise<{ readonly answer: A } | { readonly failure: UpstreamFailure }> {
+  try {
+    return { answer: await serving };
+  } catch (error) {
+    return { failure: asFailure(error) };
+  }
+}
+
+export function clientGone(): UpstreamFailure {
+  return new UpstreamFailure('client_disconnected', 'The client went away and the answer took too long');
+}
