@@ -1,6 +1,8 @@
 export { eventStoreContract, type Opened } from './contracts/event-store.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { decisions } from './given.ts';
+export { KeyedRequests } from './keyed-requests.ts';
+export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
 export { type Overheard, Wiretap } from './wiretap.ts';
 export { type Answer, type TestAccount, World } from './world.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type Answer, OPENAPI_STRUCTURE, type TestAccount, World } from '#testing';
 import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
 
 interface Place {
@@ -166,175 +166,244 @@ async function ask(place: Place, headers: Record<string, string>, body = example
   return world.send(place.method, await addressOf(place), { headers, body });
 }
 
-// --- the tests -----------------------------------------------------------------------------------------------------
+function allCredentials(): Record<string, string> {
+  return { ...credential('bearer'), ...credential('x-credit-id') };
+}
 
-describe('the document', () => {
-  test('has every route that is served, and no other', () => {
-    const nameless = (route: string) => route.replaceAll(/\{\w+\}|:\w+|\*/g, '{}');
-    const paths = places.map(({ method, path }) => nameless(`${method} ${path}`));
-    const expected = [...served].filter((route) => !route.startsWith('HEAD ')).map(nameless);
-    expect(paths.toSorted()).toEqual(expected.toSorted());
-    expect(paths.length).toBeGreaterThan(15);
+function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, unknown>> {
+  const { $ref } = (requestBody?.content['application/json']?.schema ?? {}) as { $ref?: string };
+  return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
+}
+
+/** Names are taken once: an example that has one gets another each time. */
+function freshExample({ operation }: Place): unknown {
+  const example = exampleOf(operation) as Record<string, unknown> | undefined;
+  return example && 'name' in example ? { ...example, name: `example ${keys++}` } : example;
+}
+
+function successOf({ operation }: Place): number {
+  return Number(Object.keys(operation.responses).find((status) => status.startsWith('2')));
+}
+
+// --- the document: what breaks a rule, which nothing may ------------------------------------------------------------
+
+const SAYS_WHAT = ['type', 'enum', 'const', '$ref', 'oneOf', 'anyOf'];
+const nameless = (route: string) => route.replaceAll(/\{\w+\}|:\w+|\*/g, '{}');
+
+test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
+  ['is OpenAPI 3.1 in its structure', () => mistakesOf(OPENAPI_STRUCTURE, document)],
+  [
+    'has every route that is served, and no other',
+    () => {
+      const documentedRoutes = places.map(({ method, path }) => nameless(`${method} ${path}`));
+      const servedRoutes = [...served].filter((route) => !route.startsWith('HEAD ')).map(nameless);
+      expect(servedRoutes.length).toBeGreaterThan(15);
+      return [...new Set(documentedRoutes).symmetricDifference(new Set(servedRoutes))];
+    },
+  ],
+  [
+    'has valid schemas',
+    () => Object.values(document.components.schemas).flatMap((schema) => compileError(strictly(schema) as object)),
+  ],
+  [
+    'has no reference that leads nowhere',
+    () =>
+      [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)]
+        .map(([, reference = '']) => reference)
+        .filter((reference) => valueAt(reference) === undefined),
+  ],
+  [
+    'has no schema that nothing refers to',
+    () => {
+      const text = JSON.stringify(document);
+      const names = Object.keys(document.components.schemas);
+      return names.filter((name) => !text.includes(`"#/components/schemas/${name}"`));
+    },
+  ],
+  [
+    'gives every operation an id of its own',
+    () => {
+      const ids = places.map(({ operation }) => operation.operationId);
+      return ids.filter((id, i) => !/^[a-z][A-Za-z0-9]+$/.test(id) || ids.indexOf(id) !== i);
+    },
+  ],
+  [
+    'names every parameter that is in a path, and no other',
+    () =>
+      places.filter(({ path, operation }) => {
+        const names = operation.parameters.filter(({ in: where }) => where === 'path').map(({ name }) => name);
+        return names.join() !== [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).join();
+      }),
+  ],
+  [
+    'says of every field of a request what it is',
+    () =>
+      places.flatMap(({ operation }) => {
+        const fields = [
+          ...operation.parameters.map(({ name, schema }) => [name, schema] as const),
+          ...Object.entries(bodySchemaOf(operation).properties ?? {}),
+        ];
+        const vague = fields.filter(([, schema]) => !SAYS_WHAT.some((each) => each in (schema as object)));
+        return vague.map(([name]) => `${operation.operationId}.${name}`);
+      }),
+  ],
+  [
+    'has examples that are what it asks for',
+    () =>
+      places.flatMap(({ operation }) => {
+        const content = operation.requestBody?.content['application/json'];
+        const queries = operation.parameters.filter((each) => each.in === 'query' && each.example !== undefined);
+        return [
+          ...(content?.example ? mistakes(content.schema, content.example) : []),
+          ...queries.flatMap(({ schema, example }) => mistakes(schema, example)),
+        ];
+      }),
+  ],
+  [
+    'names the one address that clients reach the API at',
+    () => [...new Set(document.servers.map(({ url }) => url)).symmetricDifference(new Set([world.api]))],
+  ],
+])('the document %s', (_, broken) => {
+  expect(broken()).toEqual([]);
+});
+
+test('the document derives the fields of requests from the rules that check them', () => {
+  expect(document.components.schemas.NewKey).toMatchObject({
+    required: ['name'],
+    properties: {
+      name: { type: 'string', minLength: 1, maxLength: 25 },
+      usage_limit_usd: { type: ['number', 'null'], minimum: 0.01, maximum: 1_000_000_000 },
+      reset_period: { enum: ['daily', 'weekly', 'monthly', null] },
+      expire_at: { type: ['string', 'null'] },
+    },
   });
-
-  test('is valid OpenAPI 3.1 in its structure', () => {
-    expect(mistakesOf(OPENAPI, document)).toEqual([]);
-  });
-
-  test('has valid schemas, and every reference leads somewhere', () => {
-    for (const schema of Object.values(document.components.schemas))
-      expect(() => ajv.compile(strictly(schema) as object)).not.toThrow();
-    const references = JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g);
-    for (const [, reference = ''] of references) {
-      const found = reference.split('/').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], document);
-      expect([reference, found]).toEqual([reference, expect.anything()]);
-    }
-  });
-
-  test('has no schema that nothing refers to', () => {
-    for (const name of Object.keys(document.components.schemas)) {
-      expect(JSON.stringify(document)).toContain(`"#/components/schemas/${name}"`);
-    }
-  });
-
-  test('gives every operation an id of its own', () => {
-    const ids = places.map(({ operation }) => operation.operationId);
-    expect(new Set(ids).size).toBe(ids.length);
-    for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z0-9]+$/);
-  });
-
-  test('names every parameter that is in a path, and no other', () => {
-    for (const { path, operation } of places) {
-      const names = operation.parameters.filter(({ in: where }) => where === 'path').map(({ name }) => name);
-      expect([path, names]).toEqual([path, [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)]);
-    }
-  });
-
-  test('says of every field of a request what it is', () => {
-    const fields = places.flatMap(({ operation }) => {
-      const { parameters, operationId } = operation;
-      return [
-        ...parameters.map(({ name, schema }) => [`${operationId}.${name}`, schema] as const),
-        ...Object.entries(bodySchemaOf(operation).properties ?? {}).map(
-          ([name, schema]) => [`${operationId}.${name}`, schema] as const,
-        ),
-      ];
-    });
-    const vague = fields.filter(
-      ([, schema]) => !['type', 'enum', 'const', '$ref', 'oneOf', 'anyOf'].some((each) => each in (schema as object)),
-    );
-    expect(vague.map(([name]) => name)).toEqual([]);
-  });
-
-  test('has examples that are what it asks for', () => {
-    for (const { operation } of places) {
-      const content = operation.requestBody?.content['application/json'];
-      if (content?.example) expect(mistakes(content.schema, content.example)).toEqual([]);
-      for (const { schema, example, in: where } of operation.parameters) {
-        if (where === 'query' && example !== undefined) expect(mistakes(schema, example)).toEqual([]);
-      }
-    }
-  });
-
-  test('names the address that clients reach the API at', () => {
-    expect(document.servers).toEqual([{ url: world.api }]);
-  });
-
-  test('derives the fields of requests from the rules that check them', () => {
-    expect(document.components.schemas.NewKey).toMatchObject({
-      required: ['name'],
-      properties: {
-        name: { type: 'string', minLength: 1, maxLength: 25 },
-        usage_limit_usd: { type: ['number', 'null'], minimum: 0.01, maximum: 1_000_000_000 },
-        reset_period: { enum: ['daily', 'weekly', 'monthly', null] },
-        expire_at: { type: ['string', 'null'] },
-      },
-    });
-    expect(document.components.schemas.ChatRequest).toMatchObject({
-      required: ['model', 'messages'],
-      properties: { n: { type: ['integer', 'null'], minimum: 1, maximum: 128 }, model: { type: 'string' } },
-    });
+  expect(document.components.schemas.ChatRequest).toMatchObject({
+    required: ['model', 'messages'],
+    properties: { n: { type: ['integer', 'null'], minimum: 1, maximum: 128 }, model: { type: 'string' } },
   });
 });
 
-describe('every operation', () => {
-  test('answers to its example as documented, with each credential it takes', async () => {
-    for (const place of places) {
+function mistakesOf(schema: object, value: unknown): readonly ErrorObject[] {
+  const validate = new Ajv2020({ allErrors: true, strict: false }).compile(schema);
+  return validate(value) ? [] : (validate.errors ?? []);
+}
+
+function compileError(schema: object): readonly unknown[] {
+  try {
+    ajv.compile(schema);
+    return [];
+  } catch (error) {
+    return [error];
+  }
+}
+
+function valueAt(reference: string): unknown {
+  return reference.split('/').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], document);
+}
+
+// --- every operation: what it is sent, and the status that it documents for that -----------------------------------
+
+/** A request to an operation, and what else must be so of its answer. */
+interface Probe {
+  readonly send: () => Promise<Answer>;
+  readonly status: number;
+  readonly param?: string;
+}
+
+const takesBody = ({ method }: Place) => method === 'POST' || method === 'PATCH';
+
+test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], atLeast: number]>([
+  [
+    'answers to its example, with each credential that it takes',
+    (place) => {
       const schemes = schemesOf(place.operation);
-      for (const headers of schemes.length > 0 ? schemes.map(credential) : [{}]) {
-        const answer = await ask(place, headers, exampleFor(place));
-        expect([place.method, place.path, answer.status, answer.text.slice(0, 300)]).toEqual([
-          place.method,
-          place.path,
-          successOf(place),
-          expect.anything(),
-        ]);
-        expectDocumented(place, answer);
-      }
-    }
-  });
-
-  test('refuses who has no credential, or a wrong one, exactly where one is needed', async () => {
-    for (const place of places.filter(({ operation }) => schemesOf(operation).length > 0)) {
-      const [scheme = ''] = schemesOf(place.operation);
-      const headers = { [scheme === 'bearer' ? 'authorization' : scheme]: UNKNOWN[scheme] ?? '' };
-      for (const answer of [await ask(place, {}), await ask(place, headers)]) {
-        expect([place.path, answer.status]).toEqual([place.path, 401]);
-        expectDocumented(place, answer);
-      }
-    }
-  });
-
-  test('answers as documented to an address and to bodies that cannot be read', async () => {
-    for (const place of places) {
-      const address = (await addressOf(place)).split('?')[0];
-      const answers = [await world.send(place.method, `${address}?x=%00`)];
-      if (place.method === 'POST' || place.method === 'PATCH') {
-        answers.push(
-          await world.send(place.method, `${address}`, { body: '{"broken', headers: allCredentials() }),
-          await world.send(place.method, `${address}`, {
-            body: 'x',
-            headers: { ...allCredentials(), 'content-type': 'text/plain' },
-          }),
-        );
-      }
-      expect([place.path, ...answers.map(({ status }) => status)]).toEqual([
-        place.path,
-        ...[400, 400, 415].slice(0, answers.length),
-      ]);
-      for (const answer of answers) expectDocumented(place, answer);
-    }
-  });
-
-  test('with an id in its path answers as documented to one that does not exist', async () => {
-    const withIds = places.filter(({ path }) => path.includes('{'));
-    expect(withIds.length).toBeGreaterThan(5);
-    for (const place of withIds) {
+      return (schemes.length > 0 ? schemes.map(credential) : [{}]).map((headers) => ({
+        send: () => ask(place, headers, freshExample(place)),
+        status: successOf(place),
+      }));
+    },
+    20,
+  ],
+  [
+    'refuses a credential that is missing or wrong, exactly where one is needed',
+    (place) => {
+      const [scheme] = schemesOf(place.operation);
+      if (scheme === undefined) return [];
+      const wrong = { [scheme === 'bearer' ? 'authorization' : scheme]: UNKNOWN[scheme] ?? '' };
+      return [{}, wrong].map((headers) => ({ send: () => ask(place, headers), status: 401 }));
+    },
+    20,
+  ],
+  [
+    'refuses an address with a NUL',
+    (place) => [{ send: async () => world.send(place.method, `${await pathOf(place)}?x=%00`), status: 400 }],
+    20,
+  ],
+  [
+    'refuses a body that is no JSON',
+    (place) => {
+      const wrong = { body: '{"broken', headers: allCredentials() };
+      return takesBody(place)
+        ? [{ send: async () => world.send(place.method, await pathOf(place), wrong), status: 400 }]
+        : [];
+    },
+    5,
+  ],
+  [
+    'refuses a body of another type',
+    (place) => {
+      const wrong = { body: 'x', headers: { ...allCredentials(), 'content-type': 'text/plain' } };
+      return takesBody(place)
+        ? [{ send: async () => world.send(place.method, await pathOf(place), wrong), status: 415 }]
+        : [];
+    },
+    5,
+  ],
+  [
+    'does not find an id that does not exist',
+    (place) => {
+      if (!place.path.includes('{')) return [];
       const address = place.path.replaceAll(/\{\w+\}/g, 'nothing');
-      const answer = await world.send(place.method, address, {
-        headers: allCredentials(),
-        body: exampleOf(place.operation),
-      });
-      expect([place.path, answer.status]).toEqual([place.path, 404]);
-      expectDocumented(place, answer);
-    }
-  });
-
-  test('that takes fields refuses each required one that is missing, as documented', async () => {
-    for (const place of places) {
-      for (const name of (bodySchemaOf(place.operation).required ?? []) as string[]) {
+      const sent = { headers: allCredentials(), body: exampleOf(place.operation) };
+      return [{ send: () => world.send(place.method, address, sent), status: 404 }];
+    },
+    6,
+  ],
+  [
+    'refuses each required field that is missing',
+    (place) =>
+      ((bodySchemaOf(place.operation).required ?? []) as string[]).map((name) => {
         const { [name]: _, ...body } = exampleOf(place.operation) as Record<string, unknown>;
-        const answer = await ask(place, credential(schemesOf(place.operation)[0] ?? ''), body);
-        expect([place.path, name, answer.status, answer.body.error.param]).toEqual([place.path, name, 400, name]);
-        expectDocumented(place, answer);
-      }
-    }
-  });
+        const headers = credential(schemesOf(place.operation)[0] ?? '');
+        return { send: () => ask(place, headers, body), status: 400, param: name };
+      }),
+    5,
+  ],
+])('every operation %s, as documented', async (_, probesOf, atLeast) => {
+  const probes = places.flatMap((place) => probesOf(place).map((probe) => ({ place, ...probe })));
+  expect(probes.length).toBeGreaterThanOrEqual(atLeast);
+  for (const { place, send, status, param } of probes) {
+    const answer = await send();
+    const where = `${place.method} ${place.path} ${answer.text.slice(0, 300)}`;
+    expect([where, answer.status]).toEqual([where, status]);
+    if (param !== undefined) expect([where, answer.body.error.param]).toEqual([where, param]);
+    expectDocumented(place, answer);
+  }
 });
+
+async function pathOf(place: Place): Promise<string> {
+  return (await addressOf(place)).split('?')[0] ?? '';
+}
+
+// --- answers that need more than an example ---------------------------------------------------------------------------
 
 describe('answers that need more than an example', () => {
   const placeOf = (id: string) => places.find(({ operation }) => operation.operationId === id) as Place;
   const chat = (directive: string, more: object = {}) => world.chat(account, directive, more);
+
+  const streamed = { model: 'openai/gpt-5-mini', input: 'Hello', stream: true };
+  const limited = { name: 'limited', usage_limit_usd: 1, reset_period: 'daily', expire_at: '2999-01-01' };
+  const tooLarge = { amount: 1e6, currency: 'USD' };
 
   test.each<[string, string, number, () => Promise<Answer>]>([
     ['a stream', 'createChatCompletion', 200, () => chat('tokens=4', { stream: true })],
@@ -348,33 +417,12 @@ describe('answers that need more than an example', () => {
     ['an upstream with too much to do', 'createChatCompletion', 429, () => chat('fault=429')],
     ['an upstream that fails', 'createChatCompletion', 502, () => chat('fault=500')],
     ['an upstream that hangs up', 'createChatCompletion', 503, () => chat('fault=refuse')],
-    [
-      'a response in pieces',
-      'createResponse',
-      200,
-      () => world.post('/v1/responses', { model: 'openai/gpt-5-mini', input: 'Hello', stream: true }, account),
-    ],
+    ['a streamed response', 'createResponse', 200, () => world.post('/v1/responses', streamed, account)],
     ['a name that is taken', 'createKey', 409, () => manage('POST', '/keys', { name: 'Default' })],
     ['a limit that is too small', 'createKey', 400, () => manage('POST', '/keys', { name: 'x', usage_limit_usd: 0 })],
     ['keys with their secrets', 'listKeys', 200, () => manage('GET', '/keys?show_key=true&include_disabled=true')],
-    [
-      'a key with a limit',
-      'createKey',
-      201,
-      () =>
-        manage('POST', '/keys', {
-          name: 'limited',
-          usage_limit_usd: 1,
-          reset_period: 'daily',
-          expire_at: '2999-01-01',
-        }),
-    ],
-    [
-      'an amount that is too large',
-      'createTopup',
-      400,
-      () => world.post('/topup/create/btc-lightning', { amount: 1e6, currency: 'USD' }, account),
-    ],
+    ['a key with a limit', 'createKey', 201, () => manage('POST', '/keys', limited)],
+    ['too large an amount', 'createTopup', 400, () => world.post('/topup/create/btc-lightning', tooLarge, account)],
     ['the history of the account', 'getHistory', 200, () => world.get('/queries/history?all_keys=true', account)],
     ['a page that is no number', 'getHistory', 400, () => world.get('/queries/history?page=x', account)],
     ['all models', 'listModels', 200, () => world.get('/v1/models?type=all')],
@@ -419,106 +467,4 @@ describe('answers that need more than an example', () => {
 
   const manage = (method: string, route: string, body?: unknown) =>
     world.send(method, route, { headers: { 'x-credit-id': account.creditId }, body });
-});
-
-/** Names are taken once: an example that has one gets another each time. */
-function exampleFor({ operation }: Place): unknown {
-  const example = exampleOf(operation) as Record<string, unknown> | undefined;
-  return example && 'name' in example ? { ...example, name: `example ${keys++}` } : example;
-}
-
-function successOf({ operation }: Place): number {
-  return Number(Object.keys(operation.responses).find((status) => status.startsWith('2')));
-}
-
-function allCredentials(): Record<string, string> {
-  return { ...credential('bearer'), ...credential('x-credit-id') };
-}
-
-function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, unknown>> {
-  const { $ref } = (requestBody?.content['application/json']?.schema ?? {}) as { $ref?: string };
-  return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
-}
-
-// --- what an OpenAPI 3.1 document is, as far as this one goes ------------------------------------------------------
-
-function mistakesOf(schema: object, value: unknown): readonly ErrorObject[] {
-  const validate = new Ajv2020({ allErrors: true, strict: false }).compile(schema);
-  return validate(value) ? [] : (validate.errors ?? []);
-}
-
-const closed = (required: readonly string[], properties: object) => ({
-  type: 'object',
-  required,
-  properties,
-  additionalProperties: false,
-  patternProperties: { '^x-': {} },
-});
-const mapOf = (additionalProperties: object) => ({ type: 'object', additionalProperties });
-const REFERENCE = closed(['$ref'], { $ref: { type: 'string', pattern: '^#/' } });
-const HEADER = closed(['schema'], { description: { type: 'string' }, schema: { type: 'object' } });
-const MEDIA = mapOf(closed(['schema'], { schema: { type: 'object' }, example: {} }));
-const RESPONSE = closed(['description'], {
-  description: { type: 'string', minLength: 1 },
-  headers: mapOf({ anyOf: [HEADER, REFERENCE] }),
-  content: MEDIA,
-});
-const OPERATION = closed(['operationId', 'responses', 'summary', 'tags', 'security'], {
-  operationId: { type: 'string' },
-  summary: { type: 'string', minLength: 1 },
-  description: { type: 'string' },
-  tags: { type: 'array', items: { type: 'string' }, minItems: 1 },
-  security: { type: 'array', items: mapOf({ type: 'array', items: { type: 'string' } }) },
-  parameters: {
-    type: 'array',
-    items: closed(['name', 'in', 'schema'], {
-      name: { type: 'string' },
-      in: { enum: ['path', 'query', 'header', 'cookie'] },
-      required: { type: 'boolean' },
-      description: { type: 'string' },
-      schema: { type: 'object' },
-      example: {},
-    }),
-  },
-  requestBody: closed(['content'], { required: { type: 'boolean' }, content: MEDIA }),
-  responses: {
-    type: 'object',
-    minProperties: 1,
-    patternProperties: { '^[1-5]\\d\\d$': { anyOf: [RESPONSE, REFERENCE] } },
-    additionalProperties: false,
-  },
-});
-const OPENAPI = closed(['openapi', 'info', 'paths'], {
-  openapi: { type: 'string', pattern: '^3\\.1\\.\\d+$' },
-  info: closed(['title', 'version'], {
-    title: { type: 'string' },
-    version: { type: 'string' },
-    description: { type: 'string' },
-  }),
-  servers: { type: 'array', items: closed(['url'], { url: { type: 'string', pattern: '^https?://' } }) },
-  tags: {
-    type: 'array',
-    items: closed(['name'], { name: { type: 'string' }, description: { type: 'string' } }),
-  },
-  paths: {
-    type: 'object',
-    patternProperties: {
-      '^/': closed(
-        [],
-        Object.fromEntries(['get', 'put', 'post', 'patch', 'delete'].map((method) => [method, OPERATION])),
-      ),
-    },
-    additionalProperties: false,
-  },
-  components: closed([], {
-    schemas: { type: 'object', propertyNames: { pattern: '^[\\w.-]+$' } },
-    responses: mapOf(RESPONSE),
-    headers: mapOf(HEADER),
-    securitySchemes: mapOf({
-      oneOf: [
-        closed(['type', 'scheme'], { type: { const: 'http' }, scheme: {}, description: {} }),
-        closed(['type', 'in', 'name'], { type: { const: 'apiKey' }, in: {}, name: {}, description: {} }),
-      ],
-    }),
-  }),
 });

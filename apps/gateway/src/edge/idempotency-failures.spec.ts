@@ -1,0 +1,225 @@
+/** A gateway that dies, or that is only taken for dead: its request is charged once at most, and can be made again. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { openStreams } from '#application';
+import type { AccountCommand } from '#domain';
+import { money } from '#kernel';
+import { type Answer, KeyedRequests } from '#testing';
+
+let requests: KeyedRequests;
+beforeAll(async () => {
+  requests = await KeyedRequests.open();
+});
+beforeEach(() => requests.begin());
+afterAll(() => requests.close());
+
+const ask: KeyedRequests['ask'] = (...asked) => requests.ask(...asked);
+const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed');
+const refused = ({ status, body }: Answer) => [status, body.error.type];
+const IN_PROGRESS = [409, 'idempotency_in_progress'];
+const LOST = [409, 'idempotency_answer_lost'];
+const NEVER_MS = 600_000;
+
+/** The account, as one more gateway has it. */
+function anotherWriter() {
+  const { store, runtime } = requests.world.foundation;
+  const none = { load: async () => undefined, save: async () => {} };
+  const { accounts } = openStreams(store, none, runtime);
+  return (command: AccountCommand) => accounts.run(requests.account.creditId, command);
+}
+
+function hold(holdId: string, expiresInMs: number): AccountCommand {
+  const at = new Date().toISOString();
+  const query = {
+    model: 'openai/gpt-5-mini',
+    type: 'chat_completion',
+    source: 'api',
+    online: false,
+    free: false,
+  } as const;
+  const amount = { atLeast: money.usd('0.1'), atMost: money.usd('0.1') };
+  const expiresAt = new Date(Date.now() + expiresInMs).toISOString();
+  return { type: 'HoldFunds', data: { holdId, keyId: null, query, ...amount, expiresAt, at } };
+}
+
+const lapse = () => requests.change('leased_until = now()');
+
+/** Dies before it held anything: its claim is copied from another account's for the same request. */
+async function dieClaiming(): Promise<string> {
+  const other = await requests.world.account(1.05);
+  await ask('tokens=3', { headers: { authorization: `Bearer ${other.apiKey}` } });
+  await requests.world.send('DELETE', '/bill', { api: requests.world.sandbox });
+  await requests.database.query(
+    `insert into gateway.answers
+       (account_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
+     select $1, key, request, gen_random_uuid(), 2, gen_random_uuid(), now() + interval '10 s', expires_at, false
+       from gateway.answers where account_id = $2`,
+    [requests.account.creditId, other.creditId],
+  );
+  return (await requests.kept())[0].request_id;
+}
+
+async function dieBeforeKeeping(): Promise<string> {
+  await ask();
+  await requests.change('answer = null');
+  return (await requests.kept())[0].request_id;
+}
+
+async function dieUnconfirmed(): Promise<string> {
+  const requestId = await dieClaiming();
+  await anotherWriter()(hold(requestId, NEVER_MS));
+  return requestId;
+}
+
+const dieHolding = (expiresInMs: number) => async () => {
+  const holdId = randomUUID();
+  await dieClaiming();
+  await anotherWriter()(hold(holdId, expiresInMs));
+  await requests.change('held = true, request_id = $1', [holdId]);
+  return holdId;
+};
+
+const ONCE = ['FundsHeld', 'HoldSettled'];
+
+/** How it dies, what a retry is answered once the lease has lapsed, and the facts and the provider's bill after that. */
+describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', readonly string[], billed: number]>([
+  ['before it held anything', dieClaiming, 'served', ONCE, 1],
+  ['with a hold that is not confirmed', dieUnconfirmed, 'served', ['FundsHeld', ...ONCE], 1],
+  ['with a hold that is open', dieHolding(NEVER_MS), IN_PROGRESS, ['FundsHeld'], 0],
+  ['with a hold that has run out', dieHolding(-1), 'served', ['FundsHeld', 'HoldExpired', ...ONCE], 1],
+  ['between the charge and the record of its answer', dieBeforeKeeping, LOST, ONCE, 1],
+])('a gateway that dies %s', (_, die, outcome, facts, billed) => {
+  let dead: string;
+  beforeEach(async () => {
+    dead = await die();
+  });
+
+  if (outcome !== LOST) {
+    test('keeps its key for the time of its lease', async () => {
+      const before = await requests.facts();
+      const { headers, ...answer } = await ask();
+      expect(refused({ headers, ...answer })).toEqual(IN_PROGRESS);
+      expect(headers.get('retry-after')).toBe('2');
+      expect(await requests.facts()).toEqual(before);
+    });
+  }
+
+  test(`leaves a request that is ${outcome === 'served' ? 'served under a new id' : outcome[1]}`, async () => {
+    await lapse();
+    const retry = await ask('tokens=3', { api: requests.apis[1] });
+    const again = await ask();
+    if (outcome === 'served') {
+      expect([retry.status, replayed(retry)]).toEqual([200, null]);
+      expect(retry.headers.get('x-request-id')).not.toBe(dead);
+      expect([again.text, replayed(again)]).toEqual([retry.text, 'true']);
+    } else {
+      for (const each of [retry, again]) expect(refused(each)).toEqual(outcome);
+      expect(retry.headers.get('x-should-retry')).toBe(outcome === LOST ? 'false' : null);
+      expect(retry.headers.get('retry-after')).toBe(outcome === LOST ? null : '2');
+      if (outcome === LOST) expect(retry.body.message).toContain('was charged, but its answer was lost');
+    }
+    expect(await requests.facts()).toEqual(facts);
+    expect(await requests.billed()).toBe(billed);
+  });
+});
+
+describe('a gateway that died', () => {
+  test('with a hold that was not confirmed is still charged once when that has expired', async () => {
+    await dieUnconfirmed();
+    await lapse();
+    const served = await ask();
+    await anotherWriter()({ type: 'ExpireHolds', data: { at: new Date(Date.now() + 2 * NEVER_MS).toISOString() } });
+    expect((await ask()).text).toBe(served.text);
+    expect((await requests.facts()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
+  });
+
+  test('is remembered by the facts, also behind more holds than an account has in mind', async () => {
+    await dieBeforeKeeping();
+    await lapse();
+    const run = anotherWriter();
+    const why = { errorCode: 'upstream_error', reason: '', attempts: [], at: new Date().toISOString() };
+    const others = Array.from({ length: 1_100 }, (_, i) => `other ${i}`).flatMap((holdId) => [
+      run(hold(holdId, NEVER_MS)),
+      run({ type: 'ReleaseHold', data: { holdId, ...why } }),
+    ]);
+    await Promise.all(others);
+    expect(refused(await ask())).toEqual(LOST);
+    expect((await requests.facts()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
+  });
+
+  test('lets one of many that come again have its turn', async () => {
+    await dieClaiming();
+    await lapse();
+    const asked = Array.from({ length: 10 }, (_, i) => ask('tokens=3', { api: requests.apis[i % 2] ?? '' }));
+    const served = (await Promise.all(asked)).filter(({ status }) => status === 200);
+    expect(served.filter((each) => replayed(each) === null)).toHaveLength(1);
+    expect([await requests.facts(), await requests.billed()]).toEqual([ONCE, 1]);
+  });
+});
+
+describe('a gateway that was only taken for dead', () => {
+  /** The rows as others see them who do not wait for what a test has locked. */
+  let pool: pg.Pool;
+  beforeAll(() => {
+    pool = new pg.Pool({ connectionString: requests.world.databaseUrl, max: 1 });
+  });
+  afterAll(() => pool.end());
+
+  /** Runs `asked` while no fact can be appended. */
+  const locked = async (asked: () => Promise<void>) => {
+    await requests.database.query('begin; lock table es.events in exclusive mode');
+    try {
+      await asked();
+    } finally {
+      await requests.database.query('commit');
+    }
+  };
+  const waiting = (claims: number) =>
+    requests.world.until(async () => {
+      const sql = `select count(*)::int as waiting from pg_locks where relation = 'es.events'::regclass and not granted`;
+      return (await pool.query(sql)).rows[0].waiting >= claims;
+    });
+  const lapsed = () => requests.change('leased_until = now()', [], pool);
+
+  test('while its money was being held gives that back, calls nobody, and leaves the answer to the other', async () => {
+    let first: Promise<Answer> | undefined;
+    let second: Promise<Answer> | undefined;
+    await locked(async () => {
+      first = ask('tokens=3', { api: requests.apis[0] });
+      await waiting(1);
+      await lapsed();
+      second = ask('tokens=3', { api: requests.apis[1] });
+      await waiting(2);
+    });
+    const [late, heir] = await Promise.all([first as Promise<Answer>, second as Promise<Answer>]);
+    expect([heir.status, replayed(heir)]).toEqual([200, null]);
+    expect(refused(late)).toEqual(IN_PROGRESS);
+    expect(late.headers.get('retry-after')).toBe('2');
+    const ends = (await requests.facts()).filter((type) => type !== 'FundsHeld').toSorted();
+    expect(ends).toEqual(['HoldReleased', 'HoldSettled']);
+    expect(await requests.billed()).toBe(1);
+    expect((await ask()).text).toBe(heir.text);
+    const { data } = (await requests.world.get('/queries/history', requests.account)).body;
+    expect(data.map((each: { error_code: string | null }) => each.error_code).toSorted()).toEqual(['not_served', null]);
+  });
+
+  test('and that nobody replaced is served as ever', async () => {
+    let first: Promise<Answer> | undefined;
+    await locked(async () => {
+      first = ask();
+      await waiting(1);
+      await lapsed();
+    });
+    const answer = await (first as Promise<Answer>);
+    expect(answer.status).toBe(200);
+    expect((await ask()).text).toBe(answer.text);
+    expect([await requests.facts(), await requests.billed()]).toEqual([ONCE, 1]);
+  });
+
+  test('and whose claim cannot be confirmed serves nothing, costs nothing, and its request may be made again', async () => {
+    await requests.withFullDisk('held', async () => expect(refused(await ask())).toEqual([503, 'unavailable']));
+    expect([await requests.facts(), await requests.billed()]).toEqual([['FundsHeld', 'HoldReleased'], 0]);
+    expect((await ask()).status).toBe(200);
+  });
+});
