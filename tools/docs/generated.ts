@@ -25,11 +25,12 @@ export function settingsTable(settings: readonly DocumentedSetting[]): string {
   return table(['setting', 'default', 'what it does'], rows);
 }
 
-/** One table per tag, in the order of the document; an alias stands beside the operation that it is another address of. */
+/** One table per tag; an alias stands beside the operation that it is another address of. */
 export function operationTables({ tags, paths }: OpenApiDocument): string {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
+  operations.sort((one, other) => one.path.localeCompare(other.path)); // in whatever order modules are loaded
   return tags
     .map(({ name, description }) => {
       const rows = operations
