@@ -3,7 +3,8 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { idOf, postings } from '#domain';
-import { formatUsd, type PicoUsd } from '#kernel';
+import { PostgresEventStore } from '#eventstore';
+import { formatUsd, NO_STREAM, type PicoUsd } from '#kernel';
 import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
 import { type Answer, type TestAccount, World } from '#testing';
 
@@ -207,5 +208,20 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
     expect(ended).toMatchObject({ code: 1, lines: [''] });
     expect(ended.complaint).toContain(complaint);
     expect(ended.complaint.trimEnd()).toMatch(/^[^\n]+$/);
+  });
+});
+
+describe('a fact that is not known', () => {
+  test('is a difference, and stops a replay', async () => {
+    const store = new PostgresEventStore({ connectionString: world.databaseUrl });
+    const unknown = { id: crypto.randomUUID(), type: 'CreditVanished', data: {}, metadata: {} };
+    await store.append(`account-${crypto.randomUUID()}`, NO_STREAM, [unknown]);
+    await store.close();
+    const { code, lines } = await ledger('verify');
+    expect([code, lines.at(-1)]).toEqual([1, 'drift 1']);
+    expect(lines.at(-2)).toMatch(
+      /^difference: the fact at position \d+, .* CreditVanished that this program does not know/,
+    );
+    expect(await ledger('replay')).toMatchObject({ code: 1, complaint: expect.stringMatching(/CreditVanished/) });
   });
 });

@@ -2,7 +2,7 @@
  * A top-up: an invoice, and the payments that settle it. A payment is recorded once by its own id, credited to the
  * account (which accepts a credit once by its id), and then marked as credited here. Each step can be repeated.
  */
-import { type Decider, money, PersistentMap, type PicoUsd } from '#kernel';
+import { type Decider, money, PersistentMap, type PicoUsd, unknownFact } from '#kernel';
 import type { Instant, InvoiceIssued, TopupEvent } from './events.ts';
 import { reject } from './rejections.ts';
 
@@ -32,7 +32,7 @@ function evolve(topup: Topup, event: TopupEvent): Topup {
       return { ...topup, payments: topup.payments.with(event.data.paymentId, { ...payment, credited: true }) };
     }
     default:
-      return event satisfies never;
+      return unknownFact(event);
   }
 }
 

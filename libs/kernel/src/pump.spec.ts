@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Batch, pump, type Sink } from '#kernel';
+import { type Batch, decoded, pump, type Sink, UnknownFact } from '#kernel';
 
 const quiet = { sleep: async () => {}, alarm: () => {} };
 
@@ -75,5 +75,22 @@ describe('pump', () => {
     });
     expect(waits).toEqual([50, 100, 200]);
     expect(alarms).toHaveLength(3);
+  });
+
+  test('stops before a fact that is not known, with an alarm, and asks again', async () => {
+    const store = await filled(2);
+    await store.append('newer', -1, [{ id: 'newer', type: 'Measured', data: {}, metadata: {} }]);
+    await store.append('later', -1, [{ id: 'later', type: 'Counted', data: { i: 3 }, metadata: {} }]);
+    const { sink, seen, done } = collector(3, 0);
+    const known = decoded(store, { upcasters: { Counted: [] }, revision: 1, skippable: new Set() });
+    const errors: unknown[] = [];
+    const alarm = (_: string, error: unknown) => {
+      errors.push(error);
+      if (errors.length === 3) done.abort();
+    };
+    await pump(known.follow, sink, done.signal, { ...quiet, alarm });
+    expect(seen).toEqual([0, 1]);
+    expect(await sink.checkpoint()).toBe(1n);
+    expect(errors).toEqual(Array(3).fill(expect.any(UnknownFact)));
   });
 });

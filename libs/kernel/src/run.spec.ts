@@ -3,6 +3,7 @@ import { MemoryEventStore } from '#eventstore';
 import {
   createRunner,
   type Decider,
+  decoded,
   type EventStore,
   type Message,
   NO_STREAM,
@@ -11,6 +12,7 @@ import {
   type Snapshot,
   type SnapshotStore,
   StoreUnavailable,
+  UnknownFact,
 } from '#kernel';
 
 type Added = Message<'Added', { readonly amount: number }>;
@@ -230,5 +232,23 @@ describe('run', () => {
     for (let i = 0; i < 6; i++) await Promise.all(Array.from({ length: 200 }, () => runner.run('a', add(1))));
     await runner.run('a', add(1));
     expect(runtime.alarms).toContain('no snapshot of counter-a');
+  });
+});
+
+describe('a stream with a fact that this program does not know', () => {
+  const known = { upcasters: { Added: [] }, revision: 1, skippable: new Set<string>() };
+  const newer = { id: 'newer', type: 'Multiplied', data: { by: 2 }, metadata: {} };
+
+  test('is used by nobody, also where it was warm, and others are', async () => {
+    const store = new MemoryEventStore();
+    const runner = runnerOn(decoded(store, known));
+    await runner.run('a', add(5));
+    await store.append('counter-a', 0, [newer]);
+    runtime.alarms.length = 0;
+    for (const command of [add(1), add(0), add(9, 5)])
+      await expect(runner.run('a', command)).rejects.toBeInstanceOf(UnknownFact);
+    expect(runtime.alarms).toEqual(Array(3).fill('counter-a cannot be used'));
+    expect(await stored(store)).toHaveLength(2);
+    await expect(runner.run('b', add(1))).resolves.toMatchObject({ revision: 0 });
   });
 });

@@ -9,6 +9,7 @@ import {
   START,
   StoreUnavailable,
 } from './ports.ts';
+import { UnknownFact } from './versions.ts';
 
 /** Commands that are decided and appended together at most; keeps an append under EventStoreDB's 1 MiB. */
 const MAX_GROUP = 256;
@@ -32,7 +33,7 @@ export interface Outcome<Event> extends Head {
 
 /** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
 export interface Runner<Command extends Message, Event extends Message> {
-  /** @throws Rejection as decided, StoreUnavailable when the store stays away */
+  /** @throws Rejection as decided, StoreUnavailable when the store stays away, UnknownFact when a newer program is needed */
   run(id: string, command: Command, metadata?: Metadata): Promise<Outcome<Event>>;
 }
 
@@ -125,6 +126,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
         await this.commit(group);
       } catch (error) {
         this.folded = undefined; // what is stored is no longer known: fold again before the next decision
+        if (error instanceof UnknownFact) this.options.runtime.alarm(`${this.stream} cannot be used`, error);
         for (const waiting of group) waiting.reject(error);
       }
     }

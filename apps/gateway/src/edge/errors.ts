@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type FailureCode, HoldTaken, UnservableRequest, UpstreamFailure } from '#application';
 import type { RejectionCode } from '#domain';
 import type { Log } from '#infra';
-import { Rejection, StoreUnavailable } from '#kernel';
+import { Rejection, StoreUnavailable, UnknownFact } from '#kernel';
 
 export interface ErrorAnswer {
   readonly status: number;
@@ -145,6 +145,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return answer([503, 'unavailable', 'server'], 'The books cannot be written at the moment', {
       retryAfterSeconds: 1,
     });
+  }
+  if (error instanceof UnknownFact) {
+    return answer([503, 'unavailable', 'server'], 'The books were written by a newer version of this service');
   }
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: unknown })?.statusCode;
   const known = typeof status === 'number' ? STATUSES[status] : undefined;

@@ -4,7 +4,7 @@
  *
  * Spending has two phases: a hold, and exactly one end of it (settled, released or expired).
  */
-import { money, PersistentMap, type PicoUsd, ZERO } from '#kernel';
+import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
 import type { AccountEvent, Instant, Query } from '../events.ts';
 import { counterOf, created, type Key, rolled, updated } from '../keys.ts';
 
@@ -79,7 +79,7 @@ export function evolve(account: Account, event: AccountEvent): Account {
         ? account
         : { ...account, expired: remember(account.expired, event.data.holdId, 'absorbed') };
     default:
-      return event satisfies never;
+      return unknownFact(event);
   }
 }
 

@@ -1,0 +1,45 @@
+/** A newer version of the service has written a fact that this one does not know: nothing is decided without it. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { PostgresEventStore } from '#eventstore';
+import { type Answer, type TestAccount, World } from '#testing';
+
+const STOPPED = { status: 503, body: { error: { type: 'unavailable', metadata: { error_type: 'server' } } } };
+
+let world: World;
+let stopped: TestAccount;
+let other: TestAccount;
+beforeAll(async () => {
+  world = await World.open({ READY_MAX_LAG_MS: '300' });
+  [stopped, other] = [await world.account(1), await world.account(1)];
+  expect((await world.chat(stopped)).status).toBe(200); // its state is warm now
+  const store = new PostgresEventStore({ connectionString: world.databaseUrl });
+  const stream = `account-${stopped.creditId}`;
+  const { revision } = (await store.head(stream)) ?? { revision: -1 };
+  await store.append(stream, revision, [
+    { id: crypto.randomUUID(), type: 'HoldSettled', data: { holdId: 'x' }, metadata: { version: 1_000 } },
+  ]);
+  await store.close();
+});
+afterAll(() => world.close());
+
+test.each<[string, () => Promise<Answer>]>([
+  ['a chat', () => world.chat(stopped)],
+  ['a chat again', () => world.chat(stopped)],
+  [
+    'a new key',
+    () => world.send('POST', '/keys', { headers: { 'x-credit-id': stopped.creditId }, body: { name: 'k' } }),
+  ],
+])('%s of its account is answered with 503', async (_, ask) => {
+  expect(await ask()).toMatchObject(STOPPED);
+});
+
+test('other accounts are served', async () => {
+  expect((await world.chat(other)).status).toBe(200);
+});
+
+test('the read models stop before it, so the gateway is not ready', async () => {
+  await world.chat(other);
+  await world.until(async () => (await world.get('/health/ready')).status === 503);
+  const { body } = await world.get('/health/ready');
+  expect(body.checks).toMatchObject({ postgres: true, event_store: true, projector: false });
+});
