@@ -13,4 +13,9 @@ export class Rejection<Code extends string = string> extends Error {
     this.code = code;
     this.details = details;
   }
+
+  /** The same refusal in the words of whoever asked, with further facts. */
+  restated(message: string, details: Readonly<Record<string, string>>): Rejection<Code> {
+    return new Rejection(this.code, message, { ...this.details, ...details });
+  }
 }

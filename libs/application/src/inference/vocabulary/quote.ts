@@ -71,7 +71,7 @@ export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
   const enough =
     tokens >= leastOf(quote.endpoints) ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
   const message = `${error.message}: the request may cost ${required} USD and ${affordable} USD is there, ${enough}`;
-  return new Rejection(error.code, message, { ...error.details, affordable_tokens: String(Math.max(tokens, 0)) });
+  return error.restated(message, { affordable_tokens: String(Math.max(tokens, 0)) });
 }
 
 /** Output tokens that an answer must at least be able to have, whoever of these makes it. */
