@@ -41,7 +41,8 @@ export function deepgramRoutes(bill: Bill): Routes {
       const id = randomUUID();
       const units = { unit: 'minute', quantity: milliseconds, per: 60_000 };
       bill.chargeUnits(id, model, units, language === 'multi' ? price.multilingual : price.usd, survivor.fault);
-      call.json(200, heard(id, model, recording, milliseconds / 1_000, directive.text ?? HEARD));
+      const duration = milliseconds / 1_000;
+      call.json(200, heard({ id, model, recording, duration, transcript: directive.text ?? HEARD }));
     },
     'POST /deepgram/v1/speak': async (call) => {
       assertKey(call);
@@ -61,7 +62,16 @@ export function deepgramRoutes(bill: Bill): Routes {
   };
 }
 
-function heard(id: string, model: string, recording: Buffer, duration: number, transcript: string) {
+interface Heard {
+  readonly id: string;
+  readonly model: string;
+  readonly recording: Buffer;
+  /** Seconds. */
+  readonly duration: number;
+  readonly transcript: string;
+}
+
+function heard({ id, model, recording, duration, transcript }: Heard) {
   const spoken = transcript.split(' ').filter((word) => word !== '');
   const each = duration / Math.max(spoken.length, 1);
   const words = spoken.map((word, i) => ({

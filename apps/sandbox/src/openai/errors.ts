@@ -1,16 +1,25 @@
 import type { Refused } from '../provider/faults.ts';
 import { type Call, Refusal } from '../router.ts';
 
-/** An error in OpenAI's shape. */
+interface Details {
+  readonly param?: string;
+  readonly code?: string;
+}
+
+/** An error in OpenAI's shape: of the request. */
 export function refusal(
   status: number,
   message: string,
   param: string | null = null,
   code: string | null = null,
-  type = 'invalid_request_error',
-  headers: Readonly<Record<string, string>> = {},
 ): Refusal {
-  return new Refusal(status, { error: { message, type, param, code } }, headers);
+  return new Refusal(status, { error: { message, type: 'invalid_request_error', param, code } });
+}
+
+/** An error in OpenAI's shape, of another type. */
+export function refusalOf(type: string, status: number, message: string, details: Details = {}): Refusal {
+  const headers: Record<string, string> = status === 429 ? { 'retry-after': '1' } : {};
+  return new Refusal(status, { error: { message, type, param: null, code: null, ...details } }, headers);
 }
 
 /** Any key will do, but there must be one. */
@@ -29,19 +38,15 @@ export function refusalAsTold(refused: Refused): Refusal {
       return refusal(400, 'Invalid request, as the sandbox was told.', 'messages', 'invalid_value');
     case '429': {
       const message = 'Rate limit reached for requests, as the sandbox was told.';
-      return refusal(429, message, null, 'rate_limit_exceeded', 'requests', { 'retry-after': '1' });
+      return refusalOf('requests', 429, message, { code: 'rate_limit_exceeded' });
     }
     case '500': {
       const message = 'The server had an error while processing your request. Sorry about that!';
-      return refusal(500, message, null, null, 'server_error');
+      return refusalOf('server_error', 500, message);
     }
-    case 'overloaded':
-      return refusal(
-        503,
-        'The engine is currently overloaded, please try again later',
-        null,
-        null,
-        'service_unavailable_error',
-      );
+    case 'overloaded': {
+      const message = 'The engine is currently overloaded, please try again later';
+      return refusalOf('service_unavailable_error', 503, message);
+    }
   }
 }

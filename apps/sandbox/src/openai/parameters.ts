@@ -202,23 +202,20 @@ export function oneOf(...choices: readonly string[]): Check {
 export function integer(least = Number.MIN_SAFE_INTEGER, most = Number.MAX_SAFE_INTEGER): Check {
   return (value, name) => {
     if (!Number.isInteger(value)) throw wrongType(name, 'an integer', value);
-    within(value as number, name, least, most, 'integer');
+    within(value as number, name, [least, most], 'integer');
   };
 }
 
 export function decimal(least: number, most: number): Check {
   return (value, name) => {
     if (typeof value !== 'number') throw wrongType(name, 'a decimal', value);
-    within(value, name, least, most, 'decimal');
+    within(value, name, [least, most], 'decimal');
   };
 }
 
-function within(value: number, name: string, least: number, most: number, kind: string): void {
-  if (value < least) throw outOfRange(name, value, kind, 'below minimum value', `>= ${least}`, 'below_min_value');
-  if (value > most) throw outOfRange(name, value, kind, 'above maximum value', `<= ${most}`, 'above_max_value');
-}
-
-function outOfRange(name: string, value: number, kind: string, what: string, range: string, code: string) {
-  const message = `Invalid '${name}': ${kind} ${what}. Expected a value ${range}, but got ${value} instead.`;
-  return refusal(400, message, name, `${kind}_${code}`);
+function within(value: number, name: string, [least, most]: readonly [number, number], kind: string): void {
+  if (value >= least && value <= most) return;
+  const [side, range] = value < least ? ['below minimum', `>= ${least}`] : ['above maximum', `<= ${most}`];
+  const message = `Invalid '${name}': ${kind} ${side} value. Expected a value ${range}, but got ${value} instead.`;
+  throw refusal(400, message, name, `${kind}_${value < least ? 'below_min' : 'above_max'}_value`);
 }

@@ -90,7 +90,7 @@ export function compose<M extends Model>(request: Asked<M>, directive: Directive
     finish: !whole ? 'length' : tool ? 'tool' : 'end',
     input: request.promptTokens + TOKENS_PER_SEARCH * searches.length,
     cached: fault === 'cached' ? Math.floor(request.promptTokens / 2) : 0,
-    pieces: piecesOf(text, starts, visible, end, chunks),
+    pieces: piecesOf({ text, starts }, { visible, end, chunks }),
   };
 }
 
@@ -119,7 +119,15 @@ function literal(text: string): Text {
   return { text, starts: tokenStarts(text) };
 }
 
-function piecesOf(text: string, starts: readonly number[], visible: number, end: number, chunks: number) {
+interface Cut {
+  /** Tokens that are seen. */
+  readonly visible: number;
+  /** Where the text ends. */
+  readonly end: number;
+  readonly chunks: number;
+}
+
+function piecesOf({ text, starts }: Text, { visible, end, chunks }: Cut): readonly Piece[] {
   const split = () => Array.from({ length: chunks }, (_, chunk) => pieceAt(chunk));
   const pieceAt = (chunk: number): Piece => {
     const first = Math.floor((chunk * visible) / chunks);

@@ -9,20 +9,18 @@ const OWN_SEARCH = { input: 0n, cachedInput: 0n, output: 0n, request: usd('0.01'
 /** Whose usage tells of searches: one that is zero is without them. OpenAI tells of them in the answer alone. */
 const IN_USAGE = new Set(['anthropic']);
 
-/**
- * Puts a delivered answer on the bill.
- * @param provider who bills it
- * @param id what the provider calls it
- * @param visible how many visible tokens were delivered, of all choices together
- */
-export function charge(
-  bill: Bill,
-  provider: string,
-  id: string,
-  answer: Answer,
-  visible: number,
-  fault: Fault | undefined,
-): void {
+/** An answer as it was delivered. */
+interface Delivered {
+  /** What the provider calls it. */
+  readonly id: string;
+  readonly answer: Answer;
+  /** How many visible tokens were delivered, of all choices together. */
+  readonly visible: number;
+  readonly fault: Fault | undefined;
+}
+
+/** Puts a delivered answer on the bill of a provider. */
+export function charge(bill: Bill, provider: string, { id, answer, visible, fault }: Delivered): void {
   const { model, n, input, cached, reasoning, searches } = answer;
   const tokens = { input: input - cached, cached_input: cached, output: n * reasoning + visible };
   bill.charge(id, model, fault === 'zero' ? NO_TOKENS : tokens, fault);

@@ -41,7 +41,7 @@ export function serve<M extends Model, Q extends Question<M>>(provider: string, 
       const delivery: Delivery = {
         headers: protocol.headersOf(answer),
         fault,
-        charge: (visible) => charge(bill, provider, protocol.idOf(answer), answer, visible, fault),
+        charge: (visible) => charge(bill, provider, { id: protocol.idOf(answer), answer, visible, fault }),
       };
       if (question.stream) {
         await deliverStream(call, protocol.eventsOf(answer, question, fault), directive.chunkDelay, delivery);

@@ -2,7 +2,7 @@
 
 import { countTokens } from '../../provider/tokens.ts';
 import { parseObject } from '../../router.ts';
-import { refusal } from '../errors.ts';
+import { refusal, refusalOf } from '../errors.ts';
 import type { OpenAiProvider } from '../models.ts';
 import { type EmbeddingModel, findEmbeddingModel } from './embedding-models.ts';
 
@@ -40,7 +40,7 @@ export function readEmbeddingRequest(json: string, provider: OpenAiProvider): Em
   const tokens = counts.reduce((sum, each) => sum + each, 0);
   if (tokens > MOST_TOKENS) {
     const message = `Requested ${tokens} tokens, max ${MOST_TOKENS} tokens per request`;
-    throw refusal(400, message, null, 'max_tokens_per_request', 'max_tokens_per_request');
+    throw refusalOf('max_tokens_per_request', 400, message, { code: 'max_tokens_per_request' });
   }
   return {
     model,

@@ -1,5 +1,5 @@
 /** The image models of the simulated providers that speak OpenAI's images API, each with its own prices. */
-import { refusal } from '../errors.ts';
+import { refusalOf } from '../errors.ts';
 
 export interface ImageModel {
   readonly id: string;
@@ -30,11 +30,6 @@ export const IMAGE_MODELS: Readonly<Record<string, readonly ImageModel[]>> = {
 export function findImageModel(provider: string, id: unknown): ImageModel {
   const model = IMAGE_MODELS[provider]?.find((each) => each.id === id);
   if (model) return model;
-  throw refusal(
-    400,
-    `Invalid value: '${id}'. No such image model.`,
-    'model',
-    'invalid_value',
-    'image_generation_user_error',
-  );
+  const message = `Invalid value: '${id}'. No such image model.`;
+  throw refusalOf('image_generation_user_error', 400, message, { param: 'model', code: 'invalid_value' });
 }
