@@ -1,10 +1,11 @@
 export { type AccountCommand, accountDecider, type HoldRequest } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
 export type { Account } from './account/state.ts';
+export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './cap-window.ts';
 export { chargeOf, type Item, itemOf, type PriceLine, type Sold } from './charge.ts';
 export * from './events.ts';
 export { instantIn } from './instant.ts';
-export { type Key, MAX_KEY_NAME, MIN_KEY_LIMIT, nextReset, windowAt } from './keys.ts';
+export { type Key, MAX_KEY_NAME, MIN_KEY_LIMIT } from './keys.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
 export { type PublishPriceList, priceListDecider } from './price-list.ts';
 export {

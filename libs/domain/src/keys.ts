@@ -1,5 +1,6 @@
 /** An API key's spending rules: its cap, and the window of time the cap is for. */
 import { money, type PicoUsd, ZERO } from '#kernel';
+import { type CapWindow, movedTo, newWindow } from './cap-window.ts';
 import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
 import { reject } from './rejections.ts';
 
@@ -9,43 +10,15 @@ export const MIN_KEY_LIMIT = money.usd('0.01');
 /** A larger limit is as good as none, and would not fit where the books are kept. */
 const MAX_KEY_LIMIT = money.usd(1_000_000_000);
 
-/** The window of a key without a reset period: it never ends. */
-const ALWAYS = '-';
-const DAY_MS = 86_400_000;
-
-export interface Key {
+export interface Key extends CapWindow {
   readonly name: string;
   readonly limit: PicoUsd | null;
-  readonly resetPeriod: ResetPeriod | null;
   readonly expireAt: Instant | null;
   readonly revoked: boolean;
-  /** The reset window that `used` and `held` are of. */
-  readonly window: string;
-  /** How often the reset period was changed: each time they begin anew, also in a window that has been there before. */
+  /** How often the reset period was changed: each time the cap begins anew, also in a window that has been there before. */
   readonly changes: number;
-  /** Charged in the window. A charge belongs to the window its hold was made in. */
-  readonly used: PicoUsd;
   /** Held in the window and not yet resolved. */
   readonly held: PicoUsd;
-}
-
-/** Names the reset window an instant falls in: days, weeks from Monday and months, in UTC. Later windows sort later. */
-export function windowAt(period: ResetPeriod | null, at: Instant): string {
-  return period === null ? ALWAYS : `${period}:${windowStart(period, at).toISOString().slice(0, 10)}`;
-}
-
-function windowStart(period: ResetPeriod, at: Instant): Date {
-  const day = new Date(`${at.slice(0, 10)}T00:00:00.000Z`);
-  switch (period) {
-    case 'daily':
-      return day;
-    case 'weekly':
-      return new Date(day.getTime() - ((day.getUTCDay() + 6) % 7) * DAY_MS);
-    case 'monthly':
-      return new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth(), 1));
-    default:
-      return period satisfies never;
-  }
 }
 
 /** Names what `used` and `held` count, so that a hold is taken off again only where it was added. */
@@ -53,19 +26,10 @@ export function counterOf({ changes, window }: Key): string {
   return `${changes}:${window}`;
 }
 
-/** When the cap's window that `at` falls in ends; null without a reset period. */
-export function nextReset(period: ResetPeriod | null, at: Instant): Instant | null {
-  if (period === null) return null;
-  const start = windowStart(period, at);
-  if (period === 'monthly') start.setUTCMonth(start.getUTCMonth() + 1);
-  else start.setUTCDate(start.getUTCDate() + (period === 'weekly' ? 7 : 1));
-  return start.toISOString();
-}
-
-/** The key with its counters of the window that `at` falls in. Windows only move forward, whatever a clock says. */
+/** The key with its counters of the window that `at` falls in. */
 export function rolled(key: Key, at: Instant): Key {
-  const window = windowAt(key.resetPeriod, at);
-  return window > key.window ? { ...key, window, used: ZERO, held: ZERO } : key;
+  const cap = movedTo(at, key);
+  return cap === key ? key : { ...key, ...cap, held: ZERO };
 }
 
 /** What the cap still allows at `at`; null without a cap. Never below zero. */
@@ -80,12 +44,10 @@ export function created(data: KeyCreated['data']): Key {
   return {
     name: data.name,
     limit: data.limit === null ? null : money.fromJson(data.limit),
-    resetPeriod: data.resetPeriod,
     expireAt: data.expireAt,
     revoked: false,
-    window: windowAt(data.resetPeriod, data.at),
+    ...newWindow(data.resetPeriod, data.at),
     changes: 0,
-    used: ZERO,
     held: ZERO,
   };
 }
@@ -93,13 +55,12 @@ export function created(data: KeyCreated['data']): Key {
 /** Changing the reset period starts a new window: what was used before no longer counts. */
 export function updated(key: Key, { name, limit, resetPeriod, expireAt, at }: KeyUpdated['data']): Key {
   const period = resetPeriod === undefined ? key.resetPeriod : resetPeriod;
-  const begunAnew = { window: windowAt(period, at), changes: key.changes + 1, used: ZERO, held: ZERO };
   return {
     ...key,
     ...(name === undefined ? {} : { name }),
     ...(limit === undefined ? {} : { limit: limit === null ? null : money.fromJson(limit) }),
     ...(expireAt === undefined ? {} : { expireAt }),
-    ...(period === key.resetPeriod ? {} : { resetPeriod: period, ...begunAnew }),
+    ...(period === key.resetPeriod ? {} : { ...newWindow(period, at), changes: key.changes + 1, held: ZERO }),
   };
 }
 

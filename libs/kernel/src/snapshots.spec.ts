@@ -153,8 +153,8 @@ describe('an account with thousands of facts', () => {
     ['null', null],
     ['text', 'damaged'],
     ['empty', {}],
-    ['without its holds', { opened: true, available: '1', held: '0' }],
-    ['with an amount that is none', { opened: true, available: 'much', held: '0', holds: [], keys: [], credits: [] }],
+    ['without its holds', { status: 'open', available: '1', held: '0' }],
+    ['with an amount that is none', { status: 'open', available: 'much', held: '0', holds: [], keys: [], credits: [] }],
   ])('is folded from its facts when its snapshot is %s', async (_, state) => {
     await pool.query('update es.snapshots set state = $1', [JSON.stringify(state)]);
     expect(await available()).toBe(LEFT);

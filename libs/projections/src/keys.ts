@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { idOf, nextReset, type ResetPeriod, windowAt } from '#domain';
+import { afterCharge, type CapWindow, idOf, movedTo, newWindow, nextReset, type ResetPeriod } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
 
@@ -108,10 +108,8 @@ function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
     hash: data.hash,
     secret: data.secret,
     usage_limit: data.limit,
-    reset_period: data.resetPeriod,
     expire_at: data.expireAt,
-    used_in: windowAt(data.resetPeriod, at),
-    used: '0',
+    ...columnsOf(newWindow(data.resetPeriod, at)),
     used_in_all: '0',
     counts_from: at,
     created_at: at,
@@ -122,25 +120,29 @@ function createdRow(account_id: string, { at, ...data }: Created): KeyRow {
 
 function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
   const period = changes.resetPeriod === undefined ? row.reset_period : changes.resetPeriod;
-  const counters = period === row.reset_period ? {} : { used_in: windowAt(period, at), used: '0', counts_from: at };
+  const restarted = period === row.reset_period ? {} : { ...columnsOf(newWindow(period, at)), counts_from: at };
   return {
     ...row,
     name: changes.name ?? row.name,
     usage_limit: changes.limit === undefined ? row.usage_limit : changes.limit,
     expire_at: changes.expireAt === undefined ? row.expire_at : changes.expireAt,
-    reset_period: period,
-    ...counters,
+    ...restarted,
     updated_at: at,
   };
 }
 
-/** A charge belongs to the window its hold was made in, as in the account's own decision. */
 function usedRow(row: KeyRow, heldAt: string, charged: string): KeyRow {
   const used_in_all = (BigInt(row.used_in_all) + BigInt(charged)).toString();
-  const window = windowAt(row.reset_period, heldAt);
-  if (heldAt < row.counts_from || window < row.used_in) return { ...row, used_in_all };
-  const before = window > row.used_in ? 0n : BigInt(row.used);
-  return { ...row, used_in: window, used: (before + BigInt(charged)).toString(), used_in_all };
+  if (heldAt < row.counts_from) return { ...row, used_in_all };
+  return { ...row, ...columnsOf(afterCharge(capOf(row), heldAt, money.fromJson(charged))), used_in_all };
+}
+
+function capOf({ reset_period, used_in, used }: KeyRow): CapWindow {
+  return { resetPeriod: reset_period, window: used_in, used: money.fromJson(used) };
+}
+
+function columnsOf({ resetPeriod, window, used }: CapWindow): Pick<KeyRow, 'reset_period' | 'used_in' | 'used'> {
+  return { reset_period: resetPeriod, used_in: window, used: money.toJson(used) };
 }
 
 /** A key as its owner sees it, at some instant. */
@@ -161,14 +163,13 @@ export interface KeyView {
 }
 
 function viewOf(row: KeyRow, now: string): KeyView {
-  const current = windowAt(row.reset_period, now) <= row.used_in;
   return {
     keyId: row.key_id,
     accountId: row.account_id,
     name: row.name,
     secret: row.secret,
     limit: row.usage_limit === null ? null : money.fromJson(row.usage_limit),
-    usedInPeriod: money.fromJson(current ? row.used : '0'),
+    usedInPeriod: movedTo(now, capOf(row)).used,
     usedInAll: money.fromJson(row.used_in_all),
     resetPeriod: row.reset_period,
     resetAt: nextReset(row.reset_period, now),

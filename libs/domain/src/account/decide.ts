@@ -49,7 +49,7 @@ export interface HoldRequest {
 
 function decide(command: AccountCommand, account: Account): readonly AccountEvent[] {
   if (command.type === 'OpenAccount') return openAccount(command.data, account);
-  if (!account.opened) return reject('account_not_found', 'There is no such account');
+  if (account.status === 'none') return reject('account_not_found', 'There is no such account');
   switch (command.type) {
     case 'CreateKey':
       return createKey(command.data, account);
@@ -75,7 +75,8 @@ function decide(command: AccountCommand, account: Account): readonly AccountEven
 type DataOf<Type extends AccountCommand['type']> = Extract<AccountCommand, { type: Type }>['data'];
 
 function openAccount({ key, at }: DataOf<'OpenAccount'>, account: Account): readonly AccountEvent[] {
-  if (account.opened) return account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account exists already');
+  if (account.status === 'open')
+    return account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account exists already');
   return [
     { type: 'AccountOpened', data: { at } },
     { type: 'KeyCreated', data: { ...key, at } },

@@ -7,7 +7,7 @@ type Entries<V> = readonly (readonly [string, V])[];
 type MemoryJson = readonly [Entries<string>, Entries<string>];
 
 interface AccountJson {
-  readonly opened: boolean;
+  readonly status: Account['status'];
   readonly available: string;
   readonly held: string;
   readonly holds: Entries<Omit<Hold, 'amount'> & { readonly amount: string }>;
@@ -19,9 +19,9 @@ interface AccountJson {
 
 /** Bump `version` whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
 export const accountCodec: StateCodec<Account> = {
-  version: '2',
+  version: '3',
   encode: (account): AccountJson => ({
-    opened: account.opened,
+    status: account.status,
     available: money.toJson(account.available),
     held: money.toJson(account.held),
     holds: [...account.holds.entries()].map(([id, hold]) => [id, { ...hold, amount: money.toJson(hold.amount) }]),
@@ -31,7 +31,7 @@ export const accountCodec: StateCodec<Account> = {
     expired: encodeMemory(account.expired),
   }),
   decode: (json: AccountJson): Account => ({
-    opened: json.opened,
+    status: json.status,
     available: money.fromJson(json.available),
     held: money.fromJson(json.held),
     holds: PersistentMap.of(json.holds.map(([id, hold]) => [id, { ...hold, amount: money.fromJson(hold.amount) }])),

@@ -25,7 +25,7 @@ export interface Hold {
 export type Memory = readonly [PersistentMap<string>, PersistentMap<string>];
 
 export interface Account {
-  readonly opened: boolean;
+  readonly status: 'none' | 'open';
   readonly available: PicoUsd;
   readonly held: PicoUsd;
   readonly holds: PersistentMap<Hold>;
@@ -41,7 +41,7 @@ export interface Account {
 const nothing: Memory = [PersistentMap.empty(), PersistentMap.empty()];
 
 export const emptyAccount: Account = {
-  opened: false,
+  status: 'none',
   available: ZERO,
   held: ZERO,
   holds: PersistentMap.empty(),
@@ -54,7 +54,7 @@ export const emptyAccount: Account = {
 export function evolve(account: Account, event: AccountEvent): Account {
   switch (event.type) {
     case 'AccountOpened':
-      return { ...account, opened: true };
+      return { ...account, status: 'open' };
     case 'KeyCreated':
       return { ...account, keys: account.keys.with(event.data.keyId, created(event.data)) };
     case 'KeyUpdated':
