@@ -8,7 +8,7 @@ import type { Purchase } from '../../paying/purchase.ts';
 import { Pulses } from '../../routing/pulses.ts';
 import { type ChatRequest, Chats } from '../responses/chats.ts';
 import { boundCarried, isAskedNatively, type NativeRequest, truncates } from '../responses/native-request.ts';
-import { boundResultTokens } from '../search/results.ts';
+import { boundTokensBefore } from '../search/results.ts';
 import { WebSearch } from '../search/web-search.ts';
 import type { AnswerClient, WholeChat } from '../vocabulary/answers.ts';
 import { ChatUpstreams } from '../vocabulary/chat-upstream.ts';
@@ -74,6 +74,6 @@ async function cut(order: ChatOrder, responses: NativeRequest): Promise<ChatOrde
   const { quote, plan, body, named } = order;
   const isDoneThere = (endpoint: Endpoint) => !isOurs(plan) && isAskedNatively(endpoint, responses, quote.wanted);
   if (quote.endpoints.every(isDoneThere)) return order;
-  const more = plan?.kind === 'before' ? boundResultTokens(plan, plan.prompt) : 0;
+  const more = plan?.kind === 'before' ? boundTokensBefore(plan) : 0;
   return { ...order, body: await fitting(body, named.model, more) };
 }

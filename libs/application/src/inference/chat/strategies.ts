@@ -48,7 +48,8 @@ async function searchedBefore(
   const found = await web.search(hold, { ...plan, signal });
   purchase.billFee(plan.fee);
   const searches = [{ at: 0, query: plan.query, state: 'completed' }] as const;
-  return new OneCall({ ...order, body: withResults(order.body, plan, found), found, searches }, purchase, upstreams);
+  const body = withResults(order.body, plan, { results: found, day: new Date().toISOString().slice(0, 10) });
+  return new OneCall({ ...order, body, found, searches }, purchase, upstreams);
 }
 
 function searchedInRounds(

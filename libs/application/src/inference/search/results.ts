@@ -6,10 +6,22 @@ import { MAX_RESULT_CHARACTERS, type SearchResult } from './web-search.ts';
 
 /** Title and address of a result, in tokens at most. */
 const RESULT_HEAD = 300;
+/** All days are as long. */
+const ANY_DAY = '2000-01-01';
 
 /** Tokens that the results of a search add to the input at most. */
-export function boundResultTokens({ maxResults }: SearchTerms, prompt = ''): number {
-  return maxResults * (MAX_RESULT_CHARACTERS + RESULT_HEAD) + prompt.length + RESULT_HEAD;
+export function boundResultTokens({ maxResults }: SearchTerms): number {
+  return maxResults * (MAX_RESULT_CHARACTERS + RESULT_HEAD) + RESULT_HEAD;
+}
+
+/** Tokens that a search before the answer adds to the input at most. */
+export function boundTokensBefore(plan: SearchBefore): number {
+  return boundResultTokens(plan) + promptOf(plan, ANY_DAY).length;
+}
+
+function promptOf({ prompt }: SearchBefore, day: string): string {
+  const ours = `The web was searched on ${day}. Use these results where they help, and name the sources you use as [title](address).`;
+  return prompt ?? ours;
 }
 
 export function resultsText(results: readonly SearchResult[]): string {
@@ -17,9 +29,15 @@ export function resultsText(results: readonly SearchResult[]): string {
   return results.map(({ title, url, text }, i) => `[${i + 1}] ${title}\n${url}\n${text}`).join('\n\n');
 }
 
+/** What a search has found before an answer, and on which day: `2026-11-21`. */
+export interface Found {
+  readonly results: readonly SearchResult[];
+  readonly day: string;
+}
+
 /** The conversation with the results in front of its last question. */
-export function withResults(body: ChatBody, { prompt }: SearchBefore, results: readonly SearchResult[]): ChatBody {
-  const content = `${prompt}\n\n${resultsText(results)}`;
+export function withResults(body: ChatBody, plan: SearchBefore, { results, day }: Found): ChatBody {
+  const content = `${promptOf(plan, day)}\n\n${resultsText(results)}`;
   const last = body.messages.findLastIndex(({ role }) => role === 'user');
   return { ...body, messages: body.messages.toSpliced(last, 0, { role: 'system', content }) };
 }

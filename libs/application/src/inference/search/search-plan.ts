@@ -23,8 +23,8 @@ export interface SearchTerms {
 export interface SearchBefore extends SearchTerms {
   readonly kind: 'before';
   readonly query: string;
-  /** What stands above the results; the caller's own words, if there are any. */
-  readonly prompt: string;
+  /** The caller's own words above the results; ours where it is left out. */
+  readonly prompt: string | undefined;
 }
 
 /** The model is offered a tool, and its calls of it are answered. */
@@ -94,7 +94,7 @@ function planWith(
   const callsTools = endpoints.every(({ parameters }) => parameters.includes('tools'));
   if (byModel && callsTools && (body.n ?? 1) === 1) return { kind: 'tool', ...terms, maxUses, first };
   const query = questionOf(body).slice(0, MAX_QUERY);
-  return query.trim() === '' ? undefined : { kind: 'before', ...terms, query, prompt: prompt ?? promptOf(new Date()) };
+  return query.trim() === '' ? undefined : { kind: 'before', ...terms, query, prompt };
 }
 
 function wishOf({ byModel, first, maxUses, includeDomains, excludeDomains }: SearchRequest): NativeSearch {
@@ -120,11 +120,6 @@ function questionOf({ messages }: ChatBody): string {
   if (typeof content === 'string') return content;
   const parts = Array.isArray(content) ? (content as readonly { text?: unknown }[]) : [];
   return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
-}
-
-function promptOf(now: Date): string {
-  const day = now.toISOString().slice(0, 10);
-  return `The web was searched on ${day}. Use these results where they help, and name the sources you use as [title](address).`;
 }
 
 function noneOfItsOwn({ id }: Model, { byModel }: SearchRequest): UnservableRequest {

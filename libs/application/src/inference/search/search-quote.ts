@@ -5,7 +5,7 @@ import { money, type PicoUsd } from '#kernel';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
-import { boundResultTokens } from './results.ts';
+import { boundResultTokens, boundTokensBefore } from './results.ts';
 import type { SearchByTool, SearchByUpstream, SearchPlan } from './search-plan.ts';
 
 /** Tokens for calling the tool, and for saying something of what it found: with less, a search is not worth its fee. */
@@ -31,7 +31,7 @@ export function searchQuote(
 ): Quote {
   switch (plan.kind) {
     case 'before': {
-      const more = { inputTokens: boundResultTokens(plan, plan.prompt), fees: money.fromJson(plan.fee.price) };
+      const more = { inputTokens: boundTokensBefore(plan), fees: money.fromJson(plan.fee.price) };
       return quoteFor(body, model, endpoints, more);
     }
     case 'tool':
