@@ -53,11 +53,10 @@ export class World {
     };
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-world-'));
     opened.defer(() => rm(directory, { recursive: true }));
-    const database = await createTestDatabase();
-    opened.defer(() => database.drop());
+    const databaseUrl = environment.DATABASE_URL ?? (await emptyDatabase(opened));
     const sandbox = keep(await startSandbox({ port: 0 }));
     const settings = readSettings({
-      DATABASE_URL: database.url,
+      DATABASE_URL: databaseUrl,
       DATA_DIR: directory,
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
@@ -69,7 +68,7 @@ export class World {
         openGateway(role, ProjectorModule, SagasModule),
       ),
     );
-    return new World(api, sandbox.url, database.url, app.get(Foundation), opened);
+    return new World(api, sandbox.url, databaseUrl, app.get(Foundation), opened);
   }
 
   close(): Promise<void> {
@@ -152,6 +151,12 @@ export class World {
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
   }
+}
+
+async function emptyDatabase(opened: AsyncDisposableStack): Promise<string> {
+  const database = await createTestDatabase();
+  opened.defer(() => database.drop());
+  return database.url;
 }
 
 interface Sent {

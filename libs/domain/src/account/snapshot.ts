@@ -1,6 +1,7 @@
 /** How an account is kept as a snapshot. */
-import { money, PersistentMap, type StateCodec } from '#kernel';
+import { money, PersistentMap, type StateCodec, versionOf } from '#kernel';
 import type { Key } from '../keys.ts';
+import { KNOWN_FACTS } from '../upcasters/index.ts';
 import type { Account, Hold, Memory } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
@@ -17,9 +18,11 @@ interface AccountJson {
   readonly expired: MemoryJson;
 }
 
-/** Bump `version` whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
+/** Raised whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
+const STATE_VERSION = 3;
+
 export const accountCodec: StateCodec<Account> = {
-  version: '3',
+  version: `${STATE_VERSION} ${versionOf(KNOWN_FACTS)}`,
   encode: (account): AccountJson => ({
     status: account.status,
     available: money.toJson(account.available),

@@ -1,0 +1,145 @@
+/**
+ * Facts that the first version of the program wrote, before facts had versions: three accounts with keys and top-ups, and
+ * chats, searches, Responses and embeddings with what goes wrong with them. `books.json` is what its read models said.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { eventStoreMigrations } from '#eventstore';
+import { migrate } from '#infra';
+import { formatUsd, picoUsd } from '#kernel';
+import { BOOKS_OPTIONS } from '#projections';
+import { createTestDatabase, type TestDatabase, World } from '#testing';
+import { verify } from './verify.ts';
+
+const FOLDER = path.resolve(import.meta.dirname, '../../../libs/testing/src/fixtures/first-version');
+/** Of the simulated installation that wrote the facts. */
+const MASTER_KEY = '355c7696295965bb756a2d313c2054d81212148ad6504f32cf893cc0a6fa0fe4';
+const ACCOUNT = { creditId: '2a7a2b1d-ef14-4cdf-8e39-798bc57077fb', apiKey: 'sk-GxagOGlgVqbHtJyay6SUha' };
+const ACCOUNT_STREAM = `account-${ACCOUNT.creditId}`;
+
+interface Stored {
+  readonly position: string;
+  readonly stream: string;
+  readonly revision: string;
+  readonly id: string;
+  readonly type: string;
+  readonly data: { readonly [name: string]: unknown };
+  readonly metadata: object;
+  readonly recordedAt: string;
+}
+
+const stored: readonly Stored[] = readFileSync(path.join(FOLDER, 'facts.jsonl'), 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line));
+const books = JSON.parse(readFileSync(path.join(FOLDER, 'books.json'), 'utf8'));
+const last = BigInt(stored.at(-1)?.position ?? 0);
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let world: World;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, eventStoreMigrations);
+  pool = new pg.Pool({ connectionString: database.url, max: 1, options: BOOKS_OPTIONS });
+  await insert(pool);
+  world = await World.open({ DATABASE_URL: database.url, MASTER_KEY });
+  await applied('select min(position) from books.checkpoints', last);
+});
+afterAll(async () => {
+  await world.close();
+  await pool.end();
+  await database.drop();
+});
+
+/** As the old program wrote them, with a snapshot of an account in which it was rich. */
+async function insert(to: pg.Pool): Promise<void> {
+  const columns = 'position bigint, stream text, revision bigint, id uuid, type text, data json, metadata json';
+  await to.query(
+    `insert into es.events (position, stream, revision, id, type, data, metadata, recorded_at) overriding system value
+     select * from json_to_recordset($1) as e(${columns}, "recordedAt" timestamptz)`,
+    [JSON.stringify(stored)],
+  );
+  await to.query("select setval(pg_get_serial_sequence('es.events', 'position'), $1)", [String(last)]);
+  const { revision, position } = stored.findLast(({ stream }) => stream === ACCOUNT_STREAM) as Stored;
+  const none = { holds: [], keys: [], credits: [], resolved: [[], []], expired: [[], []] };
+  const state = { opened: true, available: '77000000000000', held: '0', ...none };
+  await to.query('insert into es.snapshots values ($1, $2, $3, $4, $5)', [
+    ACCOUNT_STREAM,
+    '2',
+    revision,
+    position,
+    state,
+  ]);
+}
+
+async function one(sql: string): Promise<string> {
+  return String(Object.values((await pool.query(sql)).rows[0] ?? {})[0]);
+}
+
+/** Waits until a position has been reached. */
+async function applied(sql: string, position = last): Promise<void> {
+  await world.until(async () => BigInt((await pool.query(sql)).rows[0]?.min ?? -1n) >= position);
+}
+
+async function verified(): Promise<readonly string[]> {
+  const lines: string[] = [];
+  await verify(world.foundation, (line) => lines.push(line));
+  return lines;
+}
+
+test('they project to the books that they had', async () => {
+  const { rows } = await pool.query('select account, sum(amount)::text as amount from journal group by account');
+  expect(Object.fromEntries(rows.map(({ account, amount }) => [account, amount]))).toEqual(books.trialBalance);
+  expect(await one('select count(*) from journal')).toBe(String(books.journalLines));
+  const balances = (await pool.query('select account_id, available, held from balances')).rows;
+  expect(Object.fromEntries(balances.map((row) => [row.account_id, row.available]))).toEqual(books.balances);
+  const keys = (await pool.query('select key_id, used_in_all from keys')).rows;
+  expect(Object.fromEntries(keys.map((row) => [row.key_id, row.used_in_all]))).toEqual(books.usedOfKeys);
+});
+
+test('the books are at drift 0', async () => {
+  const lines = await verified();
+  expect(Number.parseInt(lines[0] ?? '', 10)).toBeGreaterThanOrEqual(stored.length);
+  expect(lines.at(-1)).toBe('drift 0');
+});
+
+test('crediting reads them again from the first one, and credits nothing twice', async () => {
+  await applied("select position as min from es.checkpoints where reader = 'topup-crediting'");
+  const added = (await world.facts()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
+  expect(added).toEqual([]);
+});
+
+describe('an account of them', () => {
+  const own = { 'x-credit-id': ACCOUNT.creditId };
+
+  test('has its keys, its history and its top-ups', async () => {
+    const keys = (await world.send('GET', '/keys?show_key=true', { headers: own })).body.data;
+    expect(keys.map(({ name }: { name: string }) => name)).toEqual(['Default', 'ci', 'site', 'soon']);
+    expect(keys[0].api_key).toBe(ACCOUNT.apiKey);
+    const history = (await world.send('GET', '/queries/history?page_count=20', { headers: own })).body;
+    expect(history.pagination.total).toBeGreaterThan(90);
+    const paid = stored.filter(({ type, data }) => type === 'PaymentReceived' && data.accountId === ACCOUNT.creditId);
+    expect(paid.length).toBe(2);
+    for (const { stream } of paid)
+      expect((await world.get(`/topup/status/${stream.slice('topup-'.length)}`)).body.status).toBe('Settled');
+  });
+
+  test('is served, by its key and from its facts, not from the old snapshot', async () => {
+    const before = picoUsd(BigInt(books.balances[ACCOUNT.creditId]));
+    expect(await world.balance(ACCOUNT)).toBe(formatUsd(before));
+    expect((await world.chat(ACCOUNT)).status).toBe(200);
+    const [held, settled] = (await world.facts(ACCOUNT)).slice(-2);
+    expect([held?.type, settled?.type]).toEqual(['FundsHeld', 'HoldSettled']);
+    const charged = settled?.type === 'HoldSettled' ? BigInt(settled.data.charged) : 0n;
+    expect(await world.balance(ACCOUNT)).toBe(formatUsd(picoUsd(before - charged)));
+  });
+
+  test('is topped up, and the books stay at drift 0', async () => {
+    await world.fund(ACCOUNT, 1);
+    await applied('select min(position) from books.checkpoints', (await world.facts()).at(-1)?.position);
+    expect((await verified()).at(-1)).toBe('drift 0');
+  });
+});
