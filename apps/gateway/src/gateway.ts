@@ -5,14 +5,13 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
+import { Authenticator } from './edge/authenticator.ts';
+import { findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
 import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors.ts';
 import { watchMethods } from './edge/methods.ts';
 import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
 import { GatewayModule } from './gateway.module.ts';
-
-/** Images and files come inside the JSON. */
-const MAX_BODY_BYTES = 25 * 1024 * 1024;
 
 const CORS = {
   origin: '*',
@@ -56,6 +55,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   await role.keep(app);
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   prepare(fastify);
+  findCallers(fastify, app.get(Authenticator));
   const refuseOtherMethods = watchMethods(fastify);
   app.enableCors(CORS);
   await app.init();

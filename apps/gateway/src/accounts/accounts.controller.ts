@@ -1,27 +1,19 @@
-import { Body, Controller, HttpCode, Post, Req } from '@nestjs/common';
+import { Controller, HttpCode, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import type { FastifyRequest } from 'fastify';
-import { OpenAccount } from '#application';
+import { type Caller, OpenAccount } from '#application';
 import { usdNumber, ZERO } from '#kernel';
 import { readBalance } from '#projections';
-import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
+import { Authenticated } from '../edge/caller.ts';
 import { Unauthorized } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
-import { Field } from '../openapi/request-schema.ts';
-import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
+import { BalanceRequest } from './accounts.requests.ts';
 import { Account, Balance } from './accounts.schemas.ts';
-
-class BalanceRequest {
-  @Field(nullable(CREDIT_ID))
-  credit_id?: unknown;
-}
 
 @Controller()
 export class AccountsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
   ) {}
 
@@ -48,11 +40,11 @@ export class AccountsController {
     tag: 'Account',
     summary: 'Tells the balance',
     auth: 'key',
+    payer: 'body',
     body: BalanceRequest,
     answer: json(Balance),
   })
-  async balance(@Req() request: FastifyRequest, @Body() body?: BalanceRequest) {
-    const { accountId } = await this.authenticator.reader(request, body?.credit_id);
+  async balance(@Authenticated() { accountId }: Caller) {
     await this.books.showAccount(accountId, 'balances');
     const balance = await readBalance(this.books.pool, accountId);
     if (!balance) throw new Unauthorized('The credit id is not valid');

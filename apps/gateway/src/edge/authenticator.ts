@@ -6,6 +6,8 @@ import type { BooksReader } from './books-reader.ts';
 import { Unauthorized } from './errors.ts';
 
 const REMEMBERED_KEYS = 100_000;
+/** A longer credential is none of ours, and not worth a look. */
+const MAX_CREDENTIAL = 512;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const INVALID_KEY = 'The API key was not found or has been revoked';
 const INVALID_ACCOUNT = 'The credit id is not valid';
@@ -67,11 +69,13 @@ export class Authenticator {
 /** The key that a request carries, in any of the headers that clients use. */
 export function apiKeyOf({ headers }: FastifyRequest): string | undefined {
   const { authorization = '' } = headers; // some clients send it empty beside another header
+  if (authorization.length > MAX_CREDENTIAL) throw new Unauthorized(INVALID_KEY);
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
   if (authorization !== '' && bearer === undefined) {
     throw new Unauthorized('Authorization must have the form "Bearer <API key>"');
   }
   const header = headers['x-api-key'] ?? headers['api-key'];
+  if (typeof header === 'string' && header.length > MAX_CREDENTIAL) throw new Unauthorized(INVALID_KEY);
   return bearer ?? (typeof header === 'string' ? header : undefined);
 }
 

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
 import { Accounts, Clock, Secrets, WatchedPayers } from '#application';
 import { Foundation, migrate } from '#infra';
@@ -10,12 +10,14 @@ import { ErrorFilter } from './errors.ts';
 import { Idempotency, leaseOf } from './idempotency.ts';
 import { answerMigrations, KeptAnswers } from './kept-answers.ts';
 import { PublicAddress } from './public-address.ts';
+import { ValidationPipe } from './validation.pipe.ts';
 
 /** What all surfaces share: who asks, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({
   imports: [PayingModule, SecretsModule, StoresModule],
   providers: [
     PublicAddress,
+    { provide: APP_PIPE, useClass: ValidationPipe },
     { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
     {
       provide: BooksReader,

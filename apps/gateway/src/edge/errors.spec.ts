@@ -196,7 +196,7 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
 
   test.each([26 * MIB, 25 * MIB + 1])('a body of %i bytes: 413, told before it has come', async (bytes) => {
     const answer = await raw(
-      `POST ${route} HTTP/1.1\nHost: x\nContent-Type: application/json\nContent-Length: ${bytes}`,
+      `POST ${route} HTTP/1.1\nHost: x\nAuthorization: Bearer ${rich.apiKey}\nContent-Type: application/json\nContent-Length: ${bytes}`,
     );
     expect(answer).toMatch(/^HTTP\/1.1 413 /);
     expect(answer).toMatch(/^x-request-id: [0-9a-f-]{36}\r$/im);

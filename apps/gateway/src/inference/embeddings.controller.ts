@@ -1,48 +1,20 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CreateEmbeddings, type EmbeddingAnswer, type EmbeddingBody, Payers } from '#application';
+import { type Caller, CreateEmbeddings, type EmbeddingAnswer, Payers } from '#application';
 import { usdNumber } from '#kernel';
-import { sourceOf, withModelId } from '../edge/asked.ts';
-import { Authenticator } from '../edge/authenticator.ts';
+import { sourceOf } from '../edge/asked.ts';
+import { Authenticated } from '../edge/caller.ts';
 import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
-import { Count, valid } from '../edge/validated.ts';
 import { json, Operation } from '../openapi/operation.ts';
-import { Field } from '../openapi/request-schema.ts';
-import { EmbeddingInput, EmbeddingList } from './embeddings.schemas.ts';
-
-// Rules are checked from the last one up. What `input` may be depends on the model, and is checked with it.
-class EmbeddingRequest implements EmbeddingBody {
-  [field: string]: unknown;
-
-  @Field({ description: 'The id of an embedding model' })
-  @IsString({ message: 'model must be a string' })
-  model!: string;
-
-  @Field(EmbeddingInput)
-  @Allow()
-  input!: unknown;
-
-  @IsOptional()
-  @IsIn(['float', 'base64'], { message: 'encoding_format must be float or base64' })
-  encoding_format?: string | null;
-
-  @IsOptional()
-  @Count()
-  dimensions?: number | null;
-
-  @IsOptional()
-  @IsString({ message: 'user must be a string' })
-  user?: string | null;
-}
+import { EmbeddingRequest } from './embeddings.requests.ts';
+import { EmbeddingList } from './embeddings.schemas.ts';
 
 @Controller()
 export class EmbeddingsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly authenticator: Authenticator,
     private readonly idempotency: Idempotency,
     private readonly payers: Payers,
   ) {}
@@ -60,9 +32,12 @@ export class EmbeddingsController {
     answer: json(EmbeddingList),
     errors: [402, 404, 409, 429, 502, 504],
   })
-  async create(@Req() request: FastifyRequest, @Res() reply: FastifyReply, @Body() sent: unknown) {
-    const caller = await this.authenticator.payer(request);
-    const body = valid(EmbeddingRequest, withModelId(sent));
+  async create(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() body: EmbeddingRequest,
+  ) {
     if (await this.idempotency.answered(request, reply, caller)) return;
     reply.header('x-generation-id', `gen-${request.id}`);
     const answer = await this.commands.execute(

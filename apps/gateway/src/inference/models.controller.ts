@@ -1,27 +1,14 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
-import { IsOptional, IsString } from 'class-validator';
 import { Catalogues, UnservableRequest } from '#application';
 import { type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { usd, usdNumber } from '#kernel';
 import type { MedianCost } from '#projections';
 import { InvalidRequest } from '../edge/errors.ts';
 import { MedianCosts } from '../edge/median-costs.ts';
-import { valid } from '../edge/validated.ts';
 import { json, Operation } from '../openapi/operation.ts';
-import { Field } from '../openapi/request-schema.ts';
-import { BOOLEAN } from '../openapi/schemas.ts';
+import { ModelsQuery } from './models.requests.ts';
 import { ModelList, Model as ModelSchema } from './models.schemas.ts';
 import { modelWire, type Row } from './models-wire.ts';
-
-class ModelsQuery {
-  @Field({ description: `Types (${MODEL_TYPES.join(', ')}), divided by commas, or all; chat models unless it is sent` })
-  @IsOptional()
-  @IsString()
-  type?: string;
-
-  @Field({ ...BOOLEAN, description: 'Only those that many use' })
-  popular?: unknown;
-}
 
 @Controller()
 export class ModelsController {
@@ -42,8 +29,7 @@ export class ModelsController {
     query: ModelsQuery,
     answer: json(ModelList),
   })
-  async models(@Query() sent: unknown) {
-    const query = valid(ModelsQuery, sent);
+  async models(@Query() query: ModelsQuery) {
     const types = typesIn(query.type || 'chat');
     const data = this.rows.filter(({ type, popular }) => types.includes(type) && (popular || query.popular !== 'true'));
     const medians = await this.medians.byModel();

@@ -171,7 +171,7 @@ describe('a reference to an item', () => {
     expect((await ask([user('One'), refer(unkept)])).status).toBe(404);
   });
 
-  test.each([undefined, null, 7, '', 'a\u0000', 'x'.repeat(300), {}])('with the id %p is not found', async (id) => {
+  test.each([undefined, null, 7, '', 'a\u0000', 'x'.repeat(200), {}])('with the id %p is not found', async (id) => {
     await ask([user('One')]);
     expect((await ask([user('One'), { type: 'item_reference', id }])).status).toBe(404);
   });

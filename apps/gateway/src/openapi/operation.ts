@@ -1,4 +1,9 @@
-/** What a route says about itself. The document, the page and the contract test are made of it. */
+/**
+ * What a route says about itself. The document, the page and the contract test are made of it, and the hooks that find who
+ * asks and limit the body.
+ */
+import { applyDecorators } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
 export type Schema = { readonly [keyword: string]: unknown };
@@ -29,6 +34,8 @@ export interface OperationNotes {
   readonly summary: string;
   readonly description?: string;
   readonly auth: Auth;
+  /** Where the account may be named by its `credit_id`, beside the credentials in headers. */
+  readonly payer?: 'query' | 'body';
   /** Money is held for it: it takes an Idempotency-Key, and what it makes has an id. */
   readonly paid?: true;
   /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */
@@ -48,7 +55,8 @@ const NOTES = Symbol('operation');
 
 /** Documents the route that it stands on. */
 export function Operation(notes: OperationNotes): MethodDecorator {
-  return (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
+  const note: MethodDecorator = (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
+  return applyDecorators(note, RouteConfig({ operation: notes }));
 }
 
 export function notesOf(prototype: object, method: string): OperationNotes | undefined {

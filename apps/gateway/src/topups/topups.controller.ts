@@ -1,44 +1,23 @@
-import { Body, Controller, Get, Param, Post, Req } from '@nestjs/common';
+import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { IsString } from 'class-validator';
-import type { FastifyRequest } from 'fastify';
-import { Clock, PAYMENT_METHODS, type PaymentMethod, RequestInvoice } from '#application';
+import { type Caller, Clock, PAYMENT_METHODS, type PaymentMethod, RequestInvoice } from '#application';
 import type { RejectionCode } from '#domain';
 import { money, plainNumber, Rejection } from '#kernel';
 import { readTopup, type TopupView } from '#projections';
-import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
+import { Authenticated } from '../edge/caller.ts';
 import { PublicAddress } from '../edge/public-address.ts';
-import { Satisfies, valid } from '../edge/validated.ts';
 import { json, Operation } from '../openapi/operation.ts';
-import { Field } from '../openapi/request-schema.ts';
-import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
+import { NewTopup } from './topups.requests.ts';
 import { PaymentMethods, TopupInvoice, TopupStatus } from './topups.schemas.ts';
 
 const MSAT_DECIMALS = 11;
 const METHODS = PAYMENT_METHODS.map(methodWire);
 
-class NewTopup {
-  @Field({ type: 'number', exclusiveMinimum: 0 })
-  @Satisfies(
-    (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
-    'amount must be a number above 0',
-  )
-  amount!: number;
-
-  @Field({ description: 'One that the payment method supports, in any case' })
-  @IsString({ message: 'currency must be a string' })
-  currency!: string;
-
-  @Field(nullable(CREDIT_ID))
-  credit_id?: unknown;
-}
-
 @Controller('topup')
 export class TopupsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
     private readonly clock: Clock,
     private readonly address: PublicAddress,
@@ -51,19 +30,14 @@ export class TopupsController {
     summary: 'Makes an invoice',
     description: 'The account is credited as soon as the invoice is paid.',
     auth: 'key',
+    payer: 'body',
     params: { method: { description: 'A payment method', example: 'btc-lightning' } },
     body: NewTopup,
     example: { amount: 5, currency: 'USD' },
     answer: json(TopupInvoice),
     errors: [404, 502],
   })
-  async create(
-    @Req() request: FastifyRequest,
-    @Param('method') method: string,
-    @Body() sent: { credit_id?: unknown } | undefined,
-  ) {
-    const { accountId } = await this.authenticator.reader(request, sent?.credit_id);
-    const body = valid(NewTopup, sent);
+  async create(@Authenticated() { accountId }: Caller, @Param('method') method: string, @Body() body: NewTopup) {
     const command = new RequestInvoice(accountId, method, String(body.amount), body.currency.toUpperCase());
     const { topupId, position } = await this.commands.execute(command);
     await this.books.show(position, 'topups');

@@ -1,0 +1,69 @@
+import { IsIn, IsNumber, IsOptional, Length, Max, Min, ValidateIf } from 'class-validator';
+import type { KeyFields } from '#application';
+import { instantIn, MAX_KEY_NAME, type ResetPeriod } from '#domain';
+import { money } from '#kernel';
+import { isText, Satisfies } from '../edge/validated.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { BOOLEAN, dateOrTime, text } from '../openapi/schemas.ts';
+
+const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
+
+/** A larger limit is as good as none, and would not fit where the books are kept. */
+const MAX_LIMIT_USD = 1_000_000_000;
+
+const NAME = text('What the account calls it; no two active keys share one');
+
+// Rules are checked from the last one up: the type stands next to its field.
+export class KeyLimits {
+  @Field({ description: 'What it may spend in a period, or in all where there are no periods' })
+  @IsOptional()
+  @Max(MAX_LIMIT_USD, { message: `usage_limit_usd must be at most ${MAX_LIMIT_USD}` })
+  @Min(0.01, { message: 'usage_limit_usd must be at least 0.01' })
+  @IsNumber({ allowNaN: false, allowInfinity: false }, { message: 'usage_limit_usd must be a number or null' })
+  usage_limit_usd?: number | null;
+
+  @Field({ description: 'How often what it has spent is counted from zero again; needs a limit' })
+  @IsOptional()
+  @IsIn(RESET_PERIODS, { message: `reset_period must be one of ${RESET_PERIODS.join(', ')}, or null` })
+  reset_period?: ResetPeriod | null;
+
+  @Field(dateOrTime('From when on it is refused'))
+  @IsOptional()
+  @Satisfies((value) => instantIn(value) !== undefined, 'expire_at must be an ISO 8601 date and time, or null')
+  expire_at?: string | null;
+}
+
+export class NewKey extends KeyLimits {
+  @Field(NAME)
+  @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
+  @Satisfies(isText, 'name must be a string')
+  name!: string;
+}
+
+export class KeyChanges extends KeyLimits {
+  @Field(NAME)
+  @ValidateIf((changes) => changes.name !== undefined)
+  @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
+  @Satisfies(isText, 'name must be a string')
+  name?: string;
+}
+
+export class KeyQuery {
+  @Field({ ...BOOLEAN, description: 'Revoked keys as well' })
+  include_disabled?: unknown;
+
+  @Field({ ...BOOLEAN, description: 'With the secrets themselves' })
+  show_key?: unknown;
+}
+
+/** Undefined leaves a field as it is, null clears it. */
+export function fieldsOf({ name, usage_limit_usd, reset_period, expire_at }: KeyChanges): Partial<KeyFields> {
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(usage_limit_usd === undefined
+      ? {}
+      : { limit: usage_limit_usd === null ? null : money.usdNearest(usage_limit_usd) }),
+    ...(reset_period === undefined ? {} : { resetPeriod: reset_period }),
+    ...(expire_at === undefined ? {} : { expireAt: instantIn(expire_at) ?? null }),
+  };
+}

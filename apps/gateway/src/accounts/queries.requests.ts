@@ -1,0 +1,67 @@
+import { IsOptional, IsString } from 'class-validator';
+import { instantIn } from '#domain';
+import { InvalidRequest } from '../edge/errors.ts';
+import { Satisfies } from '../edge/validated.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { BOOLEAN, CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
+
+export const PAGE_SIZE = 20;
+export const MAX_PAGE_SIZE = 100;
+/** Far past the end of everything, and an exact number of records all the same. */
+const MAX_PAGE = 1_000_000_000;
+
+export class HistoryQuery {
+  @Field(CREDIT_ID)
+  @IsOptional()
+  @IsString()
+  credit_id?: string;
+
+  @Field({ ...BOOLEAN, description: 'All keys of the account, where a key asks' })
+  all_keys?: unknown;
+
+  @Field({ description: 'Only this key, where the account asks' })
+  @IsOptional()
+  @IsString()
+  api_key?: string;
+
+  @Field(dateOrTime('On or after'))
+  @IsOptional()
+  @Satisfies((value) => instantIn(value) !== undefined, 'start_date must be an ISO 8601 date')
+  start_date?: string;
+
+  @Field(dateOrTime('On or before; a date without a time includes its day'))
+  @IsOptional()
+  @Satisfies((value) => instantIn(value) !== undefined, 'end_date must be an ISO 8601 date')
+  end_date?: string;
+
+  @IsOptional()
+  @IsString()
+  model?: string;
+
+  @IsOptional()
+  @IsString()
+  query_source?: string;
+
+  @IsOptional()
+  @IsString()
+  query_type?: string;
+
+  @Field({ type: 'integer', minimum: 1, default: 1 })
+  page?: unknown;
+
+  @Field({ type: 'integer', minimum: 1, maximum: MAX_PAGE_SIZE, default: PAGE_SIZE, description: 'The size of a page' })
+  page_count?: unknown;
+}
+
+/** Clients send all kinds of pages; only what is no number at all is refused. */
+export function pageNumber(name: string, value: unknown, byDefault: number): number {
+  if (value === undefined || value === '') return byDefault;
+  const number = Number(value);
+  if (!Number.isFinite(number)) throw new InvalidRequest(`${name} must be a number`, name);
+  return Math.min(Math.max(Math.trunc(number), 1), MAX_PAGE);
+}
+
+/** A date without a time includes the whole day. */
+export function endOfDay(date: string | undefined): string | undefined {
+  return date?.length === 'yyyy-mm-dd'.length ? `${date}T23:59:59.999Z` : date;
+}

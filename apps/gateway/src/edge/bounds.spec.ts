@@ -1,0 +1,66 @@
+import { describe, expect, test } from '@jest/globals';
+import { assertBounded, assertShort } from './bounds.ts';
+import { InvalidRequest } from './errors.ts';
+
+const long = 'x'.repeat(24_000_000);
+
+/** So many lists in one another. */
+const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels - 1)]);
+
+const refused = (body: unknown) => {
+  try {
+    assertBounded(body);
+    return undefined;
+  } catch (error) {
+    if (error instanceof InvalidRequest) return error.param ?? error.message;
+    throw error;
+  }
+};
+
+describe('has a limit of its length:', () => {
+  test.each<[string, unknown, string]>([
+    ['the name of a model', { model: long }, 'model'],
+    ['the name of a model with a suffix', { model: `openai/gpt-5-mini:${long}` }, 'model'],
+    ['the id of a model that is an object', { model: { id: long } }, 'id'],
+    ['a role', { messages: [{ role: long, content: 'Hello' }] }, 'role'],
+    ['the type of a part', { messages: [{ role: 'user', content: [{ type: long }] }] }, 'type'],
+    ['the id of a call', { messages: [{ role: 'tool', tool_call_id: long, content: '' }] }, 'tool_call_id'],
+    ['the name of a tool', { tools: [{ type: 'function', function: { name: long } }] }, 'name'],
+    ['the name of a chosen tool', { tool_choice: { type: 'function', name: long } }, 'name'],
+    ['a tag', { metadata: { tag: long } }, 'tag'],
+    ['a provider', { provider: { order: [long] } }, 'order'],
+    ['the earlier response', { previous_response_id: long }, 'previous_response_id'],
+    ['a field that nobody knows', { mystery: { inside: [long] } }, 'inside'],
+  ])('%s', (_, body, param) => expect(refused(body)).toBe(param));
+
+  test('the name of a field', () => {
+    expect(refused({ metadata: { [long]: 'x' } })).toContain('Names of fields');
+  });
+
+  test('a part of an address', () => {
+    expect(() => assertShort(long, 'id')).toThrow(InvalidRequest);
+    expect(() => assertShort({ model: ['gpt', long] }, '')).toThrow(InvalidRequest);
+    expect(() => assertShort({ model: 'gpt', page: undefined }, '')).not.toThrow();
+  });
+});
+
+test.each<[string, unknown]>([
+  ['a message', { messages: [{ role: 'user', content: long }] }],
+  ['a part of a message', { messages: [{ role: 'user', content: [{ type: 'text', text: long }] }] }],
+  ['an image', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: long } }] }] }],
+  ['a file', { input: [{ role: 'user', content: [{ type: 'input_file', file_data: long }] }] }],
+  ['instructions', { instructions: long, input: long }],
+  ['texts to embed', { input: [long, 'x'] }],
+  ['the arguments of a call', { messages: [{ role: 'assistant', tool_calls: [{ function: { arguments: long } }] }] }],
+  ['the result of a call', { input: [{ type: 'function_call_output', call_id: 'x', output: long }] }],
+  ['reasoning that is sealed', { input: [{ type: 'reasoning', encrypted_content: long }] }],
+  ['a JSON Schema', { tools: [{ function: { name: 'x', parameters: { properties: { id: { const: long } } } } }] }],
+  ['tokens to embed', { input: Array.from({ length: 300 }, () => Array(1_000).fill(7)) }],
+])('is only limited with the whole body: %s', (_, body) => expect(refused(body)).toBeUndefined());
+
+test('a body has a depth and a number of values', () => {
+  expect(refused({ messages: nested(60) })).toBeUndefined();
+  expect(refused({ messages: nested(64) })).toContain('nested deeper');
+  expect(refused(JSON.parse('['.repeat(1_000_000) + ']'.repeat(1_000_000)))).toContain('nested deeper');
+  expect(refused({ input: Array(500_000).fill(1) })).toContain('values');
+});

@@ -1,0 +1,113 @@
+/**
+ * Limits of what stands in a request beside its content: names, ids, roles, tags. They are checked before anything looks
+ * into it, so that nobody makes us search for a name of 24 MB. What a model reads is only limited with the whole body.
+ */
+import { InvalidRequest } from './errors.ts';
+
+/** Nesting of objects and lists. */
+const MAX_DEPTH = 64;
+/** Elements and fields of a body in all. The longest that is meant is the input of embeddings: 300,000 tokens as numbers. */
+const MAX_VALUES = 500_000;
+const MAX_FIELD_NAME = 256;
+/** Of what has no limit of its own. */
+const MAX_TEXT = 4_096;
+const MAX_NAME = 256;
+
+/** Names and ids, by the fields that carry them. */
+const NAMES: ReadonlySet<string> = new Set([
+  'model',
+  'models',
+  'role',
+  'type',
+  'name',
+  'id',
+  'call_id',
+  'tool_call_id',
+  'item_id',
+  'file_id',
+  'previous_response_id',
+  'credit_id',
+  'currency',
+]);
+
+/** What a model reads or has made, by the fields that carry it. */
+const CONTENT: ReadonlySet<string> = new Set([
+  'arguments',
+  'code',
+  'content',
+  'data',
+  'definition',
+  'description',
+  'encrypted_content',
+  'file_data',
+  'file_url',
+  'image_url',
+  'input',
+  'instructions',
+  'output',
+  'prompt',
+  'query',
+  'reasoning',
+  'reasoning_content',
+  'refusal',
+  'result',
+  'signature',
+  'summary',
+  'text',
+  'thinking',
+  'transcript',
+  'url',
+]);
+
+/** Fields below which everything is content: JSON Schemas, and the arguments of calls. */
+const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
+
+/** @throws InvalidRequest that names the field */
+export function assertBounded(body: unknown): void {
+  if (typeof body === 'object' && body !== null) new Bounds().check(body, '', 1, false);
+}
+
+/** Checks parts of an address: one of them, or all parameters of a query. */
+export function assertShort(value: unknown, name: string): void {
+  if (typeof value === 'string' && value.length > MAX_NAME) throw tooLong(name, MAX_NAME);
+  if (typeof value === 'object' && value !== null) {
+    for (const [key, each] of Object.entries(value)) assertShort(each, key);
+  }
+}
+
+class Bounds {
+  private left = MAX_VALUES;
+
+  check(value: object, field: string, depth: number, content: boolean): void {
+    if (depth > MAX_DEPTH) throw new InvalidRequest(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
+    if (Array.isArray(value)) {
+      this.count(value.length);
+      for (const each of value) this.look(each, field, depth, content);
+    } else {
+      for (const name in value) {
+        this.count(1);
+        if (name.length > MAX_FIELD_NAME)
+          throw new InvalidRequest(`Names of fields must have at most ${MAX_FIELD_NAME} characters`);
+        this.look((value as Record<string, unknown>)[name], name, depth, content);
+      }
+    }
+  }
+
+  private look(value: unknown, field: string, depth: number, content: boolean): void {
+    if (typeof value === 'object' && value !== null) {
+      this.check(value, field, depth + 1, content || ALL_CONTENT.has(field));
+    } else if (typeof value === 'string' && value.length > MAX_NAME && !content && !CONTENT.has(field)) {
+      const most = NAMES.has(field) ? MAX_NAME : MAX_TEXT;
+      if (value.length > most) throw tooLong(field, most);
+    }
+  }
+
+  private count(values: number): void {
+    this.left -= values;
+    if (this.left < 0) throw new InvalidRequest(`The body must not have more than ${MAX_VALUES} values`);
+  }
+}
+
+function tooLong(name: string, most: number): InvalidRequest {
+  return new InvalidRequest(`${name} must have at most ${most} characters`, name);
+}

@@ -1,0 +1,72 @@
+/** Large requests that nobody pays for: they cost the process next to nothing, whoever sends them. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type TestAccount, World } from '#testing';
+
+const CHAT = '/v1/chat/completions';
+const LARGE = JSON.stringify({ model: 'x'.repeat(24_000_000), messages: [{ role: 'user', content: 'Hello' }] });
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(1.05);
+});
+afterAll(() => world.close());
+
+/** What is answered to a request of which only the head is sent. */
+async function answerToHead(route: string, bytes: number): Promise<string> {
+  const { hostname, port } = new URL(world.api);
+  const socket = connect(Number(port), hostname);
+  socket.write(
+    `POST ${route} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`,
+  );
+  const [first] = await once(socket, 'data');
+  socket.destroy();
+  return String(first);
+}
+
+test.each([CHAT, '/chat/completions', '/v1/responses', '/v1/embeddings'])(
+  'without a credential, %s is 401 before its body is sent, and readable in a browser',
+  async (route) => {
+    const answer = await answerToHead(route, LARGE.length);
+    expect(answer).toMatch(/^HTTP\/1.1 401 /);
+    expect(answer).toContain('access-control-allow-origin: *');
+  },
+);
+
+describe('a model name of 24 MB', () => {
+  test('without a credential is 401', async () => {
+    expect((await world.send('POST', CHAT, { body: LARGE })).status).toBe(401);
+  });
+
+  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('with a key is 400 at %s', async (route) => {
+    const body = LARGE.replace('"messages"', '"input":"Hello","messages"');
+    const { status, body: answer } = await world.send('POST', route, {
+      body,
+      headers: { authorization: `Bearer ${account.apiKey}` },
+    });
+    expect([status, answer.error.param]).toEqual([400, 'model']);
+  });
+});
+
+test.each([
+  ['/accounts/create', 4],
+  ['/credits/balance', 4],
+  ['/topup/create/btc-lightning', 4],
+  ['/keys', 64],
+])('%s takes at most %i KiB', async (route, kib) => {
+  const headers = { 'x-credit-id': account.creditId };
+  const send = async (bytes: number) => {
+    const body = JSON.stringify({ padding: 'x'.repeat(bytes - '{"padding":""}'.length) });
+    return (await world.send('POST', route, { body, headers })).status;
+  };
+  expect(await send(kib * 1024 + 1)).toBe(413);
+  expect(await send(kib * 1024)).not.toBe(413);
+});
+
+test('a body that must be read to know whose it is is refused when nobody is named in it', async () => {
+  expect((await world.post('/credits/balance', {})).status).toBe(401);
+  expect((await world.send('POST', '/keys', { body: '{"broken' })).status).toBe(401);
+});

@@ -1,0 +1,30 @@
+import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
+import type { EmbeddingBody } from '#application';
+import { Count } from '../edge/validated.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { EmbeddingInput } from './embeddings.schemas.ts';
+
+// Rules are checked from the last one up. What `input` may be depends on the model, and is checked with it.
+export class EmbeddingRequest implements EmbeddingBody {
+  [field: string]: unknown;
+
+  @Field({ description: 'The id of an embedding model' })
+  @IsString({ message: 'model must be a string' })
+  model!: string;
+
+  @Field(EmbeddingInput)
+  @Allow()
+  input!: unknown;
+
+  @IsOptional()
+  @IsIn(['float', 'base64'], { message: 'encoding_format must be float or base64' })
+  encoding_format?: string | null;
+
+  @IsOptional()
+  @Count()
+  dimensions?: number | null;
+
+  @IsOptional()
+  @IsString({ message: 'user must be a string' })
+  user?: string | null;
+}

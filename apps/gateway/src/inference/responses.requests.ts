@@ -1,0 +1,116 @@
+import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
+import type { ResponsesBody, Thing } from '#application';
+import { Count, Fraction, Satisfies } from '../edge/validated.ts';
+import { Field } from '../openapi/request-schema.ts';
+
+// Rules are checked from the last one up: the type stands next to its field.
+export class ResponsesInput implements ResponsesBody {
+  [field: string]: unknown;
+
+  @IsString({ message: 'model must be a string' })
+  model!: string;
+
+  @Field({ type: ['string', 'array'], description: 'Text, or items of a conversation', minLength: 1, minItems: 1 })
+  @Satisfies(isInput, 'input must be text or a non-empty array of items')
+  input!: string | readonly unknown[];
+
+  @IsOptional()
+  @IsString({ message: 'instructions must be a string' })
+  instructions?: string | null;
+
+  @IsOptional()
+  @Count()
+  max_output_tokens?: number | null;
+
+  @IsOptional()
+  @Fraction(0, 2)
+  temperature?: number | null;
+
+  @IsOptional()
+  @Fraction(0, 1)
+  top_p?: number | null;
+
+  @IsOptional()
+  @IsNumber({}, { message: 'presence_penalty must be a number' })
+  presence_penalty?: number | null;
+
+  @IsOptional()
+  @IsNumber({}, { message: 'frequency_penalty must be a number' })
+  frequency_penalty?: number | null;
+
+  @IsOptional()
+  @IsArray({ message: 'tools must be an array' })
+  tools?: readonly unknown[] | null;
+
+  @IsOptional()
+  @IsBoolean({ message: 'parallel_tool_calls must be a boolean' })
+  parallel_tool_calls?: boolean | null;
+
+  @Field({ type: 'object' })
+  @IsOptional()
+  @Satisfies(isReasoning, 'reasoning must be an object whose effort is a string')
+  reasoning?: Thing | null;
+
+  @Field({ type: 'object' })
+  @IsOptional()
+  @Satisfies(isTextConfig, 'text must be an object whose verbosity is a string')
+  text?: Thing | null;
+
+  @IsOptional()
+  @IsObject({ message: 'response_format must be an object' })
+  response_format?: Thing | null;
+
+  @IsOptional()
+  @IsString({ message: 'previous_response_id must be a string' })
+  previous_response_id?: string | null;
+
+  @IsOptional()
+  @IsBoolean({ message: 'store must be a boolean' })
+  store?: boolean | null;
+
+  @IsOptional()
+  @IsObject({ message: 'metadata must be an object' })
+  metadata?: Thing | null;
+
+  @IsOptional()
+  @IsBoolean({ message: 'stream must be a boolean' })
+  stream?: boolean | null;
+
+  @IsOptional()
+  @IsString({ each: true, message: 'include must be an array of strings' })
+  @IsArray({ message: 'include must be an array of strings' })
+  include?: readonly string[] | null;
+
+  @IsOptional()
+  @Min(0, { message: 'top_logprobs must be from 0 to 20' })
+  @Max(20, { message: 'top_logprobs must be from 0 to 20' })
+  @IsInt({ message: 'top_logprobs must be a whole number' })
+  top_logprobs?: number | null;
+
+  @IsOptional()
+  @IsIn(['auto', 'disabled'], { message: 'truncation must be "auto" or "disabled"' })
+  truncation?: string | null;
+
+  @IsOptional()
+  @IsString({ message: 'user must be a string' })
+  user?: string | null;
+}
+
+function isInput(value: unknown): boolean {
+  return (typeof value === 'string' || Array.isArray(value)) && value.length > 0;
+}
+
+function isReasoning(value: unknown): boolean {
+  return isObjectWith(value, 'effort') && isObjectWith(value, 'summary');
+}
+
+function isTextConfig(value: unknown): boolean {
+  return isObjectWith(value, 'verbosity');
+}
+
+/** An object with text, or nothing, in a field. */
+function isObjectWith(value: unknown, field: string): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const found = (value as Thing)[field] ?? '';
+  return typeof found === 'string';
+}

@@ -1,0 +1,20 @@
+import { IsString } from 'class-validator';
+import { Satisfies } from '../edge/validated.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
+
+export class NewTopup {
+  @Field({ type: 'number', exclusiveMinimum: 0 })
+  @Satisfies(
+    (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
+    'amount must be a number above 0',
+  )
+  amount!: number;
+
+  @Field({ description: 'One that the payment method supports, in any case' })
+  @IsString({ message: 'currency must be a string' })
+  currency!: string;
+
+  @Field(nullable(CREDIT_ID))
+  credit_id?: unknown;
+}
