@@ -1,6 +1,6 @@
 import { createLog, type Log } from './log.ts';
 import { openTogether } from './open-together.ts';
-import { readSettings, SettingError, type Settings } from './settings.ts';
+import { readSettings, SettingError, type Settings, type Vendor } from './settings.ts';
 import { StartError } from './start-error.ts';
 
 /** What the line that says "ready" tells besides, such as addresses. */
@@ -13,14 +13,17 @@ export interface Running {
   close(): Promise<void>;
 }
 
+/** The vendors of a catalogue's directory, for roles that call them. */
+export type VendorsIn = (catalogueDir: string | undefined) => readonly Vendor[];
+
 /** Starts something; what it opens is closed in reverse order, at the end or when the start fails. */
 export type Start = (settings: Settings, log: Log, opened: AsyncDisposableStack) => Promise<Where>;
 
 /** Runs a role as this process: settings, start, `ready`, and an orderly end on SIGTERM or SIGINT with exit code 0. */
-export async function runProcess(role: string, start: Start): Promise<void> {
+export async function runProcess(role: string, start: Start, vendorsIn?: VendorsIn): Promise<void> {
   let log = createLog('info');
   try {
-    const settings = readSettings(process.env);
+    const settings = readSettings(process.env, vendorsIn);
     log = createLog(settings.logLevel).child({ role });
     // A second signal changes nothing: on Ctrl-C npm passes on one that the terminal has sent already.
     const stopped = new Promise<string>((resolve) => {

@@ -20,24 +20,13 @@ describe('without any setting', () => {
       port: 3000,
       host: '127.0.0.1',
       sandboxPort: 3100,
+      sandboxUrl: undefined,
       publicBaseUrl: undefined,
       logLevel: 'info',
       dataDir: '.data',
       databaseUrl: undefined,
       eventStoreUrl: undefined,
       masterKey: undefined,
-      openaiBaseUrl: 'http://127.0.0.1:3100/openai/v1',
-      openaiApiKey: 'sandbox',
-      anthropicBaseUrl: 'http://127.0.0.1:3100/anthropic',
-      anthropicApiKey: 'sandbox',
-      openrouterBaseUrl: 'http://127.0.0.1:3100/openrouter/v1',
-      openrouterApiKey: 'sandbox',
-      groqBaseUrl: 'http://127.0.0.1:3100/groq/v1',
-      groqApiKey: 'sandbox',
-      deepinfraBaseUrl: 'http://127.0.0.1:3100/deepinfra/v1',
-      deepinfraApiKey: 'sandbox',
-      exaBaseUrl: 'http://127.0.0.1:3100/exa',
-      exaApiKey: 'sandbox',
       catalogueDir: undefined,
       lndUrl: 'http://127.0.0.1:3100/lnd',
       lndMacaroon: '00',
@@ -50,6 +39,7 @@ describe('without any setting', () => {
       drainTimeoutMs: 120_000,
       shutdownTimeoutMs: 25_000,
       maxLagMs: 5_000,
+      providers: new Map(),
     });
   });
 
@@ -70,7 +60,7 @@ describe('a setting', () => {
     ['DATABASE_URL', 'postgresql://a:b@db/books', 'databaseUrl', 'postgresql://a:b@db/books'],
     ['EVENTSTORE_URL', 'esdb+discover://a:b@es:2113', 'eventStoreUrl', 'esdb+discover://a:b@es:2113'],
     ['MASTER_KEY', KEY.toUpperCase(), 'masterKey', KEY],
-    ['OPENAI_BASE_URL', 'https://api.openai.com/v1/', 'openaiBaseUrl', 'https://api.openai.com/v1'],
+    ['SANDBOX_URL', 'http://sandbox:3100/', 'sandboxUrl', 'http://sandbox:3100'],
     ['LND_MACAROON', '0201036C6E64', 'lndMacaroon', '0201036c6e64'],
     ['LND_TLS_CERT', import.meta.filename, 'lndCertificate', import.meta.filename],
     ['CATALOGUE_DIR', import.meta.dirname, 'catalogueDir', import.meta.dirname],
@@ -82,11 +72,68 @@ describe('a setting', () => {
   test('of the sandbox moves the outside world with it, except for what has an address of its own', () => {
     const env = { SANDBOX_PORT: '4100', KRAKEN_URL: 'https://api.kraken.com' };
     expect(readSettings(env)).toMatchObject({
-      openaiBaseUrl: 'http://127.0.0.1:4100/openai/v1',
       lndUrl: 'http://127.0.0.1:4100/lnd',
       krakenUrl: 'https://api.kraken.com',
       coinbaseUrl: 'http://127.0.0.1:4100/coinbase',
     });
+  });
+});
+
+describe('vendors', () => {
+  const vendor = (name: string) => ({
+    slug: name,
+    env: name.toUpperCase(),
+    baseUrl: `https://${name}.example/v1`,
+    sandboxPath: `/${name}/v1`,
+  });
+  const reached = (env: Record<string, string>) =>
+    Object.fromEntries(readSettings(env, () => [vendor('one'), vendor('two')]).providers);
+  const real = (name: string, credential: string) => ({ baseUrl: `https://${name}.example/v1`, credential });
+  const played = (name: string, at = 'http://127.0.0.1:3100') => ({
+    baseUrl: `${at}/${name}/v1`,
+    credential: 'sandbox',
+  });
+
+  test('are all played by the sandbox as long as no vendor has a key, wherever it is', () => {
+    expect(reached({})).toEqual({ one: played('one'), two: played('two') });
+    expect(reached({ SANDBOX_PORT: '4100' }).one).toEqual(played('one', 'http://127.0.0.1:4100'));
+    expect(reached({ SANDBOX_URL: 'http://sandbox:1/' }).one).toEqual(played('one', 'http://sandbox:1'));
+  });
+
+  test('with a key are asked at their own address, and those without one are left out', () => {
+    expect(reached({ ONE_API_KEY: 'k1' })).toEqual({ one: real('one', 'k1') });
+    expect(reached({ ONE_API_KEY: 'k1', TWO_API_KEY: 'k2' })).toEqual({
+      one: real('one', 'k1'),
+      two: real('two', 'k2'),
+    });
+  });
+
+  test('with an address are asked there, with the key of the sandbox unless they have one', () => {
+    const one = { ONE_BASE_URL: 'http://127.0.0.1:9/v1/' };
+    expect(reached(one)).toEqual({
+      one: { baseUrl: 'http://127.0.0.1:9/v1', credential: 'sandbox' },
+      two: played('two'),
+    });
+    expect(reached({ ...one, TWO_API_KEY: 'k' })).toEqual({ one: reached(one).one, two: real('two', 'k') });
+    expect(reached({ ...one, ONE_API_KEY: 'k' })).toEqual({ one: { ...reached(one).one, credential: 'k' } });
+  });
+
+  test('have settings that are as good as none when they are empty', () => {
+    expect(reached({ ONE_BASE_URL: ' ', ONE_API_KEY: '' })).toEqual(reached({}));
+  });
+
+  test('with an address that is none stop the start', () => {
+    const wrong = () => reached({ TWO_BASE_URL: 'ftp://two.example' });
+    expect(wrong).toThrow(SettingError);
+    expect(wrong).toThrow('TWO_BASE_URL must be an address that starts with http:// or https://');
+  });
+
+  test('are those of the catalogue that is set, and a mistake in its list stops the start with a sentence', () => {
+    const vendorsIn = (directory: string | undefined) => {
+      throw new Error(`${directory} cannot be used: why`);
+    };
+    const read = () => readSettings({ CATALOGUE_DIR: import.meta.dirname }, vendorsIn);
+    expect(read).toThrow(new SettingError(`The catalogue ${import.meta.dirname} cannot be used: why.`));
   });
 });
 
@@ -109,7 +156,6 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['LOG_LEVEL', 'loud', 'one of info, trace, debug, warn, error, fatal'],
     ['LOG_LEVEL', 'INFO', 'one of info, trace, debug, warn, error, fatal'],
     ['PUBLIC_BASE_URL', 'api.example.org', 'an address that starts with http:// or https://'],
-    ['OPENAI_BASE_URL', 'ftp://api.openai.com', 'an address that starts with http:// or https://'],
     ['LND_REST_URL', 'https://', 'an address that starts with http:// or https://'],
     ['KRAKEN_URL', 'kraken', 'an address that starts with http:// or https://'],
     ['COINBASE_URL', '//coinbase', 'an address that starts with http:// or https://'],

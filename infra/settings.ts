@@ -23,6 +23,13 @@ export const SETTINGS = {
   port: integer('PORT', 3000, 0, 65_535, 'Port of the API'),
   host: text('HOST', '127.0.0.1', 'Address the API listens on'),
   sandboxPort: integer('SANDBOX_PORT', 3100, 0, 65_535, 'Port of the simulated outside world'),
+  sandboxUrl: optional(
+    url(
+      'SANDBOX_URL',
+      ['http:', 'https:'],
+      'Address of the simulated outside world; unset: this host, at SANDBOX_PORT',
+    ),
+  ),
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
   logLevel: choice(
     'LOG_LEVEL',
@@ -41,32 +48,12 @@ export const SETTINGS = {
       'Seals and hashes secrets: 64 hexadecimal digits, the same for every process; unset: made in DATA_DIR',
     ),
   ),
-  openaiBaseUrl: sandboxUrl('OPENAI_BASE_URL', '/openai/v1', 'OpenAI-compatible upstream'),
-  openaiApiKey: text('OPENAI_API_KEY', 'sandbox', 'Credential for it'),
-  anthropicBaseUrl: sandboxUrl('ANTHROPIC_BASE_URL', '/anthropic', 'Anthropic, or what speaks its Messages API'),
-  anthropicApiKey: text('ANTHROPIC_API_KEY', 'sandbox', 'Credential for it'),
-  openrouterBaseUrl: sandboxUrl(
-    'OPENROUTER_BASE_URL',
-    '/openrouter/v1',
-    'OpenRouter: an upstream that routes by itself',
-  ),
-  openrouterApiKey: text('OPENROUTER_API_KEY', 'sandbox', 'Credential for it'),
-  groqBaseUrl: sandboxUrl('GROQ_BASE_URL', '/groq/v1', 'Groq, or any other OpenAI-compatible upstream'),
-  groqApiKey: text('GROQ_API_KEY', 'sandbox', 'Credential for it'),
-  deepinfraBaseUrl: sandboxUrl(
-    'DEEPINFRA_BASE_URL',
-    '/deepinfra/v1',
-    'DeepInfra, or any other OpenAI-compatible upstream',
-  ),
-  deepinfraApiKey: text('DEEPINFRA_API_KEY', 'sandbox', 'Credential for it'),
-  exaBaseUrl: sandboxUrl('EXA_BASE_URL', '/exa', 'Exa, which searches the web'),
-  exaApiKey: text('EXA_API_KEY', 'sandbox', 'Credential for it'),
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),
-  lndUrl: sandboxUrl('LND_REST_URL', '/lnd', 'REST address of the LND node that invoices come from'),
+  lndUrl: inSandbox('LND_REST_URL', '/lnd', 'REST address of the LND node that invoices come from'),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),
   lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
-  krakenUrl: sandboxUrl('KRAKEN_URL', '/kraken', 'First source of exchange rates'),
-  coinbaseUrl: sandboxUrl('COINBASE_URL', '/coinbase', 'Second source of exchange rates'),
+  krakenUrl: inSandbox('KRAKEN_URL', '/kraken', 'First source of exchange rates'),
+  coinbaseUrl: inSandbox('COINBASE_URL', '/coinbase', 'Second source of exchange rates'),
   connectTimeoutMs: integer(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     5_000,
@@ -93,11 +80,66 @@ export const SETTINGS = {
   maxLagMs: integer('READY_MAX_LAG_MS', 5_000, 1, 3_600_000, 'Projector lag up to which the gateway says it is ready'),
 } as const;
 
-export type Settings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
+type Fixed = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
 
-/** @throws SettingError */
-export function readSettings(env: Environment): Settings {
-  return Object.fromEntries(Object.entries(SETTINGS).map(([name, setting]) => [name, setting.read(env)])) as Settings;
+export interface Settings extends Fixed {
+  /** By the slugs of vendors; those that are missing have no credential here. */
+  readonly providers: ReadonlyMap<string, Reach>;
+}
+
+/** A vendor, as far as its settings go: `<env>_BASE_URL` and `<env>_API_KEY`. */
+export interface Vendor {
+  readonly slug: string;
+  readonly env: string;
+  /** Its own address. */
+  readonly baseUrl: string;
+  /** Where the sandbox plays it. */
+  readonly sandboxPath: string;
+}
+
+/** Where a vendor is reached, and with what. */
+export interface Reach {
+  readonly baseUrl: string;
+  readonly credential: string;
+}
+
+/** What the sandbox takes for a credential. */
+const SANDBOX_KEY = 'sandbox';
+
+/**
+ * @param vendorsIn the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
+ * @throws SettingError
+ */
+export function readSettings(
+  env: Environment,
+  vendorsIn: (catalogueDir: string | undefined) => readonly Vendor[] = () => [],
+): Settings {
+  const fixed = Object.fromEntries(
+    Object.entries(SETTINGS).map(([name, setting]) => [name, setting.read(env)]),
+  ) as Fixed;
+  return { ...fixed, providers: reached(env, vendorsOf(fixed, vendorsIn)) };
+}
+
+function vendorsOf({ catalogueDir }: Fixed, vendorsIn: (catalogueDir: string | undefined) => readonly Vendor[]) {
+  try {
+    return vendorsIn(catalogueDir);
+  } catch (error) {
+    throw new SettingError(`The catalogue ${(error as Error).message}.`);
+  }
+}
+
+/** The sandbox plays those without settings, as long as no vendor has a key: then the others are left out. */
+function reached(env: Environment, vendors: readonly Vendor[]): ReadonlyMap<string, Reach> {
+  const isReal = vendors.some((vendor) => given(env, `${vendor.env}_API_KEY`) !== undefined);
+  return new Map(
+    vendors.flatMap(({ slug, env: prefix, baseUrl: own, sandboxPath }) => {
+      const key = given(env, `${prefix}_API_KEY`);
+      const address = optional(url(`${prefix}_BASE_URL`, ['http:', 'https:'], '')).read(env);
+      if (address === undefined && key === undefined && isReal) return [];
+      const baseUrl = address ?? (key === undefined ? sandboxOf(env) + sandboxPath : own);
+      return [[slug, { baseUrl, credential: key ?? SANDBOX_KEY }] as const];
+    }),
+  );
 }
 
 function given(env: Environment, variable: string): string | undefined {
@@ -166,14 +208,17 @@ function url(variable: string, protocols: readonly string[], meaning: string, by
 }
 
 /** By default everything outside is the sandbox. */
-function sandboxUrl(variable: string, path: string, meaning: string): Setting<string> {
+function inSandbox(variable: string, path: string, meaning: string): Setting<string> {
   const setting = url(variable, ['http:', 'https:'], meaning);
   return {
     ...setting,
     byDefault: `http://127.0.0.1:3100${path}`,
-    read: (env) =>
-      given(env, variable) ? setting.read(env) : `http://127.0.0.1:${SETTINGS.sandboxPort.read(env)}${path}`,
+    read: (env) => (given(env, variable) ? setting.read(env) : sandboxOf(env) + path),
   };
+}
+
+function sandboxOf(env: Environment): string {
+  return SETTINGS.sandboxUrl.read(env) ?? `http://127.0.0.1:${SETTINGS.sandboxPort.read(env)}`;
 }
 
 /** What it says is secret, so it is not repeated. */

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { readProviders } from '#catalogue';
 import { readSettings, runProcess } from '#infra';
 import { Role } from '#modules';
 import { openGateway } from '../../gateway/src/gateway.ts';
@@ -12,7 +13,7 @@ await runProcess('standalone', async (settings, log, opened) => {
   const sandbox = await startSandbox({ port: settings.sandboxPort, log });
   opened.defer(() => sandbox.close());
   // The addresses of the outside world follow from the port that the sandbox really has.
-  const addressed = readSettings({ ...process.env, SANDBOX_PORT: new URL(sandbox.url).port });
+  const addressed = readSettings({ ...process.env, SANDBOX_PORT: new URL(sandbox.url).port }, readProviders);
   const role = new Role('standalone', addressed, log, opened);
   const { api } = await openGateway(role, ProjectorModule, SagasModule);
   process.stderr.write(welcome(api, sandbox.url));

@@ -1,32 +1,53 @@
-import type { Catalogue } from '#catalogue';
+import { type Capability, type Catalogue, demandsOf } from '#catalogue';
 import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
+
+/** What vendors are good for, and whether they can be asked here. */
+export interface Vendors {
+  can(upstream: string, capability: Capability): boolean;
+  /** Why a vendor cannot be asked here; undefined when it can. */
+  objection(upstream: string): string | undefined;
+}
 
 /** The catalogue that is in force. */
 export class Catalogues {
   private constructor(
     private inForce: Catalogue,
+    private readonly vendors: Vendors,
     private readonly priceLists: PriceLists,
     private readonly clock: Clock,
   ) {}
 
-  static async with(first: Catalogue, priceLists: PriceLists, clock: Clock): Promise<Catalogues> {
-    const catalogues = new Catalogues(first, priceLists, clock);
+  static async with(first: Catalogue, vendors: Vendors, priceLists: PriceLists, clock: Clock): Promise<Catalogues> {
+    const catalogues = new Catalogues(first, vendors, priceLists, clock);
     await catalogues.replace(first);
     return catalogues;
   }
 
+  /** What can be had here of it. */
   get current(): Catalogue {
     return this.inForce;
   }
 
   /** States the prices as a fact, once for each version, before anything is charged by them. */
   async replace(next: Catalogue): Promise<void> {
-    const { version, rates, units, fees } = next.priceList;
+    const { version, rates, units, fees } = served(next, this.vendors).priceList;
     await this.priceLists.run(version, {
       type: 'PublishPriceList',
       data: { version, rates, units, fees, at: this.clock.now() },
     });
-    this.inForce = next;
+    this.inForce = next.within((upstream) => this.vendors.objection(upstream));
   }
+}
+
+/**
+ * A catalogue whose vendors can do what it wants of them. One that has just been added to the files is known from the next
+ * start on.
+ * @throws Error that names the model and the vendor
+ */
+export function served(catalogue: Catalogue, vendors: Vendors): Catalogue {
+  const unmet = demandsOf(catalogue).find(({ upstream, capability }) => !vendors.can(upstream, capability));
+  if (unmet === undefined) return catalogue;
+  const { owner, upstream, capability } = unmet;
+  throw new Error(`cannot be used: ${owner} wants ${capability} of "${upstream}", which does not offer that`);
 }

@@ -8,7 +8,7 @@ export {
   UpdateKeyHandler,
 } from './accounts/keys.ts';
 export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/open-account.ts';
-export { Catalogues } from './catalogues.ts';
+export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
 export { type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat/complete-chat.ts';
@@ -18,7 +18,6 @@ export {
   type EmbeddingAnswer,
   type EmbeddingBody,
 } from './inference/embeddings/create-embeddings.ts';
-export { type EmbeddingCall, type Embeddings, EmbeddingUpstreams } from './inference/embeddings/upstream.ts';
 export type { ResponsesBody } from './inference/responses/body.ts';
 export { type ChatRequest, Chats } from './inference/responses/chats.ts';
 export {
@@ -35,22 +34,23 @@ export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } f
 export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
 export type { EventOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
-export { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, WebSearch } from './inference/search/web-search.ts';
 export type { AnswerClient, Source, WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody } from './inference/vocabulary/chat-body.ts';
-export {
-  type AnswerIdentity,
-  type ChatCall,
-  ChatUpstreams,
-  type EventReceiver,
-  type Language,
-  type StreamedAnswer,
-  type WholeAnswer,
+export type {
+  AnswerIdentity,
+  ChatCall,
+  EventReceiver,
+  Language,
+  StreamedAnswer,
+  WholeAnswer,
 } from './inference/vocabulary/chat-upstream.ts';
+export type { EmbeddingCall, Embeddings } from './inference/vocabulary/embedding-call.ts';
+export { type Capability, type Provider, Providers } from './inference/vocabulary/providers.ts';
 export { LEAST_OUTPUT } from './inference/vocabulary/quote.ts';
 export type { Reasoning } from './inference/vocabulary/reasoning.ts';
 export type { NativeSearch, SearchNote } from './inference/vocabulary/searching.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
+export { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish } from './inference/vocabulary/web-search.ts';
 export { Payers } from './paying/account-payer.ts';
 export { CallLimits } from './paying/limits.ts';
 export { type Caller, type Hold, type HoldRequest, HoldTaken, type Payer, type Release } from './paying/payer.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { readCatalogue } from '#catalogue';
+import { readCatalogue, readProviders } from '#catalogue';
 
 let directory: string;
 beforeEach(async () => {
@@ -107,6 +107,11 @@ describe('a slip is named with its file, its line and its field', () => {
       '"input": "1.5"',
       '"input": 1.5',
       `24 cannot be used: endpoints[0].usdPerMillionTokens.input of model "vendor/chat" ${USD}`,
+    ],
+    [
+      '"upstream": "openai"',
+      '"upstream": "openia"',
+      '21 cannot be used: endpoints[0].upstream of model "vendor/chat" names the provider "openia", which is not there',
     ],
     [
       '"margin": "1.055"',
@@ -233,5 +238,60 @@ describe('a slip is named with its file, its line and its field', () => {
     expect(await complaint({ 'models.json': content })).toMatch(
       new RegExp(`^models\\.json:${line} cannot be used: it is no JSON: .*`),
     );
+  });
+});
+
+describe('the list of vendors', () => {
+  const vendor = {
+    slug: 'openai',
+    protocol: 'openai',
+    env: 'OPENAI',
+    baseUrl: 'https://api.example/v1',
+    sandboxPath: '/openai/v1',
+    onDisconnect: 'stops',
+  };
+  const told = (...vendors: object[]) =>
+    complaint({ 'models.json': CHAT, 'providers.json': JSON.stringify(vendors, null, 2) });
+
+  test.each<[object, string]>([
+    [
+      { slug: 'Open AI' },
+      ':3 cannot be used: slug of provider "Open AI" must be lower case letters, digits and hyphens',
+    ],
+    [
+      { env: 'openai' },
+      ':5 cannot be used: env of provider "openai" must be upper case letters, digits and underscores',
+    ],
+    [
+      { baseUrl: 'api.example' },
+      ':6 cannot be used: baseUrl of provider "openai" must be an address without a slash at its end',
+    ],
+    [{ sandboxPath: 'openai' }, ':7 cannot be used: sandboxPath of provider "openai" must be a path'],
+    [{ onDisconnect: 'maybe' }, ':8 cannot be used: onDisconnect of provider "openai" must be one of stops, bills on'],
+    [{ key: 'hush' }, ':9 cannot be used: provider "openai" has an unknown field "key"'],
+  ])('with %j is refused with its line and its field', async (change, why) => {
+    expect(await told({ ...vendor, ...change })).toBe(`providers.json${why}`);
+  });
+
+  test('names each vendor and its settings once', async () => {
+    expect(await told(vendor, { ...vendor, env: 'OTHER' })).toMatch('with the slug "openai" is there twice');
+    expect(await told(vendor, { ...vendor, slug: 'other' })).toMatch('with the env "OPENAI" is there twice');
+  });
+
+  test('of the project is used where a directory has none of its own', async () => {
+    await complaint({ 'models.json': CHAT });
+    expect(readProviders(directory)).toEqual(readProviders());
+    expect(await told(vendor)).toBe('none');
+    expect(readProviders(directory)).toEqual([vendor]);
+  });
+
+  test('says for its endpoints what a hang-up does, unless they say it themselves', async () => {
+    const [model] = JSON.parse(CHAT);
+    const [endpoint] = model.endpoints;
+    const own = { ...endpoint, provider: 'Other', onDisconnect: 'bills on' };
+    const models = JSON.stringify([{ ...model, endpoints: [endpoint, own] }]);
+    await complaint({ 'models.json': models, 'providers.json': JSON.stringify([vendor]) });
+    const endpoints = readCatalogue(directory).find('vendor/chat')?.endpoints ?? [];
+    expect(endpoints.map(({ onDisconnect }) => onDisconnect)).toEqual(['stops', 'bills on']);
   });
 });

@@ -4,11 +4,14 @@ import path from 'node:path';
 import { Catalogue } from './catalogue.ts';
 import { feesIn, modelsIn, parameterListsIn } from './data-files.ts';
 import { lineOf, lineOfMistake } from './lines.ts';
+import { connected, type ProviderFile, providersIn } from './provider-file.ts';
 import { type Path, Slip } from './rules.ts';
 
-/** Lists of request fields that endpoints refer to by name, and fees; every other file is a list of models. */
+/** Lists of request fields that endpoints refer to by name, fees, and vendors; every other file is a list of models. */
 const PARAMETER_LISTS = 'parameters.json';
 const FEES = 'fees.json';
+const PROVIDERS = 'providers.json';
+const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS];
 
 /**
  * Reads the catalogue that ships with the project, or one of the same form.
@@ -16,14 +19,16 @@ const FEES = 'fees.json';
  */
 export function readCatalogue(directory = shippedCatalogue()): Catalogue {
   const files = catalogueFiles(directory);
+  const providers = readProviders(directory);
   const lists = read(path.join(directory, PARAMETER_LISTS), parameterListsIn);
   const fees = read(path.join(directory, FEES), feesIn);
-  const models = files
-    .filter((file) => ![PARAMETER_LISTS, FEES].includes(path.basename(file)))
-    .map((file) => read(file, modelsIn));
+  const models = files.filter((file) => !NO_MODELS.includes(path.basename(file))).map((file) => read(file, modelsIn));
   try {
-    return new Catalogue(
-      models.flatMap(({ content }) => content),
+    return Catalogue.of(
+      connected(
+        models.flatMap(({ content }) => content),
+        providers,
+      ),
       lists.content,
       fees.content,
     );
@@ -31,6 +36,15 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
     if (error instanceof Slip) throw foundAmong(models, error);
     throw unusable(directory, error);
   }
+}
+
+/**
+ * Reads the vendors of a catalogue; those that ship with the project, where its directory has no list of its own.
+ * @throws Error as `readCatalogue` does
+ */
+export function readProviders(directory = shippedCatalogue()): readonly ProviderFile[] {
+  const own = path.join(directory, PROVIDERS);
+  return read(existsSync(own) ? own : path.join(shippedCatalogue(), PROVIDERS), providersIn).content;
 }
 
 /** Changes whenever a file was changed, added or removed. */

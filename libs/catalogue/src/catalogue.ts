@@ -43,6 +43,8 @@ export interface MediaEndpoint extends Offer {
 }
 
 interface Described {
+  /** Why endpoints that it has elsewhere are not among those that it has here, by their slugs. */
+  readonly left?: Readonly<Record<string, string>>;
   /** Unix seconds. */
   readonly created: number;
   readonly outputs: readonly string[];
@@ -70,18 +72,32 @@ export interface PriceList {
 export type ParameterLists = Readonly<Record<string, readonly string[]>>;
 
 export class Catalogue {
-  readonly models: readonly AnyModel[];
-  readonly priceList: PriceList;
   private readonly byName: ReadonlyMap<string, AnyModel>;
 
+  private constructor(
+    readonly models: readonly AnyModel[],
+    readonly priceList: PriceList,
+  ) {
+    this.byName = new Map(models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])));
+  }
+
   /** @throws Slip that names the model that is not as it must be */
-  constructor(files: readonly AnyModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []) {
+  static of(files: readonly AnyModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []): Catalogue {
     assertConsistent(files, lists, fees);
-    this.models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));
-    this.byName = new Map(
-      this.models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])),
+    const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));
+    return new Catalogue(models, priceListOf(files, fees));
+  }
+
+  /**
+   * The same models at the same prices, without the endpoints that cannot be had here. The price list stays whole:
+   * gateways with different credentials publish the same version.
+   * @param objection why a vendor cannot be asked; undefined when it can
+   */
+  within(objection: (upstream: string) => string | undefined): Catalogue {
+    return new Catalogue(
+      this.models.map((model) => within(model, objection)),
+      this.priceList,
     );
-    this.priceList = priceListOf(files, fees);
   }
 
   /** Finds a model by its id or an alias. */
@@ -93,6 +109,15 @@ export class Catalogue {
   feeFor(name: string): Fee | undefined {
     return this.priceList.fees.find((fee) => fee.name === name);
   }
+}
+
+function within<M extends AnyModel>(model: M, objection: (upstream: string) => string | undefined): M {
+  const all: readonly Offer[] = model.endpoints;
+  const reasons = all.map(({ slug, upstream }) => [slug, objection(upstream)] as const);
+  const left = reasons.filter((each): each is [string, string] => each[1] !== undefined);
+  if (left.length === 0) return model;
+  const endpoints = all.filter((_, i) => reasons[i]?.[1] === undefined);
+  return { ...model, endpoints, left: Object.fromEntries(left) };
 }
 
 function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): Model {

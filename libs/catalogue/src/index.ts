@@ -7,8 +7,9 @@ export {
   type Model,
   type PriceList,
 } from './catalogue.ts';
-export { catalogueStamp, readCatalogue, shippedCatalogue } from './catalogue-files.ts';
+export { catalogueStamp, readCatalogue, readProviders, shippedCatalogue } from './catalogue-files.ts';
 export { isMedia, modelsIn } from './data-files.ts';
+export { type Capability, type Demand, demandsOf } from './demands.ts';
 export { CAPABILITIES, type Choice, type Choices, type MediaModelFile } from './media-file.ts';
 export {
   type Language,
@@ -21,3 +22,4 @@ export {
   slugOf,
 } from './model-file.ts';
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
+export type { ProviderFile } from './provider-file.ts';

@@ -39,6 +39,10 @@ export const QUANTIZATIONS = [
 ] as const;
 export type Quantization = (typeof QUANTIZATIONS)[number];
 
+/** What becomes of an answer, and of its bill, when we hang up in the middle. */
+export const ON_DISCONNECT = ['stops', 'bills on'] as const;
+export type OnDisconnect = (typeof ON_DISCONNECT)[number];
+
 /** Where a model can be had. */
 export interface OfferFile {
   /** Who runs it, as people call them: `OpenAI`. Unique among the endpoints of a model. */
@@ -52,6 +56,8 @@ export interface OfferFile {
   readonly parameters: readonly string[] | string;
   /** It is a router itself: names of providers that are not ours are its own. */
   readonly routes?: boolean;
+  /** Where this differs from what its provider does: behind a router it depends on who answers. */
+  readonly onDisconnect?: OnDisconnect;
   /** Nothing of a request is kept there. */
   readonly zdr?: boolean;
   /** Requests may be used for training. */
@@ -125,6 +131,7 @@ export const OFFER: Readonly<Record<string, Rule>> = {
   margin: factor,
   parameters: (value, place) => (typeof value === 'string' ? text : texts)(value, place),
   routes: optional(flag),
+  onDisconnect: optional(oneOf(ON_DISCONNECT)),
   zdr: optional(flag),
   collectsData: optional(flag),
   quantization: optional(oneOf(QUANTIZATIONS)),

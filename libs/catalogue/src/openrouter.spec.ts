@@ -48,7 +48,7 @@ test('a row becomes an entry that the catalogue accepts, with exact prices', () 
       ],
     },
   ]);
-  expect(new Catalogue(modelsIn(models)).priceList.rates[0]?.input).toBe('3000000000000');
+  expect(Catalogue.of(modelsIn(models)).priceList.rates[0]?.input).toBe('3000000000000');
 });
 
 test('a price for each request is kept, and prices smaller than a pico-USD a token stay exact', () => {

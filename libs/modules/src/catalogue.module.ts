@@ -1,20 +1,24 @@
 import { Module } from '@nestjs/common';
-import { Catalogues, Clock, PriceLists } from '#application';
+import { Catalogues, Clock, PriceLists, served } from '#application';
 import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
+import { OpenedProviders } from '#connectors';
 import { StartError } from '#infra';
 import { CatalogueWatch } from './catalogue-watch.ts';
+import { ProvidersModule } from './providers.module.ts';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
 /** What is sold and what it costs. Its prices are stated as a fact before anybody can charge by them. */
 @Module({
-  imports: [StoresModule],
+  imports: [StoresModule, ProvidersModule],
   providers: [
     {
       provide: Catalogues,
-      inject: [Role, PriceLists, Clock],
-      useFactory: ({ settings }: Role, priceLists: PriceLists, clock: Clock) =>
-        Catalogues.with(catalogueFrom(settings.catalogueDir ?? shippedCatalogue()), priceLists, clock),
+      inject: [Role, OpenedProviders, PriceLists, Clock],
+      useFactory: ({ settings }: Role, vendors: OpenedProviders, priceLists: PriceLists, clock: Clock) => {
+        const first = catalogueFrom(settings.catalogueDir ?? shippedCatalogue(), vendors);
+        return Catalogues.with(first, vendors, priceLists, clock);
+      },
     },
     {
       provide: CatalogueWatch,
@@ -27,10 +31,10 @@ import { StoresModule } from './stores.module.ts';
 })
 export class CatalogueModule {}
 
-/** @throws StartError that names the file, the model and the field */
-function catalogueFrom(directory: string): Catalogue {
+/** @throws StartError that names the file, the model and the field, or what a vendor cannot do */
+function catalogueFrom(directory: string, vendors: OpenedProviders): Catalogue {
   try {
-    return readCatalogue(directory);
+    return served(readCatalogue(directory), vendors);
   } catch (error) {
     throw new StartError(`The catalogue ${(error as Error).message}.`);
   }

@@ -1,3 +1,4 @@
+import { readProviders } from '#catalogue';
 import { type Log, openTogether, runProcess, type Settings, type Where } from '#infra';
 
 interface Closable {
@@ -33,7 +34,7 @@ export class Role {
 
 /** Runs a role as this process. */
 export function runRole(name: string, start: (role: Role) => Promise<Where>): Promise<void> {
-  return runProcess(name, (settings, log, opened) => start(new Role(name, settings, log, opened)));
+  return runProcess(name, (settings, log, opened) => start(new Role(name, settings, log, opened)), readProviders);
 }
 
 /** Starts a role inside a process that is not its own: what it opens is closed by `close`. */

@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { createLog, Foundation, readSettings, type Settings } from '#infra';
 import { type Recorded, START } from '#kernel';
@@ -55,14 +56,15 @@ export class World {
     opened.defer(() => rm(directory, { recursive: true }));
     const databaseUrl = environment.DATABASE_URL ?? (await emptyDatabase(opened));
     const sandbox = keep(await startSandbox({ port: 0 }));
-    const settings = readSettings({
+    const variables = {
       DATABASE_URL: databaseUrl,
       DATA_DIR: directory,
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
       LOG_LEVEL: 'fatal',
       ...environment,
-    });
+    };
+    const settings = readSettings(variables, readProviders);
     const { app, api } = keep(
       await openRole('world', settings, createLog(settings.logLevel), (role) =>
         openGateway(role, ProjectorModule, SagasModule),

@@ -1,6 +1,6 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { Catalogues, UnservableRequest } from '#application';
-import { type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
+import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { usd, usdNumber } from '#kernel';
 import type { MedianCost } from '#projections';
 import { InvalidRequest } from '../edge/errors.ts';
@@ -52,16 +52,21 @@ export class ModelsController {
   })
   async model(@Param('*') id: string) {
     const model = this.catalogues.current.find(id);
-    if (!model) throw new UnservableRequest(404, `The model "${id}" does not exist`, 'model');
+    if (!model || !isHad(model)) throw new UnservableRequest(404, `The model "${id}" does not exist`, 'model');
     return { ...modelWire(model), ...medianWire((await this.medians.byModel()).get(model.id)) };
   }
 
   private get rows(): readonly Row[] {
     const catalogue = this.catalogues.current;
-    const rows = this.known.get(catalogue) ?? catalogue.models.map(modelWire);
+    const rows = this.known.get(catalogue) ?? catalogue.models.filter(isHad).map(modelWire);
     this.known.set(catalogue, rows);
     return rows;
   }
+}
+
+/** Whether any endpoint of it can be reached here. */
+function isHad({ endpoints }: AnyModel): boolean {
+  return endpoints.length > 0;
 }
 
 /** @throws InvalidRequest when a word is no type */

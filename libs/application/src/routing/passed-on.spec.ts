@@ -30,7 +30,7 @@ const file = (id: string, endpoints: ModelFile['endpoints'], more: object = {}):
   ...more,
 });
 
-const catalogue = new Catalogue([
+const catalogue = Catalogue.of([
   file('v/through', [endpoint('Google Vertex')]),
   file('v/router', [endpoint('OpenRouter', { routes: true })]),
   file('v/direct', [endpoint('Direct', { upstream: 'openai', parameters: ['max_tokens'] })]),

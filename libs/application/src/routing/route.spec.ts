@@ -39,7 +39,7 @@ const file = (id: string, more: object = {}): ModelFile => ({
   ...more,
 });
 
-const catalogue = new Catalogue([
+const catalogue = Catalogue.of([
   file('v/m', { aliases: ['m'], variants: { thinking: 'v/m-thinking' } }),
   file('v/m-thinking'),
   file('v/pinned', { routing: { only: ['alpha'] } }),

@@ -52,7 +52,7 @@ const EQUAL_PRICES = 1.1;
 export function routeFor(request: RouteRequest): Route {
   const { model, pulse } = request;
   const wish = enforced(request);
-  const left: Record<string, string> = {};
+  const left: Record<string, string> = { ...model.left };
   const able = model.endpoints.filter((endpoint) => {
     const why = objection(endpoint, request, wish);
     if (why !== undefined) left[endpoint.slug] = why;

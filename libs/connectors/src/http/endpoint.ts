@@ -1,19 +1,14 @@
-/** What all chat protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
-import { Agent, type Dispatcher, errors, request } from 'undici';
+/** What all protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
+import { type Dispatcher, errors, request } from 'undici';
 import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
 import { wordsIn } from '../providers/chat/broken-answer.ts';
 import { type Chunks, type Headers, Relay } from './relay.ts';
 
 /** Error bodies are read up to this many bytes. */
 const MAX_ERROR_BODY = 64 * 1024;
-const CONNECTIONS = 1_024;
 
 export interface EndpointOptions {
-  readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly connectTimeoutMs: number;
-  /** Longest silence between two pieces, and before the first one of a stream. */
-  readonly idleTimeoutMs: number;
   /** What an answer with another status than 200 means. */
   refusalOf?(status: number, headers: Headers, body: string): UpstreamFailure;
 }
@@ -23,25 +18,18 @@ export class Endpoint {
   private readonly origin: string;
   private readonly path: string;
   private readonly headers: Record<string, string>;
-  private readonly dispatcher: Dispatcher;
   private readonly refusalOf: (status: number, headers: Headers, body: string) => UpstreamFailure;
 
-  constructor({ url, headers, connectTimeoutMs, idleTimeoutMs, refusalOf = refusal }: EndpointOptions) {
+  constructor(
+    url: string,
+    private readonly dispatcher: Dispatcher,
+    { headers, refusalOf = refusal }: EndpointOptions,
+  ) {
     const { origin, pathname, search } = new URL(url);
     this.origin = origin;
     this.path = pathname + search;
     this.headers = { 'content-type': 'application/json', ...headers };
     this.refusalOf = refusalOf;
-    this.dispatcher = new Agent({
-      connections: CONNECTIONS,
-      connect: { timeout: connectTimeoutMs },
-      headersTimeout: idleTimeoutMs,
-      bodyTimeout: idleTimeoutMs,
-    });
-  }
-
-  close(): Promise<void> {
-    return this.dispatcher.close();
   }
 
   /** Such an answer is silent until it is complete: only the total time bounds it. @throws UpstreamFailure */

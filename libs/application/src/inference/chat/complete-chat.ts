@@ -9,9 +9,8 @@ import { Pulses } from '../../routing/pulses.ts';
 import { type ChatRequest, Chats } from '../responses/chats.ts';
 import { boundCarried, isAskedNatively, type NativeRequest, truncates } from '../responses/native-request.ts';
 import { boundTokensBefore } from '../search/results.ts';
-import { WebSearch } from '../search/web-search.ts';
 import type { AnswerClient, WholeChat } from '../vocabulary/answers.ts';
-import { ChatUpstreams } from '../vocabulary/chat-upstream.ts';
+import { Providers } from '../vocabulary/providers.ts';
 import { nameWhatIsAfforded } from '../vocabulary/quote.ts';
 import { type ChatOrder, saleOf } from './chat-order.ts';
 import { isOurs, quotedChat } from './quoted-chat.ts';
@@ -35,8 +34,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
     private readonly catalogues: Catalogues,
     private readonly pulses: Pulses,
     private readonly paying: Paying,
-    readonly upstreams: ChatUpstreams,
-    readonly web: WebSearch,
+    private readonly providers: Providers,
   ) {
     super();
   }
@@ -47,7 +45,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
 
   async complete(payer: Payer, request: ChatRequest, client?: AnswerClient): Promise<WholeChat | undefined> {
     const order = await this.quote(request, client !== undefined);
-    const answer = (purchase: Purchase) => answering(order, purchase, this);
+    const answer = (purchase: Purchase) => answering(order, purchase, this.providers);
     try {
       if (client) {
         const stream = async (purchase: Purchase) => (await answer(purchase)).stream(client);

@@ -2,11 +2,12 @@ import type { Fee } from '#domain';
 import { asFailure, type UpstreamFailure } from '../../failures.ts';
 import type { Purchase, Served, UpstreamCall } from '../../paying/purchase.ts';
 import { citationEvent, withCitations } from '../search/results.ts';
-import type { SearchResult } from '../search/web-search.ts';
 import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
-import type { ChatUpstreams, StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import type { StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import type { Providers } from '../vocabulary/providers.ts';
 import { affordedOutput } from '../vocabulary/quote.ts';
 import type { NativeSearch, SearchNote } from '../vocabulary/searching.ts';
+import type { SearchResult } from '../vocabulary/web-search.ts';
 import { type ChatOrder, counted, identityOf } from './chat-order.ts';
 import { upstreamCall } from './upstream-call.ts';
 
@@ -26,10 +27,10 @@ export class OneCall implements Answering {
   constructor(
     private readonly order: OneCallOrder,
     private readonly purchase: Purchase,
-    upstreams: ChatUpstreams,
+    providers: Providers,
   ) {
     const { body, named, quote, native } = order;
-    const ask = upstreamCall(order, purchase, upstreams, native);
+    const ask = upstreamCall(order, purchase, providers, native);
     // Where the caller named no limit, the output is limited to what the hold affords.
     const afforded = affordedOutput(purchase.hold.amount, quote);
     const limit = quote.wanted ?? (afforded < named.model.maxOutput ? afforded : undefined);

@@ -3,35 +3,29 @@ import { type Purchase } from '../../paying/purchase.ts';
 import { withResults } from '../search/results.ts';
 import type { SearchBefore, SearchByTool } from '../search/search-plan.ts';
 import { SearchingChat } from '../search/searching-chat.ts';
-import type { WebSearch } from '../search/web-search.ts';
 import type { Answering } from '../vocabulary/answers.ts';
-import type { ChatUpstreams } from '../vocabulary/chat-upstream.ts';
+import type { Providers } from '../vocabulary/providers.ts';
+import type { SearchWish } from '../vocabulary/web-search.ts';
 import { type ChatOrder, counted, identityOf } from './chat-order.ts';
 import { OneCall } from './one-call.ts';
 import { affordedSearches } from './quoted-chat.ts';
 import { upstreamCall } from './upstream-call.ts';
 
-/** What reaches the world. */
-export interface ChatPorts {
-  readonly upstreams: ChatUpstreams;
-  readonly web: WebSearch;
-}
-
 /** @throws UpstreamFailure when a search that comes before the answer fails */
-export async function answering(order: ChatOrder, purchase: Purchase, ports: ChatPorts): Promise<Answering> {
+export async function answering(order: ChatOrder, purchase: Purchase, providers: Providers): Promise<Answering> {
   const { plan } = order;
   switch (plan?.kind) {
     case 'before':
-      return searchedBefore(plan, order, purchase, ports);
+      return searchedBefore(plan, order, purchase, providers);
     case 'tool':
-      return searchedInRounds(plan, order, purchase, ports);
+      return searchedInRounds(plan, order, purchase, providers);
     case 'upstream': {
       const afforded = affordedSearches(order, plan, purchase.hold.amount);
-      return new OneCall({ ...order, ...afforded, searchFee: plan.fee }, purchase, ports.upstreams);
+      return new OneCall({ ...order, ...afforded, searchFee: plan.fee }, purchase, providers);
     }
     case 'anyway':
     case undefined:
-      return new OneCall(order, purchase, ports.upstreams);
+      return new OneCall(order, purchase, providers);
     default:
       return plan satisfies never;
   }
@@ -42,31 +36,33 @@ async function searchedBefore(
   plan: SearchBefore,
   order: ChatOrder,
   purchase: Purchase,
-  { upstreams, web }: ChatPorts,
+  providers: Providers,
 ): Promise<Answering> {
   const { hold, signal } = purchase;
-  const found = await web.search(hold, { ...plan, signal });
+  const found = await providers.of(hold, plan.fee.provider, 'search')({ ...plan, signal });
   purchase.billFee(plan.fee);
   const searches = [{ at: 0, query: plan.query, state: 'completed' }] as const;
   const body = withResults(order.body, plan, { results: found, day: new Date().toISOString().slice(0, 10) });
-  return new OneCall({ ...order, body, found, searches }, purchase, upstreams);
+  return new OneCall({ ...order, body, found, searches }, purchase, providers);
 }
 
 function searchedInRounds(
   plan: SearchByTool,
   order: ChatOrder,
   purchase: Purchase,
-  { upstreams, web }: ChatPorts,
+  providers: Providers,
 ): Answering {
   const { body, quote, named } = order;
+  const { hold } = purchase;
   const request = {
     plan,
     body,
     model: named.model,
     wanted: quote.wanted,
-    identityOf: identityOf(order, purchase.hold),
-    ask: upstreamCall(order, purchase, upstreams),
+    identityOf: identityOf(order, hold),
+    ask: upstreamCall(order, purchase, providers),
+    search: (wish: SearchWish) => providers.of(hold, plan.fee.provider, 'search')(wish),
     counted,
   };
-  return new SearchingChat(request, web, purchase);
+  return new SearchingChat(request, purchase);
 }

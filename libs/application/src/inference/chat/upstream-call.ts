@@ -3,7 +3,8 @@ import type { Purchase } from '../../paying/purchase.ts';
 import { answerOfVariant } from '../../routing/passed-on.ts';
 import { isAskedNatively, responsesBody } from '../responses/native-request.ts';
 import { type ChatBody, upstreamBody } from '../vocabulary/chat-body.ts';
-import type { ChatUpstreams, StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import type { StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import type { Providers } from '../vocabulary/providers.ts';
 import type { NativeSearch } from '../vocabulary/searching.ts';
 import { type ChatOrder, identityOf } from './chat-order.ts';
 import { isOurs } from './quoted-chat.ts';
@@ -19,7 +20,7 @@ export type AskUpstream = (
 export function upstreamCall(
   order: ChatOrder,
   { hold, signal }: Purchase,
-  upstreams: ChatUpstreams,
+  providers: Providers,
   search?: NativeSearch,
 ): AskUpstream {
   const { named, reasoning, plan, responses, stream } = order;
@@ -28,9 +29,10 @@ export function upstreamCall(
     const { upstream, speaks } = endpoint;
     const target = { ...endpoint, model: endpoint.model + named.passedOn };
     const natively = responses !== undefined && !isOurs(plan) && isAskedNatively(endpoint, responses, limit);
-    const answer = upstreams.complete(hold, {
-      upstream,
-      language: natively ? 'responses' : 'chat',
+    const language = natively ? 'responses' : 'chat';
+    const ask = providers.of(hold, upstream, language);
+    const answer = ask({
+      language,
       speaks,
       body: natively
         ? responsesBody(responses, target, limit, reasoning)

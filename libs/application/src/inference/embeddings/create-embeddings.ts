@@ -13,8 +13,9 @@ import { answerOfVariant } from '../../routing/passed-on.ts';
 import { Pulses } from '../../routing/pulses.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
 import { modelNamed, type NamedModel, routingWish } from '../../routing/wish.ts';
+import type { Embeddings } from '../vocabulary/embedding-call.ts';
+import { Providers } from '../vocabulary/providers.ts';
 import { assertWithin, boundTokens, countInputs, type EmbeddingInput, inputsIn } from './inputs.ts';
-import { type Embeddings, EmbeddingUpstreams } from './upstream.ts';
 
 /** A request in OpenAI's shape, as far as the gateway reads it. */
 export interface EmbeddingBody {
@@ -54,7 +55,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     private readonly catalogues: Catalogues,
     private readonly pulses: Pulses,
     private readonly paying: Paying,
-    private readonly upstreams: EmbeddingUpstreams,
+    private readonly providers: Providers,
   ) {}
 
   async execute({ payer, requestId, source, body }: CreateEmbeddings): Promise<EmbeddingAnswer> {
@@ -73,11 +74,8 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       const call: UpstreamCall<Embeddings> = {
         make: (endpoint) => {
           const sent = upstreamBody(body, endpoint, endpoint.model + named.passedOn);
-          const { upstream } = endpoint;
-          return answerOfVariant(
-            named,
-            this.upstreams.embed(hold, { upstream, body: sent, count: inputs.length, signal }),
-          );
+          const embed = this.providers.of(hold, endpoint.upstream, 'embeddings');
+          return answerOfVariant(named, embed({ body: sent, count: inputs.length, signal }));
         },
         counted: async () => ({ ...NO_USAGE, input: await countInputs(inputs) }),
       };

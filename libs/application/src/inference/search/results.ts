@@ -1,8 +1,8 @@
 /** What a search has found: as the model reads it, and as the client is told of it. */
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { AnswerIdentity } from '../vocabulary/chat-upstream.ts';
+import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
 import type { SearchBefore, SearchTerms } from './search-plan.ts';
-import { MAX_RESULT_CHARACTERS, type SearchResult } from './web-search.ts';
 
 /** Title and address of a result, in tokens at most. */
 const RESULT_HEAD = 300;

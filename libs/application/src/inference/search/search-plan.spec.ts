@@ -37,7 +37,7 @@ const file = (id: string, endpoints: readonly object[], more: Partial<ModelFile>
   }) as ModelFile;
 
 const free = { usdPerMillionTokens: { input: '0', output: '0' } };
-const catalogue = new Catalogue(
+const catalogue = Catalogue.of(
   [
     file('plain', [endpoint('A')]),
     file('native', [endpoint('A', { searchFee: 'own' })]),

@@ -6,25 +6,21 @@ import { Clock } from '../../clock.ts';
 import { Purchase } from '../../paying/purchase.ts';
 import { Pulses } from '../../routing/pulses.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
+import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { searchQuote } from './search-quote.ts';
 import { type Round, SearchRounds } from './search-rounds.ts';
-import { MAX_RESULT_CHARACTERS, type SearchResult, WebSearch } from './web-search.ts';
 
 const messages = [{ role: 'user', content: 'What is new in the world of ledgers?' }];
 const body = { model: 'v/m', messages };
 
 /** Finds the longest pages there are, or nothing but trouble. */
-class Web extends WebSearch {
-  constructor(private readonly fails: (nth: number) => boolean) {
-    super();
-  }
-  private asked = 0;
-
-  async search(): Promise<readonly SearchResult[]> {
-    if (this.fails(this.asked++)) throw new Error('down');
+function searching(fails: readonly boolean[]): () => Promise<readonly SearchResult[]> {
+  let asked = 0;
+  return async () => {
+    if (fails[asked++]) throw new Error('down');
     return Array(5).fill({ url: 'https://a.example', title: 'A', text: 'word '.repeat(MAX_RESULT_CHARACTERS / 5) });
-  }
+  };
 }
 
 class StillClock extends Clock {
@@ -69,8 +65,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const purchase = new Purchase(sale, hold, signal, new Pulses(clock));
         purchase.endpoint = endpoint;
         const rounds = new SearchRounds(
-          { plan, body: asked, model, wanted: wanted ?? undefined },
-          new Web((nth) => fails[nth] ?? false),
+          { plan, body: asked, model, wanted: wanted ?? undefined, search: searching(fails) },
           purchase,
         );
         const cost = () => money.subtract(amount, purchase.left(endpoint));
@@ -126,7 +121,7 @@ function modelWith({ input, output, request }: { input: string; output: string; 
     maxOutput: 4_000,
     endpoints: [endpoint],
   } as ModelFile;
-  const model = new Catalogue([file]).find('v/m');
+  const model = Catalogue.of([file]).find('v/m');
   if (model?.type !== 'chat') throw new Error('no model');
   return model;
 }

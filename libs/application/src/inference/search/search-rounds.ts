@@ -11,11 +11,11 @@ import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { leastOutput } from '../vocabulary/quote.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
+import type { SearchResult, SearchWish } from '../vocabulary/web-search.ts';
 import { resultsText } from './results.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { answerAfter, searchAndAnswer } from './search-quote.ts';
 import { offering, queryIn, type Said, type SearchCall, saidMessage, toolName, withdrawing } from './search-tool.ts';
-import type { SearchResult, WebSearch } from './web-search.ts';
 
 const MAX_QUERY = 2_000;
 
@@ -31,6 +31,7 @@ export interface RoundsRequest {
   readonly model: Model;
   /** The caller's own limit of output tokens, for all rounds together. */
   readonly wanted: number | undefined;
+  search(wish: SearchWish): Promise<readonly SearchResult[]>;
 }
 
 /** One call of the model. */
@@ -49,7 +50,6 @@ export class SearchRounds {
 
   constructor(
     private readonly request: RoundsRequest,
-    private readonly web: WebSearch,
     private readonly purchase: Purchase,
   ) {
     this.body = request.body;
@@ -110,9 +110,9 @@ export class SearchRounds {
   /** Undefined when the search failed: that costs nothing. @throws UpstreamFailure when the time is up */
   private async resultsOf(query: string): Promise<readonly SearchResult[] | undefined> {
     const { plan } = this.request;
-    const { hold, signal } = this.purchase;
+    const { signal } = this.purchase;
     try {
-      const results = await this.web.search(hold, { ...plan, query, signal });
+      const results = await this.request.search({ ...plan, query, signal });
       this.purchase.billFee(plan.fee);
       return results;
     } catch {

@@ -2,8 +2,8 @@
 import type { Endpoint } from '#catalogue';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
+import type { SearchResult } from '../vocabulary/web-search.ts';
 import { hasFunction, WEB_SEARCH } from './search-plan.ts';
-import type { SearchResult } from './web-search.ts';
 
 type Thing = Readonly<Record<string, unknown>>;
 

@@ -10,7 +10,6 @@ import type { AnswerIdentity, StreamedAnswer, WholeAnswer } from '../vocabulary/
 import { type Round, type RoundsRequest, SearchRounds } from './search-rounds.ts';
 import type { Rounds, Said } from './search-tool.ts';
 import { StreamedRounds } from './streamed-rounds.ts';
-import type { WebSearch } from './web-search.ts';
 import { WholeRounds } from './whole-rounds.ts';
 
 export interface SearchingRequest extends RoundsRequest {
@@ -34,10 +33,9 @@ export class SearchingChat implements Answering {
 
   constructor(
     private readonly request: SearchingRequest,
-    web: WebSearch,
     private readonly purchase: Purchase,
   ) {
-    this.rounds = new SearchRounds(request, web, purchase);
+    this.rounds = new SearchRounds(request, purchase);
     this.round = this.rounds.first(purchase.sale.endpoints);
     this.call = {
       make: (endpoint) => request.ask(endpoint, this.round.body, this.round.limit),

@@ -1,8 +1,8 @@
 import type { WholeAnswer } from '../vocabulary/chat-upstream.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
+import type { SearchResult } from '../vocabulary/web-search.ts';
 import { citationsOf } from './results.ts';
 import type { Rounds, Said, SearchCall } from './search-tool.ts';
-import type { SearchResult } from './web-search.ts';
 
 type Thing = Readonly<Record<string, unknown>>;
 

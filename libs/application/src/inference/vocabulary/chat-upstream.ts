@@ -1,7 +1,6 @@
-/** The port through which chat reaches the world. Adapters: `libs/connectors`. */
+/** Chats as they are asked of a vendor and answered. */
 import type { Language } from '#catalogue';
 import type { Usage } from '#domain';
-import type { Hold } from '../../paying/payer.ts';
 import type { NativeSearch, SearchNote } from './searching.ts';
 
 export type { Language };
@@ -14,8 +13,6 @@ export interface AnswerIdentity {
 }
 
 export interface ChatCall {
-  /** Name of the upstream, as the catalogue has it. */
-  readonly upstream: string;
   /** What the request is in, and is answered in. */
   readonly language: Language;
   /** What the endpoint can be asked in: it may be another. */
@@ -70,12 +67,4 @@ export interface StreamedAnswer {
   hasTold(): boolean;
   /** How many searches the upstream invoices, where it was to search. */
   invoicedSearches?(): number;
-}
-
-export abstract class ChatUpstreams {
-  /**
-   * Makes one call and returns when the first byte of the answer is there.
-   * @throws UpstreamFailure when there is no answer
-   */
-  abstract complete(hold: Hold, call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
 }

@@ -3,21 +3,19 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ChatCall, StreamedAnswer, WholeAnswer } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
-import { AnthropicChat } from './anthropic-chat.ts';
+import { VendorHttp } from '../../http/vendor-http.ts';
+import { anthropic } from './index.ts';
 
 const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
 const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic' };
 
+const anthropicAt = (baseUrl: string) => anthropic({ http: new VendorHttp(baseUrl, timeouts), credential: 'any' });
+
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
-let chat: AnthropicChat;
+let chat: ReturnType<typeof anthropic>;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  chat = new AnthropicChat({
-    baseUrl: `${sandbox.url}/anthropic`,
-    apiKey: 'any',
-    defaultMaxTokens: 4_096,
-    ...timeouts,
-  });
+  chat = anthropicAt(`${sandbox.url}/anthropic`);
 });
 afterAll(async () => {
   await chat.close();
@@ -27,7 +25,6 @@ afterAll(async () => {
 function callOf(content: string, more: object = {}, signal = AbortSignal.timeout(5_000)): ChatCall {
   const body = { model: 'claude-haiku-4-5', messages: [{ role: 'user', content }], ...more };
   return {
-    upstream: 'anthropic',
     language: 'chat' as const,
     speaks: ['chat' as const],
     body,
@@ -39,7 +36,7 @@ function callOf(content: string, more: object = {}, signal = AbortSignal.timeout
 }
 
 async function whole(content: string, more?: object): Promise<WholeAnswer> {
-  const answer = await chat.complete(callOf(content, more));
+  const answer = await chat.chat(callOf(content, more));
   if (answer.kind !== 'whole') throw new Error('a stream');
   return answer;
 }
@@ -52,7 +49,7 @@ interface Told {
 }
 
 async function stream(content: string, more?: object): Promise<Told> {
-  const answer = await chat.complete({ ...callOf(content, more), stream: true });
+  const answer = await chat.chat({ ...callOf(content, more), stream: true });
   if (answer.kind !== 'stream') throw new Error('not a stream');
   let text = '';
   const relay = answer.relayTo((events) => {
@@ -104,7 +101,7 @@ describe('an answer in one piece', () => {
 
   test.each([true, false])('shows no reasoning where none is wanted, streamed: %s', async (streamed) => {
     const call = callOf('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
-    const answer = await chat.complete({ ...call, stream: streamed, withoutReasoning: true });
+    const answer = await chat.chat({ ...call, stream: streamed, withoutReasoning: true });
     let text = answer.kind === 'whole' ? JSON.stringify(answer.body) : '';
     if (answer.kind === 'stream') {
       await answer.relayTo((events) => {
@@ -253,13 +250,13 @@ describe('a refusal', () => {
 
 describe('an empty account of ours', () => {
   let server: Server;
-  let broke: AnthropicChat;
+  let broke: ReturnType<typeof anthropic>;
   beforeAll(async () => {
     const error = { type: 'invalid_request_error', message: 'Your credit balance is too low to access the API.' };
     server = createServer((_, response) => response.writeHead(400).end(JSON.stringify({ type: 'error', error })));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    broke = new AnthropicChat({ baseUrl, apiKey: 'any', defaultMaxTokens: 4_096, ...timeouts });
+    broke = anthropicAt(baseUrl);
   });
   afterAll(async () => {
     await broke.close();
@@ -268,6 +265,6 @@ describe('an empty account of ours', () => {
 
   test('is not told to the caller as a fault of the request', async () => {
     const failure = { code: 'upstream_error', status: 400, message: expect.not.stringContaining('credit') };
-    await expect(broke.complete(callOf('Hello'))).rejects.toMatchObject(failure);
+    await expect(broke.chat(callOf('Hello'))).rejects.toMatchObject(failure);
   });
 });

@@ -2,29 +2,31 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Hold, UpstreamFailure } from '#application';
+import { UpstreamFailure } from '#application';
+import { VendorHttp } from '../../http/vendor-http.ts';
 import { ExaSearch } from './exa-search.ts';
 
 const TIMEOUT_MS = 300;
 
 let server: Server;
+let http: VendorHttp;
 let exa: ExaSearch;
 let answer: RequestListener;
 beforeAll(async () => {
   server = createServer((request, response) => answer(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  exa = new ExaSearch({ baseUrl, apiKey: 'x', connectTimeoutMs: 500, timeoutMs: TIMEOUT_MS });
+  http = new VendorHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 });
+  exa = new ExaSearch(http.endpoint('/search', { headers: {} }), TIMEOUT_MS);
 });
 afterAll(async () => {
-  await exa.close();
+  await http.close();
   server.closeAllConnections();
   server.close();
 });
 
-const hold = {} as Hold;
 const search = (signal = new AbortController().signal) =>
-  exa.search(hold, { query: 'q', maxResults: 2, includeDomains: [], excludeDomains: [], signal });
+  exa.search({ query: 'q', maxResults: 2, includeDomains: [], excludeDomains: [], signal });
 const sends =
   (status: number, body: unknown): RequestListener =>
   (_, response) => {

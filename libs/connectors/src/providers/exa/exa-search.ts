@@ -1,34 +1,17 @@
-import {
-  type Hold,
-  MAX_RESULT_CHARACTERS,
-  type SearchResult,
-  type SearchWish,
-  UpstreamFailure,
-  WebSearch,
-} from '#application';
-import { Endpoint } from '../../http/endpoint.ts';
+import { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, UpstreamFailure } from '#application';
+import type { Endpoint } from '../../http/endpoint.ts';
 
-export interface ExaOptions {
-  /** Address without a path. */
-  readonly baseUrl: string;
-  readonly apiKey: string;
-  readonly connectTimeoutMs: number;
-  readonly timeoutMs: number;
-}
+/** A search takes a second or two; an answer waits for it. */
+const TIMEOUT_MS = 15_000;
 
 /** Exa's search: https://docs.exa.ai/reference/search */
-export class ExaSearch extends WebSearch {
-  private readonly endpoint: Endpoint;
-  private readonly timeoutMs: number;
+export class ExaSearch {
+  constructor(
+    private readonly endpoint: Endpoint,
+    private readonly timeoutMs = TIMEOUT_MS,
+  ) {}
 
-  constructor({ baseUrl, apiKey, connectTimeoutMs, timeoutMs }: ExaOptions) {
-    super();
-    const headers = { 'x-api-key': apiKey };
-    this.endpoint = new Endpoint({ url: `${baseUrl}/search`, headers, connectTimeoutMs, idleTimeoutMs: timeoutMs });
-    this.timeoutMs = timeoutMs;
-  }
-
-  async search(_hold: Hold, { query, maxResults, includeDomains, excludeDomains, signal }: SearchWish) {
+  async search({ query, maxResults, includeDomains, excludeDomains, signal }: SearchWish) {
     const body = {
       query,
       type: 'auto',
@@ -42,10 +25,6 @@ export class ExaSearch extends WebSearch {
       throw ofSearch(failure);
     });
     return resultsIn(text).slice(0, maxResults);
-  }
-
-  close(): Promise<void> {
-    return this.endpoint.close();
   }
 }
 

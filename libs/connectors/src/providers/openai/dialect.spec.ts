@@ -1,6 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Reasoning } from '#application';
-import { DIALECTS, inDialect, inResponses } from './dialect.ts';
+import { readProviders } from '#catalogue';
+import { type Dialect, inDialect, inResponses } from './dialect.ts';
+
+/** As the vendors that are shipped speak it. */
+const DIALECTS: Readonly<Record<string, Dialect>> = Object.fromEntries(
+  readProviders().flatMap(({ slug, protocol, dialect = {} }) => (protocol === 'openai' ? [[slug, dialect]] : [])),
+);
+const dialectOf = (slug: string) => DIALECTS[slug] as Dialect;
 
 const asked = { model: 'm', messages: [{ role: 'user', content: 'Hello' }] };
 
@@ -11,7 +18,7 @@ describe('the limit of the output', () => {
     ['openrouter', { max_tokens: 7 }],
     ['deepinfra', { max_tokens: 7 }],
   ] as const)('goes to %s by one name', (upstream, limit) => {
-    expect(inDialect({ ...asked, max_completion_tokens: 7 }, DIALECTS[upstream])).toEqual({ ...asked, ...limit });
+    expect(inDialect({ ...asked, max_completion_tokens: 7 }, dialectOf(upstream))).toEqual({ ...asked, ...limit });
   });
 });
 
@@ -38,8 +45,8 @@ describe('how much to reason', () => {
     [{ exclude: true, effort: 'low' }, 'low'],
   ])('as in %j goes to OpenAI as %s', (reasoning, effort) => {
     const words = effort === undefined ? {} : { reasoning_effort: effort };
-    expect(inDialect({ ...asked, ...limit, reasoning }, DIALECTS.openai)).toEqual({ ...asked, ...limit, ...words });
-    expect(inDialect({ ...asked, ...limit, reasoning }, DIALECTS.openrouter)).toEqual({
+    expect(inDialect({ ...asked, ...limit, reasoning }, dialectOf('openai'))).toEqual({ ...asked, ...limit, ...words });
+    expect(inDialect({ ...asked, ...limit, reasoning }, dialectOf('openrouter'))).toEqual({
       ...asked,
       max_tokens: 10_000,
       reasoning,
@@ -47,7 +54,7 @@ describe('how much to reason', () => {
   });
 
   test('is a part of what answers usually have where the caller named no limit', () => {
-    const words = (max_tokens: number) => inDialect({ ...asked, reasoning: { max_tokens } }, DIALECTS.openai);
+    const words = (max_tokens: number) => inDialect({ ...asked, reasoning: { max_tokens } }, dialectOf('openai'));
     expect([2_000, 16_000, 30_000].map((tokens) => words(tokens).reasoning_effort)).toEqual(['low', 'medium', 'high']);
   });
 });

@@ -2,24 +2,20 @@
 import type { Reasoning } from '#application';
 import { effortFor } from '../chat/effort.ts';
 
-/** How an upstream wants to be told a few things. */
+/** How an upstream wants to be told a few things. Most who copy OpenAI know its former names. */
 export interface Dialect {
-  /** The most output: OpenAI's present name, or its former one, which many who copy it know alone. */
-  readonly limit: 'max_completion_tokens' | 'max_tokens';
-  /** How much to reason: OpenAI's word, or OpenRouter's object. */
-  readonly reasoning: 'reasoning_effort' | 'reasoning';
+  /**
+   * The most output: OpenAI's former name, or its present one. Its models that reason refuse the former
+   * (https://platform.openai.com/docs/api-reference/chat/create), and to Groq it is deprecated
+   * (https://console.groq.com/docs/api-reference#chat-create).
+   */
+  readonly limit?: 'max_tokens' | 'max_completion_tokens';
+  /** How much to reason: OpenAI's word, or OpenRouter's object (https://openrouter.ai/docs/api-reference/parameters). */
+  readonly reasoning?: 'reasoning_effort' | 'reasoning';
 }
 
-export const DIALECTS = {
-  /** https://platform.openai.com/docs/api-reference/chat/create: models that reason refuse `max_tokens`. */
-  openai: { limit: 'max_completion_tokens', reasoning: 'reasoning_effort' },
-  /** https://console.groq.com/docs/api-reference#chat-create: `max_tokens` is deprecated. */
-  groq: { limit: 'max_completion_tokens', reasoning: 'reasoning_effort' },
-  /** https://openrouter.ai/docs/api-reference/parameters */
-  openrouter: { limit: 'max_tokens', reasoning: 'reasoning' },
-  /** https://deepinfra.com/docs/openai_api */
-  deepinfra: { limit: 'max_tokens', reasoning: 'reasoning_effort' },
-} as const satisfies Readonly<Record<string, Dialect>>;
+/** OpenAI's own. */
+export const OPENAI: Dialect = { limit: 'max_completion_tokens' };
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -27,14 +23,17 @@ type Body = Readonly<Record<string, unknown>>;
  * A request with OpenAI's present name of the limit and OpenRouter's object for reasoning, in the words of an upstream;
  * itself, where nothing has to be said differently.
  */
-export function inDialect(body: Body, dialect: Dialect): Body {
-  const renamed = body.max_completion_tokens !== undefined && dialect.limit === 'max_tokens';
-  const reworded = body.reasoning !== undefined && dialect.reasoning === 'reasoning_effort';
+export function inDialect(
+  body: Body,
+  { limit: name = 'max_tokens', reasoning: word = 'reasoning_effort' }: Dialect,
+): Body {
+  const renamed = body.max_completion_tokens !== undefined && name === 'max_tokens';
+  const reworded = body.reasoning !== undefined && word === 'reasoning_effort';
   if (!renamed && !reworded) return body;
   const { max_completion_tokens: limit, reasoning, ...rest } = body;
   return {
     ...rest,
-    ...(limit === undefined ? {} : { [dialect.limit]: limit }),
+    ...(limit === undefined ? {} : { [name]: limit }),
     ...(reworded ? effort(reasoning as Reasoning, limit as number | undefined) : reasoning ? { reasoning } : {}),
   };
 }

@@ -2,14 +2,14 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
-import { DIALECTS } from './dialect.ts';
-import { OpenAiChat } from './openai-chat.ts';
+import { VendorHttp } from '../../http/vendor-http.ts';
+import { openAi } from './index.ts';
 
 /** What the upstream answers, whatever it is asked. */
 let said: object = {};
 let answering = (response: ServerResponse): void => void response.end(JSON.stringify(said));
 let server: Server;
-let chat: OpenAiChat;
+let chat: ReturnType<typeof openAi>;
 beforeAll(async () => {
   server = createServer((request, response) => {
     request.resume().on('end', () => answering(response));
@@ -17,7 +17,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 60_000 };
-  chat = new OpenAiChat({ baseUrl, apiKey: 'any', ...timeouts }, DIALECTS.openrouter);
+  chat = openAi({ http: new VendorHttp(baseUrl, timeouts), credential: 'any' }, {});
 });
 afterAll(async () => {
   await chat.close();
@@ -25,7 +25,6 @@ afterAll(async () => {
 });
 
 const asked = {
-  upstream: 'openrouter',
   language: 'chat' as const,
   speaks: ['chat' as const],
   body: { model: 'm', messages: [{ role: 'user', content: 'Hello' }] },
@@ -44,7 +43,7 @@ test.each<[string, object, string | undefined]>([
   ['an error in a choice that has begun', { choices: [choice({ content: 'Yes, ' }, { error })], usage }, 'Yes, '],
 ])('%s is no answer, and what was generated before it is told', async (_, answer, delivered) => {
   said = answer;
-  const failure = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
+  const failure = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
   expect(failure).toBeInstanceOf(UpstreamFailure);
   expect(failure).toMatchObject({ code: 'upstream_error', message: 'Provider down', delivered });
 });
@@ -55,20 +54,20 @@ test.each([
   ['a choice without a message', { choices: [{ index: 0 }], usage }],
 ])('%s are no answer', async (_, answer) => {
   said = answer;
-  const call = chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
+  const call = chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
   await expect(call).rejects.toMatchObject({ code: 'upstream_error', delivered: '' });
 });
 
 test('reasoning has one name in an answer, whatever the upstream calls it', async () => {
   said = { choices: [choice({ content: 'Yes', reasoning_content: 'Hm' })], usage };
-  const answer = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
+  const answer = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
   expect(answer).toMatchObject({ body: { choices: [{ message: { content: 'Yes', reasoning: 'Hm' } }] } });
   expect(JSON.stringify(answer)).not.toContain('reasoning_content');
 });
 
 test('a choice without words is an answer', async () => {
   said = { choices: [choice({ role: 'assistant', content: null })], usage };
-  const answer = await chat.complete({ ...asked, signal: AbortSignal.timeout(5_000) });
+  const answer = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
   expect(answer.kind).toBe('whole');
 });
 
@@ -80,7 +79,7 @@ test('a stream whose receiver fails at its beginning is not read on', async () =
     response.write(`data: ${JSON.stringify(chunk)}\n\n`); // and stays open
     response.on('close', left.resolve);
   };
-  const answer = await chat.complete({ ...asked, stream: true, signal: AbortSignal.timeout(5_000) });
+  const answer = await chat.chat({ ...asked, stream: true, signal: AbortSignal.timeout(5_000) });
   if (answer.kind !== 'stream') throw new Error('not a stream');
   const broken = async () =>
     answer.relayTo(() => {

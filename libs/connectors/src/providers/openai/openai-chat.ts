@@ -1,7 +1,6 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
-import { Endpoint } from '../../http/endpoint.ts';
+import type { Endpoint } from '../../http/endpoint.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
-import type { ChatConnection } from '../chat-upstreams.ts';
 import {
   ChatChunks,
   type Delta,
@@ -11,60 +10,42 @@ import {
   underOneName,
   withoutReasoningIn,
 } from './chat-chunks.ts';
-import { DIALECTS, type Dialect, inDialect, inResponses } from './dialect.ts';
+import { type Dialect, inDialect, inResponses, OPENAI } from './dialect.ts';
 import { ResponseEvents, wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
 import { responsesRequest, withSearch } from './responses-request.ts';
 import { usageFrom } from './usage.ts';
 
-export interface OpenAiOptions {
-  /** Address up to and including `/v1`. */
-  readonly baseUrl: string;
-  readonly apiKey: string;
-  readonly connectTimeoutMs: number;
-  /** Longest silence between two pieces, and before the first one of a stream. */
-  readonly idleTimeoutMs: number;
-}
-
-/** An upstream that speaks OpenAI's chat completions, and, where the catalogue says so, its Responses. */
-export class OpenAiChat implements ChatConnection {
-  readonly speaksResponses = true;
-  private readonly endpoint: Endpoint;
-  private readonly responses: Endpoint;
-
+/** Chats in OpenAI's completions, and, where the catalogue says so, in its Responses. */
+export class OpenAiChat {
   constructor(
-    { baseUrl, apiKey, ...timeouts }: OpenAiOptions,
+    private readonly completions: Endpoint,
+    private readonly conversations: Endpoint,
     private readonly dialect: Dialect,
-  ) {
-    const headers = { authorization: `Bearer ${apiKey}` };
-    this.endpoint = new Endpoint({ url: `${baseUrl}/chat/completions`, headers, ...timeouts });
-    this.responses = new Endpoint({ url: `${baseUrl}/responses`, headers, ...timeouts });
-  }
+  ) {}
 
-  async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    const { language, speaks, search, stream, withoutReasoning, identity, signal } = call;
-    if (language === 'responses') {
-      const request = withSearch(inResponses(call.body), search);
-      if (stream) return this.streamed(call, request, new ResponseEvents());
-      return wholeResponse(await this.responses.whole(request, signal));
-    }
+  /** Searches are had from Responses alone: an endpoint that speaks nothing else, or is to search, is asked in them. */
+  async chat(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+    const { speaks, search, stream, withoutReasoning, identity, signal } = call;
     if (search !== undefined || !speaks.includes('chat')) {
-      const request = withSearch(responsesRequest(inDialect(call.body, DIALECTS.openai)), search);
+      const request = withSearch(responsesRequest(inDialect(call.body, OPENAI)), search);
       if (stream) return this.streamed(call, request, new ResponseChunks(identity));
-      return wholeChat(wholeResponse(await this.responses.whole(request, signal)), identity);
+      return wholeChat(wholeResponse(await this.conversations.whole(request, signal)), identity);
     }
     const body = inDialect(call.body, this.dialect);
-    if (stream) return this.endpoint.stream(body, signal, new ChatChunks(identity, withoutReasoning));
-    return wholeAnswer(await this.endpoint.whole(body, signal), call);
+    if (stream) return this.completions.stream(body, signal, new ChatChunks(identity, withoutReasoning));
+    return wholeAnswer(await this.completions.whole(body, signal), call);
+  }
+
+  async responses(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
+    const request = withSearch(inResponses(call.body), call.search);
+    if (call.stream) return this.streamed(call, request, new ResponseEvents());
+    return wholeResponse(await this.conversations.whole(request, call.signal));
   }
 
   private async streamed({ language, signal }: ChatCall, request: object, events: ResponseEvents) {
-    const answer = await this.responses.stream(request, signal, events, language);
+    const answer = await this.conversations.stream(request, signal, events, language);
     return { ...answer, invoicedSearches: () => events.invoiced };
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.endpoint.close(), this.responses.close()]);
   }
 }
 

@@ -1,20 +1,13 @@
-import { type EmbeddingCall, type Embeddings, EmbeddingUpstreams, type Hold, UpstreamFailure } from '#application';
-import { Endpoint } from '../../http/endpoint.ts';
-import { Named } from '../named.ts';
-import type { OpenAiOptions } from './openai-chat.ts';
+import { type EmbeddingCall, type Embeddings, UpstreamFailure } from '#application';
+import type { Endpoint } from '../../http/endpoint.ts';
 import { usageFrom } from './usage.ts';
 
 /** Everything in a text of JSON that opens, closes or hides something. */
 const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
 
-/** An upstream that speaks OpenAI's embeddings. */
+/** Embeddings by OpenAI's protocol. */
 export class OpenAiEmbeddings {
-  private readonly endpoint: Endpoint;
-
-  constructor({ baseUrl, apiKey, ...timeouts }: OpenAiOptions) {
-    const headers = { authorization: `Bearer ${apiKey}` };
-    this.endpoint = new Endpoint({ url: `${baseUrl}/embeddings`, headers, ...timeouts });
-  }
+  constructor(private readonly endpoint: Endpoint) {}
 
   async embed({ body, count, signal }: EmbeddingCall): Promise<Embeddings> {
     const text = await this.endpoint.whole(body, signal);
@@ -22,28 +15,6 @@ export class OpenAiEmbeddings {
     const { usage } = answer;
     const reported = typeof usage === 'object' && usage !== null ? { completion_tokens: 0, ...usage } : undefined;
     return { data: dataIn(text, answer.data, String(body.encoding_format)), usage: usageFrom(reported) };
-  }
-
-  close(): Promise<void> {
-    return this.endpoint.close();
-  }
-}
-
-/** Embeddings by the upstreams that are configured. */
-export class NamedEmbeddingUpstreams extends EmbeddingUpstreams {
-  private readonly upstreams: Named<OpenAiEmbeddings>;
-
-  constructor(upstreams: Readonly<Record<string, OpenAiEmbeddings>>) {
-    super();
-    this.upstreams = new Named(upstreams);
-  }
-
-  async embed(_hold: Hold, call: EmbeddingCall): Promise<Embeddings> {
-    return this.upstreams.get(call.upstream).embed(call);
-  }
-
-  close(): Promise<void> {
-    return this.upstreams.close();
   }
 }
 

@@ -1,6 +1,4 @@
-/** The port through which the web is searched. Adapters: `libs/connectors`. */
-import type { Hold } from '../../paying/payer.ts';
-
+/** Searches of the web as they are asked for and had. */
 export interface SearchWish {
   readonly query: string;
   readonly maxResults: number;
@@ -18,8 +16,3 @@ export interface SearchResult {
 
 /** More of a page is not asked for: results are part of the input that the caller pays. */
 export const MAX_RESULT_CHARACTERS = 2_000;
-
-export abstract class WebSearch {
-  /** @throws UpstreamFailure */
-  abstract search(hold: Hold, wish: SearchWish): Promise<readonly SearchResult[]>;
-}

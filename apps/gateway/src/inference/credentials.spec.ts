@@ -1,0 +1,94 @@
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readCatalogue, shippedCatalogue } from '#catalogue';
+import { type TestAccount, World } from '#testing';
+
+/** The only vendor with a key. */
+const keys: unknown[] = [];
+const vendor = createServer((request, response) => {
+  keys.push(request.headers.authorization);
+  const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hi' } }];
+  const usage = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 };
+  request.resume().on('end', () => response.end(JSON.stringify({ id: 'x', created: 1, model: 'm', choices, usage })));
+});
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  await new Promise<void>((listening) => vendor.listen(0, '127.0.0.1', listening));
+  const { port } = vendor.address() as AddressInfo;
+  world = await World.open({ GROQ_API_KEY: 'secret', GROQ_BASE_URL: `http://127.0.0.1:${port}/v1` });
+  account = await world.account(1);
+});
+afterAll(async () => {
+  await world.close();
+  await new Promise((closed) => vendor.close(closed));
+});
+
+describe('once a vendor has a key, those with neither a key nor an address', () => {
+  const { models, priceList } = readCatalogue();
+  const atGroq = models.filter(({ endpoints }) => endpoints.some(({ upstream }) => upstream === 'groq'));
+  const shared = atGroq.find(({ endpoints }) => endpoints.length > 1)?.id;
+
+  test('are not routed to: the models that others have are served by them', async () => {
+    const answer = await world.chat(account, '', { model: shared });
+    expect(answer.status).toBe(200);
+    expect(answer.body.provider).toBe('Groq');
+    expect(keys.at(-1)).toBe('Bearer secret');
+  });
+
+  test('are not routed to: a model that nobody else has is not found, with the reason', async () => {
+    const answer = await world.chat(account, '', { model: 'anthropic/claude-haiku-4.5' });
+    expect(answer.status).toBe(404);
+    expect(answer.body.error.message).toBe(
+      'No endpoints found for anthropic/claude-haiku-4.5: anthropic has no credential here',
+    );
+  });
+
+  test('are not listed: a model without anyone who serves it is not there, and prices are of those who do', async () => {
+    const { data } = (await world.get('/v1/models?type=all')).body;
+    expect(data.map(({ id }: { id: string }) => id)).toEqual(atGroq.map(({ id }) => id));
+    expect((await world.get('/v1/models/anthropic/claude-haiku-4.5')).status).toBe(404);
+    expect((await world.get(`/v1/models/${shared}`)).status).toBe(200);
+  });
+
+  test('stay in the price list, which all gateways publish alike', async () => {
+    const published = (await world.facts()).filter(({ type }) => type === 'PriceListPublished');
+    expect(published).toMatchObject([{ data: { version: priceList.version } }]);
+  });
+
+  test('do not search: who wants a search is told, and pays nothing', async () => {
+    const before = await world.balance(account);
+    const answer = await world.chat(account, '', { model: shared, plugins: [{ id: 'web' }] });
+    expect(answer.status).toBe(503);
+    expect(answer.body.error.message).toBe('"exa" has no credential here');
+    expect(await world.balance(account)).toBe(before);
+  });
+});
+
+test('a catalogue that wants of a vendor what it cannot do stops the start with a sentence', async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-unserved-'));
+  await cp(shippedCatalogue(), directory, { recursive: true });
+  const [model] = readCatalogue().models;
+  const usdPerMillionTokens = { input: '1', output: '1' };
+  const endpoint = {
+    provider: 'Exa',
+    upstream: 'exa',
+    model: 'm',
+    usdPerMillionTokens,
+    margin: '1',
+    parameters: ['n'],
+  };
+  const { name, provider, description, popular, privacy, inputs } = model as NonNullable<typeof model>;
+  const described = { name, provider, description, popular, privacy, inputs, released: '2026-01-01' };
+  const file = { id: 'test/m', type: 'chat', ...described, context: 9, maxOutput: 9, endpoints: [endpoint] };
+  await writeFile(path.join(directory, 'test.json'), JSON.stringify([file]));
+  await expect(World.open({ CATALOGUE_DIR: directory })).rejects.toThrow(
+    'The catalogue cannot be used: model "test/m" wants chat of "exa", which does not offer that.',
+  );
+  await rm(directory, { recursive: true });
+});

@@ -1,0 +1,30 @@
+/** The port through which vendors are reached. Adapters: `libs/connectors`. */
+import type { Capability } from '#catalogue';
+import type { Hold } from '../../paying/payer.ts';
+import type { ChatCall, StreamedAnswer, WholeAnswer } from './chat-upstream.ts';
+import type { EmbeddingCall, Embeddings } from './embedding-call.ts';
+import type { SearchResult, SearchWish } from './web-search.ts';
+
+/**
+ * What a vendor can do. Each makes one call and resolves when the first byte of the answer is there, or else all of it.
+ * @throws UpstreamFailure when there is no answer
+ */
+export interface Provider {
+  chat?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
+  /** Asks in the words of Responses and is answered in them. */
+  responses?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
+  embeddings?(call: EmbeddingCall): Promise<Embeddings>;
+  search?(wish: SearchWish): Promise<readonly SearchResult[]>;
+  close(): Promise<void>;
+}
+
+export type { Capability };
+
+export abstract class Providers {
+  /**
+   * What a vendor can do, for whoever has money held for it.
+   * @param upstream the vendor's slug
+   * @throws UpstreamFailure when it cannot be had here
+   */
+  abstract of<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
+}

@@ -1,0 +1,74 @@
+/** Vendors as they stand in a data file: what each is. What it can do is code, found by its protocol. */
+import type { AnyModelFile } from './data-files.ts';
+import { ON_DISCONNECT, type OnDisconnect, ownerOf } from './model-file.ts';
+import { isText, must, object, oneOf, optional, placeOf, repeated, Slip, slip, text, within } from './rules.ts';
+
+export interface ProviderFile {
+  /** The name by which endpoints of models refer to it: their `upstream`. */
+  readonly slug: string;
+  /** What it speaks. `openai` is OpenAI's, and needs no code. */
+  readonly protocol: string;
+  /** Its settings begin with this: `<env>_BASE_URL`, `<env>_API_KEY`. */
+  readonly env: string;
+  /** Its own address, without a slash at the end. */
+  readonly baseUrl: string;
+  /** Where the sandbox plays it. */
+  readonly sandboxPath: string;
+  readonly onDisconnect: OnDisconnect;
+  /** Where it differs from others that speak its protocol. */
+  readonly dialect?: {
+    /** What it calls the most output; `max_tokens` where nothing is said. */
+    readonly limit?: 'max_tokens' | 'max_completion_tokens';
+    /** What it calls the wish to reason; `reasoning_effort` where nothing is said. */
+    readonly reasoning?: 'reasoning_effort' | 'reasoning';
+  };
+}
+
+const matches = (what: string, pattern: RegExp) => must(what, (it) => typeof it === 'string' && pattern.test(it));
+
+const provider = object({
+  slug: matches('lower case letters, digits and hyphens', /^[a-z0-9-]+$/),
+  protocol: text,
+  env: matches('upper case letters, digits and underscores', /^[A-Z][A-Z0-9_]*$/),
+  baseUrl: matches('an address without a slash at its end', /^https?:\/\/.*[^/]$/),
+  sandboxPath: matches('a path', /^\/.*[^/]$/),
+  onDisconnect: oneOf(ON_DISCONNECT),
+  dialect: optional(
+    object({
+      limit: optional(oneOf(['max_tokens', 'max_completion_tokens'])),
+      reasoning: optional(oneOf(['reasoning_effort', 'reasoning'])),
+    }),
+  ),
+});
+
+/** @throws Slip that names the provider and the field */
+export function providersIn(data: unknown): readonly ProviderFile[] {
+  if (!Array.isArray(data)) throw new Slip('it must be a list of providers', []);
+  for (const [i, each] of data.entries())
+    provider(each, placeOf(isText(each?.slug) ? `provider "${each.slug}"` : `provider ${i + 1}`, i));
+  for (const field of ['slug', 'env'] as const) {
+    const twice = repeated(data.map((each: ProviderFile) => each[field]));
+    if (twice) throw new Slip(`provider with the ${field} "${twice[0]}" is there twice`, [twice[1], field]);
+  }
+  return data;
+}
+
+/**
+ * Every endpoint is reached by a provider that is there, and has its habits where it says nothing else.
+ * @throws Slip whose path begins with the index of the model
+ */
+export function connected(
+  models: readonly AnyModelFile[],
+  providers: readonly ProviderFile[],
+): readonly AnyModelFile[] {
+  const habits = new Map(providers.map(({ slug, onDisconnect }) => [slug, onDisconnect]));
+  return models.map((model, i) => ({
+    ...model,
+    endpoints: model.endpoints.map((endpoint, e) => {
+      const onDisconnect = endpoint.onDisconnect ?? habits.get(endpoint.upstream);
+      if (habits.has(endpoint.upstream)) return { ...endpoint, onDisconnect };
+      const place = within(placeOf(ownerOf(model, i), i), 'endpoints', e, 'upstream');
+      throw slip(place, `names the provider "${endpoint.upstream}", which is not there`);
+    }),
+  })) as readonly AnyModelFile[];
+}

@@ -1,0 +1,61 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { type Hold, UpstreamFailure } from '#application';
+import { demandsOf, readCatalogue, readProviders } from '#catalogue';
+import { openProviders } from './open-providers.ts';
+
+const hold = {} as Hold;
+const timeouts = { connectTimeoutMs: 500, idleTimeoutMs: 500 };
+const reach = { baseUrl: 'http://127.0.0.1:9/v1', credential: 'k' };
+const vendor = (slug: string, protocol: string) => ({ slug, protocol, baseUrl: `https://${slug}.example` });
+const providers = openProviders([vendor('one', 'openai'), vendor('two', 'openai'), vendor('odd', 'morse')], {
+  ...timeouts,
+  providers: new Map([
+    ['one', reach],
+    ['odd', reach],
+  ]),
+});
+afterAll(() => providers.close());
+
+function refused(upstream: string): UpstreamFailure {
+  try {
+    providers.of(hold, upstream, 'chat');
+  } catch (error) {
+    expect(error).toBeInstanceOf(UpstreamFailure);
+    return error as UpstreamFailure;
+  }
+  throw new Error('it was given');
+}
+
+describe('a vendor', () => {
+  test('that speaks the protocol of OpenAI needs no code', async () => {
+    for (const capability of ['chat', 'responses', 'embeddings'] as const) {
+      expect(providers.can('one', capability)).toBe(true);
+      expect(providers.of(hold, 'one', capability)).toBeInstanceOf(Function);
+    }
+    expect(providers.can('one', 'search')).toBe(false);
+  });
+
+  test('without a credential can do what it can, and is not asked', () => {
+    expect(providers.can('two', 'chat')).toBe(true);
+    expect(providers.objection('two')).toBe('has no credential here');
+    expect(refused('two')).toMatchObject({ code: 'upstream_unavailable', message: '"two" has no credential here' });
+  });
+
+  test('of a protocol that nobody knows can do nothing', () => {
+    expect(providers.can('odd', 'chat')).toBe(false);
+    expect(refused('odd').message).toBe('"odd" does not offer chat');
+  });
+
+  test('that is not there is not asked', () => {
+    expect(providers.can('three', 'chat')).toBe(false);
+    expect(refused('three').code).toBe('upstream_unavailable');
+  });
+});
+
+test('the vendors that are shipped can do what the catalogue that is shipped wants of them', async () => {
+  const shipped = openProviders(readProviders(), { ...timeouts, providers: new Map() });
+  const demands = demandsOf(readCatalogue());
+  expect(demands.length).toBeGreaterThan(0);
+  expect(demands.filter(({ upstream, capability }) => !shipped.can(upstream, capability))).toEqual([]);
+  await shipped.close();
+});

@@ -1,0 +1,63 @@
+/** The one registry of vendors: each has the code of its protocol, its address and its credential. */
+import { type Capability, type Hold, type Provider, Providers, UpstreamFailure, type Vendors } from '#application';
+import { type Timeouts, VendorHttp } from '../http/vendor-http.ts';
+import { anthropic } from './anthropic/index.ts';
+import { exa } from './exa/index.ts';
+import { openAi } from './openai/index.ts';
+import type { OpenProvider, Vendor } from './provider.ts';
+
+/** What each protocol can do. A vendor whose protocol is not among them is listed, and can do nothing yet. */
+const PROTOCOLS: Readonly<Record<string, OpenProvider>> = { openai: openAi, anthropic, exa };
+
+const NO_CREDENTIAL = 'has no credential here';
+
+/** Where a vendor is reached, and with what. */
+export interface Reach {
+  readonly baseUrl: string;
+  readonly credential: string;
+}
+
+export interface ProviderSettings extends Timeouts {
+  /** By the slugs of vendors; those that are missing have no credential here. */
+  readonly providers: ReadonlyMap<string, Reach>;
+}
+
+/** Opens all vendors that can be reached; nothing is connected before it is asked. */
+export function openProviders(vendors: readonly Vendor[], settings: ProviderSettings): OpenedProviders {
+  const opened = vendors.map((vendor) => {
+    const { baseUrl, credential } = settings.providers.get(vendor.slug) ?? { ...vendor, credential: '' };
+    const http = new VendorHttp(baseUrl, settings);
+    const provider = PROTOCOLS[vendor.protocol]?.({ http, credential }, vendor) ?? { close: () => http.close() };
+    return [vendor.slug, provider] as const;
+  });
+  return new OpenedProviders(new Map(opened), new Set(settings.providers.keys()));
+}
+
+export class OpenedProviders extends Providers implements Vendors {
+  constructor(
+    private readonly providers: ReadonlyMap<string, Provider>,
+    private readonly reached: ReadonlySet<string>,
+  ) {
+    super();
+  }
+
+  of<C extends Capability>(_hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]> {
+    const why = this.objection(upstream);
+    if (why !== undefined) throw new UpstreamFailure('upstream_unavailable', `"${upstream}" ${why}`);
+    const able = this.providers.get(upstream)?.[capability];
+    if (able) return able;
+    throw new UpstreamFailure('upstream_unavailable', `"${upstream}" does not offer ${capability}`);
+  }
+
+  can(upstream: string, capability: Capability): boolean {
+    return this.providers.get(upstream)?.[capability] !== undefined;
+  }
+
+  objection(upstream: string): string | undefined {
+    return this.reached.has(upstream) ? undefined : NO_CREDENTIAL;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.providers.values()].map((provider) => provider.close()));
+  }
+}

@@ -1,0 +1,21 @@
+/** What the code of a vendor is given to make a `Provider` of it. */
+import type { Provider } from '#application';
+import type { VendorHttp } from '../http/vendor-http.ts';
+
+export interface At {
+  /** The vendor's address is known to it. */
+  readonly http: VendorHttp;
+  readonly credential: string;
+}
+
+/** A vendor's data, as far as code asks for it. */
+export interface Vendor {
+  readonly slug: string;
+  readonly protocol: string;
+  readonly baseUrl: string;
+  /** How it differs from others that speak its protocol. */
+  readonly dialect?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Makes what a vendor can do; connects to nothing before it is asked. */
+export type OpenProvider = (at: At, vendor: Vendor) => Provider;
