@@ -24,17 +24,20 @@ export class UpstreamFailure extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** What had arrived of an answer that broke off after its first byte: the upstream may invoice it. */
   readonly delivered: string | undefined;
+  /** The field of the request that is at fault, where that is known. */
+  readonly param: string | undefined;
 
   constructor(
     code: FailureCode,
     message: string,
-    more: Partial<Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'delivered' | 'cause'>> = {},
+    more: Partial<Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'delivered' | 'param' | 'cause'>> = {},
   ) {
     super(message, { cause: more.cause });
     this.code = code;
     this.status = more.status;
     this.retryAfterSeconds = more.retryAfterSeconds;
     this.delivered = more.delivered;
+    this.param = more.param;
   }
 }
 

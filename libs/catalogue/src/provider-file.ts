@@ -21,6 +21,8 @@ export interface ProviderFile {
     readonly limit?: 'max_tokens' | 'max_completion_tokens';
     /** What it calls the wish to reason; `reasoning_effort` where nothing is said. */
     readonly reasoning?: 'reasoning_effort' | 'reasoning';
+    /** Fields of a message that it knows beside role, content and calls of tools; `name` where nothing is said. */
+    readonly messages?: readonly string[];
   };
 }
 
@@ -37,6 +39,7 @@ const provider = object({
     object({
       limit: optional(oneOf(['max_tokens', 'max_completion_tokens'])),
       reasoning: optional(oneOf(['reasoning_effort', 'reasoning'])),
+      messages: optional(must('a list of names', (it) => Array.isArray(it) && it.every(isText))),
     }),
   ),
 });

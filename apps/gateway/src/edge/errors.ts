@@ -126,9 +126,10 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof Rejection)
     return answer(REJECTIONS[error.code as RejectionCode], error.message, { details: error.details });
   if (error instanceof UpstreamFailure) {
-    const { code, status, retryAfterSeconds } = error;
+    const { code, status, retryAfterSeconds, param = null } = error;
     if (code === 'invalid_request' && status === 404) return answer(NO_MODEL, error.message, { param: 'model' });
-    return answer(FAILURES[code], error.message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+    const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return answer(FAILURES[code], error.message, { param, ...more });
   }
   if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);

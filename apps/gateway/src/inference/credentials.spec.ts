@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -70,25 +70,20 @@ describe('once a vendor has a key, those with neither a key nor an address', () 
   });
 });
 
-test('a catalogue that wants of a vendor what it cannot do stops the start with a sentence', async () => {
+test.each([
+  ['exa', ['chat'], 'chat'],
+  ['anthropic', ['chat', 'responses'], 'responses'],
+])('a catalogue that wants of %s what it cannot do stops the start with a sentence', async (upstream, speaks, what) => {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-unserved-'));
   await cp(shippedCatalogue(), directory, { recursive: true });
-  const [model] = readCatalogue().models;
-  const usdPerMillionTokens = { input: '1', output: '1' };
-  const endpoint = {
-    provider: 'Exa',
-    upstream: 'exa',
-    model: 'm',
-    usdPerMillionTokens,
-    margin: '1',
-    parameters: ['n'],
-  };
-  const { name, provider, description, popular, privacy, inputs } = model as NonNullable<typeof model>;
-  const described = { name, provider, description, popular, privacy, inputs, released: '2026-01-01' };
-  const file = { id: 'test/m', type: 'chat', ...described, context: 9, maxOutput: 9, endpoints: [endpoint] };
-  await writeFile(path.join(directory, 'test.json'), JSON.stringify([file]));
+  const [model] = JSON.parse(await readFile(path.join(directory, 'models.json'), 'utf8'));
+  const endpoints = [{ ...model.endpoints[0], upstream, speaks }];
+  await writeFile(
+    path.join(directory, 'test.json'),
+    JSON.stringify([{ ...model, id: 'test/m', aliases: ['m'], endpoints }]),
+  );
   await expect(World.open({ CATALOGUE_DIR: directory })).rejects.toThrow(
-    'The catalogue cannot be used: model "test/m" wants chat of "exa", which does not offer that.',
+    `The catalogue cannot be used: model "test/m" wants ${what} of "${upstream}", which does not offer that.`,
   );
   await rm(directory, { recursive: true });
 });

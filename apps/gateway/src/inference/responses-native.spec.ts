@@ -49,7 +49,6 @@ const MODELS = [
     offer('Gone', 'groq', { usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
     offer('There', 'openai', { speaks: ['chat', 'responses'] }),
   ]),
-  model('test/mistaken', [offer('Anthropic', 'anthropic', { speaks: ['chat', 'responses'] })]),
   model('test/short', [offer('OpenAI', 'openai')], { context: 4000, maxOutput: 2000 }),
 ];
 
@@ -400,10 +399,6 @@ describe('an endpoint that does not answer', () => {
       expect(responseIn(answer)).toMatchObject({ status: 'completed', model: name, output_text: 'every coin that' });
       expect(await lastLanguage()).toBe(language);
     }
-  });
-
-  test('is one that does not speak what the catalogue says it does', async () => {
-    expect((await ask('Hello', { model: 'test/mistaken' })).status).toBe(503);
   });
 });
 

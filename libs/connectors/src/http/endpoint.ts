@@ -2,6 +2,7 @@
 import { type Dispatcher, errors, request } from 'undici';
 import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
 import { wordsIn } from '../providers/chat/broken-answer.ts';
+import type { Allowed } from './allowed.ts';
 import { type Chunks, type Headers, Relay } from './relay.ts';
 
 /** Error bodies are read up to this many bytes. */
@@ -9,6 +10,8 @@ const MAX_ERROR_BODY = 64 * 1024;
 
 export interface EndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
+  /** What of a request may be sent there. */
+  readonly allowed: Allowed;
   /** What an answer with another status than 200 means. */
   refusalOf?(status: number, headers: Headers, body: string): UpstreamFailure;
 }
@@ -18,18 +21,24 @@ export class Endpoint {
   private readonly origin: string;
   private readonly path: string;
   private readonly headers: Record<string, string>;
+  private readonly allowed: Allowed;
   private readonly refusalOf: (status: number, headers: Headers, body: string) => UpstreamFailure;
 
   constructor(
     url: string,
     private readonly dispatcher: Dispatcher,
-    { headers, refusalOf = refusal }: EndpointOptions,
+    { headers, allowed, refusalOf = refusal }: EndpointOptions,
   ) {
     const { origin, pathname, search } = new URL(url);
     this.origin = origin;
     this.path = pathname + search;
     this.headers = { 'content-type': 'application/json', ...headers };
+    this.allowed = allowed;
     this.refusalOf = refusalOf;
+  }
+
+  private sent(body: unknown): string {
+    return JSON.stringify(this.allowed(body, ''));
   }
 
   /** Such an answer is silent until it is complete: only the total time bounds it. @throws UpstreamFailure */
@@ -38,7 +47,7 @@ export class Endpoint {
     const options = {
       method: 'POST',
       headers,
-      body: JSON.stringify(body),
+      body: this.sent(body),
       signal,
       dispatcher,
       headersTimeout: 0,
@@ -63,12 +72,13 @@ export class Endpoint {
     language: Language = 'chat',
   ): Promise<StreamedAnswer> {
     const { origin, path, headers, dispatcher, refusalOf } = this;
+    const sent = this.sent(body);
     // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
     const delivered = () => (chunks.generating ? chunks.deliveredText() : undefined);
     const failureOf = (error: unknown, begun: boolean) =>
       begun ? brokenOff(failureFrom(error, signal), delivered()) : failureFrom(error, signal);
     const relay = new Relay({ chunks, signal, refusalOf, failureOf });
-    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: JSON.stringify(body) }, relay);
+    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent }, relay);
     await relay.begun;
     return {
       kind: 'stream',

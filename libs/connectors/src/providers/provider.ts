@@ -1,6 +1,7 @@
 /** What the code of a vendor is given to make a `Provider` of it. */
 import type { Provider } from '#application';
 import type { VendorHttp } from '../http/vendor-http.ts';
+import type { Dialect } from './openai/dialect.ts';
 
 export interface At {
   /** The vendor's address is known to it. */
@@ -14,7 +15,7 @@ export interface Vendor {
   readonly protocol: string;
   readonly baseUrl: string;
   /** How it differs from others that speak its protocol. */
-  readonly dialect?: Readonly<Record<string, string>> | undefined;
+  readonly dialect?: Dialect | undefined;
 }
 
 /** Makes what a vendor can do; connects to nothing before it is asked. */

@@ -46,12 +46,7 @@ async function searchedBefore(
   return new OneCall({ ...order, body, found, searches }, purchase, providers);
 }
 
-function searchedInRounds(
-  plan: SearchByTool,
-  order: ChatOrder,
-  purchase: Purchase,
-  providers: Providers,
-): Answering {
+function searchedInRounds(plan: SearchByTool, order: ChatOrder, purchase: Purchase, providers: Providers): Answering {
   const { body, quote, named } = order;
   const { hold } = purchase;
   const request = {

@@ -2,7 +2,7 @@
 import type { NativeSearch } from '#application';
 import { type ChatRequestBody, cached, type Fields, unsupported } from './body.ts';
 import { conversation } from './conversation.ts';
-import { WEB_SEARCH } from './searches.ts';
+import { SEARCH_TOOL, WEB_SEARCH } from './searches.ts';
 import { isAdaptive, thinkingFor } from './thinking.ts';
 
 /**
@@ -62,10 +62,9 @@ function toolFrom({ type, function: declared, cache_control }: Fields): Fields {
   };
 }
 
-/** https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool */
 function searchTool({ maxUses, includeDomains, excludeDomains }: NativeSearch): Fields {
   return {
-    type: 'web_search_20250305',
+    type: SEARCH_TOOL,
     name: WEB_SEARCH,
     max_uses: maxUses,
     ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),

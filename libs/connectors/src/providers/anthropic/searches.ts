@@ -5,6 +5,8 @@ import type { SearchResultBlock } from './blocks.ts';
 
 /** The name of Anthropic's tool; no other tool of a request may have it. */
 export const WEB_SEARCH = 'web_search';
+/** https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool */
+export const SEARCH_TOOL = 'web_search_20250305';
 
 /** The searches of one answer, in the order in which they were begun. */
 export class Searches {

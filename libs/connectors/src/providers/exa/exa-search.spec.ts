@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
 import { VendorHttp } from '../../http/vendor-http.ts';
-import { ExaSearch } from './exa-search.ts';
+import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
 
 const TIMEOUT_MS = 300;
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   http = new VendorHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 });
-  exa = new ExaSearch(http.endpoint('/search', { headers: {} }), TIMEOUT_MS);
+  exa = new ExaSearch(http.endpoint('/search', { headers: {}, allowed: SEARCH_REQUEST }), TIMEOUT_MS);
 });
 afterAll(async () => {
   await http.close();

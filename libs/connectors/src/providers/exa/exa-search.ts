@@ -1,8 +1,19 @@
 import { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, UpstreamFailure } from '#application';
+import { anything, fields } from '../../http/allowed.ts';
 import type { Endpoint } from '../../http/endpoint.ts';
 
 /** A search takes a second or two; an answer waits for it. */
 const TIMEOUT_MS = 15_000;
+
+/** Summaries, highlights, subpages and live crawling are billed besides. */
+export const SEARCH_REQUEST = fields({
+  query: anything,
+  type: anything,
+  numResults: anything,
+  includeDomains: anything,
+  excludeDomains: anything,
+  contents: fields({ text: anything }),
+});
 
 /** Exa's search: https://docs.exa.ai/reference/search */
 export class ExaSearch {

@@ -12,6 +12,8 @@ export interface Dialect {
   readonly limit?: 'max_tokens' | 'max_completion_tokens';
   /** How much to reason: OpenAI's word, or OpenRouter's object (https://openrouter.ai/docs/api-reference/parameters). */
   readonly reasoning?: 'reasoning_effort' | 'reasoning';
+  /** Fields of a message that it knows beside role, content and calls of tools; `cache_control` also of their parts. */
+  readonly messages?: readonly string[];
 }
 
 /** OpenAI's own. */

@@ -1,0 +1,161 @@
+/** Tools that vendors run themselves, and bill for: none of them goes out, whichever vendor it is of and whoever is asked. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type TestAccount, Wiretap, World } from '#testing';
+
+let tap: Wiretap;
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  tap = await Wiretap.open();
+  world = await World.open(tap.settings);
+  tap.target = world.sandbox;
+  account = await world.account(1_050);
+});
+afterAll(async () => {
+  await world.close();
+  await tap.close();
+});
+
+/** As vendors document them; what they are set up with does not matter here. */
+const HOSTED: Readonly<Record<string, readonly string[]>> = {
+  OpenAI: [
+    'apply_patch',
+    'code_interpreter',
+    'computer',
+    'computer_use_preview',
+    'file_search',
+    'image_generation',
+    'local_shell',
+    'mcp',
+    'shell',
+    'tool_search',
+  ],
+  Anthropic: [
+    'bash_20250124',
+    'code_execution_20250522',
+    'code_execution_20250825',
+    'computer_20251124',
+    'mcp_toolset',
+    'memory_20250818',
+    'text_editor_20250728',
+    'tool_search_tool_bm25_20251119',
+    'tool_search_tool_regex_20251119',
+    'web_fetch_20250910',
+    'web_search_20250305',
+  ],
+  OpenRouter: ['openrouter:datetime', 'openrouter:image_generation', 'openrouter:web_fetch'],
+  xAI: ['collections_search', 'live_search', 'view_image', 'view_x_video', 'x_search'],
+  Google: [
+    'code_execution',
+    'enterprise_web_search',
+    'google_maps',
+    'google_search',
+    'google_search_retrieval',
+    'url_context',
+  ],
+  Groq: ['browser_automation', 'browser_search', 'visit_website', 'wolfram_alpha'],
+  Mistral: ['document_library', 'web_search_premium'],
+};
+const hosted = Object.entries(HOSTED).flatMap(([vendor, types]) => types.map((type) => [vendor, type] as const));
+
+/** One that is asked in each protocol: completions, Responses alone, a router, an open model, Messages. */
+const MODELS = [
+  'openai/gpt-5-mini',
+  'openai/gpt-5-codex',
+  'google/gemini-2.5-pro',
+  'qwen/qwen3-coder',
+  'anthropic/claude-haiku-4.5',
+];
+const messages = [{ role: 'user', content: '[[sandbox tokens=2]]' }];
+const chat = (body: object) => world.post('/v1/chat/completions', { messages, max_tokens: 20, ...body }, account);
+
+async function charges(): Promise<number> {
+  return (await world.facts(account)).filter(({ type }) => type === 'HoldSettled').length;
+}
+
+async function expectRefused(answering: ReturnType<typeof chat>, name: string, param: string | null) {
+  const before = await charges();
+  const { status, body, text } = await answering;
+  expect([status, text]).toEqual([400, expect.stringContaining(`\\"${name}\\"`)]);
+  if (param !== null) expect(body.error.param).toBe(param);
+  expect(tap.since()).toEqual([]);
+  expect(await charges()).toBe(before);
+}
+
+describe('a tool that a vendor runs is refused by its name, nothing is sent, and nothing is paid', () => {
+  test.each(hosted)('of %s, %s, in a chat', async (_, type) => {
+    for (const model of MODELS) await expectRefused(chat({ model, tools: [{ type }] }), type, null);
+  });
+
+  test.each(hosted)('of %s, %s, in a response', async (_, type) => {
+    const asked = world.post('/v1/responses', { model: MODELS[0], input: 'Hi', tools: [{ type }] }, account);
+    await expectRefused(asked, type, 'tools[0].type');
+  });
+
+  test('also among functions, in a stream, or under its name without a type', async () => {
+    const [model] = MODELS;
+    const tools = [
+      { type: 'function', function: { name: 'f' } },
+      { type: 'mcp', server_url: 'https://a.example' },
+    ];
+    await expectRefused(chat({ model, tools, stream: true }), 'mcp', 'tools[1].type');
+    await expectRefused(chat({ model, tools: [{ google_search: {} }] }), 'google_search', 'tools[0].type');
+  });
+
+  test('also where it is only chosen', async () => {
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    const asked = chat({ model: MODELS[0], tools, tool_choice: { type: 'mcp', server_label: 's' } });
+    await expectRefused(asked, 'mcp', 'tool_choice.type');
+  });
+});
+
+test('a part of the content that nobody has a price for is refused by its name', async () => {
+  const content = [
+    { type: 'text', text: 'Hi' },
+    { type: 'item_reference', id: 'x' },
+  ];
+  const asked = chat({ model: MODELS[0], messages: [{ role: 'user', content }] });
+  await expectRefused(asked, 'item_reference', 'messages[0].content[1].type');
+});
+
+test('answers in anything but text are refused', async () => {
+  const asked = chat({ model: 'openai/gpt-4o-mini', modalities: ['text', 'audio'], audio: { voice: 'a' } });
+  await expectRefused(asked, 'audio', 'modalities');
+});
+
+test('what would change the bill is left out, wherever a request has it', async () => {
+  const body = {
+    service_tier: 'priority',
+    prediction: { type: 'content', content: 'x' },
+    web_search_options: {},
+    store: true,
+    models: ['openai/gpt-5.4'],
+    route: 'fallback',
+    transforms: ['middle-out'],
+    prompt_cache_retention: '24h',
+    provider: { only: ['openai'], service_tier: 'flex' },
+  };
+  for (const model of MODELS) {
+    const { status } = await chat({ model, ...body, provider: undefined });
+    expect(status).toBe(200);
+    const [heard] = tap.since();
+    const sent = JSON.stringify(heard?.body);
+    for (const name of Object.keys(body))
+      if (name !== 'store') expect([name, sent]).toEqual([name, expect.not.stringContaining(`"${name}"`)]);
+    expect(heard?.body.store ?? false).toBe(false);
+  }
+});
+
+test('functions, pictures, files and sounds go to those who take them', async () => {
+  const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
+  const data = 'data:application/pdf;base64,JVBERi0=';
+  const content = [
+    { type: 'text', text: '[[sandbox tokens=2]]' },
+    { type: 'image_url', image_url: { url: 'https://a.example/a.png', detail: 'low' } },
+    { type: 'file', file: { filename: 'a.pdf', file_data: data } },
+    { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
+  ];
+  const asked = { model: 'google/gemini-2.5-pro', messages: [{ role: 'user', content }], tools };
+  expect((await chat(asked)).status).toBe(200);
+  expect(tap.since()[0]?.body).toMatchObject({ messages: asked.messages, tools });
+});

@@ -1,0 +1,86 @@
+/**
+ * What of a request may go to a vendor: the last step before the wire, one for all protocols. Vendors bill for tools of
+ * their own, for parts and for fields that no price of ours knows; whatever a caller or a catalogue may write, only what is
+ * listed goes out. What a list does not have is left out, as an unknown field always was; what the caller would miss, a
+ * tool or a part of the content, is refused by its name.
+ */
+import { UpstreamFailure } from '#application';
+
+/** @returns what is sent of a value, or undefined for nothing of it @throws UpstreamFailure with `invalid_request` */
+export type Allowed = (value: unknown, at: string) => unknown;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The value as it is, whatever it consists of: what the model reads, or what says nothing about what is billed. */
+export const anything: Allowed = (value) => value;
+
+/** The fields that are listed; the object itself where it has no others. */
+export const fields = (rules: Readonly<Record<string, Allowed>>): Allowed => {
+  const known = new Map(Object.entries(rules));
+  return (value, at) => {
+    if (!isObject(value)) return scalar(value);
+    let copy: Record<string, unknown> | undefined;
+    for (const name of Object.keys(value)) {
+      const given = value[name];
+      const sent = known.get(name)?.(given, at === '' ? name : `${at}.${name}`);
+      if (sent === given) continue;
+      copy ??= { ...value };
+      if (sent === undefined) delete copy[name];
+      else copy[name] = sent;
+    }
+    return copy ?? value;
+  };
+};
+
+/** Each element by the same rule; the list itself where all of them go as they are. */
+export const list =
+  (rule: Allowed): Allowed =>
+  (value, at) => {
+    if (!Array.isArray(value)) return scalar(value);
+    let copy: unknown[] | undefined;
+    for (const [i, given] of value.entries()) {
+      const sent = rule(given, `${at}[${i}]`);
+      if (sent === given) continue;
+      copy ??= [...value];
+      copy[i] = sent;
+    }
+    return copy ? copy.filter((each) => each !== undefined) : value;
+  };
+
+/**
+ * Things that say by `type` what they are.
+ * @param what they are called where one of them is refused, such as `Tools`
+ * @param untyped the type of one that does not say it
+ */
+export const byType =
+  (what: string, rules: Readonly<Record<string, Allowed>>, untyped?: (value: Fields) => string | undefined): Allowed =>
+  (value, at) => {
+    if (typeof value === 'string') return value;
+    const thing = isObject(value) ? value : {};
+    const type = thing.type ?? untyped?.(thing);
+    if (typeof type === 'string' && Object.hasOwn(rules, type)) return rules[type]?.(thing, at);
+    const name = type ?? Object.keys(thing)[0] ?? null;
+    throw refused(`${what} of the type "${String(name)}" are not supported`, `${at}.type`);
+  };
+
+/** Words that are listed; any other is refused. */
+export const wordsOf =
+  (what: string, words: readonly string[]): Allowed =>
+  (value, at) => {
+    const wrong = [value].flat().find((each) => !words.includes(each as string));
+    if (wrong === undefined) return value;
+    throw refused(`${what} of the type "${String(wrong)}" are not supported`, at);
+  };
+
+export function refused(message: string, param: string): UpstreamFailure {
+  return new UpstreamFailure('invalid_request', message, { param });
+}
+
+/** What cannot have anything in it is for the vendor to judge. */
+function scalar(value: unknown): unknown {
+  return typeof value === 'object' && value !== null ? undefined : value;
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
