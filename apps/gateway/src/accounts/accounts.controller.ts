@@ -22,7 +22,7 @@ export class AccountsController {
     id: 'createAccount',
     tag: 'Account',
     summary: 'Opens an account',
-    description: 'Nothing is asked. The account begins with one key, called Default, and without money.',
+    description: 'No credential is needed. The account starts with one key, named Default, and no balance.',
     auth: 'public',
     answer: json(Account),
     errors: [503],
@@ -38,7 +38,7 @@ export class AccountsController {
   @Operation({
     id: 'getBalance',
     tag: 'Account',
-    summary: 'Tells the balance',
+    summary: 'Returns the balance',
     auth: 'key',
     payer: 'body',
     body: BalanceRequest,

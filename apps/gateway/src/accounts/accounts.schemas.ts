@@ -5,7 +5,7 @@ export const Account = named(
   'Account',
   object({
     success: { const: true },
-    credit_id: text('The id of the account. It is a secret: whoever has it can spend', { format: 'uuid' }),
+    credit_id: text('The id of the account. It is a secret: it can spend the balance', { format: 'uuid' }),
     api_key: text('The first key of the account', { pattern: '^sk-' }),
     balance: { const: 0 },
   }),
@@ -15,8 +15,8 @@ export const Balance = named(
   'Balance',
   object({
     balance: usd('What can be spent'),
-    balance_usd: usd('The same'),
-    held_usd: usd('What running requests may cost at most; it is not in the balance'),
+    balance_usd: usd('The same as balance'),
+    held_usd: usd('Held for running requests; not included in the balance'),
     currency: { const: 'USD' },
   }),
 );

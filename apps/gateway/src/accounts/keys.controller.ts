@@ -59,7 +59,7 @@ export class KeysController {
   @Operation({
     id: 'getKey',
     tag: 'Keys',
-    summary: 'Tells of one key',
+    summary: 'Returns one key',
     auth: 'account',
     params: ID,
     query: KeyQuery,
@@ -77,8 +77,8 @@ export class KeysController {
   @Operation({
     id: 'updateKey',
     tag: 'Keys',
-    summary: 'Changes a key',
-    description: 'Fields that are not sent stay as they are; null clears a limit, a period or an expiry.',
+    summary: 'Updates a key',
+    description: 'Omitted fields stay unchanged; null removes a limit, a period or an expiry.',
     auth: 'account',
     params: ID,
     body: KeyChanges,
@@ -96,7 +96,7 @@ export class KeysController {
   @Operation({
     id: 'revokeKey',
     tag: 'Keys',
-    summary: 'Revokes a key, for good',
+    summary: 'Revokes a key permanently',
     auth: 'account',
     params: ID,
     answer: json(KeyRevoked),

@@ -11,23 +11,23 @@ const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
 /** A larger limit is as good as none, and would not fit where the books are kept. */
 const MAX_LIMIT_USD = 1_000_000_000;
 
-const NAME = text('What the account calls it; no two active keys share one');
+const NAME = text('The name of the key, unique among the active keys');
 
 // Rules are checked from the last one up: the type stands next to its field.
 export class KeyLimits {
-  @Field({ description: 'What it may spend in a period, or in all where there are no periods' })
+  @Field({ description: 'Spending limit per period, or in total without a period' })
   @IsOptional()
   @Max(MAX_LIMIT_USD, { message: `usage_limit_usd must be at most ${MAX_LIMIT_USD}` })
   @Min(0.01, { message: 'usage_limit_usd must be at least 0.01' })
   @IsNumber({ allowNaN: false, allowInfinity: false }, { message: 'usage_limit_usd must be a number or null' })
   usage_limit_usd?: number | null;
 
-  @Field({ description: 'How often what it has spent is counted from zero again; needs a limit' })
+  @Field({ description: 'How often the counted spending is reset; requires a limit' })
   @IsOptional()
   @IsIn(RESET_PERIODS, { message: `reset_period must be one of ${RESET_PERIODS.join(', ')}, or null` })
   reset_period?: ResetPeriod | null;
 
-  @Field(dateOrTime('From when on it is refused'))
+  @Field(dateOrTime('When it expires'))
   @IsOptional()
   @Satisfies((value) => instantIn(value) !== undefined, 'expire_at must be an ISO 8601 date and time, or null')
   expire_at?: string | null;
@@ -49,10 +49,10 @@ export class KeyChanges extends KeyLimits {
 }
 
 export class KeyQuery {
-  @Field({ ...BOOLEAN, description: 'Revoked keys as well' })
+  @Field({ ...BOOLEAN, description: 'Include revoked keys' })
   include_disabled?: unknown;
 
-  @Field({ ...BOOLEAN, description: 'With the secrets themselves' })
+  @Field({ ...BOOLEAN, description: 'Include the secrets' })
   show_key?: unknown;
 }
 

@@ -22,8 +22,8 @@ export class QueriesController {
   @Operation({
     id: 'getHistory',
     tag: 'History',
-    summary: 'Lists what was used, the newest first',
-    description: 'A key sees what was used with it; an account sees everything.',
+    summary: 'Lists the query history, newest first',
+    description: 'An API key sees its own queries; an account sees all of them.',
     auth: 'key',
     payer: 'query',
     query: HistoryQuery,

@@ -16,10 +16,10 @@ export class HistoryQuery {
   @IsString()
   credit_id?: string;
 
-  @Field({ ...BOOLEAN, description: 'All keys of the account, where a key asks' })
+  @Field({ ...BOOLEAN, description: 'All keys of the account; only with an API key' })
   all_keys?: unknown;
 
-  @Field({ description: 'Only this key, where the account asks' })
+  @Field({ description: 'Only this key; only with the id of the account' })
   @IsOptional()
   @IsString()
   api_key?: string;
@@ -49,7 +49,7 @@ export class HistoryQuery {
   @Field({ type: 'integer', minimum: 1, default: 1 })
   page?: unknown;
 
-  @Field({ type: 'integer', minimum: 1, maximum: MAX_PAGE_SIZE, default: PAGE_SIZE, description: 'The size of a page' })
+  @Field({ type: 'integer', minimum: 1, maximum: MAX_PAGE_SIZE, default: PAGE_SIZE, description: 'Records per page' })
   page_count?: unknown;
 }
 

@@ -4,19 +4,19 @@ import { array, BOOLEAN, COUNT, instant, object, text, usd } from '../openapi/sc
 export const QueryRecord = named(
   'QueryRecord',
   object({
-    timestamp: instant('When it was asked'),
-    model: text('The model that was asked'),
+    timestamp: instant('When the request was made'),
+    model: text('The model that was used'),
     input_count: { ...COUNT, description: 'Input tokens' },
     output_count: { ...COUNT, description: 'Output tokens' },
-    price_in_usd: usd('What was charged'),
+    price_in_usd: usd('Charged'),
     query_type: text('The kind of use, such as chat_completion'),
     query_source: text('Where it came from: ui or api'),
     api_key_id: { type: ['string', 'null'], description: 'The key that was used; null for the account itself' },
     isOnline: BOOLEAN,
     isFreeModel: BOOLEAN,
-    isEstimated: { ...BOOLEAN, description: 'The upstream told no usage, and it was counted instead' },
+    isEstimated: { ...BOOLEAN, description: 'The provider reported no usage; it was counted instead' },
     error_code: { type: ['string', 'null'], description: 'Why it failed, if it did' },
-    request_id: text('The x-request-id of its answer'),
+    request_id: text('The x-request-id of the answer'),
   }),
 );
 
@@ -27,7 +27,7 @@ export const History = named(
     data: array(QueryRecord),
     pagination: object({
       page: { type: 'integer', minimum: 1 },
-      page_count: { type: 'integer', minimum: 1, maximum: 100, description: 'The size of a page' },
+      page_count: { type: 'integer', minimum: 1, maximum: 100, description: 'Records per page' },
       total: { ...COUNT, description: 'Records on all pages' },
       total_pages: COUNT,
     }),

@@ -19,7 +19,13 @@ export class HealthController {
   ) {}
 
   @Get('live')
-  @Operation({ id: 'isAlive', tag: 'Service', summary: 'Says that it lives', auth: 'public', answer: json(Alive) })
+  @Operation({
+    id: 'isAlive',
+    tag: 'Service',
+    summary: 'Reports whether the process is alive',
+    auth: 'public',
+    answer: json(Alive),
+  })
   live() {
     return { status: 'ok' };
   }
@@ -28,7 +34,7 @@ export class HealthController {
   @Operation({
     id: 'isReady',
     tag: 'Service',
-    summary: 'Says whether it can serve',
+    summary: 'Reports whether the service is ready',
     auth: 'public',
     answer: json(Health),
     others: { 503: json(Health) },

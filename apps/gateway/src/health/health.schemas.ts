@@ -7,12 +7,12 @@ export const Health = named(
   'Health',
   object({
     status: { enum: ['ok', 'unavailable'] },
-    draining: { ...BOOLEAN, description: 'The process is about to stop' },
+    draining: { ...BOOLEAN, description: 'The process is shutting down' },
     checks: object({
       postgres: BOOLEAN,
       event_store: BOOLEAN,
-      projector: { ...BOOLEAN, description: 'The read models are not too far behind' },
-      projector_lag_ms: { type: 'integer', description: '-1 when it cannot be told' },
+      projector: { ...BOOLEAN, description: 'The read models are up to date, within the permitted lag' },
+      projector_lag_ms: { type: 'integer', description: '-1 when it is not known' },
     }),
   }),
 );

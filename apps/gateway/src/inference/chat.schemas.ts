@@ -7,23 +7,23 @@ const open = (schema: Schema): Schema => ({ ...schema, additionalProperties: tru
 export const Usage = named(
   'Usage',
   object({
-    prompt_tokens: { ...COUNT, description: 'Input tokens, those from a cache included' },
-    completion_tokens: { ...COUNT, description: 'Output tokens, reasoning included' },
+    prompt_tokens: { ...COUNT, description: 'Input tokens, including cached ones' },
+    completion_tokens: { ...COUNT, description: 'Output tokens, including reasoning' },
     total_tokens: COUNT,
-    cost: usd('What was charged'),
+    cost: usd('Charged'),
     prompt_tokens_details: object({ cached_tokens: COUNT, cache_write_tokens: COUNT }),
     completion_tokens_details: object({ reasoning_tokens: COUNT }),
     cost_details: object({
       upstream_inference_cost: { type: 'null' },
-      upstream_inference_prompt_cost: usd('What was charged for input'),
-      upstream_inference_completions_cost: usd('What was charged for output'),
+      upstream_inference_prompt_cost: usd('Charged for input'),
+      upstream_inference_completions_cost: usd('Charged for output'),
     }),
   }),
 );
 
 export const Message = named('Message', open(object({ role: text('system, user, assistant, tool …') })));
 
-const HEAD = { id: STRING, created: seconds('When it was made'), model: STRING };
+const HEAD = { id: STRING, created: seconds('When it was created'), model: STRING };
 const FINISH = text('stop, length, tool_calls …');
 
 export const ChatCompletion = named(
@@ -57,10 +57,10 @@ export const ChatCompletionChunk = named('ChatCompletionChunk', {
           open(object({ index: COUNT, delta: open(object({})), finish_reason: nullable(FINISH) }, ['finish_reason'])),
         ),
         usage: Usage,
-        error: { type: 'object', description: 'Why the stream broke off, if it did' },
+        error: { type: 'object', description: 'Why the stream was interrupted, if it was' },
       },
       ['usage', 'error'],
     ),
   ),
-  description: 'The data of one event. The last one but one has the usage and its cost; the last one is [DONE].',
+  description: 'The data of one event. The second to last has the usage and its cost; the last is [DONE].',
 });

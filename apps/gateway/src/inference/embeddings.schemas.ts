@@ -24,6 +24,6 @@ export const EmbeddingList = named(
         },
       }),
     ),
-    usage: object({ prompt_tokens: COUNT, total_tokens: COUNT, cost: usd('What was charged') }),
+    usage: object({ prompt_tokens: COUNT, total_tokens: COUNT, cost: usd('Charged') }),
   }),
 );

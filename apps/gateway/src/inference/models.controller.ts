@@ -42,10 +42,10 @@ export class ModelsController {
   @Operation({
     id: 'getModel',
     tag: 'Models',
-    summary: 'Tells of one model',
+    summary: 'Returns one model',
     auth: 'public',
     params: {
-      id: { description: 'The id of a model, with its slash as it is or as %2F', example: 'openai/gpt-5-mini' },
+      id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
     },
     answer: json(ModelSchema),
     errors: [404],
@@ -75,7 +75,7 @@ function typesIn(words: string): readonly ModelType[] {
   const types = words.split(',').map((word) => known.find((each) => each === word.trim()));
   if (types.includes('all')) return MODEL_TYPES;
   if (types.includes(undefined))
-    throw new InvalidRequest(`type must be of ${known.join(', ')}, divided by commas`, 'type');
+    throw new InvalidRequest(`type must be a comma-separated list of ${known.join(', ')}`, 'type');
   return types as readonly ModelType[];
 }
 

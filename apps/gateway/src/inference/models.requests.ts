@@ -4,11 +4,11 @@ import { Field } from '../openapi/request-schema.ts';
 import { BOOLEAN } from '../openapi/schemas.ts';
 
 export class ModelsQuery {
-  @Field({ description: `Types (${MODEL_TYPES.join(', ')}), divided by commas, or all; chat models unless it is sent` })
+  @Field({ description: `Comma-separated types (${MODEL_TYPES.join(', ')}), or all; default: chat` })
   @IsOptional()
   @IsString()
   type?: string;
 
-  @Field({ ...BOOLEAN, description: 'Only those that many use' })
+  @Field({ ...BOOLEAN, description: 'Only popular models' })
   popular?: unknown;
 }

@@ -4,24 +4,28 @@ import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } f
 const NOTHING: Schema = { type: 'null' };
 const decimal = (description: string) =>
   text(`${description}, in USD as a decimal string`, { pattern: '^\\d+(\\.\\d+)?$' });
-const BASE = usd('One unit, where no variant fits');
+const BASE = usd('Price of one unit, where no variant applies');
 const BOTH = object(
-  { input_per_1M: usd('1,000,000 input tokens'), output_per_1M: usd('1,000,000 output tokens'), base_price: BASE },
+  {
+    input_per_1M: usd('Price of 1,000,000 input tokens'),
+    output_per_1M: usd('Price of 1,000,000 output tokens'),
+    base_price: BASE,
+  },
   ['input_per_1M', 'output_per_1M', 'base_price'],
 );
 
 const PRICING = object(
   {
-    input_per_1M_tokens: usd('1,000,000 input tokens'),
-    output_per_1M_tokens: usd('1,000,000 output tokens'),
-    cache_read_per_1M_tokens: usd('1,000,000 input tokens that were read from a cache'),
-    unit: text('What a price is for, where it is not for tokens', {
+    input_per_1M_tokens: usd('Price of 1,000,000 input tokens'),
+    output_per_1M_tokens: usd('Price of 1,000,000 output tokens'),
+    cache_read_per_1M_tokens: usd('Price of 1,000,000 input tokens read from a cache'),
+    unit: text('The unit that a price is for, where it is not tokens', {
       enum: ['image', 'second', 'clip', 'minute', '1k_characters'],
     }),
     base_price: BASE,
     variants: {
-      ...array({ ...object({ price: usd('One unit') }), additionalProperties: STRING }),
-      description: 'Prices that depend on what is chosen; the first counts whose words were all chosen',
+      ...array({ ...object({ price: usd('Price of one unit') }), additionalProperties: STRING }),
+      description: 'Prices that depend on parameters; the first variant whose parameters all match applies',
     },
     api: BOTH,
     ui: BOTH,
@@ -47,19 +51,19 @@ export const Model = named(
   'Model',
   object(
     {
-      id: text('What a request calls it by'),
+      id: text('The id that requests use'),
       object: { const: 'model' },
       created: seconds('When it was released'),
-      created_at: { type: 'integer', description: 'The same in milliseconds' },
+      created_at: { type: 'integer', description: 'The same instant in milliseconds' },
       owned_by: STRING,
       provider: STRING,
       name: STRING,
-      type: text('What it is for, such as chat'),
+      type: text('The modality, such as chat'),
       description: STRING,
       canonical_slug: STRING,
       context_length: {
         ...COUNT,
-        description: 'Tokens of input and output together at most; 0 where none are counted',
+        description: 'Maximum tokens of input and output together; 0 where tokens are not counted',
       },
       popular: BOOLEAN,
       privacyLevel: STRING,
@@ -73,14 +77,14 @@ export const Model = named(
       pricing: PRICING,
       capabilities: {
         ...object({}),
-        description: 'What a model does that is not paid by tokens, by name; and what a request may choose',
+        description: 'Capabilities of a model that is not paid by tokens, and the values that a request may choose',
         additionalProperties: true,
       },
       median_cost: {
-        ...nullable(object({ api: object({ usd: usd('One query, in the middle') }), sample_size: COUNT })),
-        description: 'What queries cost lately; null where nobody has asked yet',
+        ...nullable(object({ api: object({ usd: usd('Median price of one query') }), sample_size: COUNT })),
+        description: 'Median cost of recent queries; null where there were none',
       },
-      prompts_per_usd: nullable({ ...COUNT, description: 'How many such queries 1 USD pays' }),
+      prompts_per_usd: nullable({ ...COUNT, description: 'How many such queries 1 USD pays for' }),
       supported_parameters: array(STRING),
       top_provider: object({
         context_length: nullable(COUNT),

@@ -169,7 +169,7 @@ describe('the list of models', () => {
     async (type) => {
       const { status, body } = await world.get(`/v1/models?type=${type}`);
       expect(status).toBe(400);
-      expect(body.message).toBe('type must be of chat, embedding, image, video, audio, all, divided by commas');
+      expect(body.message).toBe('type must be a comma-separated list of chat, embedding, image, video, audio, all');
       expect(body.error).toMatchObject({ type: 'invalid_request_error', param: 'type' });
     },
   );

@@ -28,8 +28,8 @@ export class ResponsesController {
   @Operation({
     id: 'createResponse',
     tag: 'Inference',
-    summary: 'Makes a response',
-    description: 'OpenAI’s Responses, on every chat model. It is kept for 30 days unless store is false.',
+    summary: 'Creates a response',
+    description: 'OpenAI’s Responses, with every chat model. A response is stored for 30 days unless `store` is false.',
     auth: 'key',
     paid: true,
     body: ResponsesInput,
@@ -55,7 +55,7 @@ export class ResponsesController {
   @Operation({
     id: 'getResponse',
     tag: 'Inference',
-    summary: 'Tells a response that was kept',
+    summary: 'Returns a stored response',
     auth: 'key',
     params: ID,
     answer: json(ResponseSchema),
@@ -76,7 +76,7 @@ export class ResponsesController {
   @Operation({
     id: 'deleteResponse',
     tag: 'Inference',
-    summary: 'Forgets a response that was kept',
+    summary: 'Deletes a stored response',
     auth: 'key',
     params: ID,
     answer: json(ResponseDeleted),

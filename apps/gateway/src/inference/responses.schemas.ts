@@ -15,11 +15,11 @@ export const ResponseUsage = named(
     output_tokens: COUNT,
     output_tokens_details: object({ reasoning_tokens: COUNT }),
     total_tokens: COUNT,
-    cost: usd('What was charged'),
+    cost: usd('Charged'),
     cost_details: object({
       upstream_inference_cost: NULL,
-      upstream_inference_input_cost: usd('What was charged for input'),
-      upstream_inference_output_cost: usd('What was charged for output'),
+      upstream_inference_input_cost: usd('Charged for input'),
+      upstream_inference_output_cost: usd('Charged for output'),
     }),
   }),
 );
@@ -28,11 +28,11 @@ export const ResponseSchema = named(
   'Response',
   object(
     {
-      id: text('Ask for it, or continue from it, with this', { pattern: '^resp_' }),
+      id: text('The id of the response; also a `previous_response_id`', { pattern: '^resp_' }),
       object: { const: 'response' },
       status: { enum: ['in_progress', 'completed', 'incomplete', 'failed'] },
-      created_at: seconds('When it was begun'),
-      completed_at: nullable(seconds('When it was complete')),
+      created_at: seconds('When it was created'),
+      completed_at: nullable(seconds('When it was completed')),
       model: STRING,
       error: { ...object({ code: STRING, message: STRING }), type: ['object', 'null'] },
       incomplete_details: { ...object({ reason: STRING }), type: ['object', 'null'] },
@@ -43,19 +43,19 @@ export const ResponseSchema = named(
       top_p: NUMBER,
       presence_penalty: NUMBER,
       frequency_penalty: NUMBER,
-      tool_choice: { description: 'A word, or an object that names a tool' },
+      tool_choice: { description: 'A mode, or an object that names a tool' },
       tools: array(typed('The kind of tool')),
       max_output_tokens: nullable(COUNT),
       previous_response_id: nullable(STRING),
       reasoning: object({ effort: nullable(STRING), summary: nullable(STRING) }),
       text: object({ format: ANY_OBJECT, verbosity: STRING }, ['verbosity']),
-      store: { ...BOOLEAN, description: 'Whether it is kept' },
+      store: { ...BOOLEAN, description: 'Whether it is stored' },
       truncation: STRING,
       top_logprobs: COUNT,
       user: STRING,
       output: array(typed('message, reasoning, function_call …')),
-      output_text: text('All text of the output'),
-      usage: { anyOf: [ResponseUsage, NULL], description: 'Null until it is complete, or when nothing was charged' },
+      output_text: text('The text of the whole output'),
+      usage: { anyOf: [ResponseUsage, NULL], description: 'Null until it is completed, and when nothing was charged' },
     },
     ['user', 'top_logprobs'],
   ),
@@ -63,7 +63,7 @@ export const ResponseSchema = named(
 
 export const ResponseStreamEvent = named('ResponseStreamEvent', {
   ...typed('response.created, response.output_text.delta … and last response.completed with the usage'),
-  description: 'The data of one event; its type is also the name of the event.',
+  description: 'The data of one event; `type` is also the event’s name.',
 });
 
 export const ResponseDeleted = named(

@@ -21,7 +21,7 @@ export class DocsController {
   @Operation({
     id: 'getOpenApi',
     tag: 'Service',
-    summary: 'Describes this interface',
+    summary: 'Returns the OpenAPI document of this interface',
     auth: 'public',
     answer: json(OpenApi),
   })
@@ -36,7 +36,7 @@ export class DocsController {
   @Operation({
     id: 'getDocs',
     tag: 'Service',
-    summary: 'Describes this interface, for people',
+    summary: 'Returns the documentation of this interface as a page',
     auth: 'public',
     answer: { 'text/html': Page },
   })

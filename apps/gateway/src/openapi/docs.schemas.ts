@@ -9,4 +9,4 @@ export const OpenApi: Schema = {
   additionalProperties: true,
 };
 
-export const Page = text('A page that needs nothing else');
+export const Page = text('A page without scripts');

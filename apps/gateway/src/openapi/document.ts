@@ -18,10 +18,10 @@ import { ErrorSchema } from './schemas.ts';
 
 /** Of the interface, not of the program. */
 const VERSION = '1.0.0';
-const DESCRIPTION = `A prepaid gateway to many AI models. Its inference routes are OpenAI's: change a client's base URL and its key.
+const DESCRIPTION = `A prepaid gateway to many AI models, compatible with OpenAI's API: change a client's base URL and its key.
 
-Every amount of money is a bare JSON number in plain decimals. Fields that are not known are ignored in requests, and answers
-may get further fields. Every error has one shape; a known path with another method is answered with 405 and \`Allow\`.`;
+Every amount of money is a bare JSON number in plain decimals. Unknown fields in requests are ignored, and answers
+may contain further fields in the future. Every error has one shape; a known path with another method is answered with 405 and \`Allow\`.`;
 
 const SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An API key' },

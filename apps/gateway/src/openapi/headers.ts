@@ -6,11 +6,11 @@ const RETRIED = [409, 429, 502, 503, 504];
 export const HEADERS = {
   'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
   'x-generation-id': {
-    description: 'The id of what is made: `gen-` and the id of the request',
+    description: 'The id of the generation: `gen-` and the id of the request',
     schema: { type: 'string', pattern: '^gen-' },
   },
   'idempotent-replayed': {
-    description: 'It is the answer to an earlier request with this Idempotency-Key, which was charged once',
+    description: 'This is the answer to an earlier request with the same Idempotency-Key; it was charged once',
     schema: { const: 'true' },
   },
   'retry-after': {
@@ -27,14 +27,14 @@ export const PAID_PARAMETERS = [
     in: 'header' as const,
     required: false,
     description:
-      'Any text of printable ASCII characters. For a day the same request with the same key is served and charged once, and answered as often as it comes.',
+      'Any printable ASCII characters. For 24 hours the same request with the same key is served and charged once, and repeats get the same answer.',
     schema: { type: 'string', minLength: 1, maxLength: 255 },
   },
   {
     name: 'x-query-source',
     in: 'header' as const,
     required: false,
-    description: 'Where the history says that it comes from; anything but `ui` is `api`',
+    description: 'The source that the history shows; anything but `ui` is `api`',
     schema: { type: 'string' },
   },
 ];

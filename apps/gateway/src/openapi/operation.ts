@@ -18,13 +18,13 @@ export type Content = Readonly<Record<string, Schema>>;
 export type Auth = 'public' | 'key' | 'account';
 
 export const TAGS = {
-  Inference: 'Paid use of models. Money is held before a model is called and settled to the last pico-USD after it.',
-  Models: 'Which models there are, and what they cost.',
+  Inference: 'Paid use of models. Money is held before a model is called, and the exact cost is charged afterwards.',
+  Models: 'Models and their prices.',
   Account: 'Accounts and their balance.',
-  Keys: 'API keys of an account and their limits.',
+  Keys: 'API keys of an account, with their limits.',
   'Top-ups': 'Funding an account.',
-  History: 'What was used, and what it cost.',
-  Service: 'The state and the description of the service itself.',
+  History: 'Queries and their cost.',
+  Service: 'Health and description of the service.',
 } as const;
 
 export interface OperationNotes {

@@ -27,7 +27,7 @@ export class TopupsController {
   @Operation({
     id: 'createTopup',
     tag: 'Top-ups',
-    summary: 'Makes an invoice',
+    summary: 'Creates a top-up invoice',
     description: 'The account is credited as soon as the invoice is paid.',
     auth: 'key',
     payer: 'body',
@@ -57,7 +57,7 @@ export class TopupsController {
   @Operation({
     id: 'getTopup',
     tag: 'Top-ups',
-    summary: 'Tells the status of an invoice',
+    summary: 'Returns the status of an invoice',
     auth: 'public',
     params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
     answer: json(TopupStatus),

@@ -11,7 +11,7 @@ export class NewTopup {
   )
   amount!: number;
 
-  @Field({ description: 'One that the payment method supports, in any case' })
+  @Field({ description: 'A currency of the payment method, in upper or lower case' })
   @IsString({ message: 'currency must be a string' })
   currency!: string;
 

@@ -4,11 +4,11 @@ import { array, nullable, object, STRING, seconds, text } from '../openapi/schem
 const COINS = { type: 'number', minimum: 0 };
 const POSITIVE = { type: 'number', exclusiveMinimum: 0 };
 const HEAD = {
-  invoice_id: text('Ask for the status with it'),
-  amount: { ...POSITIVE, description: 'As it was sent' },
+  invoice_id: text('The id to query the status with'),
+  amount: { ...POSITIVE, description: 'The requested amount' },
   currency: STRING,
-  created_at: seconds('When it was made'),
-  expires_at: seconds('Until when it can be paid'),
+  created_at: seconds('When it was created'),
+  expires_at: seconds('When it expires'),
 };
 const INVOICE = text('The invoice to pay (BOLT 11)', { pattern: '^ln' });
 
@@ -16,10 +16,10 @@ export const TopupInvoice = named(
   'TopupInvoice',
   object({
     ...HEAD,
-    checkout_url: text('Where its status is', { format: 'uri' }),
+    checkout_url: text('The address of its status', { format: 'uri' }),
     lightning_invoice: INVOICE,
     payment_request: INVOICE,
-    crypto_amount_due: { ...POSITIVE, description: 'What to pay, in whole bitcoins' },
+    crypto_amount_due: { ...POSITIVE, description: 'The amount to pay, in bitcoin' },
   }),
 );
 
@@ -27,10 +27,10 @@ export const TopupStatus = named(
   'TopupStatus',
   object({
     ...HEAD,
-    status: { enum: ['New', 'Settled', 'Expired'], description: 'Settled means that the account has the money' },
+    status: { enum: ['New', 'Settled', 'Expired'], description: 'Settled: the account was credited' },
     payment_method: STRING,
-    amount_paid: { ...COINS, description: 'In whole bitcoins' },
-    amount_due: { ...COINS, description: 'In whole bitcoins' },
+    amount_paid: { ...COINS, description: 'In bitcoin' },
+    amount_due: { ...COINS, description: 'In bitcoin' },
     lightning_invoice: INVOICE,
   }),
 );
@@ -38,7 +38,7 @@ export const TopupStatus = named(
 const METHOD = named(
   'PaymentMethod',
   object({
-    method: text('Its place in the path of an order'),
+    method: text('The name to use in the path of a top-up request'),
     display_name: STRING,
     supported_currencies: array(STRING),
     limits: {
@@ -47,7 +47,7 @@ const METHOD = named(
       additionalProperties: object({ min: POSITIVE, max: POSITIVE }),
     },
     expiration_minutes: { type: 'integer', minimum: 1 },
-    bonus: nullable(text('What is given on top')),
+    bonus: nullable(text('The bonus on a payment')),
     min_usd: POSITIVE,
     max_usd: POSITIVE,
     currencies: array(STRING),
@@ -60,6 +60,6 @@ export const PaymentMethods = named(
     status: { const: 'success' },
     success: { const: true },
     supported_methods: array(METHOD),
-    data: { ...array(METHOD), description: 'The same again, where other clients look for it' },
+    data: { ...array(METHOD), description: 'The same list, where other clients expect it' },
   }),
 );
