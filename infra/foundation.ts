@@ -5,6 +5,7 @@ import { eventStoreMigrations, type OpenedEventStore, openEventStore } from '#ev
 import type { EventStore, Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
+import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
 import { migrate } from './migrate.ts';
 import { openTogether } from './open-together.ts';
@@ -36,12 +37,14 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       opened.defer(() => clearInterval(watch));
     }
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
-    await migrate(databaseUrl, [...eventStoreMigrations, ...projectionMigrations]).catch((error) => {
-      throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
-    });
+    await migrate(databaseUrl, [...eventStoreMigrations, ...leaseMigrations, ...projectionMigrations]).catch(
+      (error) => {
+        throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
+      },
+    );
     const runtime: Runtime = {
       newId: randomUUID,
-      sleep: (milliseconds) => delay(milliseconds),
+      sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
       alarm: (problem, err) => log.warn({ err }, problem),
     };
     const { eventStoreUrl } = settings;

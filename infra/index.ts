@@ -1,6 +1,6 @@
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 export { Foundation, openFoundation } from './foundation.ts';
-export { leadWhile } from './leader.ts';
+export { drawToken, type Leadership, leaseMigrations, whileLeading } from './lease.ts';
 export { createLog, type Log } from './log.ts';
 export { readMasterKey } from './master-key.ts';
 export { type Migration, migrate } from './migrate.ts';

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { idOf, postings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
+import { drawToken } from '#infra';
 import { formatUsd, NO_STREAM, type PicoUsd } from '#kernel';
 import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
 import { type Answer, type TestAccount, World } from '#testing';
@@ -126,7 +127,10 @@ describe('verify', () => {
     expect([code, lines.at(-1), complaint]).toEqual([1, 'drift 3', '']);
 
     const projection = projections.find(({ name }) => name === table);
-    if (projection) await rebuild(projection, world.foundation.store, world.databaseUrl);
+    if (projection) {
+      const { store, databaseUrl } = world.foundation;
+      await rebuild(projection, store, databaseUrl, () => drawToken(databaseUrl, 'projector'));
+    }
   });
 
   test('finds nothing any more once the read models were rebuilt', async () => {

@@ -1,28 +1,33 @@
 import pg from 'pg';
-import { type Foundation, leadWhile, type Running } from '#infra';
+import { type Foundation, type Running, whileLeading } from '#infra';
 import { pump } from '#kernel';
 import { BOOKS_OPTIONS, projections, sinkOf } from '#projections';
+
+/** The name of the lease that read models are written under. */
+export const PROJECTOR = 'projector';
+/** A statement to a host that is lost would be waited for in vain. */
+const STATEMENT_TIMEOUT_MS = 30_000;
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
 export async function startProjector({ databaseUrl, store, runtime }: Foundation): Promise<Running> {
   const stop = new AbortController();
-  const leading = leadWhile(
-    databaseUrl,
-    'projector',
-    stop.signal,
-    async (signal) => {
-      const connection = { connectionString: databaseUrl, application_name: 'countinghouse-projector' };
-      const pool = new pg.Pool({ ...connection, max: projections.length, options: BOOKS_OPTIONS });
-      pool.on('error', (error) => runtime.alarm('an idle connection of the projector broke', error));
-      const follow = store.follow.bind(store);
-      await Promise.all(projections.map((projection) => pump(follow, sinkOf(projection, pool), signal, runtime)));
-      await pool.end();
-    },
-    runtime.alarm,
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    application_name: 'countinghouse-projector',
+    max: projections.length,
+    options: BOOKS_OPTIONS,
+    query_timeout: STATEMENT_TIMEOUT_MS,
+  });
+  pool.on('error', (error) => runtime.alarm('an idle connection of the projector broke', error));
+  const follow = store.follow.bind(store);
+  const leading = whileLeading(
+    { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm },
+    ({ token, signal }) => projections.map((each) => pump(follow, sinkOf(each, pool, token), signal, runtime)),
   );
   const close = async () => {
     stop.abort();
     await leading;
+    await pool.end();
   };
   return { where: {}, close };
 }

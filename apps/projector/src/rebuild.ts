@@ -1,5 +1,6 @@
-import { createLog, openFoundation, readSettings, StartError } from '#infra';
+import { createLog, drawToken, openFoundation, readSettings, StartError } from '#infra';
 import { projections, rebuild } from '#projections';
+import { PROJECTOR } from './projector.ts';
 
 /** `npm run rebuild -- <name|all>`: drops read models and replays them, beside the running service. */
 async function main(wanted: string | undefined): Promise<void> {
@@ -7,10 +8,11 @@ async function main(wanted: string | undefined): Promise<void> {
   const chosen = projections.filter(({ name }) => wanted === 'all' || wanted === name);
   if (chosen.length === 0) throw new StartError(`Name a read model: ${names.join(', ')} or all.`);
   const foundation = await openFoundation(readSettings(process.env), createLog('warn'));
+  const draw = () => drawToken(foundation.databaseUrl, PROJECTOR);
   try {
     for (const projection of chosen) {
       const started = performance.now();
-      const replayed = await rebuild(projection, foundation.store, foundation.databaseUrl);
+      const replayed = await rebuild(projection, foundation.store, foundation.databaseUrl, draw);
       const seconds = ((performance.now() - started) / 1000).toFixed(1);
       process.stdout.write(`${projection.name}: ${replayed} facts replayed in ${seconds} s\n`);
     }

@@ -2,8 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import pg from 'pg';
 import { Accounts, Clock, LightningNode, TopupPayments } from '#application';
 import { PostgresCheckpoints } from '#eventstore';
-import { Foundation, leadWhile, type Running } from '#infra';
-import { pump } from '#kernel';
+import { Foundation, type Running, whileLeading } from '#infra';
+import { type Lease, pump } from '#kernel';
 import { accountsWithOverdueHolds, findOpenInvoice, readOpenInvoices } from '#projections';
 import { expireHolds, sagaSink, topupCrediting, watchInvoices } from '#sagas';
 
@@ -25,14 +25,14 @@ export async function startSagas({ foundation, pool, accounts, node, payments, c
   const { databaseUrl, store, runtime } = foundation;
   const { alarm } = runtime;
   const stop = new AbortController();
-  const work = async (signal: AbortSignal) => {
+  const work = ({ signal }: Lease) => {
     const crediting = sagaSink(
       topupCrediting,
       ({ topupId, payment }) => payments.credit(topupId, payment),
       new PostgresCheckpoints(pool),
       runtime,
     );
-    await Promise.all([
+    return [
       pump(store.follow.bind(store), crediting, signal, runtime),
       expireHolds({ accounts, clock, alarm, overdue: (now) => accountsWithOverdueHolds(pool, now) }, signal),
       watchInvoices(
@@ -46,9 +46,9 @@ export async function startSagas({ foundation, pool, accounts, node, payments, c
         },
         signal,
       ),
-    ]);
+    ];
   };
-  const leading = leadWhile(databaseUrl, 'sagas', stop.signal, work, alarm);
+  const leading = whileLeading({ databaseUrl, name: 'sagas', signal: stop.signal, alarm }, work);
   const close = async () => {
     stop.abort();
     await leading;

@@ -11,12 +11,14 @@ export {
   type FactAppender,
   type FactReader,
   type Head,
+  type Lease,
   NO_STREAM,
   type Runtime,
   type Snapshot,
   type SnapshotStore,
   START,
   StoreUnavailable,
+  TurnLost,
 } from './ports.ts';
 export { pump, type Sink } from './pump.ts';
 export { Rejection } from './rejection.ts';

@@ -68,10 +68,29 @@ export interface CheckpointStore {
   save(reader: string, position: bigint): Promise<void>;
 }
 
+/**
+ * A turn at what one process at a time does. Others may have the next turn before this process knows that its own is
+ * over, so the token goes along with what it writes, and the highest one that was seen decides.
+ */
+export interface Lease {
+  /** Higher than the token of every turn before; a whole number below 2^53. */
+  readonly token: number;
+  /** Aborts when the turn is over. A process that was stopped may be late to see it: `holds` is not. */
+  readonly signal: AbortSignal;
+  /** Whether the turn lasts by a clock that ran on while this process was stopped. */
+  holds(): boolean;
+}
+
+/** Another process has the turn now, so nothing was written. */
+export class TurnLost extends Error {
+  override readonly name = 'TurnLost';
+}
+
 /** What the kernel may not reach for itself. */
 export interface Runtime {
   newId(): string;
-  sleep(milliseconds: number): Promise<void>;
+  /** Waits, at most until `signal` aborts. */
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
   /** Something went wrong that nobody waits for, such as a snapshot that could not be saved. */
   alarm(problem: string, error: unknown): void;
 }

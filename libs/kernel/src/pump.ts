@@ -1,4 +1,4 @@
-import type { Batch, Runtime } from './ports.ts';
+import { type Batch, type Runtime, TurnLost } from './ports.ts';
 
 const RETRY_FIRST_WAIT_MS = 50;
 const RETRY_LONGEST_WAIT_MS = 5_000;
@@ -15,6 +15,7 @@ export interface Sink {
 /**
  * Feeds facts in order into a sink until `signal` aborts. When something fails, the sink is asked where it stands and
  * the facts behind that come again, after a growing wait and with an alarm. Other pumps run on meanwhile.
+ * @throws TurnLost when another process writes this sink now
  */
 export async function pump(
   follow: (after: bigint, signal: AbortSignal) => AsyncIterable<Batch>,
@@ -32,8 +33,9 @@ export async function pump(
       }
     } catch (error) {
       if (signal.aborted) return;
+      if (error instanceof TurnLost) throw error;
       runtime.alarm(`${sink.name} could not apply a batch; trying again`, error);
-      await runtime.sleep(Math.min(RETRY_FIRST_WAIT_MS * 2 ** failures++, RETRY_LONGEST_WAIT_MS));
+      await runtime.sleep(Math.min(RETRY_FIRST_WAIT_MS * 2 ** failures++, RETRY_LONGEST_WAIT_MS), signal);
     }
   }
 }

@@ -7,6 +7,8 @@ import { ProjectorLag } from '#projections';
 import { Role } from './role.ts';
 
 const CONNECTIONS = 10;
+/** A statement to a host that is lost would be waited for in vain. */
+const STATEMENT_TIMEOUT_MS = 30_000;
 
 /** The write paths of this process. */
 abstract class Streams {
@@ -44,6 +46,7 @@ async function openPool(role: Role, { databaseUrl, log }: Foundation): Promise<p
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: CONNECTIONS,
+    query_timeout: STATEMENT_TIMEOUT_MS,
     application_name: `countinghouse-${role.name}`,
   });
   pool.on('error', (err) => log.warn({ err }, 'an idle database connection broke'));

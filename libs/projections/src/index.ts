@@ -2,7 +2,7 @@ import { balances } from './balances.ts';
 import { holds } from './holds.ts';
 import { journal } from './journal.ts';
 import { keys } from './keys.ts';
-import { checkpointMigration, type Projection } from './projection.ts';
+import { checkpointMigrations, type Projection } from './projection.ts';
 import { queries } from './queries.ts';
 import { topups } from './topups.ts';
 
@@ -35,4 +35,4 @@ export {
 /** Every read model. The order is that of their migrations. */
 export const projections = [balances, journal, keys, queries, topups, holds] as unknown as readonly Projection[];
 
-export const projectionMigrations = [checkpointMigration, ...projections.flatMap(({ migrations }) => migrations)];
+export const projectionMigrations = [...checkpointMigrations, ...projections.flatMap(({ migrations }) => migrations)];

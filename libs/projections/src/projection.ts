@@ -5,11 +5,10 @@
  * statement that also moves the checkpoint, so rows and checkpoint can never disagree, and a writer that has lost its
  * turn writes nothing.
  */
-import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import type { DomainEvent } from '#domain';
-import { type Batch, type Recorded, type Sink, START } from '#kernel';
+import { type Batch, type Recorded, type Sink, START, TurnLost } from '#kernel';
 
 export type Fact = Recorded<DomainEvent>;
 
@@ -43,15 +42,21 @@ export interface FoldProjection<R extends Row = Row> extends Table<R> {
 
 export type Projection = LogProjection | FoldProjection;
 
-export const checkpointMigration = {
-  id: 'projections-1',
-  sql: `create schema books;
-        create table books.checkpoints (
-          projection text primary key,
-          position   bigint not null,
-          writer     uuid not null
-        ) with (fillfactor = 50);`,
-};
+export const checkpointMigrations = [
+  {
+    id: 'projections-1',
+    sql: `create schema books;
+          create table books.checkpoints (
+            projection text primary key,
+            position   bigint not null,
+            writer     uuid not null
+          ) with (fillfactor = 50);`,
+  },
+  {
+    id: 'projections-2',
+    sql: 'alter table books.checkpoints alter column writer type bigint using 0; -- the token of a lease',
+  },
+];
 
 /** Connection options of whoever writes or reads the tables. They can be rebuilt, so their commits need not wait for
  *  the disk: after a crash the checkpoint is as old as the rows. */
@@ -69,18 +74,13 @@ export const asWritten: pg.CustomTypesConfig = {
       : pg.types.getTypeParser(oid, format as 'text')) as typeof pg.types.getTypeParser,
 };
 
-/** Another process writes this table now: this one has lost its turn, or the table was rebuilt. */
-export class TurnLost extends Error {
-  override readonly name = 'TurnLost';
-}
-
 /**
- * The writer of one projection's table, as a sink for `pump`. Who asks for the checkpoint becomes the only writer, until
- * another one does: so the rows it has written are still as it remembers them.
+ * The writer of one projection's table, as a sink for `pump`. Asking for the checkpoint makes it the only writer, until
+ * one with a higher token asks: so the rows it has written are still as it remembers them.
+ * @param token of the lease that it writes under; its methods throw `TurnLost` once a higher one was here
  */
-export function sinkOf(projection: Projection, pool: pg.Pool): Sink {
+export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Sink {
   const { name } = projection;
-  const writer = randomUUID();
   const kept: KeptRows = new LRUCache({ max: KEPT_ROWS });
   let position = START;
 
@@ -88,10 +88,12 @@ export function sinkOf(projection: Projection, pool: pg.Pool): Sink {
     kept.clear();
     const { rows } = await pool.query<{ position: string }>(
       `insert into checkpoints as c values ($1, $2, $3)
-       on conflict (projection) do update set writer = excluded.writer returning c.position`,
-      [name, START, writer],
+       on conflict (projection) do update set writer = excluded.writer where c.writer <= excluded.writer
+       returning c.position`,
+      [name, START, token],
     );
-    position = BigInt(rows[0]?.position ?? START);
+    if (!rows[0]) throw turnLost();
+    position = BigInt(rows[0].position);
     return position;
   }
 
@@ -104,12 +106,14 @@ export function sinkOf(projection: Projection, pool: pg.Pool): Sink {
       text: `with fence as (
                update checkpoints set position = $1 where projection = $2 and position = $3 and writer = $4 returning true)
              ${changes.sql} select count(*)::int as moved from fence`,
-      values: [batch.position, name, position, writer, ...changes.values],
+      values: [batch.position, name, position, token, ...changes.values],
     });
-    if (rows[0]?.moved !== 1) throw new TurnLost(`${name} is not written by this process any more`);
+    if (rows[0]?.moved !== 1) throw turnLost();
     position = batch.position;
     for (const [id, row] of changes.rows) kept.set(id, { row });
   }
+
+  const turnLost = () => new TurnLost(`${name} is not written by this process any more`);
 
   return { name, checkpoint, apply };
 }

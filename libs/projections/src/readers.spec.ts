@@ -33,7 +33,7 @@ afterAll(() => books.close());
 async function project(batches: readonly Batch[], chosen = projections): Promise<void> {
   await books.clear();
   const written = chosen.map(async (projection) => {
-    const sink = sinkOf(projection, books.pool);
+    const sink = sinkOf(projection, books.pool, 1);
     await sink.checkpoint();
     for (const batch of batches) await sink.apply(batch);
   });

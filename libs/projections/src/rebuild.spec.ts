@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Batch, pump, START } from '#kernel';
+import { type Batch, pump, START, TurnLost } from '#kernel';
 import { Progress, type Projection, projections, rebuild, sinkOf } from '#projections';
 import { Books, tableOf } from '../../testing/src/books.ts';
 import { asNew, type Fact, someHistory } from '../../testing/src/histories.ts';
@@ -34,6 +34,8 @@ class WatchedStore extends MemoryEventStore {
 }
 
 let books: Books;
+let token = 0;
+const drawToken = async () => ++token;
 let store: WatchedStore;
 let stop: AbortController;
 let pumping: Promise<unknown>;
@@ -55,13 +57,22 @@ afterEach(async () => {
 });
 afterAll(() => books.close());
 
-/** Projects as the projector does, until the end of the test. */
+/** Projects as the projector does, until the end of the test; who loses a turn takes another one. */
 function goLive(): void {
   const alarm = (_: string, error: unknown) => void alarms.push((error as Error).name);
+  const turn = async (projection: Projection): Promise<void> => {
+    try {
+      await pump(follow, sinkOf(projection, books.pool, await drawToken()), stop.signal, runtime);
+    } catch (error) {
+      if (!(error instanceof TurnLost)) throw error;
+      alarm('', error);
+      await turn(projection);
+    }
+  };
   const runtime = { sleep: async () => {}, alarm };
   const unwatched: MemoryEventStore = Object.create(store, { history: { value: MemoryEventStore.prototype.history } });
   const follow = unwatched.follow.bind(unwatched);
-  pumping = Promise.all(projections.map((each) => pump(follow, sinkOf(each, books.pool), stop.signal, runtime)));
+  pumping = Promise.all(projections.map(turn));
 }
 
 async function caughtUp(): Promise<void> {
@@ -87,7 +98,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     await caughtUp();
     const before = await books.table(projection);
     await spoil(projection);
-    expect(await rebuild(projection, store, books.url)).toBe(facts.length);
+    expect(await rebuild(projection, store, books.url, drawToken)).toBe(facts.length);
     expect(await books.table(projection)).toEqual(before);
     await isAsItMustBe(projection);
     expect(await drafts()).toBe(0);
@@ -103,7 +114,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
       // While the old table is still there, everybody goes on; then the projectors wait for the new one.
       if (reading === 1) await caughtUp();
     };
-    await rebuild(projection, store, books.url);
+    await rebuild(projection, store, books.url, drawToken);
     await store.tell(facts.length);
     await caughtUp();
     for (const each of projections) await isAsItMustBe(each);
@@ -119,7 +130,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
       store.meanwhile = async (reading) => {
         if (reading === crashingReading) throw new Error('killed');
       };
-      await expect(rebuild(projection, store, books.url)).rejects.toThrow('killed');
+      await expect(rebuild(projection, store, books.url, drawToken)).rejects.toThrow('killed');
       await isAsItMustBe(projection);
     }
     store.meanwhile = async () => {};
@@ -128,7 +139,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     await isAsItMustBe(projection);
     expect(alarms).toEqual([]);
     await spoil(projection);
-    await rebuild(projection, store, books.url);
+    await rebuild(projection, store, books.url, drawToken);
     await isAsItMustBe(projection);
   });
 });
@@ -143,18 +154,18 @@ describe('a rebuild', () => {
     const old = await books.table(journal);
     const seen: unknown[] = [];
     store.meanwhile = async () => void seen.push(await books.table(journal));
-    await rebuild(journal, store, books.url);
+    await rebuild(journal, store, books.url, drawToken);
     expect(seen).toEqual([old, old]);
   });
 
   test('is not undone by what the projector remembers of the damaged table', async () => {
     await store.tell(60);
-    await rebuild(balances, store, books.url);
+    await rebuild(balances, store, books.url, drawToken);
     await books.pool.query('update balances set available = available + 1');
     goLive();
     await store.tell(100);
     await caughtUp();
-    await rebuild(balances, store, books.url);
+    await rebuild(balances, store, books.url, drawToken);
     await isAsItMustBe(balances);
     await store.tell(facts.length);
     await caughtUp();
@@ -163,7 +174,7 @@ describe('a rebuild', () => {
 
   test('of a read model that was never written writes it', async () => {
     await store.tell(facts.length);
-    await rebuild(balances, store, books.url);
+    await rebuild(balances, store, books.url, drawToken);
     await isAsItMustBe(balances);
     goLive();
     await caughtUp();
@@ -171,7 +182,7 @@ describe('a rebuild', () => {
   });
 
   test('of no facts is an empty table', async () => {
-    expect(await rebuild(balances, store, books.url)).toBe(0);
+    expect(await rebuild(balances, store, books.url, drawToken)).toBe(0);
     expect(await books.table(balances)).toEqual([]);
     expect(await books.checkpoint(balances)).toBe(START);
   });
@@ -181,7 +192,7 @@ describe('a rebuild', () => {
     await books.pool.query(
       'create schema books_rebuild_balances; create table books_rebuild_balances.balances (x int)',
     );
-    await rebuild(balances, store, books.url);
+    await rebuild(balances, store, books.url, drawToken);
     await isAsItMustBe(balances);
     expect(await drafts()).toBe(0);
   });

@@ -1,0 +1,96 @@
+/**
+ * `npm run prove:leases`: the projector and the sagas that have the turn are stopped with SIGSTOP, which closes no
+ * connection. Within 15 s those that stand by do their work. The stopped ones are woken up and change nothing; then the
+ * new ones are killed, and the first ones have the turn again. In the end the books verify with a drift of 0.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster, type Customer, post } from '../cluster.ts';
+
+const TAKEN_OVER_WITHIN_MS = 15_000;
+const GIVEN_UP_AFTER_MS = 60_000;
+const LOOK_AGAIN_MS = 50;
+/** So that a process that was woken up has had time for what it was about to do. */
+const AWAKE_MS = 2_000;
+const CREDIT_USD = 1;
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** Waits for what shows that a role works. */
+type Work = (customer: Customer) => Promise<void>;
+
+/** What each role is there for: a request shows up in the history, a payment is credited (which shows what was projected). */
+function worksOf(cluster: Cluster): Readonly<Record<string, Work>> {
+  const [api = ''] = cluster.gateways;
+  const historyOf = async ({ apiKey }: Customer): Promise<number> => {
+    const headers = { authorization: `Bearer ${apiKey}` };
+    const answer = await fetch(`${api}/queries/history?page=1&page_count=100`, { headers });
+    return ((await answer.json()) as { data: unknown[] }).data.length;
+  };
+  let chats = 0;
+  return {
+    async projector(customer) {
+      const chat = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'hello' }], max_tokens: 16 };
+      const { id } = await post(`${api}/v1/chat/completions`, chat, customer.apiKey);
+      if (id === undefined) throw new Error('a chat was not answered');
+      chats++;
+      await until(async () => (await historyOf(customer)) === chats);
+    },
+    sagas: (customer) => cluster.fund(customer, CREDIT_USD),
+  };
+}
+
+async function until(happened: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + GIVEN_UP_AFTER_MS;
+  while (!(await happened())) {
+    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
+
+async function measured(work: Promise<void>): Promise<number> {
+  const started = performance.now();
+  await work;
+  return performance.now() - started;
+}
+
+/** Stops the one that has the turn, wakes it up, and kills the one that had it meanwhile. @returns whether all was in time */
+async function prove(cluster: Cluster, customer: Customer, role: string, work: Work): Promise<boolean> {
+  const first = cluster.processes.get(role)?.pid as number;
+  const second = `${role} 2`;
+  await cluster.startRole(role, second);
+  process.kill(first, 'SIGSTOP');
+  const stopped = await measured(work(customer));
+  process.kill(first, 'SIGCONT');
+  await sleep(AWAKE_MS);
+  await work(customer);
+  await cluster.processes.get(second)?.kill();
+  cluster.processes.delete(second);
+  const killed = await measured(work(customer));
+  const [afterStop, afterKill] = [stopped, killed].map((each) => (each / 1000).toFixed(1));
+  print(`${role}: taken over ${afterStop} s after SIGSTOP, ${afterKill} s after SIGKILL`);
+  return Math.max(stopped, killed) <= TAKEN_OVER_WITHIN_MS;
+}
+
+async function proveAll(dataDir: string): Promise<boolean> {
+  const cluster = await Cluster.start(dataDir, 1, { LOG_LEVEL: 'info' });
+  try {
+    const customer = await cluster.customer(CREDIT_USD);
+    let inTime = true;
+    for (const [role, work] of Object.entries(worksOf(cluster))) {
+      inTime = (await prove(cluster, customer, role, work)) && inTime;
+    }
+    const { code, output } = await cluster.ledger('verify');
+    print(output.trim());
+    return inTime && code === 0;
+  } finally {
+    for (const { pid } of cluster.processes.values()) process.kill(pid, 'SIGCONT');
+    await cluster.stop();
+  }
+}
+
+const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-leases-'));
+if (!(await proveAll(dataDir))) process.exitCode = 1;
+await rm(dataDir, { recursive: true });
