@@ -2,5 +2,6 @@ export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb
 export { MemoryEventStore } from './memory-event-store.ts';
 export { type ClosableEventStore, type OpenedEventStore, openEventStore } from './open-event-store.ts';
 export { PostgresCheckpoints, PostgresSnapshots } from './postgres/caches.ts';
+export { PostgresDueTable } from './postgres/due-table.ts';
 export { PostgresEventStore } from './postgres/postgres-event-store.ts';
 export { eventStoreMigrations } from './postgres/schema.ts';

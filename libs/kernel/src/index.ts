@@ -33,3 +33,19 @@ export {
   upcast,
   versionOf,
 } from './versions.ts';
+export {
+  type Ask,
+  type Do,
+  type Due,
+  type DueTable,
+  type EffectOutcome,
+  type Effects,
+  type Next,
+  type PutOff,
+  refuseLowerToken,
+  type Send,
+  type Step,
+  TURN_LOST,
+  type Workflow,
+} from './workflow.ts';
+export { type Asked, type RunningWorkflow, startWorkflow, type WorkflowPorts } from './workflow-runner.ts';

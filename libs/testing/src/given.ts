@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { type Decider, fold, type Message, Rejection } from '#kernel';
+import { type Decider, fold, type Message, Rejection, type Step, type Workflow } from '#kernel';
 
 /** Given facts, when a wish is made, then these facts follow, or it is refused: a decision without any machinery. */
 export function decisions<Command extends Message, State, Event extends Message>(
@@ -27,4 +27,22 @@ export function decisions<Command extends Message, State, Event extends Message>
       }),
     };
   };
+}
+
+/** Given facts, when it is this time, then a workflow takes these steps, and wants to be woken up at that time. */
+export function nextSteps<Command extends Message, State, Event extends Message, S extends Step>(
+  workflow: Pick<Workflow<Command, State, Event, S>, 'decider' | 'next'>,
+) {
+  return (...past: readonly Event[]) => ({
+    when: (now: string) => {
+      const state = fold(workflow.decider, workflow.decider.initial(), past);
+      const { steps, dueAt } = workflow.next(state, now);
+      return {
+        // biome-ignore lint/suspicious/noThenProperty: as above
+        then: (expected: readonly S[], expectedDueAt?: string) => {
+          expect({ steps, dueAt }).toEqual({ steps: expected, dueAt: expectedDueAt });
+        },
+      };
+    },
+  });
 }

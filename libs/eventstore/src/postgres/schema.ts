@@ -94,4 +94,19 @@ export const eventStoreMigrations = [
       );
     `,
   },
+  {
+    id: 'due-1',
+    sql: `
+      create table es.due (
+        workflow text collate "C" not null,
+        id       text collate "C" not null,
+        at       timestamptz not null,
+        woken    bigint not null default 0,
+        failures integer not null default 0,
+        token    bigint not null default 0,
+        primary key (workflow, id)
+      );
+      create index on es.due (workflow, at);
+    `,
+  },
 ] as const;

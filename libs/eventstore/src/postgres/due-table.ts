@@ -1,0 +1,48 @@
+import type pg from 'pg';
+import type { Due, DueTable, PutOff } from '#kernel';
+
+/** When the streams of workflows are looked at next, in PostgreSQL. Statements lock rows in the order of their ids. */
+export class PostgresDueTable implements DueTable {
+  private readonly pool: pg.Pool;
+
+  constructor(pool: pg.Pool) {
+    this.pool = pool;
+  }
+
+  async due(workflow: string, now: string, limit: number): Promise<readonly Due[]> {
+    const { rows } = await this.pool.query<{ id: string; woken: string; failures: number }>({
+      name: 'due-find',
+      text: 'select id, woken, failures from es.due where workflow = $1 and at <= $2 order by at limit $3',
+      values: [workflow, now, limit],
+    });
+    return rows.map(({ id, woken, failures }) => ({ id, woken: Number(woken), failures }));
+  }
+
+  async wake(workflow: string, ids: readonly string[], at: string): Promise<void> {
+    await this.pool.query({
+      name: 'due-wake',
+      text: `insert into es.due as d (workflow, id, at) select $1, each.id, $3
+               from (select distinct unnest($2::text[]) collate "C" as id) as each order by each.id
+             on conflict (workflow, id) do update
+                set at = least(d.at, excluded.at), woken = d.woken + 1, failures = 0`,
+      values: [workflow, ids, at],
+    });
+  }
+
+  async putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void> {
+    await this.pool.query({
+      name: 'due-put-off',
+      text: `with asleep as (
+               select d.id, g.at, g.failures
+                 from es.due d
+                 join json_to_recordset($3) as g(id text, at timestamptz, woken bigint, failures integer) on g.id = d.id
+                where d.workflow = $1 and d.woken = g.woken and d.token <= $2
+                order by d.id for update of d),
+             removed as (
+               delete from es.due d using asleep a where d.workflow = $1 and d.id = a.id and a.at is null)
+             update es.due d set at = a.at, failures = a.failures, token = $2
+               from asleep a where d.workflow = $1 and d.id = a.id and a.at is not null`,
+      values: [workflow, token, JSON.stringify(rows)],
+    });
+  }
+}

@@ -1,0 +1,297 @@
+/**
+ * Runs a workflow while this process has the turn. Facts and hints make a stream due, and so does the time; a stream
+ * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
+ */
+import { fold } from './decider.ts';
+import type { Message } from './message.ts';
+import { type CheckpointStore, type FactReader, type Lease, NO_STREAM, type Runtime, TurnLost } from './ports.ts';
+import { pump, type Sink } from './pump.ts';
+import { Rejection } from './rejection.ts';
+import { type Runner, streamName } from './run.ts';
+import { type Due, type DueTable, type Next, type PutOff, type Step, TURN_LOST, type Workflow } from './workflow.ts';
+
+/** How long something that is due waits at most before it is found, unless this process has made it due. */
+const LOOK_EVERY_MS = 250;
+const RETRY_FIRST_WAIT_MS = 1_000;
+const RETRY_LONGEST_WAIT_MS = 300_000;
+/** Streams that are worked on at the same time. */
+const MAX_AT_WORK = 256;
+/** Streams kept folded, so that one that is looked at often is read once. */
+const MAX_KEPT_STATES = 20_000;
+
+type Of<S extends Step, Kind extends S['step']> = Extract<S, { readonly step: Kind }>;
+
+/** A question of a stream. */
+export interface Asked<S extends Step> {
+  readonly id: string;
+  readonly question: Of<S, 'ask'>['question'];
+}
+
+/** Where the steps of a workflow go. */
+export interface WorkflowPorts<Command extends Message, Event extends Message, S extends Step> {
+  readonly facts: Pick<FactReader, 'read' | 'follow'>;
+  /** The write path of its own streams. */
+  readonly own: Runner<Command, Event>;
+  send(step: Of<S, 'send'>, id: string): Promise<void>;
+  /** Asks together. @returns for each, in order, the commands for its own stream that follow from the answer */
+  ask(questions: readonly Asked<S>[]): readonly Promise<readonly Command[]>[];
+  /** @returns the answer of the world, also where it is a refusal; throws when it is not known what came of it */
+  perform(step: Of<S, 'do'>, id: string, signal: AbortSignal): Promise<unknown>;
+  readonly due: DueTable;
+  readonly checkpoints: CheckpointStore;
+  /** ISO 8601. */
+  now(): string;
+  readonly runtime: Pick<Runtime, 'sleep' | 'alarm'>;
+}
+
+export interface RunningWorkflow {
+  /** They end with the turn; they reject with `TurnLost` when another process has it. */
+  readonly parts: readonly Promise<void>[];
+  /** A hint that something has happened to a stream. It can be wrong. */
+  wake(id: string): Promise<void>;
+}
+
+export function startWorkflow<Command extends Message, State, Event extends Message, S extends Step>(
+  workflow: Workflow<Command, State, Event, S>,
+  ports: WorkflowPorts<Command, Event, S>,
+  lease: Lease,
+): RunningWorkflow {
+  const turn = new WorkflowTurn(workflow, ports, lease);
+  const follow = ports.facts.follow.bind(ports.facts);
+  const parts = [pump(follow, turn.sink(), lease.signal, ports.runtime), turn.work()];
+  return { parts, wake: (id) => turn.wake([id]) };
+}
+
+interface Folded<State> {
+  readonly state: State;
+  readonly revision: number;
+}
+
+/** A stream that is worked on. */
+interface Opened<S extends Step> {
+  readonly due: Due;
+  readonly next: Next<S>;
+}
+
+class WorkflowTurn<Command extends Message, State, Event extends Message, S extends Step> {
+  private readonly workflow: Workflow<Command, State, Event, S>;
+  private readonly ports: WorkflowPorts<Command, Event, S>;
+  private readonly lease: Lease;
+  private readonly folded = new Map<string, Folded<State>>();
+  /** Streams to which something was, or may have been, appended since they were folded. */
+  private readonly outdated = new Set<string>();
+  private readonly atWork = new Map<string, Promise<void>>();
+  private done: PutOff[] = [];
+  private readonly alarmed = new WeakSet<object>();
+  private sleep = new AbortController();
+  private lost: TurnLost | undefined;
+
+  constructor(workflow: Workflow<Command, State, Event, S>, ports: WorkflowPorts<Command, Event, S>, lease: Lease) {
+    this.workflow = workflow;
+    this.ports = ports;
+    this.lease = lease;
+    lease.signal.addEventListener('abort', () => this.sleep.abort());
+  }
+
+  /** Makes due what something has happened to. The checkpoint moves behind it. */
+  sink(): Sink {
+    const { name, category } = this.workflow;
+    const { checkpoints } = this.ports;
+    const prefix = streamName(category, '');
+    return {
+      name,
+      checkpoint: () => checkpoints.load(name),
+      apply: async ({ events, position }) => {
+        const own = events.filter(({ stream }) => stream.startsWith(prefix));
+        const ids = [...new Set(own.map(({ stream }) => stream.slice(prefix.length)))];
+        for (const id of ids) this.outdated.add(id);
+        if (ids.length > 0) await this.wake(ids);
+        await checkpoints.save(name, position);
+      },
+    };
+  }
+
+  async wake(ids: readonly string[]): Promise<void> {
+    await this.ports.due.wake(this.workflow.name, ids, this.ports.now());
+    this.sleep.abort();
+  }
+
+  /** Until the turn is over. */
+  async work(): Promise<void> {
+    const { signal } = this.lease;
+    while (!signal.aborted && !this.lost) {
+      this.sleep = new AbortController();
+      try {
+        await this.putOffDone();
+        await this.begin();
+      } catch (error) {
+        this.ports.runtime.alarm(`${this.workflow.name} could not find what is due; trying again`, error);
+      }
+      if (!this.sleep.signal.aborted) await this.ports.runtime.sleep(LOOK_EVERY_MS, this.sleep.signal);
+    }
+    await Promise.all(this.atWork.values());
+    if (this.lost) throw this.lost;
+    await this.putOffDone().catch(() => {}); // then it is due still, and done again
+  }
+
+  private async putOffDone(): Promise<void> {
+    const rows = this.done;
+    if (rows.length === 0) return;
+    await this.ports.due.putOff(this.workflow.name, this.lease.token, rows);
+    this.done = this.done.slice(rows.length);
+    for (const { id } of rows) this.atWork.delete(id);
+  }
+
+  private async begin(): Promise<void> {
+    const free = MAX_AT_WORK - this.atWork.size;
+    if (free <= 0) return;
+    const found = await this.ports.due.due(this.workflow.name, this.ports.now(), 2 * MAX_AT_WORK);
+    const rows = found.filter(({ id }) => !this.atWork.has(id)).slice(0, free);
+    if (rows.length === 0) return;
+    const opened = (await Promise.all(rows.map((due) => this.opened(due)))).filter((each) => each !== undefined);
+    const answers = this.asked(opened);
+    for (const [i, each] of opened.entries()) this.atWork.set(each.due.id, this.finish(each, answers[i] ?? []));
+  }
+
+  /** What is next for a stream; undefined where that cannot be found out now. */
+  private async opened(due: Due): Promise<Opened<S> | undefined> {
+    try {
+      return { due, next: this.workflow.next(await this.state(due.id), this.ports.now()) };
+    } catch (error) {
+      this.failed(due, error);
+      return undefined;
+    }
+  }
+
+  /** All questions go out together; each stream waits for its own answers. */
+  private asked(opened: readonly Opened<S>[]): readonly (readonly Promise<readonly Command[]>[])[] {
+    const questions = opened.map(({ due: { id }, next: { steps } }) =>
+      steps.flatMap((step) => (step.step === 'ask' ? [{ id, question: step.question }] : [])),
+    );
+    const all = questions.flat();
+    const answers = all.length > 0 ? [...this.ports.ask(all)] : [];
+    for (const answer of answers) answer.catch(() => {}); // it is waited for below
+    return questions.map((each) => answers.splice(0, each.length));
+  }
+
+  private async finish({ due, next }: Opened<S>, answers: readonly Promise<readonly Command[]>[]): Promise<void> {
+    try {
+      for (const answer of answers) for (const command of await answer) await this.run(due.id, command);
+      for (const step of next.steps) await this.take(step, due.id);
+      this.finished({ ...due, at: next.dueAt ?? null, failures: 0 });
+    } catch (error) {
+      this.failed(due, error);
+    }
+  }
+
+  private async take(step: S, id: string): Promise<void> {
+    this.assertHolds();
+    if (step.step === 'send') await this.ports.send(step as Of<S, 'send'>, id);
+    if (step.step === 'do') await this.perform(step as Of<S, 'do'>, id);
+  }
+
+  /**
+   * The fact that it is about to be done goes before, and is refused where a later turn has written to the stream. The
+   * clock is looked at once more behind it: the append may have taken longer than the lease.
+   */
+  private async perform(step: Of<S, 'do'>, id: string): Promise<void> {
+    const { lease, workflow, ports } = this;
+    const { effects } = workflow;
+    if (!effects) throw new Error(`${workflow.name} does not say how it records an effect`);
+    this.assertHolds();
+    const begun = await this.run(id, effects.begin(step, lease.token, ports.now()));
+    if (begun.length === 0) return; // it was begun before
+    this.assertHolds();
+    const outcome = await ports.perform(step, id, lease.signal).then(
+      (answer) => ({ known: true, answer }) as const,
+      (error: unknown) => ({ known: false, why: error instanceof Error ? error.message : String(error) }) as const,
+    );
+    await this.run(id, effects.end(step.key, outcome, ports.now()));
+  }
+
+  private assertHolds(): void {
+    if (!this.lease.holds()) throw new TurnLost(`the turn of ${this.workflow.name} is over`);
+  }
+
+  private async run(id: string, command: Command): Promise<readonly Event[]> {
+    try {
+      return (await this.ports.own.run(id, command)).events;
+    } finally {
+      this.outdated.add(id);
+    }
+  }
+
+  /** The state of a stream, in which nothing is begun: what a process that ended has left so is marked as unknown. */
+  private async state(id: string): Promise<State> {
+    const { effects } = this.workflow;
+    const state = await this.read(id);
+    const left = effects?.begun(state);
+    if (!effects || !left) return state;
+    if (left.token > this.lease.token) throw new TurnLost(`another process runs ${this.workflow.name}`);
+    await this.run(id, effects.end(left.key, { known: false, why: 'the process ended meanwhile' }, this.ports.now()));
+    return this.read(id);
+  }
+
+  private async read(id: string): Promise<State> {
+    const { decider, category } = this.workflow;
+    const known = this.folded.get(id);
+    if (known && !this.outdated.has(id)) return known.state;
+    let { state, revision } = known ?? { state: decider.initial(), revision: NO_STREAM };
+    this.outdated.delete(id); // what is appended from here on outdates it again
+    try {
+      for await (const batch of this.ports.facts.read(streamName(category, id), revision)) {
+        state = fold(decider, state, batch as unknown as readonly Event[]);
+        revision = batch.at(-1)?.revision ?? revision;
+      }
+    } catch (error) {
+      this.forget(id);
+      throw error;
+    }
+    this.keep(id, { state, revision });
+    return state;
+  }
+
+  private keep(id: string, folded: Folded<State>): void {
+    this.folded.delete(id); // the map's order is the order of last use
+    this.folded.set(id, folded);
+    if (this.folded.size <= MAX_KEPT_STATES) return;
+    for (const oldest of this.folded.keys()) {
+      this.forget(oldest);
+      return;
+    }
+  }
+
+  private forget(id: string): void {
+    this.folded.delete(id);
+    this.outdated.delete(id);
+  }
+
+  /** An error that many streams have met, because they were asked about together, is one alarm. */
+  private alarm(problem: string, error: unknown): void {
+    if (error instanceof Object) {
+      if (this.alarmed.has(error)) return;
+      this.alarmed.add(error);
+    }
+    this.ports.runtime.alarm(problem, error);
+  }
+
+  private finished(row: PutOff): void {
+    if (row.at === null) this.forget(row.id);
+    this.done.push(row);
+    if (this.atWork.size >= MAX_AT_WORK) this.sleep.abort(); // others wait
+  }
+
+  /** It is tried again later, from its state as it is then. */
+  private failed(due: Due, error: unknown): void {
+    const { name } = this.workflow;
+    if (error instanceof TurnLost || (error instanceof Rejection && error.code === TURN_LOST)) {
+      this.lost ??= error instanceof TurnLost ? error : new TurnLost(`another process runs ${name}`);
+      this.sleep.abort();
+      return;
+    }
+    this.alarm(`${name} ${due.id} ${error instanceof Rejection ? 'was refused' : 'failed'}; trying again`, error);
+    const wait = Math.min(RETRY_FIRST_WAIT_MS * 2 ** due.failures, RETRY_LONGEST_WAIT_MS);
+    const at = new Date(Date.parse(this.ports.now()) + wait).toISOString();
+    this.finished({ ...due, at, failures: due.failures + 1 });
+  }
+}

@@ -1,0 +1,218 @@
+import { describe, expect, test } from '@jest/globals';
+import { MemoryEventStore } from '#eventstore';
+import { type Lease, TurnLost } from '#kernel';
+import { decisions, nextSteps } from '../../testing/src/given.ts';
+import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
+import { Died, ParcelWorld } from '../../testing/src/parcel-world.ts';
+import { type ParcelEvent, parcels } from '../../testing/src/parcels.ts';
+
+const at = '2026-11-20T12:00:00.000Z';
+const ordered: ParcelEvent = { type: 'ParcelOrdered', data: { at } };
+const inStock: ParcelEvent = { type: 'StockFound', data: { at } };
+const begunBy = (token: number): ParcelEvent => ({ type: 'ShippingBegun', data: { key: 'ship', token, at } });
+
+function open(): ParcelWorld {
+  return new ParcelWorld(new MemoryEventStore(), new MemoryDueTable());
+}
+
+const announced =
+  (world: ParcelWorld, ...ids: readonly string[]) =>
+  () =>
+    ids.every((id) => world.announced.has(id));
+const DONE = ['ParcelOrdered', 'StockFound', 'ShippingBegun', 'ParcelShipped', 'ParcelAnnounced'];
+
+/** All of it is in the stream. */
+const noted = (world: ParcelWorld, id: string) => async () => (await world.typesOf(id)).includes('ParcelAnnounced');
+
+describe('what is next', () => {
+  const given = nextSteps(parcels);
+
+  test('follows from the facts and the time', () => {
+    given().when(at).then([]);
+    given(ordered)
+      .when('2026-11-20T12:00:30.000Z')
+      .then([{ step: 'ask', question: 'stock' }], '2026-11-20T12:00:32.000Z');
+    given(ordered).when('2026-11-20T12:01:00.000Z').then([]);
+    given(ordered, inStock)
+      .when(at)
+      .then([{ step: 'do', key: 'ship', effect: 'ship' }]);
+    given(ordered, inStock, begunBy(1)).when(at).then([]);
+  });
+});
+
+describe('an effect', () => {
+  const given = decisions(parcels.decider);
+  const begin = (token: number) => ({ type: 'BeginShipping', data: { key: 'ship', token, at } }) as const;
+
+  test('begins once', () => {
+    given(ordered, inStock)
+      .when(begin(4))
+      .then({ type: 'ShippingBegun', data: begin(4).data });
+    given(ordered, inStock, begunBy(4)).when(begin(5)).thenAlreadySo();
+  });
+
+  test('does not begin for a process that has lost its turn', () => {
+    given(ordered, inStock, begunBy(5)).when(begin(4)).thenRefused('turn_lost');
+  });
+});
+
+describe('a workflow', () => {
+  test('does all of its steps once, with a fact for each that changes something', async () => {
+    const world = open();
+    await world.order('a');
+    await world.process(noted(world, 'a'));
+    expect(await world.typesOf('a')).toEqual(DONE);
+    expect([world.shipped, world.announcements, world.alarms]).toEqual([['a'], 1, []]);
+  });
+
+  test('looks as often as it wants to, which costs no append', async () => {
+    const world = open();
+    world.stockFrom = world.time + 50_000;
+    await world.order('a');
+    await world.process(async () => world.askedAt.length === 10);
+    expect(await world.typesOf('a')).toEqual(['ParcelOrdered']);
+    const waits = world.askedAt.slice(2).map((time, i) => time - (world.askedAt[i + 1] as number));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(2_000);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(2_500);
+  });
+
+  test('keeps its timers when the process ends', async () => {
+    const world = open();
+    world.stockFrom = world.time + 10_000;
+    await world.order('a');
+    await world.process(() => world.askedAt.length === 2);
+    await world.process(noted(world, 'a'));
+    expect(world.shipped).toEqual(['a']);
+    expect(world.time).toBeLessThan(world.stockFrom + 5_000);
+  });
+
+  test('whose timers were lost has them again from the facts', async () => {
+    const world = new ParcelWorld(new MemoryEventStore(), new MemoryDueTable());
+    world.stockFrom = world.time + 10_000;
+    await world.order('a');
+    await world.process(() => world.askedAt.length === 2);
+    const rebuilt = new ParcelWorld(world.store, new MemoryDueTable());
+    await rebuilt.process(noted(rebuilt, 'a'));
+    expect(rebuilt.shipped).toEqual(['a']);
+  });
+
+  test('waits for none that fails, and tries that one again, later each time', async () => {
+    const world = open();
+    await world.order('bad');
+    await world.order('good');
+    let failures = 3;
+    let asked = 0;
+    await world.process(announced(world, 'bad', 'good'), async (what, work) => {
+      if (what === 'ask' && asked++ % 2 === 0 && failures-- > 0) throw new Error('not now');
+      return work();
+    });
+    expect([...world.shipped].toSorted()).toEqual(['bad', 'good']);
+    expect(world.alarms.length).toBeGreaterThan(0);
+  });
+
+  test('does not do again what it does not know to be done', async () => {
+    const world = open();
+    await world.order('a');
+    await world.process(noted(world, 'a'), async (what, work) => {
+      const answer = await work();
+      if (what === 'ship') throw new Error('the answer was lost');
+      return answer;
+    });
+    expect(world.shipped).toEqual(['a']);
+    expect(await world.typesOf('a')).toEqual([...DONE.slice(0, 3), 'ShippingUnknown', ...DONE.slice(3)]);
+  });
+
+  test('runs many streams side by side', async () => {
+    const world = open();
+    const ids = Array.from({ length: 300 }, (_, i) => `p${i}`);
+    for (const id of ids) await world.order(id);
+    await world.process(announced(world, ...ids));
+    expect(new Set(world.shipped).size).toBe(300);
+    expect(world.shipped).toHaveLength(300);
+  });
+});
+
+describe('a process that dies', () => {
+  /** Dies at its nth action: before it, or after it when its answer is lost. */
+  const dying = (n: number, after: boolean) => {
+    let actions = 0;
+    return async <T>(_: string, work: () => Promise<T>): Promise<T> => {
+      if (++actions < n) return work();
+      if (after) await work();
+      throw new Died();
+    };
+  };
+
+  test.each([false, true])(
+    'between any two steps leaves nothing undone and does nothing twice (after: %s)',
+    async (after) => {
+      for (let n = 1; n <= 30; n++) {
+        const world = open();
+        await world.order('a');
+        await world.process(noted(world, 'a'), dying(n, after));
+        const begunAndLost = async () =>
+          (await world.typesOf('a')).at(-1) === 'ShippingUnknown' && world.shipped.length === 0;
+        await world.process(async () => (await noted(world, 'a')()) || (await begunAndLost()));
+        const types = await world.typesOf('a');
+        expect({ n, shipped: world.shipped.length }).toEqual({ n, shipped: (await begunAndLost()) ? 0 : 1 });
+        expect(types.filter((type) => type !== 'ShippingUnknown')).toEqual(
+          DONE.slice(0, (await begunAndLost()) ? 3 : 5),
+        );
+      }
+    },
+  );
+
+  test('again and again comes to the same end', async () => {
+    const world = open();
+    await world.order('a');
+    for (let n = 1; n <= 12; n++) await world.process(noted(world, 'a'), dying(n, n % 2 === 0));
+    await world.process(
+      async () => (await noted(world, 'a')()) || (await world.typesOf('a')).at(-1) === 'ShippingUnknown',
+    );
+    expect(world.shipped.length).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('a process that has lost its turn', () => {
+  test('and was about to do something does not do it, and its turn ends', async () => {
+    const world = open();
+    await world.order('a');
+    let over = false;
+    const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, holds: () => !over });
+    const zombie = world.process(
+      () => false,
+      async (what, work) => {
+        const answer = await work();
+        // It is stopped behind the append that says that it is about to ship, for longer than its lease.
+        if (what === 'append' && (await world.typesOf('a')).at(-1) === 'ShippingBegun') over = true;
+        return answer;
+      },
+      lease,
+    );
+    await expect(zombie).rejects.toBeInstanceOf(TurnLost);
+    expect(world.shipped).toEqual([]);
+  });
+
+  test('is refused by a stream that a later turn has written to', async () => {
+    const world = open();
+    world.stockFrom = world.time + 4_000;
+    await world.order('a');
+    let other: Promise<void> | undefined;
+    const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, holds: () => true });
+    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
+    // It sleeps between having decided to ship and saying so; meanwhile another one has begun.
+    const zombie = world.process(
+      () => false,
+      async (what, work) => {
+        if (what === 'append' && (await world.typesOf('a')).at(-1) === 'StockFound') {
+          other ??= world.process(() => world.shipped.length === 1, undefined, late);
+          await other;
+        }
+        return work();
+      },
+      early,
+    );
+    await expect(zombie).rejects.toBeInstanceOf(TurnLost);
+    expect(world.shipped).toEqual(['a']);
+  });
+});

@@ -1,0 +1,109 @@
+/**
+ * A durable process: a decider with a stream of its own, and what is to be done next, which follows from its state and
+ * the time. Nothing else remembers it: steps are derived again after a crash, and timers are a table that the facts can
+ * rebuild.
+ */
+import type { Decider } from './decider.ts';
+import type { Message } from './message.ts';
+import { Rejection } from './rejection.ts';
+
+/** A command that is sent to another stream, or the own. Its id makes it safe to repeat: nothing is recorded before. */
+export interface Send<Command> {
+  readonly step: 'send';
+  readonly command: Command;
+}
+
+/** A question that changes nothing in the world. What is learned comes back as commands for the own stream, or none. */
+export interface Ask<Question> {
+  readonly step: 'ask';
+  readonly question: Question;
+}
+
+/**
+ * Something that is done in the world and cannot be done twice. A fact that it is about to be done is appended before,
+ * and another one with what came of it. Where that is not known the fact says so, and the workflow decides what next:
+ * it is never done again by itself.
+ */
+export interface Do<Effect> {
+  readonly step: 'do';
+  /** Names this effect in its stream. Where the world takes an idempotency key, it is derived from this one. */
+  readonly key: string;
+  readonly effect: Effect;
+}
+
+export type Step<Command = unknown, Question = unknown, Effect = unknown> = Send<Command> | Ask<Question> | Do<Effect>;
+
+/** What a workflow wants at a moment. */
+export interface Next<S extends Step> {
+  /** In this order, but questions first: they are asked together with those of other streams. */
+  readonly steps: readonly S[];
+  /** ISO 8601. When it wants to be woken up, where nothing happens before; undefined: then never. */
+  readonly dueAt?: string | undefined;
+}
+
+/** What came of an effect: an answer, also where that is a refusal; or nobody knows. */
+export type EffectOutcome<Answer = unknown> =
+  | { readonly known: true; readonly answer: Answer }
+  | { readonly known: false; readonly why: string };
+
+export interface BegunEffect {
+  readonly key: string;
+  /** Of the turn in which it was begun. */
+  readonly token: number;
+}
+
+/** How a workflow records its effects. Its facts have names of their own; `refuseLowerToken` is their fence. */
+export interface Effects<Command extends Message, State, S extends Step> {
+  /** The effect that was begun and of which nothing is known yet. */
+  begun(state: State): BegunEffect | undefined;
+  /** The command whose fact says that it is about to be done, by whom has the turn with this token. */
+  begin(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
+  /** The command whose fact says what came of it. An answer may come after a fact that said "unknown". */
+  end(key: string, outcome: EffectOutcome, at: string): Command;
+}
+
+export interface Workflow<Command extends Message, State, Event extends Message, S extends Step> {
+  /** Of its lease, its timers and its place in the facts. Another name begins with all facts anew. */
+  readonly name: string;
+  /** Of its streams. */
+  readonly category: string;
+  readonly decider: Decider<Command, State, Event>;
+  /** Pure: the same state and time give the same steps. */
+  next(state: State, now: string): Next<S>;
+  /** Where it has effects. */
+  readonly effects?: Effects<Command, State, S>;
+}
+
+/**
+ * For `decide`, before it lets an effect begin: a process that has lost its turn and does not know it must not.
+ * @throws Rejection when a higher token was here
+ */
+export function refuseLowerToken(highest: number, token: number): void {
+  if (token < highest) throw new Rejection(TURN_LOST, 'Another process has the turn');
+}
+
+export const TURN_LOST = 'turn_lost';
+
+/** When each stream of a workflow is looked at next. It can be rebuilt from the facts. */
+export interface DueTable {
+  /** Streams that are due at `now`, those first that have waited longest. */
+  due(workflow: string, now: string, limit: number): Promise<readonly Due[]>;
+  /** Makes streams due at `at`, because something has happened there. */
+  wake(workflow: string, ids: readonly string[], at: string): Promise<void>;
+  /** Puts streams off or, where `at` is null, away, unless they were woken since they were found due. */
+  putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void>;
+}
+
+export interface Due {
+  /** Of the stream, in its category. */
+  readonly id: string;
+  /** How often it was woken. */
+  readonly woken: number;
+  /** How often it has failed in a row. */
+  readonly failures: number;
+}
+
+export interface PutOff extends Due {
+  /** ISO 8601. */
+  readonly at: string | null;
+}

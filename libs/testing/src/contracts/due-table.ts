@@ -1,0 +1,77 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Due, DueTable, PutOff } from '#kernel';
+
+const NOON = '2026-11-20T12:00:00.000Z';
+const ONE = '2026-11-20T13:00:00.000Z';
+const TWO = '2026-11-20T14:00:00.000Z';
+const TOKEN = 5;
+
+/** What every adapter of the `DueTable` port keeps to. `open` gives an empty one. */
+export function dueTableContract(name: string, open: () => Promise<DueTable>): void {
+  describe(`${name}: a stream`, () => {
+    let table: DueTable;
+    beforeEach(async () => {
+      table = await open();
+    });
+
+    const found = async (now: string, workflow = 'w') => (await table.due(workflow, now, 10)).map(({ id }) => id);
+    const only = async (now: string): Promise<Due> => (await table.due('w', now, 1))[0] as Due;
+    const putOff = (rows: readonly PutOff[], token = TOKEN) => table.putOff('w', token, rows);
+
+    test('is due from the time on that it was woken at, for its workflow', async () => {
+      await table.wake('w', ['a', 'a', 'b'], ONE);
+      expect(await found(NOON)).toEqual([]);
+      expect((await found(ONE)).toSorted()).toEqual(['a', 'b']);
+      expect(await found(TWO, 'other')).toEqual([]);
+    });
+
+    test('that has waited longest comes first, and no more than wanted', async () => {
+      await table.wake('w', ['late'], TWO);
+      await table.wake('w', ['early'], NOON);
+      await table.wake('w', ['middle'], ONE);
+      expect(await found(TWO)).toEqual(['early', 'middle', 'late']);
+      expect((await table.due('w', TWO, 2)).map(({ id }) => id)).toEqual(['early', 'middle']);
+    });
+
+    test('that is woken is due earlier, never later', async () => {
+      await table.wake('w', ['a'], ONE);
+      await table.wake('w', ['a'], TWO);
+      expect(await found(ONE)).toEqual(['a']);
+      await table.wake('w', ['a'], NOON);
+      expect(await found(NOON)).toEqual(['a']);
+    });
+
+    test('can be put off, and put away', async () => {
+      await table.wake('w', ['a', 'b'], NOON);
+      const rows = await table.due('w', NOON, 10);
+      await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));
+      expect(await found(ONE)).toEqual([]);
+      expect(await found(TWO)).toEqual(['a']);
+    });
+
+    test('that was woken meanwhile is not put off', async () => {
+      await table.wake('w', ['a'], NOON);
+      const row = await only(NOON);
+      await table.wake('w', ['a'], ONE);
+      await putOff([{ ...row, at: TWO }]);
+      await putOff([{ ...row, at: null }]);
+      expect(await found(NOON)).toEqual(['a']);
+    });
+
+    test('is not put off by a process whose turn is over', async () => {
+      await table.wake('w', ['a'], NOON);
+      const row = await only(NOON);
+      await putOff([{ ...row, at: ONE }], TOKEN);
+      await putOff([{ ...row, at: TWO }], TOKEN - 1);
+      expect(await found(ONE)).toEqual(['a']);
+    });
+
+    test('remembers how often it has failed, until it is woken', async () => {
+      await table.wake('w', ['a'], NOON);
+      await putOff([{ ...(await only(NOON)), at: ONE, failures: 3 }]);
+      expect((await only(ONE)).failures).toBe(3);
+      await table.wake('w', ['a'], ONE);
+      expect((await only(ONE)).failures).toBe(0);
+    });
+  });
+}

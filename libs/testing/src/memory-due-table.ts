@@ -1,0 +1,38 @@
+import type { Due, DueTable, PutOff } from '#kernel';
+
+interface Row {
+  readonly at: string;
+  readonly woken: number;
+  readonly failures: number;
+  readonly token: number;
+}
+
+/** Timers of workflows in memory. */
+export class MemoryDueTable implements DueTable {
+  readonly rows = new Map<string, Row>();
+
+  async due(workflow: string, now: string, limit: number): Promise<readonly Due[]> {
+    const prefix = `${workflow} `;
+    const due = [...this.rows].filter(([key, { at }]) => key.startsWith(prefix) && at <= now);
+    due.sort(([, a], [, b]) => (a.at < b.at ? -1 : 1));
+    return due.slice(0, limit).map(([key, { woken, failures }]) => ({ id: key.slice(prefix.length), woken, failures }));
+  }
+
+  async wake(workflow: string, ids: readonly string[], at: string): Promise<void> {
+    for (const id of new Set(ids)) {
+      const known = this.rows.get(`${workflow} ${id}`);
+      const earlier = known && known.at < at ? known.at : at;
+      const row = { at: earlier, woken: (known?.woken ?? -1) + 1, failures: 0, token: known?.token ?? 0 };
+      this.rows.set(`${workflow} ${id}`, row);
+    }
+  }
+
+  async putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void> {
+    for (const { id, at, woken, failures } of rows) {
+      const known = this.rows.get(`${workflow} ${id}`);
+      if (known?.woken !== woken || known.token > token) continue;
+      if (at === null) this.rows.delete(`${workflow} ${id}`);
+      else this.rows.set(`${workflow} ${id}`, { at, woken, failures, token });
+    }
+  }
+}

@@ -1,0 +1,101 @@
+/** A workflow with every kind of step, for tests of what runs workflows. */
+import type { Ask, Decider, Do, Message, Send, Workflow } from '#kernel';
+import { refuseLowerToken } from '#kernel';
+
+type At = { readonly at: string };
+export type ParcelEvent =
+  | Message<'ParcelOrdered', At>
+  | Message<'StockFound', At>
+  | Message<'ShippingBegun', { readonly key: string; readonly token: number } & At>
+  | Message<'ParcelShipped', At>
+  | Message<'ShippingUnknown', At>
+  | Message<'ParcelAnnounced', At>;
+
+export type ParcelCommand =
+  | Message<'OrderParcel', At>
+  | Message<'NoteStock', At>
+  | Message<'BeginShipping', { readonly key: string; readonly token: number } & At>
+  | Message<'EndShipping', { readonly shipped: boolean | 'unknown' } & At>
+  | Message<'NoteAnnounced', At>;
+
+export interface Parcel {
+  readonly orderedAt: string | undefined;
+  readonly inStock: boolean;
+  readonly shipping: 'not begun' | { readonly key: string; readonly token: number } | 'unknown' | 'done';
+  readonly token: number;
+  readonly announced: boolean;
+}
+
+export type ParcelStep = Send<'announce' | 'note announced'> | Ask<'stock' | 'shipping'> | Do<'ship'>;
+
+export const STOCK_IS_LOOKED_FOR_MS = 2_000;
+const GIVEN_UP_AFTER_MS = 60_000;
+
+const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
+  initial: () => ({ orderedAt: undefined, inStock: false, shipping: 'not begun', token: 0, announced: false }),
+  evolve(parcel, { type, data }) {
+    switch (type) {
+      case 'ParcelOrdered':
+        return { ...parcel, orderedAt: data.at };
+      case 'StockFound':
+        return { ...parcel, inStock: true };
+      case 'ShippingBegun':
+        return { ...parcel, token: data.token, shipping: { key: data.key, token: data.token } };
+      case 'ParcelShipped':
+        return { ...parcel, shipping: 'done' };
+      case 'ShippingUnknown':
+        return { ...parcel, shipping: 'unknown' };
+      case 'ParcelAnnounced':
+        return { ...parcel, announced: true };
+    }
+  },
+  decide({ type, data }, parcel) {
+    switch (type) {
+      case 'OrderParcel':
+        return parcel.orderedAt ? [] : [{ type: 'ParcelOrdered', data }];
+      case 'NoteStock':
+        return parcel.inStock ? [] : [{ type: 'StockFound', data }];
+      case 'BeginShipping':
+        refuseLowerToken(parcel.token, data.token);
+        return parcel.shipping === 'not begun' ? [{ type: 'ShippingBegun', data }] : [];
+      case 'EndShipping':
+        if (parcel.shipping === 'done') return [];
+        if (data.shipped === true) return [{ type: 'ParcelShipped', data: { at: data.at } }];
+        return parcel.shipping === 'unknown' ? [] : [{ type: 'ShippingUnknown', data: { at: data.at } }];
+      case 'NoteAnnounced':
+        return parcel.announced ? [] : [{ type: 'ParcelAnnounced', data }];
+    }
+  },
+};
+
+/** When the stock is there, a parcel is shipped once, and its customer is told. */
+export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> = {
+  name: 'parcels',
+  category: 'parcel',
+  decider,
+  next(parcel, now) {
+    if (!parcel.orderedAt || parcel.announced) return { steps: [] };
+    const in2s = new Date(Date.parse(now) + STOCK_IS_LOOKED_FOR_MS).toISOString();
+    const givenUpAt = new Date(Date.parse(parcel.orderedAt) + GIVEN_UP_AFTER_MS).toISOString();
+    if (!parcel.inStock) {
+      if (now >= givenUpAt) return { steps: [] };
+      return { steps: [{ step: 'ask', question: 'stock' }], dueAt: in2s };
+    }
+    if (parcel.shipping === 'not begun') return { steps: [{ step: 'do', key: 'ship', effect: 'ship' }] };
+    if (parcel.shipping === 'unknown') {
+      return { steps: [{ step: 'ask', question: 'shipping' }], dueAt: in2s };
+    }
+    if (parcel.shipping !== 'done') return { steps: [] };
+    return {
+      steps: [
+        { step: 'send', command: 'announce' },
+        { step: 'send', command: 'note announced' },
+      ],
+    };
+  },
+  effects: {
+    begun: ({ shipping }) => (typeof shipping === 'object' ? shipping : undefined),
+    begin: ({ key }, token, at) => ({ type: 'BeginShipping', data: { key, token, at } }),
+    end: (_, outcome, at) => ({ type: 'EndShipping', data: { shipped: outcome.known || 'unknown', at } }),
+  },
+};
