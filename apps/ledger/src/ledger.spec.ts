@@ -103,7 +103,7 @@ describe('verify', () => {
     ['journal', 'position, line', 'account', 'revenue:tips', { position: 0 }],
     ['keys', 'key_id', 'used_in_all', '42', { key_id: 'added' }],
     ['queries', 'position', 'price', '42', { position: 0 }],
-    ['topups', 'topup_id', 'credited', '42', { topup_id: 'added', payment_hash: 'added' }],
+    ['topups', 'topup_id', 'credited', '42', { topup_id: 'added', reference: 'added' }],
     ['holds', 'hold_id', 'amount', '42', { hold_id: 'added' }],
   ])('finds a row of %s that was changed, one that is gone, and one that was added', async (...tampering) => {
     const [table, order, column, wrong, added] = tampering;

@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, Clock, LightningNode, TopupPayments } from '#application';
+import { Accounts, Clock, PaymentBackends, TopupPayments } from '#application';
 import { PostgresCheckpoints } from '#eventstore';
 import { Foundation, type Running, whileLeading } from '#infra';
 import { type Lease, pump } from '#kernel';
-import { accountsWithOverdueHolds, findOpenInvoice, readOpenInvoices } from '#projections';
+import { accountsWithOverdueHolds, findOpenTopup, readOpenTopups } from '#projections';
 import { expireHolds, sagaSink, topupCrediting, watchInvoices } from '#sagas';
 
 /** What sagas read, watch and send commands to. */
@@ -14,14 +14,21 @@ export class SagaPorts {
     readonly foundation: Foundation,
     @Inject(pg.Pool) readonly pool: pg.Pool,
     readonly accounts: Accounts,
-    readonly node: LightningNode,
+    readonly backends: PaymentBackends,
     readonly payments: TopupPayments,
     readonly clock: Clock,
   ) {}
 }
 
 /** Starts what reacts and watches: top-ups are recorded and credited, holds expire. In one process at a time. */
-export async function startSagas({ foundation, pool, accounts, node, payments, clock }: SagaPorts): Promise<Running> {
+export async function startSagas({
+  foundation,
+  pool,
+  accounts,
+  backends,
+  payments,
+  clock,
+}: SagaPorts): Promise<Running> {
   const { databaseUrl, store, runtime } = foundation;
   const { alarm } = runtime;
   const stop = new AbortController();
@@ -37,12 +44,12 @@ export async function startSagas({ foundation, pool, accounts, node, payments, c
       expireHolds({ accounts, clock, alarm, overdue: (now) => accountsWithOverdueHolds(pool, now) }, signal),
       watchInvoices(
         {
-          node,
+          backends,
           payments,
           clock,
           alarm,
-          open: (since) => readOpenInvoices(pool, since),
-          byHash: (hash) => findOpenInvoice(pool, hash),
+          open: (since) => readOpenTopups(pool, since),
+          byReference: (backend, reference) => findOpenTopup(pool, backend, reference),
         },
         signal,
       ),

@@ -61,16 +61,13 @@ export { WatchedPayers } from './paying/watched-payers.ts';
 export { Pulses } from './routing/pulses.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';
+export { type CreatedTopup, CreateTopup, CreateTopupHandler, TOPUP_ID_LENGTH } from './topups/create-topup.ts';
+export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
 export {
-  ExchangeRates,
-  LIGHTNING_EXPIRY_SECONDS,
-  type LightningInvoice,
-  LightningNode,
-  type LightningPayment,
-  PAYMENT_METHODS,
-  type PaymentMethod,
-  type Rate,
-  RequestInvoice,
-  RequestInvoiceHandler,
-  TopupPayments,
-} from './topups/topups.ts';
+  type BackendPayment,
+  type PaymentBackend,
+  PaymentBackends,
+  type PaymentRequest,
+  type RequestedPayment,
+} from './topups/payment-backend.ts';
+export { type AwaitedTopup, TopupPayments } from './topups/topup-payments.ts';

@@ -1,4 +1,5 @@
-export { LndNode } from './payments/lnd/lnd-node.ts';
+export { BACKEND_KINDS, openPaymentBackends, type PaymentSettings } from './payments/backends.ts';
+export { LndNode } from './payments/lnd/index.ts';
 export { PostgresStoredResponses, storedResponseMigrations } from './postgres/stored-responses.ts';
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';
 export { coinbase, kraken, MarketRates } from './rates/market-rates.ts';

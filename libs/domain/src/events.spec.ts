@@ -19,6 +19,7 @@ import {
 } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { decoded, latestVersion, NO_STREAM, type Recorded, START, usd } from '#kernel';
+import { issuedInvoice, paymentOf } from '#testing';
 
 const at = '2026-11-20T12:00:00.000Z';
 const expiresAt = '2026-11-20T12:15:00.000Z';
@@ -74,7 +75,19 @@ const accountLife: readonly AccountCommand[] = [
   },
   {
     type: 'AddCredit',
-    data: { creditId: 'payment', method: 'btc-lightning', amount: usd('5'), bonus: usd('0.25'), at },
+    data: { creditId: 'lnd/payment', method: 'btc-lightning', amount: usd('5'), bonus: usd('0.25'), at },
+  },
+  {
+    type: 'ReverseCredit',
+    data: {
+      ...{
+        reversalId: 'lnd/refund',
+        creditId: 'lnd/payment',
+        method: 'btc-lightning',
+        why: 'The customer asked for it',
+      },
+      ...{ amount: usd('-2'), bonus: usd('-0.1'), at },
+    },
   },
   hold('settled'),
   { type: 'SettleHold', data: { holdId: 'settled', charge, at } },
@@ -109,29 +122,28 @@ const accountLife: readonly AccountCommand[] = [
   { type: 'RevokeKey', data: { keyId: key.keyId, at } },
 ];
 
+const invoice = issuedInvoice({ accountId: '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11', expiresAt });
+const { payment } = paymentOf(invoice);
+const onChain = { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'on chain' } };
+const lateRate = { value: '50000.00', source: 'coinbase', at: expiresAt };
+const refund = { reversalId: 'refund', payment, units: -500_000n, why: 'The customer asked for it', at };
+
 const topupLife: readonly TopupCommand[] = [
-  {
-    type: 'IssueInvoice',
-    data: {
-      accountId: '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11',
-      method: 'btc-lightning',
-      requested: { amount: '5', currency: 'USD' },
-      usd: usd('5').toString(),
-      rate: '100000.00',
-      rateSource: 'kraken',
-      msat: '5000000',
-      paymentHash: 'abcdef',
-      invoice: 'lnbcrt50u1',
-      expiresAt,
-      at,
-    },
-  },
-  { type: 'RecordPayment', data: { paymentId: 'abcdef', msat: 5_000_000n, paidAt: at, at } },
+  { type: 'IssueInvoice', data: { ...invoice, confirmations: 1 } },
+  { type: 'RecordPayment', data: paymentOf(invoice) },
   {
     type: 'RecordPayment',
-    data: { paymentId: 'late', msat: 5_000_000n, paidAt: expiresAt, lateRate: '50000.00', at: expiresAt },
+    data: {
+      ...paymentOf(invoice),
+      payment: { backend: 'lnd', id: 'late' },
+      receivedAt: expiresAt,
+      lateRate,
+      fee: 4_000n,
+    },
   },
-  { type: 'MarkCredited', data: { paymentId: 'abcdef', at } },
+  { type: 'RecordPayment', data: { ...onChain, confirmations: 0 } },
+  { type: 'MarkCredited', data: { payment, at } },
+  { type: 'ReversePayment', data: refund },
 ];
 
 /** The compiler asks for every type of fact. */
@@ -141,14 +153,17 @@ const types: Record<DomainEvent['type'], true> = {
   KeyUpdated: true,
   KeyRevoked: true,
   CreditAdded: true,
+  CreditReversed: true,
   FundsHeld: true,
   HoldSettled: true,
   HoldReleased: true,
   HoldExpired: true,
   ChargeAbsorbed: true,
   InvoiceIssued: true,
+  PaymentSeen: true,
   PaymentReceived: true,
   TopupCredited: true,
+  PaymentReversed: true,
   PriceListPublished: true,
 };
 

@@ -5,11 +5,11 @@
  * appended; a new need is a new optional field or a new type. `events.spec.ts` holds one JSON example of each.
  */
 import type { Message, Recorded } from '#kernel';
+import type { TopupEvent } from './topup/events.ts';
+import type { Amount, Instant } from './values.ts';
 
-/** An ISO 8601 instant in UTC with milliseconds, as `Date.toISOString` prints it: sorts as text. */
-export type Instant = string;
-/** Pico-USD as a decimal string. */
-export type Amount = string;
+export * from './topup/events.ts';
+export type { Amount, Instant } from './values.ts';
 
 export type ResetPeriod = 'daily' | 'weekly' | 'monthly';
 
@@ -116,11 +116,25 @@ export type KeyRevoked = Message<'KeyRevoked', { readonly keyId: string; readonl
 export type CreditAdded = Message<
   'CreditAdded',
   {
-    /** The top-up that paid for it. */
+    /** The payment that paid for it, by its back end and its id there: `lnd/5b0e…`. */
     readonly creditId: string;
     readonly method: string;
     readonly amount: Amount;
     readonly bonus: Amount;
+    readonly at: Instant;
+  }
+>;
+
+/** A credit was taken back, or given again: amounts are negative where the customer loses them. */
+export type CreditReversed = Message<
+  'CreditReversed',
+  {
+    readonly reversalId: string;
+    readonly creditId: string;
+    readonly method: string;
+    readonly amount: Amount;
+    readonly bonus: Amount;
+    readonly why: string;
     readonly at: Instant;
   }
 >;
@@ -179,51 +193,12 @@ export type AccountEvent =
   | KeyUpdated
   | KeyRevoked
   | CreditAdded
+  | CreditReversed
   | FundsHeld
   | HoldSettled
   | HoldReleased
   | HoldExpired
   | ChargeAbsorbed;
-
-export type InvoiceIssued = Message<
-  'InvoiceIssued',
-  {
-    readonly accountId: string;
-    readonly method: 'btc-lightning';
-    /** As the customer asked for it. */
-    readonly requested: { readonly amount: string; readonly currency: string };
-    readonly usd: Amount;
-    /** The exchange rate it was made with: USD for one coin. */
-    readonly rate: string;
-    readonly rateSource: string;
-    readonly msat: string;
-    readonly paymentHash: string;
-    readonly invoice: string;
-    readonly expiresAt: Instant;
-    readonly at: Instant;
-  }
->;
-
-export type PaymentReceived = Message<
-  'PaymentReceived',
-  {
-    readonly accountId: string;
-    readonly method: 'btc-lightning';
-    /** What the back end calls this payment; one payment is credited once. */
-    readonly paymentId: string;
-    readonly msat: string;
-    readonly amount: Amount;
-    readonly bonus: Amount;
-    /** The exchange rate it is credited at. */
-    readonly rate: string;
-    readonly paidAt: Instant;
-    readonly at: Instant;
-  }
->;
-
-export type TopupCredited = Message<'TopupCredited', { readonly paymentId: string; readonly at: Instant }>;
-
-export type TopupEvent = InvoiceIssued | PaymentReceived | TopupCredited;
 
 /** Prices of one upstream of a model: pico-USD per million tokens of each class, and per request. */
 export interface PublishedRates {

@@ -35,5 +35,14 @@ export {
   UnpricedUnit,
   usageToJson,
 } from './tariff.ts';
-export { msatFor, type Payment, RATE_DECIMALS, type Topup, type TopupCommand, topupDecider, worth } from './topup.ts';
+export { COINS, type Coin, unitsFor, unitsIn, wholeCoins, worth } from './topup/coins.ts';
+export {
+  type Payment,
+  paymentKey,
+  type Reversal,
+  type Topup,
+  type TopupCommand,
+  topupDecider,
+} from './topup/decide.ts';
+export { PAYMENT_METHODS, type PaymentMethod } from './topup/methods.ts';
 export { KNOWN_FACTS } from './upcasters/index.ts';

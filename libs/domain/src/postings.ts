@@ -28,7 +28,9 @@ const NONE: readonly Posting[] = [];
 /** The lines that a fact of `customer`'s account books; lines of zero are left out. */
 export function postings(customer: string, event: DomainEvent): readonly Posting[] {
   switch (event.type) {
-    case 'CreditAdded': {
+    case 'CreditAdded':
+    case 'CreditReversed': {
+      // A reversal is booked as its credit was, with amounts below zero.
       const { method, amount, bonus } = event.data;
       const paid = money.fromJson(amount);
       const given = money.fromJson(bonus);

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
-import { Clock, ExchangeRates, LightningNode } from '#application';
-import { coinbase, kraken, LndNode, MarketRates } from '#connectors';
+import { Clock, ExchangeRates, PaymentBackends } from '#application';
+import { coinbase, kraken, MarketRates, openPaymentBackends } from '#connectors';
 import { Foundation } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -9,16 +9,15 @@ import { StoresModule } from './stores.module.ts';
 @Module({
   imports: [StoresModule],
   providers: [
-    { provide: LightningNode, inject: [Role], useFactory: openNode },
+    { provide: PaymentBackends, inject: [Role], useFactory: openBackends },
     { provide: ExchangeRates, inject: [Role, Clock, Foundation], useFactory: openRates },
   ],
-  exports: [LightningNode, ExchangeRates],
+  exports: [PaymentBackends, ExchangeRates],
 })
 export class PaymentsModule {}
 
-function openNode(role: Role): Promise<LndNode> {
-  const { lndUrl: url, lndMacaroon: macaroon, lndCertificate: certificate } = role.settings;
-  return role.keep(new LndNode({ url, macaroon, certificate }));
+function openBackends(role: Role): Promise<PaymentBackends> {
+  return role.keep(openPaymentBackends(role.settings));
 }
 
 function openRates(role: Role, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {

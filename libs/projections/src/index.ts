@@ -24,9 +24,9 @@ export {
 export { type HistoryFilter, type HistoryRecord, type MedianCost, readHistory, readMedianCosts } from './queries.ts';
 export { rebuild } from './rebuild.ts';
 export {
-  findOpenInvoice,
-  type OpenInvoice,
-  readOpenInvoices,
+  findOpenTopup,
+  type OpenTopup,
+  readOpenTopups,
   readTopup,
   type TopupStatus,
   type TopupView,

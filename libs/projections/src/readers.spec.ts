@@ -5,12 +5,12 @@ import { type Batch, money } from '#kernel';
 import {
   accountsWithOverdueHolds,
   findKey,
-  findOpenInvoice,
+  findOpenTopup,
   projections,
   readBalance,
   readHistory,
   readKeys,
-  readOpenInvoices,
+  readOpenTopups,
   readTopup,
   sinkOf,
 } from '#projections';
@@ -264,8 +264,10 @@ describe('a top-up', () => {
         expect(view).toMatchObject({
           topupId: id,
           accountId: invoice?.accountId,
-          msat: BigInt(invoice?.msat ?? 0),
-          paidMsat: received.reduce((all, { data }) => all + BigInt(data.msat), 0n),
+          coin: 'BTC',
+          units: BigInt(invoice?.units ?? 0),
+          paidUnits: received.reduce((all, { data }) => all + BigInt(data.units), 0n),
+          destination: invoice?.destination,
           credited: sum(received.flatMap(({ data }) => [data.amount, data.bonus])),
           status: received.length === 0 ? unpaid : settled ? 'Settled' : 'Processing',
         });
@@ -279,11 +281,12 @@ describe('a top-up', () => {
       const issued = those(history, 'InvoiceIssued').map((fact) => ({ ...fact.data, topupId: idOf(fact) }));
       const since = issued[1]?.at ?? '';
       const open = issued.filter(({ topupId, expiresAt }) => !paid.has(topupId) && expiresAt > since);
-      const found = await readOpenInvoices(books.pool, since);
+      const found = await readOpenTopups(books.pool, since);
       expect(found.map(({ topupId }) => topupId).toSorted()).toEqual(open.map(({ topupId }) => topupId).toSorted());
-      for (const { topupId, paymentHash, expiresAt } of issued) {
-        const expected = paid.has(topupId) ? undefined : { topupId, paymentHash, expiresAt };
-        expect(await findOpenInvoice(books.pool, paymentHash)).toEqual(expected);
+      for (const { topupId, coin, backend, reference, expiresAt } of issued) {
+        const expected = paid.has(topupId) ? undefined : { topupId, coin, backend, reference, expiresAt };
+        expect(await findOpenTopup(books.pool, backend, reference)).toEqual(expected);
+        expect(await findOpenTopup(books.pool, 'another', reference)).toBeUndefined();
       }
     }));
 });

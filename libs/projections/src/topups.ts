@@ -1,22 +1,38 @@
 import type pg from 'pg';
-import { idOf } from '#domain';
+import { type Coin, type Destination, type DomainEvent, type InvoiceIssued, idOf, type TopupEvent } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
+
+/** More may be paid: a Lightning invoice is paid once, an address as often as somebody pays to it. */
+const AWAITED = `(paid_units = 0 or destination_kind <> 'bolt11')`;
+const TOPUP_FACTS: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
+  'InvoiceIssued',
+  'PaymentSeen',
+  'PaymentReceived',
+  'TopupCredited',
+  'PaymentReversed',
+]);
 
 type TopupRow = {
   readonly topup_id: string;
   readonly account_id: string;
   readonly method: string;
+  readonly coin: Coin;
   readonly amount: string;
   readonly currency: string;
   readonly usd: string;
-  readonly rate: string;
-  readonly msat: string;
-  readonly payment_hash: string;
-  readonly invoice: string;
+  /** Of the coin's smallest unit, as all units here. */
+  readonly units: string;
+  readonly backend: string;
+  readonly reference: string;
+  readonly destination_kind: Destination['kind'];
+  readonly destination: string;
   readonly created_at: string;
   readonly expires_at: string;
-  readonly paid_msat: string;
+  /** Whether a payment has been seen that is not final yet. */
+  readonly seen: boolean;
+  readonly paid_units: string;
+  readonly reversed_units: string;
   readonly credited: string;
   /** Received and not yet credited. */
   readonly pending: number;
@@ -31,94 +47,122 @@ export const topups: FoldProjection<TopupRow> = {
     'topup_id',
     'account_id',
     'method',
+    'coin',
     'amount',
     'currency',
     'usd',
-    'rate',
-    'msat',
-    'payment_hash',
-    'invoice',
+    'units',
+    'backend',
+    'reference',
+    'destination_kind',
+    'destination',
     'created_at',
     'expires_at',
-    'paid_msat',
+    'seen',
+    'paid_units',
+    'reversed_units',
     'credited',
     'pending',
   ],
   migrations: [
     {
-      id: 'topups-1',
-      sql: `create table books.topups (
-              topup_id     text primary key,
-              account_id   uuid not null,
-              method       text not null,
-              amount       text not null,
-              currency     text not null,
-              usd          numeric(38, 0) not null,
-              rate         text not null,
-              msat         numeric(38, 0) not null,
-              payment_hash text not null,
-              invoice      text not null,
-              created_at   timestamptz not null,
-              expires_at   timestamptz not null,
-              paid_msat    numeric(38, 0) not null,
-              credited     numeric(38, 0) not null,
-              pending      integer not null
+      // The table before it knew only Lightning; it is filled again from the facts.
+      id: 'topups-2',
+      sql: `drop table if exists books.topups;
+            delete from books.checkpoints where projection = 'topups';
+            create table books.topups (
+              topup_id         text primary key,
+              account_id       uuid not null,
+              method           text not null,
+              coin             text not null,
+              amount           text not null,
+              currency         text not null,
+              usd              numeric(38, 0) not null,
+              units            numeric(38, 0) not null,
+              backend          text not null,
+              reference        text not null,
+              destination_kind text not null,
+              destination      text not null,
+              created_at       timestamptz not null,
+              expires_at       timestamptz not null,
+              seen             boolean not null,
+              paid_units       numeric(38, 0) not null,
+              reversed_units   numeric(38, 0) not null,
+              credited         numeric(38, 0) not null,
+              pending          integer not null
             );
-            create unique index on books.topups (payment_hash);
-            create index on books.topups (expires_at) where paid_msat = 0;`,
+            create unique index on books.topups (backend, reference);
+            create index on books.topups (expires_at) where ${AWAITED};`,
     },
   ],
-  keyOf: (fact) =>
-    fact.type === 'InvoiceIssued' || fact.type === 'PaymentReceived' || fact.type === 'TopupCredited'
-      ? idOf(fact)
-      : undefined,
+  keyOf: (fact) => (TOPUP_FACTS.has(fact.type) ? idOf(fact) : undefined),
   evolve(row, fact) {
-    if (fact.type === 'InvoiceIssued') {
-      const { data } = fact;
-      return {
-        topup_id: idOf(fact),
-        account_id: data.accountId,
-        method: data.method,
-        amount: data.requested.amount,
-        currency: data.requested.currency,
-        usd: data.usd,
-        rate: data.rate,
-        msat: data.msat,
-        payment_hash: data.paymentHash,
-        invoice: data.invoice,
-        created_at: data.at,
-        expires_at: data.expiresAt,
-        paid_msat: '0',
-        credited: '0',
-        pending: 0,
-      };
-    }
+    if (fact.type === 'InvoiceIssued') return issued(idOf(fact), fact.data);
     if (!row) return null;
-    if (fact.type === 'PaymentReceived') {
-      const { msat, amount, bonus } = fact.data;
-      const paid_msat = (BigInt(row.paid_msat) + BigInt(msat)).toString();
-      const credited = (BigInt(row.credited) + BigInt(amount) + BigInt(bonus)).toString();
-      return { ...row, paid_msat, credited, pending: row.pending + 1 };
+    switch (fact.type) {
+      case 'PaymentSeen':
+        return { ...row, seen: true };
+      case 'PaymentReceived': {
+        const { units, amount, bonus } = fact.data;
+        const paid = { paid_units: sum(row.paid_units, units), credited: sum(row.credited, amount, bonus) };
+        return { ...row, ...paid, seen: false, pending: row.pending + 1 };
+      }
+      case 'TopupCredited':
+        return { ...row, pending: row.pending - 1 };
+      case 'PaymentReversed': {
+        const { units, amount, bonus } = fact.data;
+        const reversed_units = sum(row.reversed_units, units);
+        return { ...row, reversed_units, credited: sum(row.credited, amount, bonus) };
+      }
+      default:
+        return row;
     }
-    return fact.type === 'TopupCredited' ? { ...row, pending: row.pending - 1 } : row;
   },
 };
 
-export type TopupStatus = 'New' | 'Processing' | 'Settled' | 'Expired';
+function issued(topup_id: string, data: InvoiceIssued['data']): TopupRow {
+  return {
+    topup_id,
+    account_id: data.accountId,
+    method: data.method,
+    coin: data.coin,
+    amount: data.requested.amount,
+    currency: data.requested.currency,
+    usd: data.usd,
+    units: data.units,
+    backend: data.backend,
+    reference: data.reference,
+    destination_kind: data.destination.kind,
+    destination: data.destination.value,
+    created_at: data.at,
+    expires_at: data.expiresAt,
+    seen: false,
+    paid_units: '0',
+    reversed_units: '0',
+    credited: '0',
+    pending: 0,
+  };
+}
+
+function sum(...amounts: readonly string[]): string {
+  return amounts.reduce((total, each) => total + BigInt(each), 0n).toString();
+}
+
+export type TopupStatus = 'New' | 'Processing' | 'Settled' | 'Expired' | 'Invalid';
 
 export interface TopupView {
   readonly topupId: string;
   readonly accountId: string;
   readonly method: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly msat: bigint;
-  readonly paidMsat: bigint;
-  readonly invoice: string;
+  readonly coin: Coin;
+  readonly requested: InvoiceIssued['data']['requested'];
+  readonly units: bigint;
+  readonly paidUnits: bigint;
+  readonly destination: Destination;
   readonly createdAt: string;
   readonly expiresAt: string;
   readonly credited: PicoUsd;
-  /** `Settled` only once the credit is in the balance, `Expired` by the clock. */
+  /** `Settled` only once the credit is in the balance, `Expired` by the clock, `Invalid` when all of it was reversed. */
   readonly status: TopupStatus;
 }
 
@@ -132,36 +176,39 @@ export async function readTopup(pool: pg.Pool, topupId: string, now: string): Pr
   return rows[0] && viewOf(rows[0], now);
 }
 
-/** An invoice that may still be paid. */
-export interface OpenInvoice {
+/** A top-up that may still be paid. */
+export interface OpenTopup {
   readonly topupId: string;
-  readonly paymentHash: string;
+  readonly coin: Coin;
+  readonly backend: string;
+  readonly reference: string;
   readonly expiresAt: string;
 }
 
-/** Invoices without a payment that expire, or expired, after `since`. */
-export async function readOpenInvoices(pool: pg.Pool, since: string): Promise<readonly OpenInvoice[]> {
+/** Top-ups that may still be paid and expire, or expired, after `since`. */
+export async function readOpenTopups(pool: pg.Pool, since: string): Promise<readonly OpenTopup[]> {
   const { rows } = await pool.query<TopupRow>({
-    name: 'read-open-invoices',
-    text: 'select * from books.topups where paid_msat = 0 and expires_at > $1 order by expires_at',
+    name: 'read-open-topups',
+    text: `select * from books.topups where ${AWAITED} and expires_at > $1 order by expires_at`,
     values: [since],
     types: asWritten,
   });
-  return rows.map(openInvoice);
+  return rows.map(openTopup);
 }
 
-export async function findOpenInvoice(pool: pg.Pool, paymentHash: string): Promise<OpenInvoice | undefined> {
+/** The top-up that a back end knows by a reference, where it may still be paid. */
+export async function findOpenTopup(pool: pg.Pool, backend: string, reference: string): Promise<OpenTopup | undefined> {
   const { rows } = await pool.query<TopupRow>({
-    name: 'find-open-invoice',
-    text: 'select * from books.topups where payment_hash = $1 and paid_msat = 0',
-    values: [paymentHash],
+    name: 'find-open-topup',
+    text: `select * from books.topups where backend = $1 and reference = $2 and ${AWAITED}`,
+    values: [backend, reference],
     types: asWritten,
   });
-  return rows.map(openInvoice)[0];
+  return rows.map(openTopup)[0];
 }
 
-function openInvoice(row: TopupRow): OpenInvoice {
-  return { topupId: row.topup_id, paymentHash: row.payment_hash, expiresAt: row.expires_at };
+function openTopup({ topup_id, coin, backend, reference, expires_at }: TopupRow): OpenTopup {
+  return { topupId: topup_id, coin, backend, reference, expiresAt: expires_at };
 }
 
 function viewOf(row: TopupRow, now: string): TopupView {
@@ -169,11 +216,11 @@ function viewOf(row: TopupRow, now: string): TopupView {
     topupId: row.topup_id,
     accountId: row.account_id,
     method: row.method,
-    amount: row.amount,
-    currency: row.currency,
-    msat: BigInt(row.msat),
-    paidMsat: BigInt(row.paid_msat),
-    invoice: row.invoice,
+    coin: row.coin,
+    requested: { amount: row.amount, currency: row.currency },
+    units: BigInt(row.units),
+    paidUnits: BigInt(row.paid_units) + BigInt(row.reversed_units),
+    destination: { kind: row.destination_kind, value: row.destination },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     credited: money.fromJson(row.credited),
@@ -183,6 +230,8 @@ function viewOf(row: TopupRow, now: string): TopupView {
 
 function statusOf(row: TopupRow, now: string): TopupStatus {
   if (row.pending > 0) return 'Processing';
-  if (BigInt(row.paid_msat) > 0n) return 'Settled';
+  const paid = BigInt(row.paid_units);
+  if (paid > 0n) return paid + BigInt(row.reversed_units) > 0n ? 'Settled' : 'Invalid';
+  if (row.seen) return 'Processing';
   return row.expires_at <= now ? 'Expired' : 'New';
 }

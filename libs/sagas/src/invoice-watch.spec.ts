@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { LightningNode, LightningPayment, TopupPayments } from '#application';
+import {
+  type AwaitedTopup,
+  type BackendPayment,
+  type PaymentBackend,
+  PaymentBackends,
+  type TopupPayments,
+} from '#application';
 import { VirtualTime } from '../../testing/src/virtual-time.ts';
-import type { WatchedInvoice } from './invoice-watch.ts';
 
 const time = new VirtualTime('2026-11-20T12:00:00.000Z');
 jest.unstable_mockModule('node:timers/promises', () => ({ setTimeout: time.delay }));
@@ -12,45 +17,52 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+type Report = { readonly hint: string } | Error | 'end';
+
 /** A node that settles, reports and breaks off as it is told. */
-class Node implements LightningNode {
-  readonly settled = new Map<string, LightningPayment>();
+class Node implements PaymentBackend {
+  readonly name = 'lnd';
+  readonly batch: number = 1;
+  readonly settled = new Map<string, BackendPayment>();
   readonly askedAfter: string[] = [];
   readonly broken = new Set<string>();
   subscriptions = 0;
-  private reports: ((next: LightningPayment | Error | 'end') => void) | undefined;
+  private reports: ((next: Report) => void) | undefined;
 
-  createInvoice(): never {
-    throw new Error('nobody makes an invoice here');
+  request(): never {
+    throw new Error('nobody asks for a payment here');
   }
 
-  async lookUp(paymentHash: string) {
-    this.askedAfter.push(paymentHash);
-    if (this.broken.has(paymentHash)) throw new Error('the node has a problem with this one');
-    return this.settled.get(paymentHash);
+  async look(references: readonly string[]) {
+    this.askedAfter.push(...references);
+    if (references.some((each) => this.broken.has(each))) throw new Error('the node has a problem with this one');
+    return references.flatMap((each) => this.settled.get(each) ?? []);
   }
 
-  async *payments(signal: AbortSignal) {
+  async *hints(signal: AbortSignal) {
     this.subscriptions++;
     const stopped = new Promise<'end'>((resolve) => signal.addEventListener('abort', () => resolve('end')));
     for (;;) {
-      const told = new Promise<LightningPayment | Error | 'end'>((resolve) => {
+      const told = new Promise<Report>((resolve) => {
         this.reports = resolve;
       });
       const next = await Promise.race([told, stopped]);
       if (next === 'end') return;
       if (next instanceof Error) throw next;
-      yield next;
+      yield next.hint;
     }
   }
 
-  pay(paymentHash: string): LightningPayment {
-    const payment = { paymentHash, msat: 1_000_000n, paidAt: time.now() };
-    this.settled.set(paymentHash, payment);
-    return payment;
+  async close(): Promise<void> {}
+
+  /** @returns what the node would report */
+  pay(reference: string): Report {
+    const payment = { reference, id: reference, units: 1_000_000n, confirmations: 'final', receivedAt: time.now() };
+    this.settled.set(reference, payment as BackendPayment);
+    return { hint: reference };
   }
 
-  async say(next: LightningPayment | Error | 'end'): Promise<void> {
+  async say(next: Report): Promise<void> {
     await time.pass(0);
     this.reports?.(next);
     await time.pass(0);
@@ -58,27 +70,30 @@ class Node implements LightningNode {
 }
 
 let node: Node;
-let invoices: WatchedInvoice[];
+let invoices: AwaitedTopup[];
 let recorded: string[];
 let alarms: string[];
 let stop: AbortController;
 let watching: Promise<void>;
 
 /** An invoice, and as long as nobody has paid it, an open one. */
-function invoice(paymentHash: string, expiresIn = 15 * MINUTE): void {
-  invoices.push({ topupId: `topup-of-${paymentHash}`, paymentHash, expiresAt: time.in(expiresIn) });
+function invoice(reference: string, expiresIn = 15 * MINUTE, backend = 'lnd'): void {
+  const expiresAt = time.in(expiresIn);
+  invoices.push({ topupId: `topup-of-${reference}`, coin: 'BTC', backend, reference, expiresAt });
 }
 
-const remembers = async (topupId: string, _expiresAt: string, { paymentHash }: LightningPayment): Promise<void> => {
-  recorded.push(`${paymentHash} of ${topupId}`);
-  invoices = invoices.filter((each) => each.paymentHash !== paymentHash);
+const remembers: TopupPayments['record'] = async ({ topupId }, { reference }) => {
+  recorded.push(`${reference} of ${topupId}`);
+  invoices = invoices.filter((each) => each.reference !== reference);
 };
 
-function watch({ record = remembers, open = async () => invoices as readonly WatchedInvoice[] } = {}): void {
+function watch({ record = remembers, open = async () => invoices as readonly AwaitedTopup[] } = {}): void {
   const payments = { record } as unknown as TopupPayments;
-  const byHash = async (hash: string) => invoices.find(({ paymentHash }) => paymentHash === hash);
+  const byReference = async (backend: string, reference: string) =>
+    invoices.find((each) => each.backend === backend && each.reference === reference);
   const alarm = (problem: string) => void alarms.push(problem);
-  watching = watchInvoices({ node, payments, clock: time, open, byHash, alarm }, stop.signal);
+  const backends = new PaymentBackends([node]);
+  watching = watchInvoices({ backends, payments, clock: time, open, byReference, alarm }, stop.signal);
 }
 
 beforeEach(() => {
@@ -93,7 +108,7 @@ afterEach(async () => {
 });
 
 describe('a payment', () => {
-  test('that the node reports is recorded at once', async () => {
+  test('that the node hints at is looked at and recorded at once', async () => {
     invoice('aa');
     watch();
     await node.say(node.pay('aa'));
@@ -107,6 +122,13 @@ describe('a payment', () => {
     node.pay('aa');
     await time.pass(2 * SECOND);
     expect(recorded).toEqual(['aa of topup-of-aa']);
+  });
+
+  test('that the node only claims is none', async () => {
+    invoice('aa');
+    watch();
+    await node.say({ hint: 'aa' });
+    expect([recorded, alarms]).toEqual([[], []]);
   });
 
   test('of an invoice that is not ours, or was recorded before, changes nothing', async () => {
@@ -123,9 +145,9 @@ describe('a payment', () => {
     invoice('aa');
     invoice('bb');
     let failures = 2;
-    const record: typeof remembers = async (topupId, expiresAt, payment) => {
-      if (payment.paymentHash === 'aa' && failures-- > 0) throw new Error('no rate');
-      return remembers(topupId, expiresAt, payment);
+    const record: typeof remembers = async (topup, payment) => {
+      if (payment.reference === 'aa' && failures-- > 0) throw new Error('no rate');
+      return remembers(topup, payment);
     };
     watch({ record });
     await node.say(node.pay('aa'));
@@ -143,7 +165,7 @@ describe('a subscription', () => {
     invoice('aa');
     watch();
     await node.say(new Error('connection reset'));
-    expect(alarms).toEqual(['the Lightning node no longer reports payments; asking it again']);
+    expect(alarms).toEqual(['lnd no longer reports payments; asking it again']);
     expect(node.subscriptions).toBe(1);
     await time.pass(SECOND);
     expect(node.subscriptions).toBe(2);
@@ -216,11 +238,34 @@ describe('the node is asked after', () => {
     watch();
     await time.pass(10 * SECOND);
     expect(recorded.toSorted()).toEqual(['aa of topup-of-aa', 'bb of topup-of-bb', 'cc of topup-of-cc']);
-    expect(alarms).toContain('open invoices could not be asked after; trying again');
+    expect(alarms).toContain('open top-ups could not be asked after at lnd; trying again');
     node.broken.clear();
     node.pay('bad');
     await time.pass(4 * SECOND);
     expect(recorded).toContain('bad of topup-of-bad');
+  });
+
+  test('nothing that another back end is to be asked', async () => {
+    invoice('aa', 15 * MINUTE, 'another');
+    watch();
+    await time.pass(MINUTE);
+    expect([node.askedAfter, alarms]).toEqual([[], []]);
+  });
+
+  test('several at once where it takes several', async () => {
+    Object.assign(node, { batch: 2 });
+    const looks: (readonly string[])[] = [];
+    const look = node.look.bind(node);
+    node.look = (references) => {
+      looks.push(references);
+      return look(references);
+    };
+    for (const reference of ['aa', 'bb', 'cc']) invoice(reference);
+    node.pay('bb');
+    watch();
+    await time.pass(SECOND);
+    expect(looks).toEqual([['aa', 'bb'], ['cc']]);
+    expect(recorded).toEqual(['bb of topup-of-bb']);
   });
 
   test('nothing while the read model does not answer, and then again', async () => {
@@ -236,10 +281,10 @@ describe('the node is asked after', () => {
 
   test('no more once the watch has ended', async () => {
     for (const hash of ['aa', 'bb']) invoice(hash);
-    const lookUp = node.lookUp.bind(node);
-    node.lookUp = async (hash) => {
+    const look = node.look.bind(node);
+    node.look = async (references) => {
       stop.abort();
-      return lookUp(hash);
+      return look(references);
     };
     watch();
     await watching;

@@ -1,91 +1,94 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Clock, LightningNode, LightningPayment, TopupPayments } from '#application';
+import type { AwaitedTopup, Clock, PaymentBackend, PaymentBackends, TopupPayments } from '#application';
 
 const RESUBSCRIBE_MS = 1_000;
-/** How often open invoices are asked after, by how long ago they expired. What the node reports is only a hint. */
+/** How often open top-ups are asked after, by how long ago they expired. What a back end hints at is only a hint. */
 const POLL_OPEN_MS = 2_000;
 const POLL_RECENT_MS = 60_000;
 const POLL_OLD_MS = 3_600_000;
 const RECENT_MS = 3_600_000;
-/** An invoice is asked after for this long: a payment that was under way may settle late. */
+/** A top-up is asked after for this long: a payment that was under way may settle late. */
 const WATCHED_MS = 7 * 86_400_000;
 
-export interface WatchedInvoice {
-  readonly topupId: string;
-  readonly paymentHash: string;
-  readonly expiresAt: string;
-}
-
 export interface InvoiceWatchPorts {
-  readonly node: LightningNode;
+  readonly backends: PaymentBackends;
   readonly payments: TopupPayments;
   readonly clock: Clock;
-  /** Invoices that nobody has paid yet and that expire after `since`. */
-  open(since: string): Promise<readonly WatchedInvoice[]>;
-  byHash(paymentHash: string): Promise<WatchedInvoice | undefined>;
+  /** Top-ups that may still be paid and that expire after `since`. */
+  open(since: string): Promise<readonly AwaitedTopup[]>;
+  byReference(backend: string, reference: string): Promise<AwaitedTopup | undefined>;
   alarm(problem: string, error: unknown): void;
 }
 
-/** Records payments as the node reports them, and finds those that it did not report. */
+/** Records payments as the back ends hint at them, and finds those that they did not. */
 export async function watchInvoices(ports: InvoiceWatchPorts, signal: AbortSignal): Promise<void> {
-  await Promise.all([listen(ports, signal), poll(ports, signal)]);
+  const watches = ports.backends.all.flatMap((backend) => [
+    listen(backend, ports, signal),
+    poll(backend, ports, signal),
+  ]);
+  await Promise.all(watches);
 }
 
-async function listen(ports: InvoiceWatchPorts, signal: AbortSignal): Promise<void> {
+async function listen(backend: PaymentBackend, ports: InvoiceWatchPorts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
-      for await (const payment of ports.node.payments(signal)) {
-        const invoice = await ports.byHash(payment.paymentHash);
-        if (invoice) await record(ports, invoice, payment);
+      for await (const reference of backend.hints(signal)) {
+        const topup = await ports.byReference(backend.name, reference);
+        if (topup) await look(backend, [topup], ports);
       }
     } catch (error) {
-      if (!signal.aborted) ports.alarm('the Lightning node no longer reports payments; asking it again', error);
+      if (!signal.aborted) ports.alarm(`${backend.name} no longer reports payments; asking it again`, error);
     }
     await delay(RESUBSCRIBE_MS, undefined, { signal }).catch(() => {});
   }
 }
 
-async function poll(ports: InvoiceWatchPorts, signal: AbortSignal): Promise<void> {
+async function poll(backend: PaymentBackend, ports: InvoiceWatchPorts, signal: AbortSignal): Promise<void> {
   const askedAt = new Map<string, number>();
   while (!signal.aborted) {
     try {
       const now = ports.clock.milliseconds();
       const open = await ports.open(new Date(now - WATCHED_MS).toISOString());
-      const waited = ({ topupId }: WatchedInvoice) => now - (askedAt.get(topupId) ?? 0);
-      const due = open.filter((invoice) => waited(invoice) >= interval(invoice, now));
-      // A node that fails ends this round. Whoever has waited longest comes first in the next one, so that an invoice
-      // with which it always fails does not keep it from the others.
+      const waited = ({ topupId }: AwaitedTopup) => now - (askedAt.get(topupId) ?? 0);
+      const due = open.filter((topup) => topup.backend === backend.name && waited(topup) >= interval(topup, now));
+      // A back end that fails ends this round. Whatever has waited longest comes first in the next one, so that a
+      // top-up with which it always fails does not keep it from the others.
       due.sort((a, b) => waited(b) - waited(a));
-      for (const invoice of due) {
+      for (let i = 0; i < due.length; i += backend.batch) {
         if (signal.aborted) return;
-        askedAt.set(invoice.topupId, now);
-        const payment = await ports.node.lookUp(invoice.paymentHash);
-        if (payment) await record(ports, invoice, payment);
+        const batch = due.slice(i, i + backend.batch);
+        for (const { topupId } of batch) askedAt.set(topupId, now);
+        await look(backend, batch, ports);
       }
       const known = new Set(open.map(({ topupId }) => topupId));
       for (const topupId of askedAt.keys()) if (!known.has(topupId)) askedAt.delete(topupId);
     } catch (error) {
-      ports.alarm('open invoices could not be asked after; trying again', error);
+      ports.alarm(`open top-ups could not be asked after at ${backend.name}; trying again`, error);
     }
     await delay(POLL_OPEN_MS, undefined, { signal }).catch(() => {});
   }
 }
 
-function interval({ expiresAt }: WatchedInvoice, now: number): number {
+function interval({ expiresAt }: AwaitedTopup, now: number): number {
   const expiredFor = now - Date.parse(expiresAt);
   if (expiredFor < 0) return POLL_OPEN_MS;
   return expiredFor < RECENT_MS ? POLL_RECENT_MS : POLL_OLD_MS;
 }
 
-/** One payment that cannot be recorded must not keep others from it; the next poll finds it again. */
-async function record(
+async function look(
+  backend: PaymentBackend,
+  topups: readonly AwaitedTopup[],
   { payments, alarm }: InvoiceWatchPorts,
-  invoice: WatchedInvoice,
-  payment: LightningPayment,
 ): Promise<void> {
-  try {
-    await payments.record(invoice.topupId, invoice.expiresAt, payment);
-  } catch (error) {
-    alarm(`the payment of top-up ${invoice.topupId} could not be recorded; trying again`, error);
+  const byReference = new Map(topups.map((topup) => [topup.reference, topup]));
+  for (const payment of await backend.look([...byReference.keys()])) {
+    const topup = byReference.get(payment.reference);
+    if (!topup) continue;
+    try {
+      await payments.record(topup, payment);
+    } catch (error) {
+      // One payment that cannot be recorded must not keep others from it; the next poll finds it again.
+      alarm(`the payment of top-up ${topup.topupId} could not be recorded; trying again`, error);
+    }
   }
 }

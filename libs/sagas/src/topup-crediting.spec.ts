@@ -1,10 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { Clock, ExchangeRates, openStreams, type Rate, TopupPayments, UpstreamFailure } from '#application';
+import {
+  type BackendPayment,
+  Clock,
+  ExchangeRates,
+  openStreams,
+  type Rate,
+  TopupPayments,
+  UpstreamFailure,
+} from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type CheckpointStore, pump, type Recorded, type Sink, START, StoreUnavailable, usd } from '#kernel';
-import { type CreditPayment, sagaSink, topupCrediting } from '#sagas';
+import { type Crediting, sagaSink, topupCrediting } from '#sagas';
+import { issuedInvoice } from '#testing';
 
 const EXPIRES_AT = '2026-11-20T12:15:00.000Z';
 const secret = { key: '', box: '' };
@@ -19,9 +28,9 @@ class StandingClock extends Clock {
 class Market extends ExchangeRates {
   rate: string | undefined;
 
-  async usdPerBitcoin(): Promise<Rate> {
+  async usdPer(): Promise<Rate> {
     if (this.rate === undefined) throw new UpstreamFailure('upstream_unavailable', 'No exchange rate is available');
-    return { rate: this.rate, source: 'market' };
+    return { value: this.rate, source: 'market', at: '2026-11-20T12:30:00.000Z' };
   }
 }
 
@@ -68,7 +77,7 @@ class Process {
     }
   }
 
-  private async send({ topupId, payment }: CreditPayment): Promise<void> {
+  private async send({ topupId, payment }: Crediting): Promise<void> {
     this.seen.push(topupId);
     const trouble = this.trouble.get(topupId);
     this.trouble.delete(topupId);
@@ -105,24 +114,16 @@ async function openAccount(): Promise<string> {
 
 /** An invoice of a dollar; bitcoin was at 100,000 when it was made. */
 async function issue(topupId: string, accountId: string): Promise<void> {
-  const data = {
-    accountId,
-    method: 'btc-lightning' as const,
-    requested: { amount: '1', currency: 'USD' },
-    usd: usd('1').toString(),
-    rate: '100000.00',
-    rateSource: 'market',
-    msat: '1000000',
-    paymentHash: `hash of ${topupId}`,
-    invoice: `invoice of ${topupId}`,
-    expiresAt: EXPIRES_AT,
-    at: '2026-11-20T12:00:00.000Z',
-  };
+  const data = issuedInvoice({ accountId, reference: `hash of ${topupId}`, expiresAt: EXPIRES_AT });
   await books.streams.topups.run(topupId, { type: 'IssueInvoice', data });
 }
 
-const pay = (topupId: string, paidAt = '2026-11-20T12:01:00.000Z', msat = 1_000_000n) =>
-  books.payments.record(topupId, EXPIRES_AT, { paymentHash: `hash of ${topupId}`, msat, paidAt });
+function pay(topupId: string, receivedAt = '2026-11-20T12:01:00.000Z', units = 1_000_000n): Promise<void> {
+  const reference = `hash of ${topupId}`;
+  const payment: BackendPayment = { reference, id: reference, units, confirmations: 'final', receivedAt };
+  const topup = { topupId, coin: 'BTC' as const, backend: 'lnd', reference, expiresAt: EXPIRES_AT };
+  return books.payments.record(topup, payment);
+}
 
 async function paid(...topupIds: readonly string[]): Promise<void> {
   for (const topupId of topupIds) {
@@ -135,7 +136,7 @@ describe('a payment that was received', () => {
   test('is credited to its account, and then marked as credited', async () => {
     await paid('t1');
     await books.catchUp();
-    expect(await credits()).toMatchObject([{ creditId: 'hash of t1', amount: usd('1').toString() }]);
+    expect(await credits()).toMatchObject([{ creditId: 'lnd/hash of t1', amount: usd('1').toString() }]);
     expect(await typesOf('topup-t1')).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
   });
 
@@ -187,7 +188,7 @@ describe('a payment that was received', () => {
     await pay('t1');
     await paid('t2');
     await books.catchUp();
-    expect(await credits()).toMatchObject([{ creditId: 'hash of t2' }]);
+    expect(await credits()).toMatchObject([{ creditId: 'lnd/hash of t2' }]);
     expect(alarms).toEqual(['topup-crediting asked for something that is refused']);
   });
 
@@ -198,6 +199,46 @@ describe('a payment that was received', () => {
     const next = new Process();
     await next.catchUp();
     expect(next.seen).toEqual(['t3']);
+  });
+});
+
+describe('a payment that was reversed', () => {
+  const reversal = {
+    reversalId: 'refund 1',
+    payment: { backend: 'lnd', id: 'hash of t1' },
+    units: -1_000_000n,
+    why: 'refunded',
+  };
+  const balance = async () => {
+    const moved = (await facts()).flatMap(({ type, data }) =>
+      type === 'CreditAdded' || type === 'CreditReversed' ? [data] : [],
+    );
+    return moved.reduce((sum, { amount, bonus }) => sum + BigInt(amount) + BigInt(bonus), 0n);
+  };
+
+  test('takes its credit back, the bonus too, once', async () => {
+    await paid('t1');
+    await books.catchUp();
+    await books.payments.reverse('t1', reversal);
+    await books.payments.reverse('t1', reversal);
+    await books.catchUp();
+    checkpoints.position = START;
+    await new Process().catchUp();
+    expect(await typesOf('topup-t1')).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited', 'PaymentReversed']);
+    expect(await balance()).toBe(0n);
+    expect((await facts()).at(-1)).toMatchObject({
+      type: 'CreditReversed',
+      data: { reversalId: 'lnd/refund 1', creditId: 'lnd/hash of t1', why: 'refunded' },
+    });
+    expect(alarms).toEqual([]);
+  });
+
+  test('before it was credited is credited and taken back in this order', async () => {
+    await paid('t1');
+    await books.payments.reverse('t1', reversal);
+    await books.catchUp();
+    expect(await balance()).toBe(0n);
+    expect(alarms).toEqual([]);
   });
 });
 
@@ -235,7 +276,9 @@ describe('a payment that is reported', () => {
 
   test('in time needs no rate but that of its invoice', async () => {
     await pay('t1', '2026-11-20T12:16:00.000Z'); // to the second the grace after the expiry
-    expect((await facts()).at(-1)).toMatchObject({ data: { amount: usd('1').toString(), rate: '100000.00' } });
+    expect((await facts()).at(-1)).toMatchObject({
+      data: { amount: usd('1').toString(), rate: { value: '100000.00' } },
+    });
   });
 
   test('late waits until there is a rate, and is worth that', async () => {
@@ -245,6 +288,8 @@ describe('a payment that is reported', () => {
     await pay('t1', '2026-11-20T12:16:00.001Z');
     await books.catchUp();
     expect(await credits()).toMatchObject([{ amount: usd('0.5').toString(), bonus: usd('0.025').toString() }]);
+    const rate = { value: '50000.00', source: 'market', at: '2026-11-20T12:30:00.000Z' };
+    expect((await facts('topup-t1'))[1]).toMatchObject({ data: { rate } });
   });
 
   test('late a second time keeps the rate of the first', async () => {

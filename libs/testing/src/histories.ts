@@ -10,6 +10,7 @@ import {
   type Charge,
   type DomainEvent,
   type PriceListPublished,
+  paymentKey,
   priceListDecider,
   type ResetPeriod,
   type Topup,
@@ -17,6 +18,7 @@ import {
   topupDecider,
 } from '#domain';
 import { type Decider, fold, type Message, type NewEvent, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
+import { issuedInvoice, paymentOf } from './top-ups.ts';
 
 export type Fact = Recorded<DomainEvent>;
 
@@ -128,21 +130,21 @@ interface Paid {
 function topUp(story: Story, nr: number, { msat, lateRate, credited }: Paid): void {
   const at = story.at();
   const id = `t${story.topups.size}`;
-  const paymentHash = `hash of ${id}`;
-  const data = {
-    ...{ accountId: accountId(nr), method: 'btc-lightning' as const, requested: { amount: '1', currency: 'USD' } },
-    ...{ usd: usd('1').toString(), rate: '100000.00', rateSource: 'kraken', msat: MSAT_PER_USD.toString() },
-    ...{ paymentHash, invoice: `invoice of ${id}`, expiresAt: story.at(EXPIRY_MS), at },
-  };
+  const reference = `hash of ${id}`;
+  const data = issuedInvoice({ accountId: accountId(nr), reference, expiresAt: story.at(EXPIRY_MS), at });
   story.topup(id, { type: 'IssueInvoice', data });
   if (msat === null) return;
-  const late = lateRate ? { lateRate } : {};
-  story.topup(id, { type: 'RecordPayment', data: { paymentId: paymentHash, msat, paidAt: at, at, ...late } });
+  const late = lateRate ? { lateRate: { value: lateRate, source: 'kraken', at } } : {};
+  const payment = paymentOf(data, { units: msat, ...late });
+  story.topup(id, { type: 'RecordPayment', data: payment });
   const received = story.facts.at(-1);
   if (!credited || received?.type !== 'PaymentReceived') return;
   const booked = { amount: BigInt(received.data.amount) as PicoUsd, bonus: BigInt(received.data.bonus) as PicoUsd };
-  story.account(nr, { type: 'AddCredit', data: { creditId: paymentHash, method: 'btc-lightning', ...booked, at } });
-  story.topup(id, { type: 'MarkCredited', data: { paymentId: paymentHash, at } });
+  story.account(nr, {
+    type: 'AddCredit',
+    data: { creditId: paymentKey(payment.payment), method: data.method, ...booked, at },
+  });
+  story.topup(id, { type: 'MarkCredited', data: { payment: payment.payment, at } });
 }
 
 function charge(price: bigint, output: number): Charge {

@@ -1,7 +1,8 @@
 import type pg from 'pg';
-import { ACCOUNT, type AccountEvent } from '#domain';
+import { ACCOUNT, type AccountEvent, TOPUP } from '#domain';
 import { type EventStore, type Recorded, streamName } from '#kernel';
-import { Progress } from '#projections';
+import { Progress, readTopup, type TopupView } from '#projections';
+import { BooksBehind } from './errors.ts';
 
 /** How long an answer waits for the read model it is read from; after that it tells what there is. */
 const WAIT_MS = 2_000;
@@ -30,6 +31,17 @@ export class BooksReader {
   /** Waits until read models show a fact at `position`, so that whoever asks them next sees it, on any replica. */
   async show(position: bigint, ...projections: string[]): Promise<void> {
     await this.progress.reached(projections, position, WAIT_MS);
+  }
+
+  /**
+   * A top-up as its facts are now; undefined when there is none.
+   * @throws BooksBehind when the read model does not show them in time
+   */
+  async topup(topupId: string, now: string): Promise<TopupView | undefined> {
+    const head = await this.store.head(streamName(TOPUP, topupId));
+    if (!head) return undefined;
+    if (!(await this.progress.reached(['topups'], head.position, WAIT_MS))) throw new BooksBehind();
+    return readTopup(this.pool, topupId, now);
   }
 
   /** Whether there is such an account: asked of the facts, so that nothing is refused or promised by a late read model. */

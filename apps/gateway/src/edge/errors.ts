@@ -35,6 +35,15 @@ export class InvalidRequest extends Error {
   }
 }
 
+/** What was asked for is known, but the read model that it is read from is too far behind to show it. */
+export class BooksBehind extends Error {
+  override readonly name = 'BooksBehind';
+
+  constructor() {
+    super('The books are being brought up to date; ask again in a moment');
+  }
+}
+
 const CONFLICTING_KEYS = ['idempotency_key_reused', 'idempotency_in_progress', 'idempotency_answer_lost'] as const;
 
 /** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
@@ -56,6 +65,7 @@ const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request'];
 const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication'];
 const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
+const BEHIND: Kind = [503, 'unavailable', 'server'];
 const NO_MODEL: Kind = [404, 'invalid_request_error', 'not_found'];
 
 const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
@@ -142,6 +152,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof UnservableRequest) {
     return answer(error.status === 404 ? NO_MODEL : INVALID, error.message, { param: error.param });
   }
+  if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
   if (error instanceof StoreUnavailable) {
     return answer([503, 'unavailable', 'server'], 'The books cannot be written at the moment', {
       retryAfterSeconds: 1,

@@ -62,7 +62,12 @@ describe('a paid top-up', () => {
     expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
     const [credit] = await credits(account);
     expect(credit).toMatchObject({
-      data: { creditId: hashOf(invoice), method: 'btc-lightning', amount: '1000000000000', bonus: '50000000000' },
+      data: {
+        creditId: `lnd/${hashOf(invoice)}`,
+        method: 'btc-lightning',
+        amount: '1000000000000',
+        bonus: '50000000000',
+      },
       metadata: { topup: invoice.invoice_id },
     });
   });

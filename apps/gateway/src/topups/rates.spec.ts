@@ -30,7 +30,9 @@ test('a payment that settles later than a minute after the invoice expired is wo
   await world.until(async () => (await world.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
   expect(await world.balance(account)).toBe('0.525');
   const received = (await world.facts()).findLast(({ type }) => type === 'PaymentReceived');
-  expect(received).toMatchObject({ data: { amount: '500000000000', bonus: '25000000000', rate: '50000.00000' } });
+  expect(received).toMatchObject({
+    data: { amount: '500000000000', bonus: '25000000000', rate: { value: '50000.00000', source: 'kraken' } },
+  });
 });
 
 describe('a top-up', () => {
@@ -89,7 +91,7 @@ describe('a rate', () => {
     const sources = [kraken(`${world.sandbox}/kraken`), coinbase(`${world.sandbox}/coinbase`)];
     return { clock, rates: new MarketRates(sources, clock, () => {}) };
   };
-  const rateOf = async (rates: MarketRates) => Number((await rates.usdPerBitcoin()).rate);
+  const rateOf = async (rates: MarketRates) => Number((await rates.usdPer('BTC')).value);
 
   test('is kept for half a minute, and then asked for again', async () => {
     const { clock, rates } = open();
@@ -109,17 +111,17 @@ describe('a rate', () => {
     clock.now_ms += 599_999;
     expect(await rateOf(rates)).toBe(100_000);
     clock.now_ms += 1;
-    await expect(rates.usdPerBitcoin()).rejects.toMatchObject({ code: 'upstream_unavailable' });
+    await expect(rates.usdPer('BTC')).rejects.toMatchObject({ code: 'upstream_unavailable' });
     await rates.close();
   });
 
   test('is asked for again soon after a failure, but not with every top-up', async () => {
     const { clock, rates } = open();
     await setRates({ kraken: null, coinbase: null });
-    await expect(rates.usdPerBitcoin()).rejects.toThrow();
+    await expect(rates.usdPer('BTC')).rejects.toThrow();
     await setRates({ btc_usd: '100000' });
     clock.now_ms += 2_999;
-    await expect(rates.usdPerBitcoin()).rejects.toThrow();
+    await expect(rates.usdPer('BTC')).rejects.toThrow();
     clock.now_ms += 1;
     expect(await rateOf(rates)).toBe(100_000);
     await rates.close();
@@ -130,7 +132,7 @@ describe('a rate', () => {
     expect(await rateOf(rates)).toBe(100_000);
     await setRates({ kraken: null, coinbase: '150000' });
     clock.now_ms += 60_000;
-    await expect(rates.usdPerBitcoin()).rejects.toThrow(/contradict/);
+    await expect(rates.usdPer('BTC')).rejects.toThrow(/contradict/);
     clock.now_ms += 540_000;
     expect(await rateOf(rates)).toBe(150_000);
     await rates.close();

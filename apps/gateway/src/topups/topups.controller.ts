@@ -1,9 +1,17 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import { type Caller, Clock, PAYMENT_METHODS, type PaymentMethod, RequestInvoice } from '#application';
-import type { RejectionCode } from '#domain';
+import { type Caller, Clock, CreateTopup, PaymentBackends, TOPUP_ID_LENGTH } from '#application';
+import {
+  COINS,
+  type Coin,
+  type Destination,
+  PAYMENT_METHODS,
+  type PaymentMethod,
+  type RejectionCode,
+  wholeCoins,
+} from '#domain';
 import { money, plainNumber, Rejection } from '#kernel';
-import { readTopup, type TopupView } from '#projections';
+import type { TopupView } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated } from '../edge/caller.ts';
 import { PublicAddress } from '../edge/public-address.ts';
@@ -11,8 +19,7 @@ import { json, Operation } from '../openapi/operation.ts';
 import { NewTopup } from './topups.requests.ts';
 import { PaymentMethods, TopupInvoice, TopupStatus } from './topups.schemas.ts';
 
-const MSAT_DECIMALS = 11;
-const METHODS = PAYMENT_METHODS.map(methodWire);
+const TOPUP_ID = new RegExp(`^[A-Za-z0-9]{${TOPUP_ID_LENGTH}}$`);
 
 @Controller('topup')
 export class TopupsController {
@@ -21,6 +28,7 @@ export class TopupsController {
     private readonly books: BooksReader,
     private readonly clock: Clock,
     private readonly address: PublicAddress,
+    private readonly backends: PaymentBackends,
   ) {}
 
   @Post('create/:method')
@@ -38,17 +46,15 @@ export class TopupsController {
     errors: [404, 502],
   })
   async create(@Authenticated() { accountId }: Caller, @Param('method') method: string, @Body() body: NewTopup) {
-    const command = new RequestInvoice(accountId, method, String(body.amount), body.currency.toUpperCase());
-    const { topupId, position } = await this.commands.execute(command);
-    await this.books.show(position, 'topups');
-    const topup = await this.find(topupId);
-    const due = coins(topup.msat);
+    const command = new CreateTopup(accountId, method, String(body.amount), body.currency.toUpperCase());
+    const { topupId, invoice } = await this.commands.execute(command);
+    const { requested, at: createdAt, expiresAt, destination, coin } = invoice;
+    const due = wholeCoins(BigInt(invoice.units), coin);
     return {
-      ...head(topup),
+      ...head({ topupId, requested, createdAt, expiresAt }),
       checkout_url: `${this.address.url}/topup/status/${topupId}`,
-      lightning_invoice: topup.invoice,
-      payment_request: topup.invoice,
-      crypto_amount_due: due,
+      ...howToPay(destination, coin, due),
+      crypto_amount_due: plainNumber(due),
     };
   }
 
@@ -61,18 +67,19 @@ export class TopupsController {
     auth: 'public',
     params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
     answer: json(TopupStatus),
-    errors: [404],
+    errors: [404, 503],
   })
   async status(@Param('id') id: string) {
     const topup = await this.find(id);
-    const open = topup.status === 'Settled' ? 0n : topup.msat;
+    const { coin } = topup;
+    const open = topup.status === 'Settled' ? 0n : topup.units;
     return {
       ...head(topup),
       status: topup.status,
       payment_method: PAYMENT_METHODS.find(({ method }) => method === topup.method)?.displayName ?? topup.method,
-      amount_paid: coins(topup.paidMsat),
-      amount_due: coins(open),
-      lightning_invoice: topup.invoice,
+      amount_paid: plainNumber(wholeCoins(topup.paidUnits, coin)),
+      amount_due: plainNumber(wholeCoins(open, coin)),
+      ...whereToPay(topup.destination),
     };
   }
 
@@ -85,30 +92,54 @@ export class TopupsController {
     answer: json(PaymentMethods),
   })
   methods() {
-    return { status: 'success', success: true, supported_methods: METHODS, data: METHODS };
+    const methods = PAYMENT_METHODS.filter((method) => this.backends.of(method)).map(methodWire);
+    return { status: 'success', success: true, supported_methods: methods, data: methods };
   }
 
   private async find(topupId: string): Promise<TopupView> {
-    const topup = await readTopup(this.books.pool, topupId, this.clock.now());
+    const topup = TOPUP_ID.test(topupId) ? await this.books.topup(topupId, this.clock.now()) : undefined;
     if (!topup) throw new Rejection<RejectionCode>('topup_not_found', 'Invoice not found');
     return topup;
   }
 }
 
 /** The amount is echoed exactly as it was sent; times are whole Unix seconds. */
-function head(topup: TopupView) {
+function head({
+  topupId,
+  requested,
+  createdAt,
+  expiresAt,
+}: Pick<TopupView, 'topupId' | 'requested' | 'createdAt' | 'expiresAt'>) {
   return {
-    invoice_id: topup.topupId,
-    amount: plainNumber(money.unscaled(money.scaled(topup.amount, 18), 18)),
-    currency: topup.currency,
-    created_at: seconds(topup.createdAt),
-    expires_at: seconds(topup.expiresAt),
+    invoice_id: topupId,
+    amount: plainNumber(money.unscaled(money.scaled(requested.amount, 18), 18)),
+    currency: requested.currency,
+    created_at: seconds(createdAt),
+    expires_at: seconds(expiresAt),
   };
 }
 
-/** Whole bitcoins, from millisatoshis. */
-function coins(msat: bigint): object {
-  return plainNumber(money.unscaled(msat, MSAT_DECIMALS));
+/** The destination under the names that clients look for. */
+function whereToPay({ kind, value }: Destination) {
+  switch (kind) {
+    case 'bolt11':
+      return { lightning_invoice: value };
+    case 'address':
+      return { address: value };
+    case 'page':
+      return { payment_page: value };
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** With what wallets take as it is. */
+function howToPay(destination: Destination, coin: Coin, due: string) {
+  const { kind, value } = destination;
+  const { scheme, amount } = COINS[coin].link;
+  const where = whereToPay(destination);
+  if (kind === 'bolt11') return { ...where, payment_request: value };
+  return kind === 'address' ? { ...where, payment_uri: `${scheme}:${value}?${amount}=${due}` } : where;
 }
 
 function seconds(instant: string): number {
@@ -127,7 +158,7 @@ function methodWire({ method, displayName, limits, expiryMinutes, bonus }: Payme
     supported_currencies: currencies,
     limits: Object.fromEntries(numbers),
     expiration_minutes: expiryMinutes,
-    bonus,
+    bonus: bonus?.description ?? null,
     min_usd: plainNumber(limits.USD?.min ?? '0'),
     max_usd: plainNumber(limits.USD?.max ?? '0'),
     currencies,

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { RequestInvoiceHandler } from '#application';
+import { CreateTopupHandler } from '#application';
 import { PaymentsModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { TopupsController } from './topups.controller.ts';
@@ -8,6 +8,6 @@ import { TopupsController } from './topups.controller.ts';
 @Module({
   imports: [EdgeModule, PaymentsModule],
   controllers: [TopupsController],
-  providers: [RequestInvoiceHandler],
+  providers: [CreateTopupHandler],
 })
 export class TopupsModule {}

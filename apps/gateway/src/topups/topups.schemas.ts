@@ -10,29 +10,47 @@ const HEAD = {
   created_at: seconds('When it was created'),
   expires_at: seconds('When it expires'),
 };
+const COIN_AMOUNT = 'in whole coins, such as bitcoins';
 const INVOICE = text('The invoice to pay (BOLT 11)', { pattern: '^ln' });
+
+/** One of these, by the payment method. */
+const DESTINATION = {
+  lightning_invoice: INVOICE,
+  address: text('The address to pay to'),
+  payment_page: text('The page to pay on', { format: 'uri' }),
+};
 
 export const TopupInvoice = named(
   'TopupInvoice',
-  object({
-    ...HEAD,
-    checkout_url: text('The address of its status', { format: 'uri' }),
-    lightning_invoice: INVOICE,
-    payment_request: INVOICE,
-    crypto_amount_due: { ...POSITIVE, description: 'The amount to pay, in bitcoin' },
-  }),
+  object(
+    {
+      ...HEAD,
+      checkout_url: text('The address of its status', { format: 'uri' }),
+      ...DESTINATION,
+      payment_request: INVOICE,
+      payment_uri: text('The address and the amount in one, for wallets', { format: 'uri' }),
+      crypto_amount_due: { ...POSITIVE, description: `The amount to pay, ${COIN_AMOUNT}` },
+    },
+    [...Object.keys(DESTINATION), 'payment_request', 'payment_uri'],
+  ),
 );
 
 export const TopupStatus = named(
   'TopupStatus',
-  object({
-    ...HEAD,
-    status: { enum: ['New', 'Settled', 'Expired'], description: 'Settled: the account was credited' },
-    payment_method: STRING,
-    amount_paid: { ...COINS, description: 'In bitcoin' },
-    amount_due: { ...COINS, description: 'In bitcoin' },
-    lightning_invoice: INVOICE,
-  }),
+  object(
+    {
+      ...HEAD,
+      status: {
+        enum: ['New', 'Processing', 'Settled', 'Expired', 'Invalid'],
+        description: 'Settled: the account was credited. Invalid: the payment was reversed',
+      },
+      payment_method: STRING,
+      amount_paid: { ...COINS, description: `The amount that was paid, ${COIN_AMOUNT}` },
+      amount_due: { ...COINS, description: `The amount that is still to be paid, ${COIN_AMOUNT}` },
+      ...DESTINATION,
+    },
+    Object.keys(DESTINATION),
+  ),
 );
 
 const METHOD = named(

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decode } from 'light-bolt11-decoder';
+import pg from 'pg';
 import { type TestAccount, World } from '#testing';
 
 const LIGHTNING = '/topup/create/btc-lightning';
@@ -131,10 +132,13 @@ describe('a Lightning top-up', () => {
         method: 'btc-lightning',
         requested: { amount: '5', currency: 'USD' },
         usd: '5000000000000',
-        rate: '100000.00000',
-        rateSource: 'kraken',
-        msat: '5000000',
-        paymentHash: read(body.lightning_invoice).payment_hash,
+        coin: 'BTC',
+        units: '5000000',
+        rate: { value: '100000.00000', source: 'kraken', at: expect.any(String) },
+        backend: 'lnd',
+        reference: read(body.lightning_invoice).payment_hash,
+        destination: { kind: 'bolt11', value: body.lightning_invoice },
+        bonusPercent: 5,
         expiresAt: new Date(body.expires_at * 1000).toISOString(),
       },
     });
@@ -180,13 +184,39 @@ describe('the status of a top-up', () => {
     const long = {
       expiresAt: '2020-01-01T00:15:00.000Z',
       at: '2020-01-01T00:00:00.000Z',
-      paymentHash: '00'.repeat(32),
+      reference: '00'.repeat(32),
     };
     const fact = { id: crypto.randomUUID(), type: 'InvoiceIssued', data: { ...issued, ...long }, metadata: {} };
     await world.foundation.store.append(`topup-${id}`, -1, [fact]);
     await world.until(async () => (await world.get(`/topup/status/${id}`)).status === 200);
     expect((await world.get(`/topup/status/${id}`)).body).toMatchObject({ status: 'Expired', expires_at: 1577837700 });
     expect((await world.get(`/topup/status/${body.invoice_id}`)).body.status).toBe('New');
+  });
+});
+
+describe('while the projector stands still', () => {
+  let held: pg.Client;
+  beforeAll(async () => {
+    held = new pg.Client({ connectionString: world.databaseUrl });
+    await held.connect();
+    await held.query('begin');
+    await held.query("select from books.checkpoints where projection = 'topups' for update");
+  });
+  afterAll(() => held.end());
+
+  test('a top-up is created all the same, and can be read as soon as the projector goes on', async () => {
+    const { status, body } = await create({ amount: 1, currency: 'USD' });
+    expect(status).toBe(201);
+    expect(read(body.lightning_invoice).amount).toBe('1000000');
+    const unread = await world.get(`/topup/status/${body.invoice_id}`);
+    expect([unread.status, unread.body.error.type, unread.headers.get('retry-after')]).toEqual([
+      503,
+      'unavailable',
+      '1',
+    ]);
+    expect((await world.get('/topup/status/AAAAAAAAAAAAAAAAAAAAAA')).status).toBe(404);
+    await held.query('rollback');
+    await world.until(async () => (await world.get(`/topup/status/${body.invoice_id}`)).status === 200);
   });
 });
 

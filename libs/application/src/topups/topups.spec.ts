@@ -3,12 +3,14 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import {
   Clock,
+  CreateTopup,
+  CreateTopupHandler,
   ExchangeRates,
-  type LightningInvoice,
-  LightningNode,
   openStreams,
-  RequestInvoice,
-  RequestInvoiceHandler,
+  type PaymentBackend,
+  PaymentBackends,
+  type PaymentRequest,
+  type RequestedPayment,
 } from '#application';
 import { MemoryEventStore } from '#eventstore';
 import { START } from '#kernel';
@@ -26,38 +28,43 @@ class StandingClock extends Clock {
 
 /** Bitcoin is at 100,000 USD: a dollar is a thousand satoshis. */
 class StandingRate extends ExchangeRates {
-  async usdPerBitcoin() {
-    return { rate: '100000.00', source: 'kraken' };
+  async usdPer() {
+    return { value: '100000.00', source: 'kraken', at: NOW };
   }
 }
 
 /** A node whose invoices differ from what was asked for. */
-class LyingNode extends LightningNode {
+class LyingNode implements PaymentBackend {
+  readonly name = 'lnd';
+  readonly batch = 1;
   lies: Partial<InvoiceTerms> = {};
-  answer: Partial<LightningInvoice> = {};
+  damage = (invoice: string) => invoice;
 
-  async createInvoice(msat: bigint, description: string, expirySeconds: number): Promise<LightningInvoice> {
+  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
     const timestamp = Date.parse(NOW) / 1000;
     const asked = {
-      msat,
+      msat: units,
       timestamp,
       paymentHash: HASH,
       paymentSecret: HASH,
-      description,
+      description: memo,
       expirySeconds,
       minFinalCltv: 80,
     };
-    const invoice = encodeInvoice({ ...asked, ...this.lies }, secretKey);
-    return { invoice, paymentHash: HASH.toString('hex'), ...this.answer };
+    const value = this.damage(encodeInvoice({ ...asked, ...this.lies }, secretKey));
+    const paymentHash = HASH.toString('hex');
+    return { reference: paymentHash, destination: { kind: 'bolt11', value }, paymentHash };
   }
 
-  lookUp(): never {
+  look(): never {
     throw new Error('nothing is looked up here');
   }
 
-  payments(): never {
+  hints(): never {
     throw new Error('nothing is reported here');
   }
+
+  async close(): Promise<void> {}
 }
 
 let store: MemoryEventStore;
@@ -68,11 +75,16 @@ beforeEach(() => {
   node = new LyingNode();
 });
 
-function request() {
+function request(backends: readonly PaymentBackend[] = [node]) {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
   const { topups } = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
-  const handler = new RequestInvoiceHandler(topups, node, new StandingRate(), new StandingClock());
-  return handler.execute(new RequestInvoice('account', 'btc-lightning', '1', 'USD'));
+  const handler = new CreateTopupHandler(
+    topups,
+    new PaymentBackends(backends),
+    new StandingRate(),
+    new StandingClock(),
+  );
+  return handler.execute(new CreateTopup('account', 'btc-lightning', '1', 'USD'));
 }
 
 async function facts() {
@@ -80,21 +92,45 @@ async function facts() {
   return [];
 }
 
+describe('a method', () => {
+  test('is not to be had where none of its back ends is configured', async () => {
+    await expect(request([])).rejects.toMatchObject({ name: 'UnservableRequest', status: 404, param: 'method' });
+    expect(await facts()).toEqual([]);
+  });
+});
+
+describe('an address', () => {
+  test('expires when its method says so', async () => {
+    const wallet: PaymentBackend = Object.assign(new LyingNode(), {
+      request: async () => ({ reference: 'r', destination: { kind: 'address', value: 'bcrt1q' } }),
+    });
+    const { invoice } = await request([wallet]);
+    expect(invoice).toMatchObject({
+      reference: 'r',
+      destination: { kind: 'address', value: 'bcrt1q' },
+      expiresAt: '2026-11-20T12:15:00.000Z',
+    });
+  });
+});
+
 describe('an invoice', () => {
   test('that is as it was asked for becomes a fact', async () => {
-    const { topupId } = await request();
+    const { topupId, invoice } = await request();
     expect(await facts()).toMatchObject([
       {
         stream: `topup-${topupId}`,
         type: 'InvoiceIssued',
-        data: { msat: '1000000', paymentHash: HASH.toString('hex'), expiresAt: '2026-11-20T12:15:00.000Z' },
+        data: {
+          ...{ coin: 'BTC', units: '1000000', backend: 'lnd', reference: HASH.toString('hex') },
+          ...{ bonusPercent: 5, confirmations: 0, expiresAt: '2026-11-20T12:15:00.000Z' },
+        },
       },
     ]);
+    expect((await facts())[0]?.data).toEqual(invoice);
   });
 
   test('in capitals is the same', async () => {
-    const { invoice } = await node.createInvoice(1_000_000n, 'Tea', 900);
-    node.answer = { invoice: invoice.toUpperCase() };
+    node.damage = (invoice) => invoice.toUpperCase();
     await request();
     expect(await facts()).toHaveLength(1);
   });
@@ -119,8 +155,7 @@ describe('an invoice', () => {
     ['cut off', (invoice) => invoice.slice(0, -8)],
     ['damaged', (invoice) => `${invoice.slice(0, 40)}qqqq${invoice.slice(44)}`],
   ])('that is %s is not handed out, and leaves nothing in the books', async (_, damage) => {
-    const { invoice } = await node.createInvoice(1_000_000n, 'Tea', 900);
-    node.answer = { invoice: damage(invoice) };
+    node.damage = damage;
     await expect(request()).rejects.toMatchObject({ name: 'UpstreamFailure', code: 'upstream_error' });
     expect(await facts()).toEqual([]);
   });

@@ -3,9 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Clock, type Rate } from '#application';
 import { coinbase, kraken, MarketRates } from '#connectors';
+import type { Coin } from '#domain';
+
+const NOON = '2026-11-20T12:00:00.000Z';
 
 class HandClock extends Clock {
-  current = Date.parse('2026-11-20T12:00:00.000Z');
+  current = Date.parse(NOON);
 
   milliseconds(): number {
     return this.current;
@@ -58,7 +61,7 @@ async function rates(questions = 1, waitMs = 0): Promise<Rate[]> {
   const rates: Rate[] = [];
   try {
     for (let i = 0; i < questions; i++) {
-      rates.push(await market.usdPerBitcoin());
+      rates.push(await market.usdPer('BTC'));
       clock.current += waitMs;
     }
     return rates;
@@ -78,7 +81,7 @@ describe('a rate', () => {
   test('names its source, and is text, so that no digit is lost', async () => {
     answers.kraken = krakenSays('123456789012.12345');
     answers.coinbase = away;
-    expect(await rates()).toEqual([{ rate: '123456789012.12345', source: 'kraken' }]);
+    expect(await rates()).toEqual([{ value: '123456789012.12345', source: 'kraken', at: NOON }]);
   });
 
   test.each([
@@ -87,12 +90,40 @@ describe('a rate', () => {
     ['100000', '100000'],
   ])('of %s has no more decimals than money can use: %s', async (price, rate) => {
     answers.kraken = krakenSays(price);
-    expect(await rates()).toMatchObject([{ rate }]);
+    expect(await rates()).toMatchObject([{ value: rate }]);
   });
 
   test('is that of the first source whenever it has one', async () => {
     const seen = await rates(3, 30_000);
-    expect(seen).toEqual(Array(3).fill({ rate: '100000.00000', source: 'kraken' }));
+    expect(seen).toMatchObject(Array(3).fill({ value: '100000.00000', source: 'kraken' }));
+  });
+});
+
+describe('the rate of another coin', () => {
+  const market = () => new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, alarm);
+
+  test.each<[Coin, string, string, readonly string[]]>([
+    ['LTC', 'XLTCZUSD', 'kraken', ['/coinbase/v2/prices/LTC-USD/spot', '/kraken/0/public/Ticker?pair=LTCUSD']],
+    ['XMR', 'XXMRZUSD', 'kraken', ['/kraken/0/public/Ticker?pair=XMRUSD']],
+    ['LBTC', 'XXBTZUSD', 'kraken', ['/coinbase/v2/prices/BTC-USD/spot', '/kraken/0/public/Ticker?pair=XBTUSD']],
+  ])('%s is asked for by its own name, of those that have it', async (coin, pair, source, paths) => {
+    answers = { kraken: json({ error: [], result: { [pair]: { c: ['80.5', '1'] } } }), coinbase: coinbaseSays('80.6') };
+    const rates = market();
+    expect(await rates.usdPer(coin)).toMatchObject({ value: '80.5', source });
+    expect(asked.toSorted()).toEqual(paths);
+    await rates.close();
+  });
+
+  test('is not mistaken for the one before', async () => {
+    const rates = market();
+    await rates.usdPer('BTC');
+    answers = {
+      kraken: json({ error: [], result: { XLTCZUSD: { c: ['80.5', '1'] } } }),
+      coinbase: coinbaseSays('80.6'),
+    };
+    expect(await rates.usdPer('LTC')).toMatchObject({ value: '80.5' });
+    expect(await rates.usdPer('BTC')).toMatchObject({ value: '100000.00000' });
+    await rates.close();
   });
 });
 
@@ -114,9 +145,9 @@ describe('a source', () => {
 
   test.each(nonsense)('that says %s is not believed', async (_, price) => {
     answers.kraken = krakenSays(price);
-    expect(await rates()).toEqual([{ rate: '100100.00', source: 'coinbase' }]);
+    expect(await rates()).toEqual([{ value: '100100.00', source: 'coinbase', at: NOON }]);
     answers = { kraken: krakenSays('100000.00000'), coinbase: coinbaseSays(price) };
-    expect(await rates()).toEqual([{ rate: '100000.00000', source: 'kraken' }]);
+    expect(await rates()).toEqual([{ value: '100000.00000', source: 'kraken', at: NOON }]);
   });
 
   test.each<[string, Answer]>([
@@ -132,9 +163,9 @@ describe('a source', () => {
     ['has another pair', json({ error: [], result: { XETHZUSD: { c: ['3000', '1'] } } })],
   ])('that %s leaves it to the other one', async (_, answer) => {
     answers.kraken = answer;
-    expect(await rates()).toEqual([{ rate: '100100.00', source: 'coinbase' }]);
+    expect(await rates()).toEqual([{ value: '100100.00', source: 'coinbase', at: NOON }]);
     answers = { kraken: krakenSays('100000.00000'), coinbase: answer };
-    expect(await rates()).toEqual([{ rate: '100000.00000', source: 'kraken' }]);
+    expect(await rates()).toEqual([{ value: '100000.00000', source: 'kraken', at: NOON }]);
   });
 
   test('that fails raises an alarm, also while the other one answers', async () => {
@@ -147,12 +178,12 @@ describe('a source', () => {
 
   test('that makes no sense any more is as good as one that is away: its last rate counts for ten minutes', async () => {
     const market = new MarketRates([kraken(`${url}/kraken`)], clock, alarm);
-    await market.usdPerBitcoin();
+    await market.usdPer('BTC');
     answers.kraken = krakenSays('0.00');
     clock.current += 599_999;
-    expect(await market.usdPerBitcoin()).toEqual({ rate: '100000.00000', source: 'kraken' });
+    expect(await market.usdPer('BTC')).toEqual({ value: '100000.00000', source: 'kraken', at: NOON });
     clock.current += 1;
-    await expect(market.usdPerBitcoin()).rejects.toEqual(unavailable);
+    await expect(market.usdPer('BTC')).rejects.toEqual(unavailable);
     await market.close();
   });
 });
@@ -170,6 +201,6 @@ describe('there is no rate', () => {
   });
 
   test('when nobody is configured to ask', async () => {
-    await expect(new MarketRates([], clock, alarm).usdPerBitcoin()).rejects.toEqual(unavailable);
+    await expect(new MarketRates([], clock, alarm).usdPer('BTC')).rejects.toEqual(unavailable);
   });
 });

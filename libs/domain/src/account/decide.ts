@@ -21,10 +21,21 @@ export type AccountCommand =
   | Wish<'UpdateKey', { keyId: string; changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> }>
   | Wish<'RevokeKey', { keyId: string }>
   | Wish<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
+  | Wish<'ReverseCredit', CreditReversal>
   | Wish<'HoldFunds', HoldRequest>
   | Wish<'SettleHold', { holdId: string; charge: Charge }>
   | Wish<'ReleaseHold', Release>
   | Wish<'ExpireHolds', object>;
+
+/** A credit is taken back, wholly or in part (amounts below zero), or given again. The balance may fall below zero. */
+interface CreditReversal {
+  readonly reversalId: string;
+  readonly creditId: string;
+  readonly method: string;
+  readonly amount: PicoUsd;
+  readonly bonus: PicoUsd;
+  readonly why: string;
+}
 
 interface Release {
   readonly holdId: string;
@@ -59,6 +70,8 @@ function decide(command: AccountCommand, account: Account): readonly AccountEven
       return revokeKey(command.data, account);
     case 'AddCredit':
       return balanced(addCredit(command.data, account));
+    case 'ReverseCredit':
+      return balanced(reverseCredit(command.data, account));
     case 'HoldFunds':
       return balanced(holdFunds(command.data, account));
     case 'SettleHold':
@@ -136,6 +149,19 @@ function addCredit({ creditId, method, amount, bonus, at }: DataOf<'AddCredit'>,
   return [{ type: 'CreditAdded', data }];
 }
 
+function reverseCredit(data: DataOf<'ReverseCredit'>, account: Account): readonly AccountEvent[] {
+  const { reversalId, creditId } = data;
+  const [amount, bonus] = [money.toJson(data.amount), money.toJson(data.bonus)];
+  const known = account.reversals.get(reversalId);
+  if (known !== undefined) {
+    return known === money.toJson(money.add(data.amount, data.bonus))
+      ? []
+      : reject('credit_conflict', `Reversal ${reversalId} was made with another amount`);
+  }
+  if (!account.credits.has(creditId)) reject('credit_conflict', `Credit ${creditId} was never added`);
+  return [{ type: 'CreditReversed', data: { ...data, amount, bonus } }];
+}
+
 function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly AccountEvent[] {
   const { holdId, keyId, atLeast, atMost, expiresAt, query, at } = data;
   const known = account.holds.get(holdId);
@@ -143,19 +169,21 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly Accoun
     return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
   if (howEnded(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   const allowed = keyId === null ? null : keyAllowance(keyId, at, account);
+  // A balance below zero, after a reversal, affords what is free and nothing else.
+  const available = money.most(account.available);
   if (allowed !== null && allowed < atLeast) {
     reject('key_limit_exceeded', 'The key has reached its spending limit', {
       required: money.formatUsd(atLeast),
-      affordable: money.formatUsd(money.least(allowed, account.available)),
+      affordable: money.formatUsd(money.least(allowed, available)),
     });
   }
-  if (account.available < atLeast) {
+  if (available < atLeast) {
     reject('insufficient_balance', 'Insufficient balance', {
       required: money.formatUsd(atLeast),
-      affordable: money.formatUsd(account.available),
+      affordable: money.formatUsd(available),
     });
   }
-  const amount = money.toJson(money.least(atMost, account.available, allowed ?? atMost));
+  const amount = money.toJson(money.least(atMost, available, allowed ?? atMost));
   return [{ type: 'FundsHeld', data: { holdId, keyId, amount, expiresAt, query, at } }];
 }
 

@@ -14,12 +14,13 @@ interface AccountJson {
   readonly holds: Entries<Omit<Hold, 'amount'> & { readonly amount: string }>;
   readonly keys: Entries<Omit<Key, 'limit' | 'used' | 'held'> & { limit: string | null; used: string; held: string }>;
   readonly credits: Entries<string>;
+  readonly reversals: Entries<string>;
   readonly resolved: MemoryJson;
   readonly expired: MemoryJson;
 }
 
 /** Raised whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
-const STATE_VERSION = 3;
+const STATE_VERSION = 4;
 
 export const accountCodec: StateCodec<Account> = {
   version: `${STATE_VERSION} ${versionOf(KNOWN_FACTS)}`,
@@ -30,6 +31,7 @@ export const accountCodec: StateCodec<Account> = {
     holds: [...account.holds.entries()].map(([id, hold]) => [id, { ...hold, amount: money.toJson(hold.amount) }]),
     keys: [...account.keys.entries()].map(([id, key]) => [id, encodeKey(key)]),
     credits: [...account.credits.entries()],
+    reversals: [...account.reversals.entries()],
     resolved: encodeMemory(account.resolved),
     expired: encodeMemory(account.expired),
   }),
@@ -40,6 +42,7 @@ export const accountCodec: StateCodec<Account> = {
     holds: PersistentMap.of(json.holds.map(([id, hold]) => [id, { ...hold, amount: money.fromJson(hold.amount) }])),
     keys: PersistentMap.of(json.keys.map(([id, key]) => [id, decodeKey(key)])),
     credits: PersistentMap.of(json.credits),
+    reversals: PersistentMap.of(json.reversals),
     resolved: decodeMemory(json.resolved),
     expired: decodeMemory(json.expired),
   }),

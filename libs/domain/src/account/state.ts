@@ -32,6 +32,8 @@ export interface Account {
   readonly keys: PersistentMap<Key>;
   /** Credit ids and their amounts. */
   readonly credits: PersistentMap<string>;
+  /** Reversal ids and their amounts, below zero where something was taken back. */
+  readonly reversals: PersistentMap<string>;
   /** Holds that ended in time: a repeated command is told that it is already so. */
   readonly resolved: Memory;
   /** Holds that expired. Kept apart, so that a busy account does not forget them before their late charge comes. */
@@ -47,6 +49,7 @@ export const emptyAccount: Account = {
   holds: PersistentMap.empty(),
   keys: PersistentMap.empty(),
   credits: PersistentMap.empty(),
+  reversals: PersistentMap.empty(),
   resolved: nothing,
   expired: nothing,
 };
@@ -65,6 +68,11 @@ export function evolve(account: Account, event: AccountEvent): Account {
       const amount = money.add(money.fromJson(event.data.amount), money.fromJson(event.data.bonus));
       const credits = account.credits.with(event.data.creditId, money.toJson(amount));
       return { ...account, available: money.add(account.available, amount), credits };
+    }
+    case 'CreditReversed': {
+      const amount = money.add(money.fromJson(event.data.amount), money.fromJson(event.data.bonus));
+      const reversals = account.reversals.with(event.data.reversalId, money.toJson(amount));
+      return { ...account, available: money.add(account.available, amount), reversals };
     }
     case 'FundsHeld':
       return afterHold(account, event.data);

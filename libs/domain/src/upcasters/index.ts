@@ -5,6 +5,7 @@
  */
 import type { KnownFacts, Upcaster } from '#kernel';
 import type { DomainEvent } from '../events.ts';
+import { creditAdded2, invoiceIssued2, paymentReceived2, topupCredited2 } from './topups.ts';
 
 /** Every type of fact, and what leads from each of its versions to the next. */
 const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
@@ -12,15 +13,18 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   KeyCreated: [],
   KeyUpdated: [],
   KeyRevoked: [],
-  CreditAdded: [],
+  CreditAdded: [creditAdded2],
+  CreditReversed: [],
   FundsHeld: [],
   HoldSettled: [],
   HoldReleased: [],
   HoldExpired: [],
   ChargeAbsorbed: [],
-  InvoiceIssued: [],
-  PaymentReceived: [],
-  TopupCredited: [],
+  InvoiceIssued: [invoiceIssued2],
+  PaymentSeen: [],
+  PaymentReceived: [paymentReceived2],
+  TopupCredited: [topupCredited2],
+  PaymentReversed: [],
   PriceListPublished: [],
 };
 

@@ -1,17 +1,35 @@
+/**
+ * A Lightning node through LND's REST API. A reference is a payment hash, and so is the id of a payment: an invoice is
+ * paid once.
+ * Facts from LND's API reference: `POST /v1/invoices`, `GET /v1/invoice/{r_hash_str}`, `GET /v1/invoices/subscribe`.
+ */
 import { readFileSync } from 'node:fs';
 import { Agent, type Dispatcher, request } from 'undici';
-import { type LightningInvoice, LightningNode, type LightningPayment, UpstreamFailure } from '#application';
+import {
+  type BackendPayment,
+  type PaymentBackend,
+  type PaymentRequest,
+  type RequestedPayment,
+  UpstreamFailure,
+} from '#application';
+import type { BackendKind } from '../backend-kind.ts';
 
 const TIMEOUT_MS = 10_000;
 
-export interface LndOptions {
+export interface LndSettings {
   /** Address of LND's REST API, without the `/v1`. */
-  readonly url: string;
+  readonly lndUrl: string;
   /** Hexadecimal; needs `invoices:read` and `invoices:write`. */
-  readonly macaroon: string;
+  readonly lndMacaroon: string;
   /** File with the node's own certificate. */
-  readonly certificate: string | undefined;
+  readonly lndCertificate: string | undefined;
 }
+
+export const lnd: BackendKind<LndSettings> = {
+  name: 'lnd',
+  coins: ['BTC'],
+  open: (settings) => new LndNode(settings),
+};
 
 /** LND's invoice as its REST API prints it: 64-bit numbers are strings, bytes are base64. */
 interface LndInvoice {
@@ -21,42 +39,45 @@ interface LndInvoice {
   readonly settle_date: string;
 }
 
-/**
- * A Lightning node through LND's REST API.
- * Facts from LND's API reference: `POST /v1/invoices`, `GET /v1/invoice/{r_hash_str}`, `GET /v1/invoices/subscribe`.
- */
-export class LndNode extends LightningNode {
+export class LndNode implements PaymentBackend {
+  readonly name = lnd.name;
+  /** LND looks up one invoice by its hash at a time. */
+  readonly batch = 1;
   private readonly url: string;
   private readonly headers: Record<string, string>;
   private readonly dispatcher: Dispatcher;
 
-  constructor({ url, macaroon, certificate }: LndOptions) {
-    super();
-    this.url = url;
-    this.headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': macaroon };
-    const ca = certificate === undefined ? {} : { ca: readFileSync(certificate) };
+  constructor({ lndUrl, lndMacaroon, lndCertificate }: LndSettings) {
+    this.url = lndUrl;
+    this.headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': lndMacaroon };
+    const ca = lndCertificate === undefined ? {} : { ca: readFileSync(lndCertificate) };
     this.dispatcher = new Agent({ connect: { timeout: TIMEOUT_MS, ...ca } });
   }
 
-  async createInvoice(msat: bigint, memo: string, expirySeconds: number): Promise<LightningInvoice> {
-    const body = JSON.stringify({ value_msat: msat.toString(), memo, expiry: expirySeconds.toString() });
+  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+    const body = JSON.stringify({ value_msat: units.toString(), memo, expiry: expirySeconds.toString() });
     const made = await this.ask<{ r_hash: string; payment_request: string }>('POST', '/v1/invoices', body);
     if (!made?.payment_request || !made.r_hash) {
       throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
     }
-    return { invoice: made.payment_request, paymentHash: hexOf(made.r_hash) };
+    const paymentHash = hexOf(made.r_hash);
+    return { reference: paymentHash, destination: { kind: 'bolt11', value: made.payment_request }, paymentHash };
   }
 
-  async lookUp(paymentHash: string): Promise<LightningPayment | undefined> {
-    const invoice = await this.ask<LndInvoice>('GET', `/v1/invoice/${paymentHash}`);
-    const payment = invoice && paymentOf(invoice);
-    if (payment && payment.paymentHash !== paymentHash) {
-      throw new UpstreamFailure('upstream_error', 'The Lightning node answered for another invoice');
+  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    const payments: BackendPayment[] = [];
+    for (const reference of references) {
+      const invoice = await this.ask<LndInvoice>('GET', `/v1/invoice/${reference}`);
+      const payment = invoice && paymentOf(invoice);
+      if (payment && payment.reference !== reference) {
+        throw new UpstreamFailure('upstream_error', 'The Lightning node answered for another invoice');
+      }
+      if (payment) payments.push(payment);
     }
-    return payment;
+    return payments;
   }
 
-  async *payments(signal: AbortSignal): AsyncGenerator<LightningPayment> {
+  async *hints(signal: AbortSignal): AsyncGenerator<string> {
     const { headers, dispatcher } = this;
     const options = { headers, dispatcher, signal, headersTimeout: 0, bodyTimeout: 0 };
     const { statusCode, body } = await request(`${this.url}/v1/invoices/subscribe`, options).catch(unreachable);
@@ -69,8 +90,8 @@ export class LndNode extends LightningNode {
       const lines = (pending + piece).split('\n');
       pending = lines.pop() ?? '';
       for (const line of lines.filter((each) => each.trim() !== '')) {
-        const payment = reportedIn(line);
-        if (payment) yield payment;
+        const reference = settledIn(line);
+        if (reference !== undefined) yield reference;
       }
     }
   }
@@ -95,20 +116,22 @@ export class LndNode extends LightningNode {
   }
 }
 
-/** A line of the subscription: an invoice, or as the last one the reason why it ends. */
-function reportedIn(line: string): LightningPayment | undefined {
-  const { result, error } = JSON.parse(line) as { result?: LndInvoice; error?: { message?: string } };
+/** The hash of the invoice that a line of the subscription says is paid. The last line may say why it ends instead. */
+function settledIn(line: string): string | undefined {
+  const { result, error } = JSON.parse(line) as { result?: Partial<LndInvoice>; error?: { message?: string } };
   if (error) throw new UpstreamFailure('upstream_error', `The Lightning node reports no more: ${error.message}`);
-  return result && paymentOf(result);
+  return result?.state === 'SETTLED' && result.r_hash ? hexOf(result.r_hash) : undefined;
 }
 
-function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): LightningPayment | undefined {
+function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {
   if (state !== 'SETTLED') return undefined;
   if (!r_hash || !/^\d+$/.test(amt_paid_msat) || !/^\d{1,12}$/.test(settle_date)) {
     throw new UpstreamFailure('upstream_error', 'The Lightning node told of a payment that cannot be understood');
   }
-  const paidAt = new Date(Number(settle_date) * 1000).toISOString();
-  return { paymentHash: hexOf(r_hash), msat: BigInt(amt_paid_msat), paidAt };
+  const receivedAt = new Date(Number(settle_date) * 1000).toISOString();
+  const paymentHash = hexOf(r_hash);
+  const units = BigInt(amt_paid_msat);
+  return { reference: paymentHash, id: paymentHash, units, confirmations: 'final', receivedAt };
 }
 
 /** LND prints bytes in standard base64, and accepts and sometimes prints the URL-safe one. */

@@ -1,0 +1,15 @@
+import type { Coin } from '#domain';
+
+export interface Rate {
+  /** USD for one coin, as a decimal string. */
+  readonly value: string;
+  readonly source: string;
+  /** When the source said so. ISO 8601. */
+  readonly at: string;
+}
+
+/** The port to exchange rates. Adapters: `libs/connectors`. */
+export abstract class ExchangeRates {
+  /** @throws UpstreamFailure when no rate is fresh enough to sell at */
+  abstract usdPer(coin: Coin): Promise<Rate>;
+}

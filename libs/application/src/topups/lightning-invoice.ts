@@ -1,0 +1,40 @@
+import { decode } from 'light-bolt11-decoder';
+import { UpstreamFailure } from '../failures.ts';
+
+/** The default of BOLT 11. */
+const DEFAULT_EXPIRY_SECONDS = 3600;
+
+/** What an invoice must say before it is handed out. */
+export interface ExpectedInvoice {
+  readonly msat: bigint;
+  /** Lower-case hexadecimal; where it is known. */
+  readonly paymentHash?: string;
+  /** ISO 8601. */
+  readonly now: string;
+}
+
+/**
+ * Reads a Lightning invoice (BOLT 11) before it is handed out: it is for this amount and hash, and can still be paid.
+ * @returns when it expires
+ * @throws UpstreamFailure when it is for something else
+ */
+export function checkedInvoice(invoice: string, { msat, paymentHash, now }: ExpectedInvoice): string {
+  const sections = sectionsOf(invoice);
+  const seconds = Number(sections.get('timestamp')) + Number(sections.get('expiry') ?? DEFAULT_EXPIRY_SECONDS);
+  const expiresAt = new Date(seconds * 1000).toISOString();
+  const asked =
+    (paymentHash === undefined || sections.get('payment_hash') === paymentHash) &&
+    BigInt(String(sections.get('amount') ?? 0)) === msat &&
+    expiresAt > now;
+  if (asked) return expiresAt;
+  throw new UpstreamFailure('upstream_error', 'The Lightning node made an invoice for something else than was asked');
+}
+
+function sectionsOf(invoice: string): ReadonlyMap<string, unknown> {
+  try {
+    const { sections } = decode(invoice);
+    return new Map(sections.map((section) => [section.name, 'value' in section ? section.value : '']));
+  } catch (cause) {
+    throw new UpstreamFailure('upstream_error', 'The Lightning node made an invoice that cannot be read', { cause });
+  }
+}

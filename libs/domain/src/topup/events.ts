@@ -1,0 +1,101 @@
+/** What can be said of a top-up. */
+import type { Message } from '#kernel';
+import type { Amount, Instant } from '../values.ts';
+import type { Coin } from './coins.ts';
+
+/** How a payment is known: its back end, and what that calls it. One payment is credited once. */
+export interface PaymentId {
+  readonly backend: string;
+  readonly id: string;
+}
+
+/** An exchange rate, USD for one coin, with who said so and when; facts of old do not name every source. */
+export interface RateUsed {
+  readonly value: string;
+  readonly source: string | null;
+  readonly at: Instant;
+}
+
+/** Where to pay: a Lightning invoice, an address of the coin's network, or a page of the back end. */
+export interface Destination {
+  readonly kind: 'bolt11' | 'address' | 'page';
+  readonly value: string;
+}
+
+export type InvoiceIssued = Message<
+  'InvoiceIssued',
+  {
+    readonly accountId: string;
+    readonly method: string;
+    readonly coin: Coin;
+    /** As the customer asked for it. */
+    readonly requested: { readonly amount: string; readonly currency: string };
+    readonly usd: Amount;
+    /** Of the coin's smallest unit. */
+    readonly units: string;
+    /** The exchange rate it was made with. */
+    readonly rate: RateUsed;
+    readonly backend: string;
+    /** What the back end is asked after it by. */
+    readonly reference: string;
+    readonly destination: Destination;
+    /** Terms of the method as they were promised: the gift on a payment, and how often one must be confirmed. */
+    readonly bonusPercent: number;
+    readonly confirmations: number;
+    readonly expiresAt: Instant;
+    readonly at: Instant;
+  }
+>;
+
+/** A payment is on its way: shown to the customer, worth nothing yet. */
+export type PaymentSeen = Message<
+  'PaymentSeen',
+  {
+    readonly payment: PaymentId;
+    readonly units: string;
+    readonly confirmations: number;
+    readonly seenAt: Instant;
+    readonly at: Instant;
+  }
+>;
+
+export type PaymentReceived = Message<
+  'PaymentReceived',
+  {
+    readonly accountId: string;
+    readonly method: string;
+    readonly coin: Coin;
+    readonly payment: PaymentId;
+    /** What the customer paid, of the coin's smallest unit. */
+    readonly units: string;
+    readonly amount: Amount;
+    readonly bonus: Amount;
+    /** What the back end kept of `units`, where it did; the customer is credited all the same. */
+    readonly fee?: string;
+    /** The exchange rate it is credited at. */
+    readonly rate: RateUsed;
+    readonly receivedAt: Instant;
+    readonly at: Instant;
+  }
+>;
+
+export type TopupCredited = Message<'TopupCredited', { readonly payment: PaymentId; readonly at: Instant }>;
+
+/** A payment was taken back, or given again. Amounts are negative where the customer loses them. */
+export type PaymentReversed = Message<
+  'PaymentReversed',
+  {
+    readonly accountId: string;
+    readonly method: string;
+    /** What the back end calls this event; it counts once. */
+    readonly reversalId: string;
+    readonly payment: PaymentId;
+    readonly units: string;
+    readonly amount: Amount;
+    readonly bonus: Amount;
+    readonly why: string;
+    readonly at: Instant;
+  }
+>;
+
+export type TopupEvent = InvoiceIssued | PaymentSeen | PaymentReceived | TopupCredited | PaymentReversed;

@@ -1,0 +1,35 @@
+/** How an account can be topped up. A method is data: one more on a back end that exists is an entry here. */
+import type { Coin } from './coins.ts';
+
+export interface PaymentMethod {
+  /** Its name in addresses and in the books. */
+  readonly method: string;
+  readonly displayName: string;
+  readonly coin: Coin;
+  /** The back ends that can take it: the first that is configured does. */
+  readonly backends: readonly string[];
+  /** Smallest and largest amount by currency, as decimals. Minimums apply to what is asked for, not to what is paid. */
+  readonly limits: Readonly<Record<string, { readonly min: string; readonly max: string }>>;
+  readonly expiryMinutes: number;
+  /** A gift on each payment, and what it is called. */
+  readonly bonus: { readonly percent: number; readonly description: string } | null;
+  /** How often the network must have confirmed a payment before it is credited, where its back end leaves that to us. */
+  readonly confirmations: number;
+}
+
+export const PAYMENT_METHODS: readonly PaymentMethod[] = [
+  {
+    method: 'btc-lightning',
+    displayName: 'Bitcoin Lightning',
+    coin: 'BTC',
+    backends: ['lnd'],
+    limits: {
+      USD: { min: '0.1', max: '1000' },
+      BTC: { min: '0.000001', max: '0.01' },
+      SATS: { min: '100', max: '1000000' },
+    },
+    expiryMinutes: 15,
+    bonus: { percent: 5, description: '5% Lightning fee bonus' },
+    confirmations: 0,
+  },
+];

@@ -1,0 +1,165 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type PaymentReceived,
+  type PaymentReversed,
+  type PaymentSeen,
+  type Reversal,
+  type TopupEvent,
+  topupDecider,
+} from '#domain';
+import { usd } from '#kernel';
+import { decisions, issuedInvoice, paymentOf } from '#testing';
+
+const given = decisions(topupDecider);
+const at = '2026-11-20T12:00:00.000Z';
+
+const invoice = issuedInvoice();
+const payment = { backend: 'lnd', id: 'ab' };
+const issued: TopupEvent = { type: 'InvoiceIssued', data: invoice };
+const received = (more: Partial<PaymentReceived['data']> = {}): TopupEvent => ({
+  type: 'PaymentReceived',
+  data: {
+    ...{ accountId: 'a', method: 'btc-lightning', coin: 'BTC', payment, units: '1000000' },
+    ...{ amount: usd('1').toString(), bonus: usd('0.05').toString() },
+    ...{ rate: invoice.rate, receivedAt: at, at },
+    ...more,
+  },
+});
+const record = (more: Parameters<typeof paymentOf>[1] = {}) => ({
+  type: 'RecordPayment' as const,
+  data: paymentOf(invoice, more),
+});
+
+describe('a payment', () => {
+  test('of an invoice is worth what was asked for, and the bonus that was promised more', () => {
+    given(issued).when(record()).then(received());
+    const without: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, bonusPercent: 0 } };
+    given(without)
+      .when(record())
+      .then(received({ bonus: '0' }));
+  });
+  test('reported again is the same payment; with another amount it is refused', () => {
+    given(issued, received()).when(record()).thenAlreadySo();
+    given(issued, received())
+      .when(record({ units: 1n }))
+      .thenRefused('payment_conflict');
+  });
+  test('of more than was asked for is worth its share more', () => {
+    const [event] = given(issued)
+      .when(record({ units: 1_500_000n }))
+      .events();
+    expect(event).toMatchObject({ data: { amount: usd('1.5').toString(), bonus: usd('0.075').toString() } });
+  });
+  test('that came too late is worth what it is at the rate of its own time, whose source it names', () => {
+    const lateRate = { value: '50000', source: 'coinbase', at: '2026-11-20T18:00:00.000Z' };
+    const [event] = given(issued).when(record({ lateRate })).events();
+    expect(event).toMatchObject({ data: { amount: usd('0.5').toString(), rate: lateRate } });
+  });
+  test('of which the back end kept a part is worth what the customer paid', () => {
+    given(issued)
+      .when(record({ fee: 4_000n }))
+      .then(received({ fee: '4000' }));
+  });
+  test('of an invoice that was never issued is refused', () => {
+    given().when(record()).thenRefused('topup_not_found');
+  });
+  test('is another one where another back end, or the same one, calls it something else', () => {
+    for (const other of [
+      { backend: 'lnd', id: 'cd' },
+      { backend: 'btcpay', id: 'ab' },
+    ]) {
+      given(issued, received())
+        .when(record({ payment: other }))
+        .then(received({ payment: other }));
+    }
+  });
+  test('is marked as credited once', () => {
+    const mark = { type: 'MarkCredited' as const, data: { payment, at } };
+    const credited: TopupEvent = { type: 'TopupCredited', data: { payment, at } };
+    given(issued, received()).when(mark).then(credited);
+    given(issued, received(), credited).when(mark).thenAlreadySo();
+    given(issued).when(mark).thenRefused('payment_conflict');
+  });
+});
+
+describe('a payment that must be confirmed', () => {
+  const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, confirmations: 2 } };
+  const seen: PaymentSeen = {
+    type: 'PaymentSeen',
+    data: { payment, units: '1000000', confirmations: 0, seenAt: at, at },
+  };
+
+  test('is seen, and worth nothing yet', () => {
+    given(onChain)
+      .when(record({ confirmations: 0 }))
+      .then(seen);
+  });
+  test('is seen once, however often it is looked at', () => {
+    given(onChain, seen)
+      .when(record({ confirmations: 1 }))
+      .thenAlreadySo();
+  });
+  test('is received once it is confirmed as often as was promised, or its back end vouches for it', () => {
+    for (const confirmations of [2, 3, 'final'] as const) {
+      given(onChain, seen).when(record({ confirmations })).then(received());
+      given(onChain).when(record({ confirmations })).then(received());
+    }
+  });
+});
+
+describe('a payment that is reversed', () => {
+  const reverse = (units: bigint, more: Partial<Reversal> = {}) => ({
+    type: 'ReversePayment' as const,
+    data: { reversalId: 'r1', payment, units, why: 'refunded', at, ...more },
+  });
+  const reversed = (units: string, amount: string, bonus: string, reversalId = 'r1'): PaymentReversed => ({
+    type: 'PaymentReversed',
+    data: {
+      ...{ accountId: 'a', method: 'btc-lightning', reversalId, payment, units },
+      ...{ amount, bonus, why: 'refunded', at },
+    },
+  });
+  const whole = reversed('-1000000', usd('-1').toString(), usd('-0.05').toString());
+
+  test('loses its amount and its bonus', () => {
+    given(issued, received()).when(reverse(-1_000_000n)).then(whole);
+  });
+  test('is reversed once by the id of the reversal', () => {
+    given(issued, received(), whole).when(reverse(-1_000_000n)).thenAlreadySo();
+    given(issued, received(), whole).when(reverse(-1n)).thenRefused('payment_conflict');
+  });
+  test('in parts loses exactly the whole, however the parts are rounded', () => {
+    const odd = received({ units: '3', amount: '100', bonus: '5' });
+    let past: TopupEvent[] = [issued, odd];
+    for (const reversalId of ['r1', 'r2', 'r3']) {
+      past = [
+        ...past,
+        ...given(...past)
+          .when(reverse(-1n, { reversalId }))
+          .events(),
+      ];
+    }
+    const lost = past.flatMap(({ type, data }) => (type === 'PaymentReversed' ? [data] : []));
+    const sum = (of: 'amount' | 'bonus') => lost.reduce((total, data) => total + BigInt(data[of]), 0n);
+    expect([sum('amount'), sum('bonus')]).toEqual([-100n, -5n]);
+  });
+  test('can come back, and never loses or gets more than it was', () => {
+    const again = reverse(1_000_000n, { reversalId: 'r2' });
+    given(issued, received(), whole)
+      .when(again)
+      .then(reversed('1000000', usd('1').toString(), usd('0.05').toString(), 'r2'));
+    given(issued, received()).when(again).thenRefused('payment_conflict');
+    given(issued, received()).when(reverse(-1_000_001n)).thenRefused('payment_conflict');
+  });
+  test('must have been received', () => {
+    given(issued).when(reverse(-1n)).thenRefused('payment_conflict');
+  });
+});
+
+test('an invoice is issued once', () => {
+  given().when({ type: 'IssueInvoice', data: invoice }).then(issued);
+  given(issued).when({ type: 'IssueInvoice', data: invoice }).thenAlreadySo();
+  given(issued)
+    .when({ type: 'IssueInvoice', data: { ...invoice, reference: 'other' } })
+    .thenRefused('topup_exists');
+});

@@ -1,0 +1,38 @@
+/**
+ * Top-ups were paid over Lightning through one LND node only, so their first versions name no coin and no back end. A
+ * payment was called by its bare hash, also in credits: all that name one take the same rule, or what was credited
+ * before would be credited again under its new name.
+ */
+import type { Upcaster } from '#kernel';
+
+const LND = 'lnd';
+const LIGHTNING = { coin: 'BTC', backend: LND };
+
+/** Version 1 was Lightning with its bonus of five hundredths, as long as there was no other method. */
+export const invoiceIssued2: Upcaster = ({ rate, rateSource, msat, paymentHash, invoice, ...kept }) => ({
+  ...kept,
+  ...LIGHTNING,
+  units: msat,
+  rate: { value: rate, source: rateSource, at: kept.at },
+  reference: paymentHash,
+  destination: { kind: 'bolt11', value: invoice },
+  bonusPercent: 5,
+  confirmations: 0,
+});
+
+/** Version 1 did not say where the rate of a late payment came from. */
+export const paymentReceived2: Upcaster = ({ paymentId, msat, rate, paidAt, ...kept }) => ({
+  ...kept,
+  coin: LIGHTNING.coin,
+  payment: { backend: LND, id: paymentId },
+  units: msat,
+  rate: { value: rate, source: null, at: paidAt },
+  receivedAt: paidAt,
+});
+
+export const topupCredited2: Upcaster = ({ paymentId, ...kept }) => ({
+  ...kept,
+  payment: { backend: LND, id: paymentId },
+});
+
+export const creditAdded2: Upcaster = ({ creditId, ...kept }) => ({ ...kept, creditId: `${LND}/${creditId}` });

@@ -1,0 +1,6 @@
+/** How values stand in facts. */
+
+/** An ISO 8601 instant in UTC with milliseconds, as `Date.toISOString` prints it: sorts as text. */
+export type Instant = string;
+/** Pico-USD as a decimal string. */
+export type Amount = string;

@@ -1,0 +1,40 @@
+import type { InvoiceIssued, Payment } from '#domain';
+import { usd } from '#kernel';
+
+const AT = '2026-11-20T12:00:00.000Z';
+
+/** An invoice of a dollar over Lightning, when bitcoin was at 100,000: a thousand satoshis. */
+export function issuedInvoice(more: Partial<InvoiceIssued['data']> = {}): InvoiceIssued['data'] {
+  return {
+    accountId: 'a',
+    method: 'btc-lightning',
+    coin: 'BTC',
+    requested: { amount: '1', currency: 'USD' },
+    usd: usd('1').toString(),
+    units: '1000000',
+    rate: { value: '100000.00', source: 'kraken', at: AT },
+    backend: 'lnd',
+    reference: 'ab',
+    destination: { kind: 'bolt11', value: 'lnbc1' },
+    bonusPercent: 5,
+    confirmations: 0,
+    expiresAt: '2026-11-20T12:15:00.000Z',
+    at: AT,
+    ...more,
+  };
+}
+
+/** What was asked for is paid. */
+export function paymentOf(
+  { backend, reference, units, at }: InvoiceIssued['data'],
+  more: Partial<Payment> = {},
+): Payment {
+  return {
+    payment: { backend, id: reference },
+    units: BigInt(units),
+    confirmations: 'final',
+    receivedAt: at,
+    at,
+    ...more,
+  };
+}
