@@ -2,6 +2,7 @@
 
 import {
   ACCOUNT,
+  type Account,
   type AccountCommand,
   type AccountEvent,
   accountCodec,
@@ -25,8 +26,12 @@ import {
   type SnapshotStore,
 } from '#kernel';
 
-export abstract class Accounts implements Runner<AccountCommand, AccountEvent> {
-  abstract run(accountId: string, command: AccountCommand, metadata?: Metadata): Promise<Outcome<AccountEvent>>;
+export abstract class Accounts implements Runner<AccountCommand, AccountEvent, Account> {
+  abstract run(
+    accountId: string,
+    command: AccountCommand,
+    metadata?: Metadata,
+  ): Promise<Outcome<AccountEvent, Account>>;
 }
 
 export abstract class Topups implements Runner<TopupCommand, TopupEvent> {

@@ -5,7 +5,7 @@ export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } 
 export { chargeOf, type Item, itemOf, type PriceLine, type Sold } from './charge.ts';
 export * from './events.ts';
 export { instantIn } from './instant.ts';
-export { type Key, MAX_KEY_NAME, MIN_KEY_LIMIT } from './keys.ts';
+export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
 export { type PublishPriceList, priceListDecider } from './price-list.ts';
 export {

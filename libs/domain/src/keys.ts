@@ -1,6 +1,6 @@
 /** An API key's spending rules: its cap, and the window of time the cap is for. */
 import { money, type PicoUsd, ZERO } from '#kernel';
-import { type CapWindow, movedTo, newWindow } from './cap-window.ts';
+import { type CapWindow, movedTo, newWindow, nextReset } from './cap-window.ts';
 import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
 import { reject } from './rejections.ts';
 
@@ -19,6 +19,43 @@ export interface Key extends CapWindow {
   readonly changes: number;
   /** Held in the window and not yet resolved. */
   readonly held: PicoUsd;
+  /** Charged in all windows. */
+  readonly usedInAll: PicoUsd;
+  readonly createdAt: Instant;
+  readonly updatedAt: Instant;
+}
+
+/** A key as its owner sees it, at some instant. */
+export interface KeyRecord {
+  readonly keyId: string;
+  readonly name: string;
+  readonly limit: PicoUsd | null;
+  readonly usedInPeriod: PicoUsd;
+  readonly usedInAll: PicoUsd;
+  readonly resetPeriod: ResetPeriod | null;
+  readonly resetAt: Instant | null;
+  readonly expireAt: Instant | null;
+  readonly createdAt: Instant;
+  readonly updatedAt: Instant;
+  readonly revokedAt: Instant | null;
+}
+
+/** The record of a key that may be used. */
+export function recordOf(keyId: string, key: Key, at: Instant): KeyRecord {
+  const { name, limit, usedInAll, resetPeriod, expireAt, createdAt, updatedAt } = key;
+  return {
+    keyId,
+    name,
+    limit,
+    usedInPeriod: movedTo(at, key).used,
+    usedInAll,
+    resetPeriod,
+    resetAt: nextReset(resetPeriod, at),
+    expireAt,
+    createdAt,
+    updatedAt,
+    revokedAt: null,
+  };
 }
 
 /** Names what `used` and `held` count, so that a hold is taken off again only where it was added. */
@@ -49,6 +86,9 @@ export function created(data: KeyCreated['data']): Key {
     ...newWindow(data.resetPeriod, data.at),
     changes: 0,
     held: ZERO,
+    usedInAll: ZERO,
+    createdAt: data.at,
+    updatedAt: data.at,
   };
 }
 
@@ -57,6 +97,7 @@ export function updated(key: Key, { name, limit, resetPeriod, expireAt, at }: Ke
   const period = resetPeriod === undefined ? key.resetPeriod : resetPeriod;
   return {
     ...key,
+    updatedAt: at,
     ...(name === undefined ? {} : { name }),
     ...(limit === undefined ? {} : { limit: limit === null ? null : money.fromJson(limit) }),
     ...(expireAt === undefined ? {} : { expireAt }),

@@ -27,29 +27,32 @@ const SNAPSHOT_EVERY = 1_000;
 const MAX_WARM_STREAMS = 50_000;
 
 /** What became of a command: the facts that followed (`[]`: it was already so) and where its stream then ended. */
-export interface Outcome<Event> extends Head {
+export interface Outcome<Event, State = unknown> extends Head {
   readonly events: readonly Event[];
+  /** What the stream's facts came to with these: an answer can be given from it, whatever the read models show. */
+  readonly state: State;
 }
 
 /** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
-export interface Runner<Command extends Message, Event extends Message> {
+export interface Runner<Command extends Message, Event extends Message, State = unknown> {
   /** @throws Rejection as decided, StoreUnavailable when the store stays away, UnknownFact when a newer program is needed */
-  run(id: string, command: Command, metadata?: Metadata): Promise<Outcome<Event>>;
+  run(id: string, command: Command, metadata?: Metadata): Promise<Outcome<Event, State>>;
 }
 
 interface Folded<State> extends Head {
   readonly state: State;
 }
 
-interface Waiting<Command, Event> {
+interface Waiting<Command, State, Event> {
   readonly command: Command;
   readonly metadata: Metadata;
-  resolve(outcome: Outcome<Event>): void;
+  resolve(outcome: Outcome<Event, State>): void;
   reject(error: unknown): void;
 }
 
-interface Decided<Event> {
+interface Decided<State, Event> {
   readonly events: readonly Event[];
+  readonly state: State;
   readonly error?: unknown;
 }
 
@@ -68,7 +71,7 @@ export function streamName(category: string, id: string): string {
 /** Makes the write path of one category of streams. Folded states stay warm; a stream's commands queue behind each other. */
 export function createRunner<Command extends Message, State, Event extends Message>(
   options: RunnerOptions<Command, State, Event>,
-): Runner<Command, Event> {
+): Runner<Command, Event, State> {
   const warm = new Map<string, StreamWriter<Command, State, Event>>();
 
   function writerOf(id: string): StreamWriter<Command, State, Event> {
@@ -98,7 +101,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
   private readonly options: RunnerOptions<Command, State, Event>;
   private folded: Folded<State> | undefined;
   private snapshotAt = NO_STREAM;
-  private queue: Waiting<Command, Event>[] = [];
+  private queue: Waiting<Command, State, Event>[] = [];
   private busy = false;
 
   constructor(stream: string, options: RunnerOptions<Command, State, Event>) {
@@ -110,7 +113,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
     return !this.busy && this.queue.length === 0;
   }
 
-  submit(command: Command, metadata: Metadata): Promise<Outcome<Event>> {
+  submit(command: Command, metadata: Metadata): Promise<Outcome<Event, State>> {
     return new Promise((resolve, reject) => {
       this.queue.push({ command, metadata, resolve, reject });
       if (!this.busy) void this.drain();
@@ -137,7 +140,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
    * Decides a group and appends what follows in one conditional append. An answer that appends nothing (a rejection,
    * or "already so") is only given on a state that the store has just confirmed: another replica may have moved on.
    */
-  private async commit(group: readonly Waiting<Command, Event>[]): Promise<void> {
+  private async commit(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
     let confirmed = this.folded === undefined;
     let base = this.folded ?? (await this.load());
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
@@ -156,9 +159,9 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
   }
 
   /** Decides each command on the state that those before it left; one that is refused does not stop the others. */
-  private decideAll(from: State, group: readonly Waiting<Command, Event>[]) {
+  private decideAll(from: State, group: readonly Waiting<Command, State, Event>[]) {
     const { decider, runtime } = this.options;
-    const decisions: Decided<Event>[] = [];
+    const decisions: Decided<State, Event>[] = [];
     const appended: NewEvent[] = [];
     let state = from;
     for (const { command, metadata } of group) {
@@ -166,24 +169,24 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
         const events = decider.decide(command, state);
         state = fold(decider, state, events);
         for (const { type, data } of events) appended.push({ id: runtime.newId(), type, data, metadata });
-        decisions.push({ events });
+        decisions.push({ events, state });
       } catch (error) {
-        decisions.push({ events: [], error });
+        decisions.push({ events: [], state, error });
       }
     }
     return { decisions, state, appended };
   }
 
   private settle(
-    group: readonly Waiting<Command, Event>[],
-    decisions: readonly Decided<Event>[],
+    group: readonly Waiting<Command, State, Event>[],
+    decisions: readonly Decided<State, Event>[],
     folded: Folded<State>,
   ): void {
     this.folded = folded;
     const { revision, position } = folded;
     group.forEach((waiting, i) => {
-      const { events, error } = decisions[i] as Decided<Event>;
-      if (error === undefined) waiting.resolve({ events, revision, position });
+      const { events, state, error } = decisions[i] as Decided<State, Event>;
+      if (error === undefined) waiting.resolve({ events, state, revision, position });
       else waiting.reject(error);
     });
     if (revision - this.snapshotAt >= SNAPSHOT_EVERY) this.keepSnapshot(folded);

@@ -1,6 +1,15 @@
 import type pg from 'pg';
-import { afterCharge, type CapWindow, idOf, movedTo, newWindow, nextReset, type ResetPeriod } from '#domain';
-import { money, type PicoUsd } from '#kernel';
+import {
+  afterCharge,
+  type CapWindow,
+  idOf,
+  type KeyRecord,
+  movedTo,
+  newWindow,
+  nextReset,
+  type ResetPeriod,
+} from '#domain';
+import { money } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
 
 type KeyRow = {
@@ -145,21 +154,10 @@ function columnsOf({ resetPeriod, window, used }: CapWindow): Pick<KeyRow, 'rese
   return { reset_period: resetPeriod, used_in: window, used: money.toJson(used) };
 }
 
-/** A key as its owner sees it, at some instant. */
-export interface KeyView {
-  readonly keyId: string;
+/** A key as its owner sees it, with its sealed secret. */
+export interface KeyView extends KeyRecord {
   readonly accountId: string;
-  readonly name: string;
   readonly secret: { readonly key: string; readonly box: string };
-  readonly limit: PicoUsd | null;
-  readonly usedInPeriod: PicoUsd;
-  readonly usedInAll: PicoUsd;
-  readonly resetPeriod: ResetPeriod | null;
-  readonly resetAt: string | null;
-  readonly expireAt: string | null;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly revokedAt: string | null;
 }
 
 function viewOf(row: KeyRow, now: string): KeyView {

@@ -8,6 +8,8 @@ const LOOK_EVERY_MS = 3;
 export class Progress {
   private readonly pool: pg.Pool;
   private positions = new Map<string, bigint>();
+  /** Where projections stood when somebody had waited in vain. */
+  private readonly stuck = new Map<string, bigint>();
   private looking: Promise<void> | undefined;
 
   constructor(pool: pg.Pool) {
@@ -15,16 +17,23 @@ export class Progress {
   }
 
   /**
-   * Waits until each of `projections` has applied everything up to `position`.
+   * Waits until each of `projections` has applied everything up to `position`. Where one has not moved since somebody
+   * waited in vain, nobody else waits.
    * @returns false when that takes longer than `timeoutMs`: a reader then gets what there is
    */
   async reached(projections: readonly string[], position: bigint, timeoutMs: number): Promise<boolean> {
     const deadline = performance.now() + timeoutMs;
-    const there = () => projections.every((name) => (this.positions.get(name) ?? START) >= position);
-    while (!there()) {
+    const at = (name: string) => this.positions.get(name) ?? START;
+    const behind = () => projections.filter((name) => at(name) < position);
+    while (behind().length > 0) {
       await this.look();
-      if (there()) return true;
-      if (performance.now() > deadline) return false;
+      const late = behind();
+      if (late.length === 0) return true;
+      if (late.some((name) => this.stuck.get(name) === at(name))) return false;
+      if (performance.now() > deadline) {
+        for (const name of late) this.stuck.set(name, at(name));
+        return false;
+      }
       await delay(LOOK_EVERY_MS);
     }
     return true;

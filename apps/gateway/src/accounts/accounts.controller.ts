@@ -1,11 +1,13 @@
-import { Controller, HttpCode, Post } from '@nestjs/common';
+import { Controller, HttpCode, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply } from 'fastify';
 import { type Caller, OpenAccount } from '#application';
 import { usdNumber, ZERO } from '#kernel';
 import { readBalance } from '#projections';
+import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated } from '../edge/caller.ts';
-import { Unauthorized } from '../edge/errors.ts';
+import { NotYetReadable, Unauthorized } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { BalanceRequest } from './accounts.requests.ts';
 import { Account, Balance } from './accounts.schemas.ts';
@@ -14,6 +16,7 @@ import { Account, Balance } from './accounts.schemas.ts';
 export class AccountsController {
   constructor(
     private readonly commands: CommandBus,
+    private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
   ) {}
 
@@ -28,7 +31,8 @@ export class AccountsController {
     errors: [503],
   })
   async create() {
-    const { accountId, apiKey, position } = await this.commands.execute(new OpenAccount());
+    const { accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount());
+    this.authenticator.remember(apiKey, { accountId, keyId });
     await this.books.show(position, 'keys', 'balances');
     return { success: true, credit_id: accountId, api_key: apiKey, balance: usdNumber(ZERO) };
   }
@@ -40,14 +44,15 @@ export class AccountsController {
     tag: 'Account',
     summary: 'Returns the balance',
     auth: 'key',
+    follows: true,
     payer: 'body',
     body: BalanceRequest,
     answer: json(Balance),
   })
-  async balance(@Authenticated() { accountId }: Caller) {
-    await this.books.showAccount(accountId, 'balances');
+  async balance(@Authenticated() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
+    const shown = await this.books.showAccount(accountId, reply, 'balances');
     const balance = await readBalance(this.books.pool, accountId);
-    if (!balance) throw new Unauthorized('The credit id is not valid');
+    if (!balance) throw shown ? new Unauthorized('The credit id is not valid') : new NotYetReadable();
     const available = usdNumber(balance.available);
     return { balance: available, balance_usd: available, held_usd: usdNumber(balance.held), currency: 'USD' };
   }

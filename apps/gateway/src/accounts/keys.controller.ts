@@ -1,11 +1,14 @@
-import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply } from 'fastify';
 import { type Caller, Clock, CreateKey, RevokeKey, Secrets, UpdateKey } from '#application';
-import type { RejectionCode } from '#domain';
+import type { KeyRecord, RejectionCode } from '#domain';
 import { Rejection, usdNumber } from '#kernel';
-import { type KeyView, readKey, readKeys } from '#projections';
+import { readKey, readKeys } from '#projections';
+import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated } from '../edge/caller.ts';
+import { NotYetReadable } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { fieldsOf, KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
 import { KeyAnswer, KeyList, KeyRevoked } from './keys.schemas.ts';
@@ -16,6 +19,7 @@ const ID = { id: { description: 'The id of a key', example: '0123456789abcdef012
 export class KeysController {
   constructor(
     private readonly commands: CommandBus,
+    private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
     private readonly secrets: Secrets,
     private readonly clock: Clock,
@@ -27,14 +31,22 @@ export class KeysController {
     tag: 'Keys',
     summary: 'Lists the keys of an account',
     auth: 'account',
+    follows: true,
     query: KeyQuery,
     answer: json(KeyList),
   })
-  async list(@Authenticated() { accountId: account }: Caller, @Query() query: KeyQuery) {
-    await this.books.showAccount(account, 'keys');
+  async list(
+    @Authenticated() { accountId: account }: Caller,
+    @Query() query: KeyQuery,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    await this.books.showAccount(account, reply, 'keys');
     const all = await readKeys(this.books.pool, account, this.clock.now());
     const shown = isTrue(query.include_disabled) ? all : all.filter(({ revokedAt }) => revokedAt === null);
-    return { status: 'success', data: shown.map((key) => this.wire(key, isTrue(query.show_key))) };
+    return {
+      status: 'success',
+      data: shown.map((key) => wire(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined)),
+    };
   }
 
   @Post()
@@ -51,8 +63,10 @@ export class KeysController {
   async create(@Authenticated() { accountId: account }: Caller, @Body() body: NewKey) {
     const { limit = null, resetPeriod = null, expireAt = null } = fieldsOf(body);
     const command = new CreateKey(account, { name: body.name, limit, resetPeriod, expireAt });
-    const { keyId, position } = await this.commands.execute(command);
-    return { status: 'success', data: await this.written(account, keyId, position, true) };
+    const { key, apiKey, position } = await this.commands.execute(command);
+    this.authenticator.remember(apiKey, { accountId: account, keyId: key.keyId });
+    await this.books.show(position, 'keys');
+    return { status: 'success', data: wire(key, apiKey) };
   }
 
   @Get(':id')
@@ -61,16 +75,22 @@ export class KeysController {
     tag: 'Keys',
     summary: 'Returns one key',
     auth: 'account',
+    follows: true,
     params: ID,
     query: KeyQuery,
     answer: json(KeyAnswer),
     errors: [404],
   })
-  async read(@Authenticated() { accountId: account }: Caller, @Param('id') id: string, @Query() query: KeyQuery) {
-    await this.books.showAccount(account, 'keys');
+  async read(
+    @Authenticated() { accountId: account }: Caller,
+    @Param('id') id: string,
+    @Query() query: KeyQuery,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const current = await this.books.showAccount(account, reply, 'keys');
     const key = await readKey(this.books.pool, account, id, this.clock.now());
-    if (!key) throw keyNotFound();
-    return { status: 'success', data: this.wire(key, isTrue(query.show_key)) };
+    if (!key) throw current ? keyNotFound() : new NotYetReadable();
+    return { status: 'success', data: wire(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined) };
   }
 
   @Patch(':id')
@@ -88,8 +108,9 @@ export class KeysController {
   })
   async update(@Authenticated() { accountId: account }: Caller, @Param('id') id: string, @Body() body: KeyChanges) {
     const fields = fieldsOf(body);
-    const { keyId, position } = await this.commands.execute(new UpdateKey(account, id, fields));
-    return { status: 'success', data: await this.written(account, keyId, position, false) };
+    const { key, position } = await this.commands.execute(new UpdateKey(account, id, fields));
+    await this.books.show(position, 'keys');
+    return { status: 'success', data: wire(key) };
   }
 
   @Delete(':id')
@@ -107,30 +128,23 @@ export class KeysController {
     await this.books.show(position, 'keys');
     return { status: 'success', message: 'API key revoked successfully' };
   }
+}
 
-  private async written(account: string, keyId: string, position: bigint, showKey: boolean) {
-    await this.books.show(position, 'keys');
-    const key = await readKey(this.books.pool, account, keyId, this.clock.now());
-    if (!key) throw keyNotFound();
-    return this.wire(key, showKey);
-  }
-
-  private wire(key: KeyView, showKey: boolean) {
-    return {
-      _id: key.keyId,
-      name: key.name,
-      ...(showKey ? { api_key: this.secrets.open(key.secret) } : {}),
-      usage_limit_usd: key.limit === null ? null : usdNumber(key.limit),
-      current_period_usage_usd: usdNumber(key.usedInPeriod),
-      total_usage_all_time_usd: usdNumber(key.usedInAll),
-      reset_period: key.resetPeriod,
-      reset_at: key.resetAt,
-      expire_at: key.expireAt,
-      created_at: key.createdAt,
-      updated_at: key.updatedAt,
-      deleted_at: key.revokedAt,
-    };
-  }
+function wire(key: KeyRecord, apiKey?: string) {
+  return {
+    _id: key.keyId,
+    name: key.name,
+    ...(apiKey === undefined ? {} : { api_key: apiKey }),
+    usage_limit_usd: key.limit === null ? null : usdNumber(key.limit),
+    current_period_usage_usd: usdNumber(key.usedInPeriod),
+    total_usage_all_time_usd: usdNumber(key.usedInAll),
+    reset_period: key.resetPeriod,
+    reset_at: key.resetAt,
+    expire_at: key.expireAt,
+    created_at: key.createdAt,
+    updated_at: key.updatedAt,
+    deleted_at: key.revokedAt,
+  };
 }
 
 function isTrue(value: unknown): boolean {

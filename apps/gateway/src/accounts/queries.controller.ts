@@ -1,4 +1,5 @@
-import { Controller, Get, Query } from '@nestjs/common';
+import { Controller, Get, Query, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
 import type { Caller } from '#application';
 import { instantIn } from '#domain';
 import { usdNumber } from '#kernel';
@@ -25,16 +26,21 @@ export class QueriesController {
     summary: 'Lists the query history, newest first',
     description: 'An API key sees its own queries; an account sees all of them.',
     auth: 'key',
+    follows: true,
     payer: 'query',
     query: HistoryQuery,
     example: { page: 1, page_count: 20 },
     answer: json(History),
   })
-  async history(@Authenticated() caller: Caller, @Query() query: HistoryQuery) {
+  async history(
+    @Authenticated() caller: Caller,
+    @Query() query: HistoryQuery,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
     const filter = await this.filterFor(caller, query);
     const page = pageNumber('page', query.page, 1);
     const size = Math.min(pageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
-    await this.books.showAccount(filter.accountId, 'queries');
+    await this.books.showAccount(filter.accountId, reply, 'queries');
     const { records, total } = await readHistory(this.books.pool, filter, page, size);
     const pagination = { page, page_count: size, total, total_pages: Math.ceil(total / size) };
     return { status: 'success', data: records.map(wire), pagination };

@@ -1,11 +1,14 @@
+import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
 import { ACCOUNT, type AccountEvent, TOPUP } from '#domain';
 import { type EventStore, type Recorded, streamName } from '#kernel';
 import { Progress, readTopup, type TopupView } from '#projections';
 import { BooksBehind } from './errors.ts';
 
-/** How long an answer waits for the read model it is read from; after that it tells what there is. */
+/** How long an answer waits for the read model it is read from; after that it shows what there is, and says so. */
 const WAIT_MS = 2_000;
+
+const BEHIND = 'x-books-behind';
 
 type HoldStanding = 'open' | 'charged' | 'unpaid';
 
@@ -28,9 +31,12 @@ export class BooksReader {
     this.progress = new Progress(pool);
   }
 
-  /** Waits until read models show a fact at `position`, so that whoever asks them next sees it, on any replica. */
-  async show(position: bigint, ...projections: string[]): Promise<void> {
-    await this.progress.reached(projections, position, WAIT_MS);
+  /**
+   * Waits until read models show a fact at `position`, so that whoever asks them next sees it, on any replica.
+   * @returns false when they do not show it in time
+   */
+  show(position: bigint, ...projections: string[]): Promise<boolean> {
+    return this.progress.reached(projections, position, WAIT_MS);
   }
 
   /**
@@ -65,9 +71,15 @@ export class BooksReader {
     return standing;
   }
 
-  /** Waits until read models show everything that has happened to an account so far, whichever replica wrote it. */
-  async showAccount(accountId: string, ...projections: string[]): Promise<void> {
+  /**
+   * Waits until read models show everything that has happened to an account so far, whichever replica wrote it. Where they
+   * do not in time, the answer says in a header that it may be older.
+   * @returns whether they show it
+   */
+  async showAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
     const head = await this.store.head(streamName(ACCOUNT, accountId));
-    if (head) await this.show(head.position, ...projections);
+    const shown = head === undefined || (await this.show(head.position, ...projections));
+    if (!shown) reply.header(BEHIND, 'true');
+    return shown;
   }
 }

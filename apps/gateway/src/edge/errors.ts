@@ -46,6 +46,15 @@ export class BooksBehind extends Error {
 
 const CONFLICTING_KEYS = ['idempotency_key_reused', 'idempotency_in_progress', 'idempotency_answer_lost'] as const;
 
+/** What is asked for was written, or may have been, and the read models do not show it yet. */
+export class NotYetReadable extends Error {
+  override readonly name = 'NotYetReadable';
+
+  constructor() {
+    super('The books have it, or may have, and it cannot be read yet; try again');
+  }
+}
+
 /** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
 export class IdempotencyConflict extends Error {
   override readonly name = 'IdempotencyConflict';
@@ -143,6 +152,8 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   }
   if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
+  if (error instanceof NotYetReadable)
+    return answer([503, 'unavailable', 'server'], error.message, { retryAfterSeconds: 1 });
   if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
   if (error instanceof IdempotencyConflict) {
     const { retryAfterSeconds } = error;

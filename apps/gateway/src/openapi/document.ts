@@ -197,7 +197,7 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
   return {
     ...Object.fromEntries(statuses.map((status) => [status, components.error(status, paid)])),
     ...Object.fromEntries(
-      contents.map(([status, content]) => [status, components.response(Number(status), content, paid)]),
+      contents.map(([status, content]) => [status, components.response(Number(status), content, notes)]),
     ),
   };
 }
@@ -211,12 +211,12 @@ class Components {
   error(status: number, paid: boolean): { readonly $ref: string } {
     const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
     const name = paid ? `Paid${words}` : words;
-    this.responses[name] ??= this.response(status, json(ErrorSchema), paid);
+    this.responses[name] ??= this.response(status, json(ErrorSchema), paid ? { paid } : {});
     return { $ref: `#/components/responses/${name}` };
   }
 
-  response(status: number, content: Content, paid: boolean): DocumentedResponse {
-    const headers = ['x-request-id', ...headersOf(status, paid)];
+  response(status: number, content: Content, kind: Pick<OperationNotes, 'paid' | 'follows'>): DocumentedResponse {
+    const headers = ['x-request-id', ...headersOf(status, kind)];
     return {
       description: STATUS_CODES[status] ?? String(status),
       headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),

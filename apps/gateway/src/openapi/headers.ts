@@ -1,5 +1,7 @@
 /** Headers beside those of HTTP itself: what answers carry, and what requests that are paid for may. */
 
+import type { OperationNotes } from './operation.ts';
+
 /** Statuses of errors that may pass by themselves. */
 const RETRIED = [409, 429, 502, 503, 504];
 
@@ -11,6 +13,10 @@ export const HEADERS = {
   },
   'idempotent-replayed': {
     description: 'This is the answer to an earlier request with the same Idempotency-Key; it was charged once',
+    schema: { const: 'true' },
+  },
+  'x-books-behind': {
+    description: 'What is told may be older than the last change: it could not be read in time',
     schema: { const: 'true' },
   },
   'retry-after': {
@@ -39,11 +45,14 @@ export const PAID_PARAMETERS = [
   },
 ];
 
+type Kind = Pick<OperationNotes, 'paid' | 'follows'>;
+
 /** Headers that an answer may have. */
-export function headersOf(status: number, paid: boolean): readonly (keyof typeof HEADERS)[] {
+export function headersOf(status: number, { paid, follows }: Kind): readonly (keyof typeof HEADERS)[] {
   return [
     ...(paid ? (['x-generation-id'] as const) : []),
     ...(paid && status < 300 ? (['idempotent-replayed'] as const) : []),
+    ...(follows && status < 300 ? (['x-books-behind'] as const) : []),
     ...(RETRIED.includes(status) ? (['retry-after'] as const) : []),
     ...(paid && status === 409 ? (['x-should-retry'] as const) : []),
   ];

@@ -38,6 +38,8 @@ export interface OperationNotes {
   readonly payer?: 'query' | 'body';
   /** Money is held for it: it takes an Idempotency-Key, and what it makes has an id. */
   readonly paid?: true;
+  /** It reads what follows from an account's facts, and says when that may be older than these. */
+  readonly follows?: true;
   /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */
   readonly params?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;
   readonly query?: Dto;

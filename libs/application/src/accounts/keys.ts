@@ -1,6 +1,6 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { KeyUpdated, ResetPeriod } from '#domain';
-import { money, type PicoUsd } from '#kernel';
+import { type Account, type KeyRecord, type KeyUpdated, type ResetPeriod, recordOf } from '#domain';
+import { money, type Outcome, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
@@ -13,8 +13,9 @@ export interface KeyFields {
   readonly expireAt: string | null;
 }
 
+/** The key as it was decided, and from where on the read models show it. */
 interface ChangedKey {
-  readonly keyId: string;
+  readonly key: KeyRecord;
   readonly position: bigint;
 }
 
@@ -39,8 +40,8 @@ export class CreateKeyHandler implements ICommandHandler<CreateKey> {
     const limit = fields.limit === null ? null : money.toJson(fields.limit);
     const { apiKey, key } = mintKey(this.secrets, { ...fields, limit });
     const at = this.clock.now();
-    const { position } = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } });
-    return { keyId: key.keyId, apiKey, position };
+    const outcome = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } });
+    return { ...changed(key.keyId, outcome, at), apiKey };
   }
 }
 
@@ -66,13 +67,12 @@ export class UpdateKeyHandler implements ICommandHandler<UpdateKey> {
     const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
     const cap = limit === undefined ? {} : { limit: limit === null ? null : money.toJson(limit) };
     const changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> = { ...given, ...cap };
-    const command = { type: 'UpdateKey', data: { keyId, changes, at: this.clock.now() } } as const;
-    const { position } = await this.accounts.run(accountId, command);
-    return { keyId, position };
+    const at = this.clock.now();
+    return changed(keyId, await this.accounts.run(accountId, { type: 'UpdateKey', data: { keyId, changes, at } }), at);
   }
 }
 
-export class RevokeKey extends Command<ChangedKey> {
+export class RevokeKey extends Command<Pick<ChangedKey, 'position'>> {
   constructor(
     readonly accountId: string,
     readonly keyId: string,
@@ -88,9 +88,15 @@ export class RevokeKeyHandler implements ICommandHandler<RevokeKey> {
     private readonly clock: Clock,
   ) {}
 
-  async execute({ accountId, keyId }: RevokeKey): Promise<ChangedKey> {
+  async execute({ accountId, keyId }: RevokeKey) {
     const command = { type: 'RevokeKey', data: { keyId, at: this.clock.now() } } as const;
     const { position } = await this.accounts.run(accountId, command);
-    return { keyId, position };
+    return { position };
   }
+}
+
+function changed(keyId: string, { state, position }: Outcome<unknown, Account>, at: string): ChangedKey {
+  const key = state.keys.get(keyId);
+  if (!key) throw new Error(`the key ${keyId} was decided and is not there`);
+  return { key: recordOf(keyId, key, at), position };
 }

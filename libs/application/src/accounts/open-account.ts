@@ -8,6 +8,7 @@ import { Accounts } from '../streams.ts';
 export interface OpenedAccount {
   readonly accountId: string;
   readonly apiKey: string;
+  readonly keyId: string;
   readonly position: bigint;
 }
 
@@ -29,7 +30,7 @@ export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
       type: 'OpenAccount',
       data: { key, at: this.clock.now() },
     });
-    return { accountId, apiKey, position };
+    return { accountId, apiKey, keyId: key.keyId, position };
   }
 }
 

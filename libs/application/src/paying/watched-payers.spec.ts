@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { type Accounts, HoldTaken, SystemClock, UpstreamFailure } from '#application';
-import type { AccountEvent, Charge } from '#domain';
+import { type AccountEvent, accountDecider, type Charge } from '#domain';
 import { money, Rejection, StoreUnavailable } from '#kernel';
 import { WatchedPayers } from './watched-payers.ts';
 
@@ -18,7 +18,7 @@ function holdsOf(...outcomes: readonly (readonly AccountEvent[] | Error)[]): Wat
   const run: Accounts['run'] = async () => {
     const outcome = left.shift() ?? [];
     if (outcome instanceof Error) throw outcome;
-    return { events: outcome, revision: 0, position: 0n };
+    return { events: outcome, state: accountDecider.initial(), revision: 0, position: 0n };
   };
   return new WatchedPayers({ run }, new SystemClock());
 }

@@ -7,12 +7,15 @@ import type { Account, Hold, Memory } from './state.ts';
 type Entries<V> = readonly (readonly [string, V])[];
 type MemoryJson = readonly [Entries<string>, Entries<string>];
 
+type KeyAmounts = { limit: string | null; used: string; held: string; usedInAll: string };
+type KeyJson = Omit<Key, keyof KeyAmounts> & KeyAmounts;
+
 interface AccountJson {
   readonly status: Account['status'];
   readonly available: string;
   readonly held: string;
   readonly holds: Entries<Omit<Hold, 'amount'> & { readonly amount: string }>;
-  readonly keys: Entries<Omit<Key, 'limit' | 'used' | 'held'> & { limit: string | null; used: string; held: string }>;
+  readonly keys: Entries<KeyJson>;
   readonly credits: Entries<string>;
   readonly reversals: Entries<string>;
   readonly resolved: MemoryJson;
@@ -48,14 +51,22 @@ export const accountCodec: StateCodec<Account> = {
   }),
 };
 
-function encodeKey(key: Key): AccountJson['keys'][number][1] {
+function encodeKey(key: Key): KeyJson {
   const limit = key.limit === null ? null : money.toJson(key.limit);
-  return { ...key, limit, used: money.toJson(key.used), held: money.toJson(key.held) };
+  const { used, held, usedInAll } = key;
+  return { ...key, limit, used: money.toJson(used), held: money.toJson(held), usedInAll: money.toJson(usedInAll) };
 }
 
-function decodeKey(json: AccountJson['keys'][number][1]): Key {
+function decodeKey(json: KeyJson): Key {
   const limit = json.limit === null ? null : money.fromJson(json.limit);
-  return { ...json, limit, used: money.fromJson(json.used), held: money.fromJson(json.held) };
+  const { used, held, usedInAll } = json;
+  return {
+    ...json,
+    limit,
+    used: money.fromJson(used),
+    held: money.fromJson(held),
+    usedInAll: money.fromJson(usedInAll),
+  };
 }
 
 function encodeMemory([recent, older]: Memory): MemoryJson {

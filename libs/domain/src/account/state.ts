@@ -121,17 +121,17 @@ function afterEnd(
     available: (account.available + hold.amount - charged) as PicoUsd,
     held: money.subtract(account.held, hold.amount),
     holds: account.holds.without(holdId),
-    keys:
-      key && counterOf(key) === hold.counter
-        ? account.keys.with(hold.keyId as string, {
-            ...key,
-            held: money.subtract(key.held, hold.amount),
-            used: money.add(key.used, charged),
-          })
-        : account.keys,
+    keys: key ? account.keys.with(hold.keyId as string, afterUse(key, hold, charged)) : account.keys,
     resolved: late ? account.resolved : remember(account.resolved, holdId, how),
     expired: late ? remember(account.expired, holdId, how) : account.expired,
   };
+}
+
+/** A charge counts for the cap only in the window that its hold was made in. */
+function afterUse(key: Key, { counter, amount }: Hold, charged: PicoUsd): Key {
+  const usedInAll = money.add(key.usedInAll, charged);
+  if (counterOf(key) !== counter) return { ...key, usedInAll };
+  return { ...key, held: money.subtract(key.held, amount), used: money.add(key.used, charged), usedInAll };
 }
 
 function remember([recent, older]: Memory, id: string, how: string): Memory {

@@ -1,0 +1,101 @@
+/** What was decided is answered while the read models stand still, and what is read says that it may be older. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type Answer, type TestAccount, World } from '#testing';
+
+let world: World;
+let account: TestAccount;
+let keyId: string;
+let lock: pg.Client;
+
+beforeAll(async () => {
+  world = await World.open();
+});
+afterAll(() => world.close());
+
+/** Nothing moves a checkpoint while this connection holds the table. */
+beforeEach(async () => {
+  account = await world.account(1.05);
+  keyId = (await send('POST', '/keys', { name: 'old', usage_limit_usd: 1, reset_period: 'daily' })).body.data._id;
+  lock = new pg.Client({ connectionString: world.databaseUrl });
+  await lock.connect();
+  await lock.query('begin');
+  await lock.query('lock table books.checkpoints in exclusive mode');
+});
+afterEach(() => lock.end());
+
+const send = (method: string, route: string, body?: unknown): Promise<Answer> =>
+  world.send(method, route, { headers: { 'x-credit-id': account.creditId }, ...(body === undefined ? {} : { body }) });
+
+describe('while the projector stands still,', () => {
+  test('an account is opened, and its key can be used here', async () => {
+    const { status, body } = await world.send('POST', '/accounts/create');
+    expect([status, body.success, body.balance]).toEqual([201, true, 0]);
+    expect((await world.chat({ creditId: body.credit_id, apiKey: body.api_key })).status).toBe(402);
+  });
+
+  test('a key is created, and answered as it was decided', async () => {
+    const { status, body } = await send('POST', '/keys', { name: 'new', usage_limit_usd: 5, reset_period: 'monthly' });
+    expect(status).toBe(201);
+    expect(body.data).toEqual({
+      _id: expect.stringMatching(/^[0-9a-f]{24}$/),
+      name: 'new',
+      api_key: expect.stringMatching(/^sk-/),
+      usage_limit_usd: 5,
+      current_period_usage_usd: 0,
+      total_usage_all_time_usd: 0,
+      reset_period: 'monthly',
+      reset_at: expect.stringMatching(/-01T00:00:00.000Z$/),
+      expire_at: null,
+      created_at: expect.any(String),
+      updated_at: body.data.created_at,
+      deleted_at: null,
+    });
+    expect((await world.chat({ ...account, apiKey: body.data.api_key })).status).toBe(200);
+  });
+
+  test('a key is changed, and answered with what it has used so far', async () => {
+    const { apiKey } = account;
+    const used = (await world.chat({ ...account, apiKey })).body.usage.cost;
+    const byName = await send('GET', '/keys');
+    const id = byName.body.data.find(({ name }: { name: string }) => name === 'Default')._id;
+    const { status, body } = await send('PATCH', `/keys/${id}`, { name: 'renamed', usage_limit_usd: 3 });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({
+      name: 'renamed',
+      usage_limit_usd: 3,
+      current_period_usage_usd: used,
+      total_usage_all_time_usd: used,
+      deleted_at: null,
+    });
+    expect(body.data.updated_at > body.data.created_at).toBe(true);
+  });
+
+  test('a key is revoked', async () => {
+    expect((await send('DELETE', `/keys/${keyId}`)).status).toBe(200);
+    expect((await send('PATCH', `/keys/${keyId}`, { name: 'late' })).status).toBe(404);
+  });
+
+  test('what is read says that it may be older', async () => {
+    const before = await world.post('/credits/balance', undefined, account);
+    expect([before.status, before.headers.get('x-books-behind')]).toEqual([200, null]);
+    expect((await world.chat(account)).status).toBe(200);
+    for (const [method, route] of [
+      ['POST', '/credits/balance'],
+      ['GET', '/keys'],
+      ['GET', `/keys/${keyId}`],
+      ['GET', '/queries/history'],
+    ] as const) {
+      const { status, headers } = await send(method, route);
+      expect([route, status, headers.get('x-books-behind')]).toEqual([route, 200, 'true']);
+    }
+  });
+
+  test('what was written and cannot be read yet is 503, and not "there is no such thing"', async () => {
+    const { body } = await send('POST', '/keys', { name: 'unseen' });
+    const unseen = await send('GET', `/keys/${body.data._id}`);
+    expect([unseen.status, unseen.headers.get('retry-after')]).toEqual([503, '1']);
+    const { body: opened } = await world.send('POST', '/accounts/create');
+    expect((await world.post('/credits/balance', { credit_id: opened.credit_id })).status).toBe(503);
+  });
+});

@@ -1,0 +1,28 @@
+import { expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { Progress } from './progress.ts';
+
+const WAIT_MS = 60;
+
+/** A database whose checkpoint stands where `at` says. */
+function progressOf(at: () => bigint) {
+  const rows = () => [{ projection: 'keys', position: String(at()) }];
+  return new Progress({ query: async () => ({ rows: rows() }) } as unknown as pg.Pool);
+}
+
+async function waited(progress: Progress, position: bigint): Promise<readonly [boolean, boolean]> {
+  const started = performance.now();
+  const reached = await progress.reached(['keys'], position, WAIT_MS);
+  return [reached, performance.now() - started >= WAIT_MS];
+}
+
+test('where somebody has waited in vain, nobody else waits until it moves', async () => {
+  let at = 1n;
+  const progress = progressOf(() => at);
+  expect(await waited(progress, 2n)).toEqual([false, true]);
+  expect(await waited(progress, 2n)).toEqual([false, false]);
+  expect(await waited(progress, 1n)).toEqual([true, false]);
+  at = 2n;
+  expect(await waited(progress, 2n)).toEqual([true, false]);
+  expect(await waited(progress, 3n)).toEqual([false, true]);
+});
