@@ -69,7 +69,7 @@ async function assertAnswers(store: EventStore, url: string | undefined): Promis
   });
 }
 
-/** Thrown out of a timer, this ends the process: whoever supervises it starts it again, and with it the database. */
+/** Thrown in a timer, this ends the process: its supervisor restarts it, and with it the database. */
 function assertRunning(embedded: EmbeddedPostgres): void {
   if (!embedded.isRunning()) throw new StartError('The embedded database has ended; start again.');
 }

@@ -289,7 +289,7 @@ describe('tokens', () => {
   });
 });
 
-test('one that cannot reach the database says so, and ends when it is told to', async () => {
+test('one that cannot reach the database says so, and ends when it is asked to', async () => {
   const stop = new AbortController();
   const problems: string[] = [];
   const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;

@@ -2,7 +2,7 @@ import { type Logger, pino } from 'pino';
 
 export type Log = Logger;
 
-// Whoever read the log may be gone; that is no reason to fail, or to wait for them for ever as pino's own writer does.
+// The reader of the log may be gone; that is no reason to fail, or to wait forever as pino's own writer does.
 process.stdout.on('error', () => {});
 
 /** A log of one JSON object per line on standard output: `level`, `time`, `msg`, and what belongs to the line. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 
-test('a process whose log nobody reads any more ends in order all the same', async () => {
+test('a process whose log is no longer read still ends in order', async () => {
   const env = { ...process.env, SANDBOX_PORT: '0' };
   const child = spawn(process.execPath, ['dist/apps/sandbox/src/main.js'], {
     env,

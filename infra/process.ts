@@ -3,7 +3,7 @@ import { openTogether } from './open-together.ts';
 import { readSettings, SettingError, type Settings, type Vendor } from './settings.ts';
 import { StartError } from './start-error.ts';
 
-/** What the line that says "ready" tells besides, such as addresses. */
+/** Further fields of the line that says "ready", such as addresses. */
 export type Where = Readonly<Record<string, string>>;
 
 /** What a role has started. */

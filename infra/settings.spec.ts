@@ -3,7 +3,7 @@ import { readSettings, SETTINGS, SettingError } from './settings.ts';
 
 const KEY = '0123456789abcdef'.repeat(4);
 
-/** What a person is told about a wrong environment. */
+/** The message about a wrong environment. */
 function complaint(env: Record<string, string>): string {
   try {
     readSettings(env);

@@ -264,7 +264,7 @@ function existing(
   };
 }
 
-/** Also of what somebody meant to be an address. */
+/** Also for text that was only meant to be an address. */
 function withoutSecrets(value: string): string {
   return value.replace(/^([\w+.-]+:\/\/)?.*@/, '$1***@');
 }

@@ -16,7 +16,7 @@ export interface Cluster {
 
 /**
  * The server only listens on loopback, and still asks other users of the machine for a password. It is written aside and
- * linked into place, so that nobody who starts at the same time, or after a crash, reads half of it.
+ * linked into place, so that no process that starts at the same time, or after a crash, reads half of it.
  */
 export async function readOrCreatePassword(dataDir: string): Promise<string> {
   const file = path.join(dataDir, 'postgres.password');

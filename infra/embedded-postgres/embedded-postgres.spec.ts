@@ -143,7 +143,7 @@ describe('the embedded database', () => {
     expect(await server()).toBeUndefined();
   });
 
-  test('tells when it has been killed, and starts again behind the pid file that it left', async () => {
+  test('reports that it was killed, and starts again in spite of the pid file that it left', async () => {
     const first = await start();
     process.kill((await server()) as number, 'SIGKILL');
     await until(async () => !first.isRunning());

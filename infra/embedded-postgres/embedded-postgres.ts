@@ -14,15 +14,15 @@ import { initialise, readOrCreatePassword } from './cluster.ts';
 import { IN_USE, type Joined, joinOrStart, POLL_MS, runs, sleep, stop, urlOf } from './server.ts';
 
 const DATABASE = 'countinghouse';
-/** Whoever is still connected then is cut off. */
+/** Clients that are still connected then are cut off. */
 const HANG_UP_WITHIN_MS = 500;
 
 export interface EmbeddedPostgres {
   readonly url: string;
   isRunning(): boolean;
-  /** Lets go of the server, and stops it when nobody else uses it. Close your own connections first. */
+  /** Releases the server, and stops it when no other process uses it. Close your own connections first. */
   close(): Promise<void>;
-  /** Lets go of the server and leaves it running, for whoever ends it otherwise. */
+  /** Releases the server and leaves it running, for a caller that stops it by other means. */
   abandon(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ async function createDatabase(client: pg.Client, password: string): Promise<void
   await client.query(`create database ${DATABASE} owner ${DATABASE}`).catch(again);
 }
 
-/** Whoever gets the lock for himself is the last; who comes now waits for it, and finds the server stopped. */
+/** The process that gets the exclusive lock is the last; one that comes now waits for it, and finds the server stopped. */
 async function leave({ presence, ...server }: Joined): Promise<void> {
   try {
     await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE]);

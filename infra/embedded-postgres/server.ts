@@ -11,7 +11,7 @@ import type { Cluster } from './cluster.ts';
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 20_000;
 export const POLL_MS = 10;
-/** Everybody who uses the server holds this lock together with the others. Any number. */
+/** All processes that use the server share this lock. Any number would do. */
 export const IN_USE = 7_301_965;
 /** SQL states of a server that starts, stops or is full: it may be asked again. */
 const NOT_NOW = /^(08|53|57)/;
@@ -33,7 +33,7 @@ export interface Server {
 }
 
 export interface Joined extends Server {
-  /** Holds the lock that tells the others that the server is in use. */
+  /** Holds the lock that marks the server as in use. */
   readonly presence: pg.Client;
 }
 
@@ -86,14 +86,14 @@ function runningServer(dir: string): Server | undefined {
 
 /**
  * Whether the process is still the server. After a crash of the machine, or of its container, another one may have its
- * id, and a process that nobody has buried yet has no command line any more.
+ * id, and a zombie process has no command line.
  */
 export function runs({ pid, port }: Server): boolean {
   if (!isAlive(pid)) return false;
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`port=${port}`);
   } catch {
-    return true; // this system does not tell
+    return true; // there is no /proc on this system
   }
 }
 
@@ -106,14 +106,14 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** A connection that tells others that the server is in use; undefined while the server takes none. */
+/** A connection that marks the server as in use; undefined while the server accepts none. */
 async function join(server: Server, password: string): Promise<pg.Client | undefined> {
   const client = new pg.Client({
     connectionString: urlOf(server, password, 'postgres', 'postgres'),
     application_name: 'countinghouse-presence',
     keepAlive: true,
   });
-  client.on('error', () => {}); // whoever needs the server notices by himself
+  client.on('error', () => {}); // users of the server notice by themselves
   try {
     await client.connect();
     await client.query('select pg_advisory_lock_shared($1)', [IN_USE]);

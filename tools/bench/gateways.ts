@@ -8,7 +8,7 @@ import { startPortkey } from './portkey.ts';
 const CONCURRENCIES = [1, 16, 64];
 /** Each candidate serves this long before it is measured: what is compared is running code, not its compilation. */
 const WARM_UP_SECONDS = 4;
-/** What is asked for: sixteen tokens at once, as a stream as fast as it goes, and a millisecond apart, which nobody can
+/** What is asked for: sixteen tokens at once, as a stream as fast as it goes, and a millisecond apart, which no client can
  *  pass on as fewer than sixteen pieces. */
 const MODES = {
   whole: '[[sandbox tokens=16]]',

@@ -127,7 +127,7 @@ async function useManyAccounts({ store }: Foundation, events: number): Promise<v
   const append = async (account: Account, facts: readonly DomainEvent[]) => {
     const recorded = facts.map((fact) => ({ ...fact, id: randomUUID(), metadata: {} }));
     const head = await store.append(`account-${account.id}`, account.revision, recorded);
-    if (head === 'stale') throw new Error('somebody else writes to this store');
+    if (head === 'stale') throw new Error('another process writes to this store');
     account.revision = head.revision;
     left -= facts.length;
   };

@@ -72,7 +72,7 @@ async function murder(cluster: Cluster, victim: (typeof VICTIMS)[number]): Promi
   }
 }
 
-/** How often each request was charged, as the customer's own history tells it. */
+/** How often each request was charged, as the customer's own history shows it. */
 async function charges(api: string, { apiKey }: Customer): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let page = 1; ; page++) {

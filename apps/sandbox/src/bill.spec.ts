@@ -128,7 +128,7 @@ describe('the bill', () => {
     expect(await lines()).toMatchObject([{ tokens: { output: 10 } }]);
   });
 
-  test('charges an answer that nobody waited for', async () => {
+  test('charges an answer whose client has gone', async () => {
     await ask('[[sandbox latency=30]]', {}, AbortSignal.timeout(10)).catch(() => {});
     expect((await bill()).lines).toBe(0);
     while ((await bill()).lines === 0);

@@ -24,10 +24,12 @@ export function exaRoutes(bill: Bill): Routes {
       const count = Math.min(Number(body.numResults ?? DEFAULT_RESULTS), MOST_RESULTS);
       // Its faults must name it, or they would hit the search before the model they are meant for.
       const directive = readDirective(body.query);
-      const told = directive.at === 'exa';
-      if (told && directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-      const fault = told ? faults.next(directive, 'exa') : undefined;
-      if (failedOutright(fault, call, (status) => refused(status === '429' ? 429 : 500, 'As the sandbox was told.')))
+      const directed = directive.at === 'exa';
+      if (directed && directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
+      const fault = directed ? faults.next(directive, 'exa') : undefined;
+      if (
+        failedOutright(fault, call, (status) => refused(status === '429' ? 429 : 500, 'As the sandbox was directed.'))
+      )
         return;
       if (fault === 'malformed') return call.json(200, { results: 'none' });
       const id = createHash('sha256').update(body.query).digest('hex').slice(0, 32);

@@ -1,4 +1,4 @@
-/** Two sources of exchange rates, Kraken and Coinbase, which say what they are told to. */
+/** Two sources of exchange rates, Kraken and Coinbase, which return the rates that they are given. */
 import { money } from '#kernel';
 import { type Call, parseObject, Refusal, type Routes } from './router.ts';
 
@@ -52,7 +52,7 @@ function coinbaseSpot(rate: bigint) {
 }
 
 function working(rate: bigint | null): bigint {
-  if (rate === null) throw new Refusal(503, { error: 'this source fails, as the sandbox was told' });
+  if (rate === null) throw new Refusal(503, { error: 'this source fails, as the sandbox was instructed' });
   return rate;
 }
 

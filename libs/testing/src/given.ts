@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { type Decider, fold, type Message, Rejection, type Step, type Workflow } from '#kernel';
 
-/** Given facts, when a wish is made, then these facts follow, or it is refused: a decision without any machinery. */
+/** Given facts, when a command comes, then these facts follow, or it is rejected: a decision without any machinery. */
 export function decisions<Command extends Message, State, Event extends Message>(
   decider: Decider<Command, State, Event>,
 ) {
@@ -10,7 +10,7 @@ export function decisions<Command extends Message, State, Event extends Message>
     return {
       state,
       when: (command: Command) => ({
-        // biome-ignore lint/suspicious/noThenProperty: given-when-then are the words of such tests, and nobody awaits this
+        // biome-ignore lint/suspicious/noThenProperty: given-when-then are the words of such tests, and this is never awaited
         then: (...events: readonly Event[]) => expect(decider.decide(command, state)).toEqual(events),
         thenAlreadySo: () => expect(decider.decide(command, state)).toEqual([]),
         thenRefused: (code: string) => {

@@ -1,6 +1,6 @@
 /**
  * Histories that could have happened: every fact was decided, time only moves forward, and money came from top-ups.
- * For read models and whoever else lives on facts.
+ * For read models and other readers of facts.
  */
 import fc from 'fast-check';
 import {
@@ -27,7 +27,7 @@ export interface History {
   /** What the deciders made of the facts, by id. */
   readonly accounts: ReadonlyMap<string, Account>;
   readonly topups: ReadonlyMap<string, Topup>;
-  /** The time of the last wish. */
+  /** The time of the last command. */
   readonly end: string;
 }
 
@@ -38,7 +38,7 @@ const MSAT_PER_USD = 1_000_000n;
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 
-/** What has come of it so far. A wish that is refused leaves nothing. */
+/** The facts so far. A command that is rejected leaves none. */
 class Story {
   readonly facts: Fact[] = [];
   readonly accounts = new Map<string, Account>();
@@ -64,19 +64,19 @@ class Story {
   }
 
   account(nr: number, command: AccountCommand): void {
-    this.wish('account', accountDecider, this.accounts, accountId(nr), command);
+    this.run('account', accountDecider, this.accounts, accountId(nr), command);
   }
 
   topup(id: string, command: TopupCommand): void {
-    this.wish('topup', topupDecider, this.topups, id, command);
+    this.run('topup', topupDecider, this.topups, id, command);
   }
 
   publish(version: string): void {
     const data = { version, rates: [], at: this.at() };
-    this.wish('pricelist', priceListDecider, this.lists, version, { type: 'PublishPriceList', data });
+    this.run('pricelist', priceListDecider, this.lists, version, { type: 'PublishPriceList', data });
   }
 
-  private wish<Command extends Message, State, Event extends DomainEvent>(
+  private run<Command extends Message, State, Event extends DomainEvent>(
     category: string,
     decider: Decider<Command, State, Event>,
     states: Map<string, State>,
@@ -120,7 +120,7 @@ function open(nr: number, limit: string | null, resetPeriod: ResetPeriod | null)
 }
 
 interface Paid {
-  /** Null: nobody has paid yet. */
+  /** Null: not paid yet. */
   readonly msat: bigint | null;
   readonly lateRate?: string | null;
   readonly credited: boolean;
@@ -254,7 +254,7 @@ export function histories(maxSteps: number): fc.Arbitrary<History> {
   });
 }
 
-/** The same long history each time, for whoever needs just one. */
+/** The same long history each time, for specs that need just one. */
 export function someHistory(): History {
   return fc.sample(histories(300), { numRuns: 1, seed: 20_261_126 })[0] as History;
 }

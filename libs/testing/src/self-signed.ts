@@ -1,5 +1,5 @@
 /**
- * A certificate as LND makes one for itself: P-256, self-signed, for the loopback. Made anew each time, so that no key
+ * A certificate as LND makes one for itself: P-256, self-signed, for the loopback. Made again each time, so that no key
  * lies about and nothing expires. Structure: RFC 5280; encoding: DER.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';

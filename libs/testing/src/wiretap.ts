@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface Overheard {
+export interface Received {
   readonly path: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
   readonly body: any;
 }
 
 export class Wiretap {
-  readonly heard: Overheard[] = [];
+  readonly received: Received[] = [];
   /** Where everything really goes, without a path. */
   target = '';
 
@@ -24,7 +24,7 @@ export class Wiretap {
       for await (const piece of incoming) pieces.push(piece);
       const bytes = Buffer.concat(pieces);
       const { url: path = '/', method, headers } = incoming;
-      tap.heard.push({ path, body: JSON.parse(bytes.toString()) });
+      tap.received.push({ path, body: JSON.parse(bytes.toString()) });
       const onward = request(`${tap.target}${path}`, { method, headers }, (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(outgoing);
@@ -48,9 +48,9 @@ export class Wiretap {
     };
   }
 
-  /** What was heard since it was last asked. */
-  since(): readonly Overheard[] {
-    return this.heard.splice(0);
+  /** Returns what was received since the last call. */
+  since(): readonly Received[] {
+    return this.received.splice(0);
   }
 
   async close(): Promise<void> {

@@ -80,7 +80,7 @@ export function eventsOf(answer: Answer, { showsThoughts }: MessagesRequest, fau
   const thought = reasoning > 0 ? 1 : 0;
   const searched = searchBlocks(answer);
   const index = thought + searched.length;
-  const begun = {
+  const started = {
     ...emptyMessage(answer),
     ...withUsage({ ...usage, output_tokens: Math.min(usage.output_tokens, 1) }),
   };
@@ -89,7 +89,7 @@ export function eventsOf(answer: Answer, { showsThoughts }: MessagesRequest, fau
   const block = tool === undefined ? empty : toolUse(answer);
   const [kind, field] = tool === undefined ? ['text_delta', 'text'] : ['input_json_delta', 'partial_json'];
   const opening =
-    event({ type: 'message_start', message: begun }) +
+    event({ type: 'message_start', message: started }) +
     (thought ? thoughts(showsThoughts ? wordsOf(reasoning) : '') : '') +
     searched.map((each, at) => searchEvents(each, thought + at)).join('') +
     (visible > 0 ? event({ type: 'content_block_start', index, content_block: block }) : '') +

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-const told = (content: string) => ({
+const prompt = (content: string) => ({
   model: 'claude-haiku-4-5',
   max_tokens: 2_000,
   messages: [{ role: 'user' as const, content }],
@@ -29,7 +29,7 @@ const called = { type: 'tool_use', name: 'weather', input: { city: 'Zürich', da
 
 describe("Anthropic's own client", () => {
   test('reads an answer', async () => {
-    const { content, stop_reason, usage, model } = await client.messages.create(told('[[sandbox text=Yes]]'));
+    const { content, stop_reason, usage, model } = await client.messages.create(prompt('[[sandbox text=Yes]]'));
     expect(content).toEqual([{ type: 'text', text: 'Yes' }]);
     expect([stop_reason, model]).toEqual(['end_turn', 'claude-haiku-4-5-20251001']);
     expect(usage).toMatchObject({ input_tokens: 15, output_tokens: 1, cache_read_input_tokens: 0 });
@@ -37,7 +37,9 @@ describe("Anthropic's own client", () => {
 
   test('reads a stream', async () => {
     const texts: string[] = [];
-    const stream = client.messages.stream(told('[[sandbox tokens=8 chunks=3]]')).on('text', (text) => texts.push(text));
+    const stream = client.messages
+      .stream(prompt('[[sandbox tokens=8 chunks=3]]'))
+      .on('text', (text) => texts.push(text));
     const { content, stop_reason, usage } = await stream.finalMessage();
     expect(content).toEqual([{ type: 'text', text: 'every coin that comes in is counted twice' }]);
     expect([texts.length, stop_reason, usage.output_tokens]).toEqual([3, 'end_turn', 8]);
@@ -45,7 +47,7 @@ describe("Anthropic's own client", () => {
 
   test('reads thinking, whole and streamed, where the request allows it', async () => {
     const asked = {
-      ...told('[[sandbox text=Yes reasoning=3]]'),
+      ...prompt('[[sandbox text=Yes reasoning=3]]'),
       thinking: { type: 'enabled' as const, budget_tokens: 1_024 },
     };
     for (const message of [await client.messages.create(asked), await client.messages.stream(asked).finalMessage()]) {
@@ -55,12 +57,12 @@ describe("Anthropic's own client", () => {
       ]);
       expect(message.usage).toMatchObject({ output_tokens: 4, output_tokens_details: { thinking_tokens: 3 } });
     }
-    const { content } = await client.messages.create(told('[[sandbox text=Yes reasoning=3]]'));
+    const { content } = await client.messages.create(prompt('[[sandbox text=Yes reasoning=3]]'));
     expect(content).toEqual([{ type: 'text', text: 'Yes' }]);
   });
 
   test('is answered with a tool call, whole and streamed, and then with words', async () => {
-    const asked = { ...told('[[sandbox tool=weather]]'), tools: [weather] };
+    const asked = { ...prompt('[[sandbox tool=weather]]'), tools: [weather] };
     for (const message of [await client.messages.create(asked), await client.messages.stream(asked).finalMessage()]) {
       expect(message.content).toEqual([expect.objectContaining(called)]);
       expect(message.stop_reason).toBe('tool_use');
@@ -84,7 +86,7 @@ describe("Anthropic's own client", () => {
     [{ type: 'auto' }, 'end_turn'],
     [{ type: 'none' }, 'end_turn'],
   ])('is obeyed in its choice of a tool: %j', async (tool_choice, reason) => {
-    const { stop_reason } = await client.messages.create({ ...told('Hello'), tools: [weather], tool_choice });
+    const { stop_reason } = await client.messages.create({ ...prompt('Hello'), tools: [weather], tool_choice });
     expect(stop_reason).toBe(reason);
   });
 
@@ -103,17 +105,17 @@ describe("Anthropic's own client", () => {
     ['error', Anthropic.InternalServerError],
     ['refuse', Anthropic.APIConnectionError],
   ])('knows the fault %s as its own error', async (fault, error) => {
-    await expect(client.messages.create(told(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
+    await expect(client.messages.create(prompt(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
   });
 
-  test('hears of an error in the midst of a stream', async () => {
-    const stream = client.messages.stream(told('[[sandbox fault=error]]'));
+  test('receives an error in the middle of a stream', async () => {
+    const stream = client.messages.stream(prompt('[[sandbox fault=error]]'));
     await expect(stream.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIError);
   });
 
   test('reads searches, whole and streamed, which are on the bill', async () => {
     const tools: Anthropic.WebSearchTool20250305[] = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }];
-    const asked = { ...told('[[sandbox text=Yes tool=web_search tool_times=5]]'), tools };
+    const asked = { ...prompt('[[sandbox text=Yes tool=web_search tool_times=5]]'), tools };
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
     for (const message of [await client.messages.create(asked), await client.messages.stream(asked).finalMessage()]) {
       const kinds = message.content.map(({ type }) => type);

@@ -31,13 +31,13 @@ export function assertHeaders({ request: { headers } }: Call): Version {
   return version;
 }
 
-/** What Anthropic says when the sandbox is told to fail. */
+/** What Anthropic answers when the sandbox is instructed to fail. */
 export function refusalAsTold(refused: Refused): Refusal {
   switch (refused) {
     case '400':
-      return invalid('messages: Invalid request, as the sandbox was told.');
+      return invalid('messages: Invalid request, as the sandbox was instructed.');
     case '429': {
-      const message = "This request would exceed your organization's rate limit, as the sandbox was told.";
+      const message = "This request would exceed your organization's rate limit, as the sandbox was instructed.";
       return refusal(429, 'rate_limit_error', message, { 'retry-after': '1' });
     }
     case '500':

@@ -71,7 +71,7 @@ describe('an answer', () => {
     expect(await bill()).toMatchObject([{ id: message.id, model: 'claude-sonnet-4-6', tokens, usd: '0.000105' }]);
   });
 
-  test('whose input is half cached tells what was not cached, and what was', async () => {
+  test('whose input is half cached reports both halves', async () => {
     const { usage } = (await (await ask('[[sandbox fault=cached]]')).json()) as { usage: object };
     expect(usage).toMatchObject({ input_tokens: 8, cache_read_input_tokens: 7, output_tokens: 16 });
     expect(await bill()).toMatchObject([{ tokens: { input: 8, cached_input: 7, output: 16 } }]);
@@ -84,7 +84,7 @@ describe('an answer', () => {
 });
 
 describe('a stream', () => {
-  test('tells the input at its start and the output at its end', async () => {
+  test('reports the input at its start and the output at its end', async () => {
     const events = await eventsOf(await ask('[[sandbox tokens=4 chunks=2]]', { stream: true }));
     expect(events).toEqual([
       {

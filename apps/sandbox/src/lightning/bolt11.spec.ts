@@ -90,7 +90,7 @@ describe('an invoice', () => {
     expect(decoded(invoiceOf({ description })).description).toBe(description);
   });
 
-  test('tells its payment hash, in capitals as well', () => {
+  test('has its payment hash, in upper case as well', () => {
     expect(paymentHashIn(invoiceOf())).toBe('ab'.repeat(32));
     expect(paymentHashIn(invoiceOf().toUpperCase())).toBe('ab'.repeat(32));
   });

@@ -118,7 +118,7 @@ describe('the Lightning node', () => {
     });
   });
 
-  test('cancels an invoice that nobody paid in time', () => {
+  test('cancels an invoice that was not paid in time', () => {
     let now = 1_795_223_523_000;
     const node = new LightningNode(() => now);
     const invoice = node.issue({ msat: 1_000n, memo: '', expirySeconds: 60 });
@@ -163,7 +163,7 @@ describe('the wallet', () => {
     expect(await pay(invoice)).toEqual({ status: 400, body: { error: 'invoice is already paid' } });
   });
 
-  test('pays an expired invoice only when it is told to be late', async () => {
+  test('pays an expired invoice only when the request says so', async () => {
     const { hash, invoice } = await issue();
     const afterwards = Number((await stateOf(hash)).creation_date) + 900;
     expect(await pay(invoice, { settled_at: afterwards })).toMatchObject({
@@ -220,7 +220,7 @@ describe('a subscription', () => {
   const seen = (invoices: Json[]) => invoices.map(({ state, add_index }) => `${state} ${add_index}`);
   const paid = async (options?: Json) => pay((await issue()).invoice, options);
 
-  test('tells of invoices as they are added and as they are settled', async () => {
+  test('reports invoices as they are added and as they are settled', async () => {
     await issue();
     await issue();
     // The replay of the second one shows that the subscription is there.
@@ -240,7 +240,7 @@ describe('a subscription', () => {
     expect(seen(await events(3, 'add_index=1&settle_index=0', paid))).toEqual(['OPEN 2', 'OPEN 3', 'SETTLED 3']);
   });
 
-  test('can be told of a payment twice, or never; the lookup tells the truth', async () => {
+  test('may report a payment twice, or never; the lookup returns the truth', async () => {
     await issue();
     await issue();
     const invoices: string[] = [];

@@ -27,7 +27,7 @@ export interface Payment {
   /** Unix seconds. */
   readonly at: number;
   readonly settleIndex: number;
-  /** How often a subscription hears of it. A real node: once, and not at all while nobody listens. */
+  /** How often subscriptions report it. A real node: once, and not at all without a subscriber. */
   readonly reports: number;
 }
 
@@ -73,7 +73,7 @@ export class LightningNode {
     const base = { addIndex, preimage, hash, paymentAddress, memo, msat, created, expirySeconds, paymentRequest };
     const invoice: Invoice = { ...base, payment: undefined };
     this.byHash.set(hash.toString('hex'), invoice);
-    this.tell(invoice);
+    this.notify(invoice);
     return invoice;
   }
 
@@ -82,7 +82,7 @@ export class LightningNode {
     return this.byHash.get(hash);
   }
 
-  /** An invoice that nobody paid is cancelled when it expires. */
+  /** An unpaid invoice is cancelled when it expires. */
   stateOf({ payment, created, expirySeconds }: Invoice): InvoiceState {
     if (payment) return 'SETTLED';
     return this.seconds() < created + expirySeconds ? 'OPEN' : 'CANCELED';
@@ -96,7 +96,7 @@ export class LightningNode {
     this.settled.push(key);
     const invoice = { ...known, payment: { msat, at, reports, settleIndex: this.settled.length } };
     this.byHash.set(key, invoice);
-    for (let report = 0; report < reports; report++) this.tell(invoice);
+    for (let report = 0; report < reports; report++) this.notify(invoice);
     return invoice;
   }
 
@@ -117,7 +117,7 @@ export class LightningNode {
     return () => this.listeners.delete(listener);
   }
 
-  private tell(invoice: Invoice): void {
+  private notify(invoice: Invoice): void {
     for (const listener of this.listeners) listener(invoice);
   }
 }

@@ -1,9 +1,9 @@
-/** Somebody else's Lightning wallet, which pays the invoices of the simulated node. */
+/** Another Lightning wallet, which pays the invoices of the simulated node. */
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 import { paymentHashIn } from './bolt11.ts';
 import type { Invoice, LightningNode } from './node.ts';
 
-/** How often the node's subscriptions hear of a payment. Looking the invoice up always tells the truth. */
+/** How often the node's subscriptions report a payment. Looking the invoice up always returns its true state. */
 const REPORTS = { never: 0, once: 1, twice: 2 } as const;
 
 interface Order {

@@ -14,7 +14,7 @@ const LISTENS: Readonly<Record<string, { readonly usd: string; readonly multilin
 };
 /** USD for 1,000 characters. */
 const SPEAKS = { usd: '0.030', most: 2_000, voice: /^aura-2-[a-z]+-[a-z]{2}$/ };
-const HEARD = 'Every coin that comes in is written down.';
+const TRANSCRIPT = 'Every coin that comes in is written down.';
 const STATUS = { '400': 400, '429': 429, '500': 500, overloaded: 503 } as const;
 
 export function deepgramRoutes(bill: Bill): Routes {
@@ -23,7 +23,9 @@ export function deepgramRoutes(bill: Bill): Routes {
   const survived = async (call: Call, directive: Directive) => {
     const fault = faults.next(directive, 'deepgram');
     if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-    const ended = failedOutright(fault, call, (told) => refused(STATUS[told], 'TOLD_TO', 'As the sandbox was told.'));
+    const ended = failedOutright(fault, call, (kind) =>
+      refused(STATUS[kind], 'INSTRUCTED', 'As the sandbox was instructed.'),
+    );
     return ended ? undefined : { fault };
   };
   return {
@@ -42,7 +44,7 @@ export function deepgramRoutes(bill: Bill): Routes {
       const units = { unit: 'minute', quantity: milliseconds, per: 60_000 };
       bill.chargeUnits(id, model, units, language === 'multi' ? price.multilingual : price.usd, survivor.fault);
       const duration = milliseconds / 1_000;
-      call.json(200, heard({ id, model, recording, duration, transcript: directive.text ?? HEARD }));
+      call.json(200, transcription({ id, model, recording, duration, transcript: directive.text ?? TRANSCRIPT }));
     },
     'POST /deepgram/v1/speak': async (call) => {
       assertKey(call);
@@ -62,7 +64,7 @@ export function deepgramRoutes(bill: Bill): Routes {
   };
 }
 
-interface Heard {
+interface Transcription {
   readonly id: string;
   readonly model: string;
   readonly recording: Buffer;
@@ -71,7 +73,7 @@ interface Heard {
   readonly transcript: string;
 }
 
-function heard({ id, model, recording, duration, transcript }: Heard) {
+function transcription({ id, model, recording, duration, transcript }: Transcription) {
   const spoken = transcript.split(' ').filter((word) => word !== '');
   const each = duration / Math.max(spoken.length, 1);
   const words = spoken.map((word, i) => ({

@@ -26,7 +26,8 @@ export function elevenLabsRoutes(bill: Bill): Routes {
       const directive = readDirective(text);
       const fault = faults.next(directive, 'elevenlabs');
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-      if (failedOutright(fault, call, (told) => refused(STATUS[told], 'told_to', 'As the sandbox was told'))) return;
+      if (failedOutright(fault, call, (kind) => refused(STATUS[kind], 'instructed', 'As the sandbox was instructed')))
+        return;
       const quantity = [...text].length;
       const request = randomUUID();
       bill.chargeUnits(request, id, { unit: '1k_characters', quantity, per: 1_000 }, price, fault);

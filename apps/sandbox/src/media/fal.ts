@@ -40,7 +40,7 @@ export function falRoutes(bill: Bill): Routes {
     const input = inputIn((await call.body()).toString(), offer);
     const directive = readDirective(input.prompt);
     const fault = faults.next(directive, 'fal');
-    if (failedOutright(fault, call, (told) => refused(STATUS[told], 'As the sandbox was told'))) return;
+    if (failedOutright(fault, call, (kind) => refused(STATUS[kind], 'As the sandbox was instructed'))) return;
     const job: Job = { id: randomUUID(), model, offer, input, fault, state: 'IN_QUEUE' };
     jobs.set(job.id, job);
     void work(job, directive.latency, bill, jobs);
@@ -66,7 +66,7 @@ export function falRoutes(bill: Bill): Routes {
     if (what === 'cancel') throw refused(405, 'Method Not Allowed');
     if (what === 'status') return tellStatus(call, job);
     if (job.state !== 'COMPLETED') throw refused(400, 'Request is still in progress');
-    if (job.fault === 'error') throw refused(422, 'The request could not be fulfilled, as the sandbox was told');
+    if (job.fault === 'error') throw refused(422, 'The request could not be fulfilled, as the sandbox was instructed');
     call.json(200, resultOf(call, job));
   };
   return {

@@ -53,7 +53,7 @@ export function speech(characters: number): Buffer {
   return Buffer.concat(Array.from({ length: Math.min(Math.max(frames, 1), MOST_FRAMES) }, () => frame));
 }
 
-/** Of formats that are not read here it is told by their size. */
+/** For formats that are not parsed here it is estimated from the size. */
 const BYTES_PER_SECOND = 16_000;
 
 /** How long a recording is; undefined when it is none that is known. */
@@ -67,7 +67,7 @@ export function millisecondsOf(recording: Buffer): number | undefined {
   return isKnown ? Math.round((recording.length / BYTES_PER_SECOND) * 1_000) : undefined;
 }
 
-/** The data's size by the bytes of a second, which the chunk "fmt " tells. */
+/** The data's size by the bytes of a second, which the chunk "fmt " has. */
 function millisecondsOfWave(recording: Buffer): number | undefined {
   let bytesPerSecond = 0;
   for (let at = 12; at + 8 <= recording.length; ) {

@@ -60,8 +60,8 @@ describe("OpenAI's images", () => {
     ['no prompt', { model: 'gpt-image-1' }, 400],
     ['a fault', { model: 'gpt-image-1', prompt: '[[sandbox fault=500]]' }, 500],
   ])('are refused for %s and cost nothing', async (_, body, status) => {
-    const { status: told, json } = await post('/openai/v1/images/generations', body, { authorization: 'Bearer k' });
-    expect(told).toBe(status);
+    const { status: answered, json } = await post('/openai/v1/images/generations', body, { authorization: 'Bearer k' });
+    expect(answered).toBe(status);
     expect(json.error.message).toEqual(expect.any(String));
     expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
   });
@@ -102,9 +102,9 @@ describe("fal's queue", () => {
 
   test('makes a video, whose file anyone may fetch, and bills it when it is done', async () => {
     const { json } = await submit('A coin [[sandbox latency=20]]');
-    let told = await get(json.status_url);
-    for (; told.body.status !== 'COMPLETED'; told = await get(json.status_url)) expect(told.status).toBe(202);
-    expect(told.status).toBe(200);
+    let job = await get(json.status_url);
+    for (; job.body.status !== 'COMPLETED'; job = await get(json.status_url)) expect(job.status).toBe(202);
+    expect(job.status).toBe(200);
     const { body } = await get(json.response_url);
     const { url, content_type } = body.video as Record<string, string>;
     expect(content_type).toBe('video/mp4');
@@ -178,7 +178,7 @@ describe('speech', () => {
     expect(await bill()).toEqual({ total_usd: '0.00015', lines: 1 });
   });
 
-  test('is written down as it is told, with the time of every word, billed by its length', async () => {
+  test('is transcribed as directed, with the time of every word, and billed by its length', async () => {
     const said = Buffer.from('[[sandbox text="Two words"]]');
     const sound = Buffer.concat([Buffer.from('ID3'), said, Buffer.alloc(32_000 - 3 - said.length)]);
     const path = '/deepgram/v1/listen?model=nova-3';

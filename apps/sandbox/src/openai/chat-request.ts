@@ -10,7 +10,7 @@ import { assertParameters, type Body, outputLimit, wrongType, wrongValue } from 
 export interface ChatRequest extends Question<OpenAiModel> {
   readonly includeUsage: boolean;
   readonly obfuscate: boolean;
-  /** The field that tells what the model reasons. */
+  /** The field that has the model's reasoning. */
   readonly thoughts: OpenAiProvider['thoughts'];
   /** How many alternatives to each token; undefined for no probabilities at all. */
   readonly logprobs: number | undefined;

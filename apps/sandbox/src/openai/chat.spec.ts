@@ -224,7 +224,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('pauses between chunks when told to', async () => {
+  test('pauses between chunks where the directive says so', async () => {
     const started = performance.now();
     await dataOf(await ask('[[sandbox tokens=5 chunks=5 chunk_delay=5]]', { stream: true }));
     expect(performance.now() - started).toBeGreaterThanOrEqual(19);

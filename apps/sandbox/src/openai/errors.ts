@@ -31,13 +31,13 @@ export function assertKey({ request }: Call): void {
   throw refusal(401, message);
 }
 
-/** What OpenAI says when the sandbox is told to fail. */
+/** What OpenAI answers when the sandbox is instructed to fail. */
 export function refusalAsTold(refused: Refused): Refusal {
   switch (refused) {
     case '400':
-      return refusal(400, 'Invalid request, as the sandbox was told.', 'messages', 'invalid_value');
+      return refusal(400, 'Invalid request, as the sandbox was instructed.', 'messages', 'invalid_value');
     case '429': {
-      const message = 'Rate limit reached for requests, as the sandbox was told.';
+      const message = 'Rate limit reached for requests, as the sandbox was instructed.';
       return refusalOf('requests', 429, message, { code: 'rate_limit_exceeded' });
     }
     case '500': {

@@ -7,11 +7,11 @@ export function logprobsOf(text: string, top: number | undefined): readonly obje
   const starts = tokenStarts(text);
   return starts.map((from, at) => {
     const token = text.slice(at === 0 ? 0 : from, starts[at + 1]);
-    const told = (each: string, logprob: number) => ({ token: each, bytes: [...Buffer.from(each)], logprob });
+    const entry = (each: string, logprob: number) => ({ token: each, bytes: [...Buffer.from(each)], logprob });
     const others = Array.from({ length: top }, (_, rank) =>
-      told(rank === 0 ? token : `?${rank}`, -0.5 * (rank + 0.25)),
+      entry(rank === 0 ? token : `?${rank}`, -0.5 * (rank + 0.25)),
     );
-    return { ...told(token, -0.125), top_logprobs: others };
+    return { ...entry(token, -0.125), top_logprobs: others };
   });
 }
 

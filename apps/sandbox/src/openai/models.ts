@@ -13,7 +13,7 @@ export interface OpenAiProvider {
   readonly more: ReadonlySet<string>;
   /** Parameters of OpenAI's that it does not know. */
   readonly lacks: ReadonlySet<string>;
-  /** The field that tells what a model reasons; undefined where nobody is told. */
+  /** The field that has the model's reasoning; undefined where it is not returned. */
   readonly thoughts: 'reasoning' | 'reasoning_content' | undefined;
 }
 

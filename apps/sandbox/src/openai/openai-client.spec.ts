@@ -10,18 +10,18 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-const told = (content: string) => ({ model: 'gpt-5-mini', messages: [{ role: 'user' as const, content }] });
+const prompt = (content: string) => ({ model: 'gpt-5-mini', messages: [{ role: 'user' as const, content }] });
 
 describe("OpenAI's own client", () => {
   test('reads an answer', async () => {
-    const { choices, usage } = await client.chat.completions.create(told('[[sandbox text=Yes reasoning=3]]'));
+    const { choices, usage } = await client.chat.completions.create(prompt('[[sandbox text=Yes reasoning=3]]'));
     expect(choices[0]).toMatchObject({ message: { content: 'Yes' }, finish_reason: 'stop' });
     expect(usage?.completion_tokens).toBe(4);
   });
 
   test('reads a stream', async () => {
     const stream = client.chat.completions.stream({
-      ...told('[[sandbox tokens=8 chunks=3]]'),
+      ...prompt('[[sandbox tokens=8 chunks=3]]'),
       stream_options: { include_usage: true },
     });
     const { choices, usage } = await stream.finalChatCompletion();
@@ -32,7 +32,7 @@ describe("OpenAI's own client", () => {
   test('is answered with a tool call, whole and streamed, and then with words', async () => {
     const parameters = { type: 'object', properties: { city: { enum: ['Zürich', 'Ur'] } }, required: ['city'] };
     const tools = [{ type: 'function' as const, function: { name: 'weather', parameters } }];
-    const asked = { ...told('[[sandbox tool=any chunks=2]]'), tools };
+    const asked = { ...prompt('[[sandbox tool=any chunks=2]]'), tools };
     const answers = [
       await client.chat.completions.create(asked),
       await client.chat.completions.stream(asked).finalChatCompletion(),
@@ -59,7 +59,7 @@ describe("OpenAI's own client", () => {
     ['none', 'stop'],
   ] as const)('is obeyed in its choice of a tool: %s', async (tool_choice, reason) => {
     const tools = [{ type: 'function' as const, function: { name: 'now' } }];
-    const { choices } = await client.chat.completions.create({ ...told('Hello'), tools, tool_choice });
+    const { choices } = await client.chat.completions.create({ ...prompt('Hello'), tools, tool_choice });
     expect(choices[0]?.finish_reason).toBe(reason);
   });
 
@@ -70,8 +70,8 @@ describe("OpenAI's own client", () => {
     await expect(client.models.retrieve('gpt-6')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
   });
 
-  test('hears of an error in the midst of a stream', async () => {
-    const stream = client.chat.completions.stream(told('[[sandbox fault=error]]'));
+  test('receives an error in the middle of a stream', async () => {
+    const stream = client.chat.completions.stream(prompt('[[sandbox fault=error]]'));
     await expect(stream.finalChatCompletion()).rejects.toBeInstanceOf(OpenAI.APIError);
   });
 
@@ -83,6 +83,6 @@ describe("OpenAI's own client", () => {
     ['error', OpenAI.InternalServerError],
     ['refuse', OpenAI.APIConnectionError],
   ])('knows the fault %s as its own error', async (fault, error) => {
-    await expect(client.chat.completions.create(told(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
+    await expect(client.chat.completions.create(prompt(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
   });
 });

@@ -9,7 +9,7 @@ import type { OpenAiModel } from './models.ts';
 import { thoughtsOf } from './thoughts.ts';
 import { usageOf } from './usage.ts';
 
-/** OpenAI pads chunks with this many random characters at most, so that their size does not tell the word. */
+/** OpenAI pads chunks with this many random characters at most, so that their size does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const DONE = 'data: [DONE]\n\n';
 const ERROR = { message: 'The server had an error while processing your request.', type: 'server_error' };
@@ -38,8 +38,8 @@ export function eventsOf(
     tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":0,"function":{"arguments":${json}}}]}`;
 
   const indexes = Array.from({ length: n }, (_, index) => index);
-  const told = thoughtsOf(answer, thoughts);
-  const thinking = Object.keys(told).length === 0 ? [] : [JSON.stringify(told)];
+  const reasoning = thoughtsOf(answer, thoughts);
+  const thinking = Object.keys(reasoning).length === 0 ? [] : [JSON.stringify(reasoning)];
   const opening = indexes
     .flatMap((index) => [firstDelta(answer, index), ...thinking].map((each) => chunk(choice(index, each))))
     .join('');

@@ -24,7 +24,7 @@ export class FaultCounter {
   }
 }
 
-/** What a provider may refuse as it was told; each has its own words for it. */
+/** The refusals that a directive can ask for; each provider words them in its own way. */
 export type Refused = '400' | '429' | '500' | 'overloaded';
 
 /**

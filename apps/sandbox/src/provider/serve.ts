@@ -26,7 +26,7 @@ export interface Protocol<M extends Model, Q extends Question<M>> {
   eventsOf(answer: Answer<M>, question: Q, fault: Fault | undefined): Events;
 }
 
-/** Reads the directive, waits, fails as told, composes, delivers, bills. */
+/** Reads the directive, waits, fails as directed, composes, delivers, bills. */
 export function serve<M extends Model, Q extends Question<M>>(provider: string, bill: Bill, protocol: Protocol<M, Q>) {
   const faults = new FaultCounter();
   return async (call: Call, question: Q): Promise<void> => {

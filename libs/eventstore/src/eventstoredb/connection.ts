@@ -9,7 +9,7 @@ import { StoreUnavailable } from '#kernel';
 
 /**
  * Calls that are with the server at the same time, besides subscriptions. A server takes 100 on a connection unless it
- * is told otherwise, and resets what is beyond ("Bandwidth exhausted", KurrentDB-Client-NodeJS issue 167).
+is configured otherwise, and resets what is beyond ("Bandwidth exhausted", KurrentDB-Client-NodeJS issue 167).
  */
 const CALLS_IN_FLIGHT = 64;
 
@@ -30,7 +30,7 @@ interface Inner {
  * request 523): all clients of a process share one table of pending appends, and
  *  - when one of these calls breaks, the appends of all others are rejected, and their answers, which still come, throw
  *    in an event handler, where nothing can catch it;
- *  - appends that wait for the socket at that moment are rejected where nobody listens, which ends the process too;
+ *  - appends that wait for the socket at that moment are rejected without a listener, which ends the process too;
  *  - they have no deadline: those on a call that the server ends in good order are never answered.
  * The client decides by `supports`, which nothing else asks that we use. What it costs is throughput: one process makes
  * 6,000 appends a second instead of 17,000, at 140 µs each instead of 60 (measured against a server in memory).
@@ -43,7 +43,7 @@ export function connect(connectionString: string): EventStoreDBClient {
   const { handleError } = client as unknown as Inner;
   return Object.assign(client, {
     supports: async () => false,
-    handleError: (...failure: Parameters<typeof handleError>) => handleError(...failure).catch(() => {}), // told the call
+    handleError: (...failure: Parameters<typeof handleError>) => handleError(...failure).catch(() => {}), // reported by the call
   });
 }
 

@@ -12,7 +12,7 @@ export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
  * commit and prepare position are one number, in all answers of the server; only the old TCP transactions differ.
  */
 export function toRecorded(event: RecordedEvent): Recorded {
-  if (!event.position) throw new Error('the server tells no positions: EventStoreDB 22.6 or newer is needed');
+  if (!event.position) throw new Error('the server returns no positions: EventStoreDB 22.6 or newer is needed');
   return {
     id: event.id,
     stream: event.streamId,

@@ -38,7 +38,7 @@ export interface EventStoreDbOptions {
 
 /**
  * The event store in EventStoreDB 23.10 or newer. Reads and appends are answered by the leader of a cluster, so that
- * nothing is decided on what another node has not heard of yet. A user needs the right to read `$all`.
+ * no decision depends on what another node has not received yet. A user needs the right to read `$all`.
  */
 export class EventStoreDbEventStore implements EventStore {
   private readonly client: EventStoreDBClient;
@@ -64,7 +64,7 @@ export class EventStoreDbEventStore implements EventStore {
     try {
       const { success, position } = await this.gate.pass(() => this.client.appendToStream(stream, data, options));
       if (!success) return 'stale'; // instead of an error, where the connection string asks for it
-      if (!position) throw new Error('the server did not tell the position of an append');
+      if (!position) throw new Error('the server did not return the position of an append');
       return { revision: expected + events.length, position: position.commit };
     } catch (error) {
       if (error instanceof WrongExpectedVersionError) return 'stale';
@@ -150,7 +150,7 @@ export class EventStoreDbEventStore implements EventStore {
     return entries.filter(({ position }) => position > after);
   }
 
-  /** Asks twice: the client notices a lost connection only by a call that fails, and then connects anew. */
+  /** Asks twice: the client notices a lost connection only by a call that fails, and then reconnects. */
   private async ask<Answer>(question: () => Promise<Answer>, again = true): Promise<Answer> {
     try {
       return await this.gate.pass(question);

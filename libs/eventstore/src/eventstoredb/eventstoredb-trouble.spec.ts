@@ -272,7 +272,7 @@ describe('the EventStoreDB event store', () => {
     await double.until(({ open }) => open === 0);
   });
 
-  test('a slow follower is not flooded, and is never told more than it was given', async () => {
+  test('a slow follower is not flooded, and never gets more than it has room for', async () => {
     const appendMany = async (stream: string, expected: number, events: readonly NewEvent[]) => {
       for (let n = 0; n < events.length; n += 300) await store.append(stream, expected + n, events.slice(n, n + 300));
     };

@@ -63,7 +63,7 @@ export class Feed {
     return batch;
   }
 
-  /** Waits for nothing: the call may not even have begun. */
+  /** Waits for nothing: the call may not even have started. */
   close(): void {
     this.subscription.unsubscribe().catch(() => {}); // then there is nothing to end
     this.subscription.destroy();
@@ -81,7 +81,7 @@ export class Feed {
    * A checkpoint overtakes the facts that are still in the stream's own buffer, so those are let out first.
    *
    * While a subscription catches up, a checkpoint can name the place where the next entry will begin, with a prepare
-   * position before it. Taken for a position it would hide that entry for ever, so it is passed over; those that are
+   * position before it. Taken for a position it would hide that entry forever, so it is passed over; those that are
    * reported live name the entry that was seen last.
    */
   private searched({ commit, prepare }: Position): void {

@@ -65,7 +65,7 @@ export class AppendLane {
 
   /**
    * In the order of stream names, so that two processes that append to the same streams never wait for each other.
-   * Of each stream only one append: told apart by stream, two would share one fate.
+   * Only one append for each stream: results are matched by stream, so two would share one result.
    */
   private takeBatch(): Waiting[] {
     const batch = new Map<string, Waiting>();
@@ -84,7 +84,7 @@ export class AppendLane {
     return [...batch.values()].sort((a, b) => (a.stream < b.stream ? -1 : 1));
   }
 
-  /** One stale stream undoes the whole batch: it is told so, and the others are sent again without it. */
+  /** One stale stream undoes the whole batch: its append fails, and the others are sent again without it. */
   private async send(batch: readonly Waiting[]): Promise<void> {
     let rest = batch;
     while (rest.length > 0) {

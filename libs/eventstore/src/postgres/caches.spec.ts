@@ -61,7 +61,7 @@ describe('a checkpoint', () => {
     expect(await new PostgresCheckpoints(pool).load('another')).toBe(START);
   });
 
-  test('never goes back, whoever is late with an older one', async () => {
+  test('never goes back, even when an older one arrives late', async () => {
     const [one, other] = [new PostgresCheckpoints(pool), new PostgresCheckpoints(pool)];
     await Promise.all([one.save('reader', 30n), other.save('reader', 10n), one.save('reader', 20n)]);
     expect(await other.load('reader')).toBe(30n);

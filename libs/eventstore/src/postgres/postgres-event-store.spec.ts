@@ -101,7 +101,7 @@ describe('the PostgreSQL event store', () => {
   });
 
   test.each(['update es.events set data = $$1$$', 'delete from es.events', 'truncate es.events'])(
-    'nobody may %s, not even a superuser',
+    'no role may %s, not even a superuser',
     async (statement) => {
       await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
       const service = await connect();
@@ -184,7 +184,7 @@ describe('the PostgreSQL event store', () => {
     expect((await store.head(stream))?.revision).toBe(events.length - 1);
   });
 
-  test('a follower hears at once of what another process appends', async () => {
+  test('a follower receives at once what another process appends', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const stream = `account-${randomUUID()}`;
     let position = ((await store.append(stream, NO_STREAM, [fact()])) as Head).position;

@@ -190,7 +190,7 @@ export class PostgresEventStore implements EventStore {
       await client.end().catch(() => {});
       throw error;
     }
-    client.on('end', () => this.relisten()); // only now: a failure above is answered by who called, and by nobody else
+    client.on('end', () => this.relisten()); // only now: a failure above is reported by the caller alone
     this.listener = client;
   }
 

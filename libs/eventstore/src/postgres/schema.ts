@@ -1,7 +1,7 @@
 /**
  * The event store in PostgreSQL: one table that is only ever added to.
  *
- * A revision is unique in its stream, which makes an append conditional without a row that is updated: whoever inserts
+ * A revision is unique in its stream, which makes an append conditional without a row that is updated: whichever inserts
  * revision n+1 behind an existing n first has won, and all others insert nothing.
  */
 export const eventStoreMigrations = [
@@ -34,8 +34,8 @@ export const eventStoreMigrations = [
       -- raw newline), every list has one entry per event, and p_behind is the revision the event must follow (-1: none,
       -- or an event of this call). A stream has one append in a call at most. Returns the positions. Events that are all
       -- stored already with the same ids count as appended. Raises ES409 with the stale streams as its detail.
-      -- The transaction id is taken first, so that whoever has a position also has an id that a reader can wait for.
-      -- There is one sensible plan, by the indexes: to plan anew for each append takes longer than the append.
+      -- The transaction id is taken first, so that every position comes with an id that a reader can wait for.
+      -- There is one sensible plan, by the indexes: to plan again for each append takes longer than the append.
       create function es.append(
         p_streams text, p_behind bigint[], p_revisions bigint[], p_ids uuid[], p_types text, p_data text, p_metadata text
       ) returns bigint[] language plpgsql

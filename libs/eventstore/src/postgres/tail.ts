@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { START } from '#kernel';
 
-/** Followers are told of new facts at most this often, so that facts gather; the first ones after a pause at once. */
+/** Followers are notified of new facts at most this often, so that facts gather; the first ones after a pause at once. */
 export const GATHER_MS = 25;
 /** How long until a transaction in progress is looked at again. */
 const RECHECK_MS = 1;
@@ -30,13 +30,13 @@ export class Tail {
   private readonly pool: pg.Pool;
   private readonly onProblem: (problem: string, error: unknown) => void;
   private safe = START;
-  /** The highest position at some moment, and the first transaction id that had not begun then. */
+  /** The highest position at some moment, and the first transaction id that had not started then. */
   private candidate: { readonly head: bigint; readonly next: bigint } | undefined;
   private waiters = new Set<() => void>();
   /** Whether something may have been appended since the end was last looked at. */
   private stirred = true;
   private looking = false;
-  private told = START;
+  private notifiedUpTo = START;
   private toldAt = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly idle: NodeJS.Timeout;
@@ -83,7 +83,7 @@ export class Tail {
   stop(): void {
     clearInterval(this.idle);
     clearTimeout(this.timer);
-    this.tell();
+    this.notify();
   }
 
   private lookSoon(): void {
@@ -105,13 +105,13 @@ export class Tail {
       this.onProblem('the end of the event log could not be read; trying again', error);
     }
     this.looking = false;
-    if (this.safe > this.told) this.tell();
+    if (this.safe > this.notifiedUpTo) this.notify();
     this.lookSoon();
   }
 
   /** All at once, so that those that have come equally far read the same. */
-  private tell(): void {
-    this.told = this.safe;
+  private notify(): void {
+    this.notifiedUpTo = this.safe;
     this.toldAt = performance.now();
     for (const waiter of this.waiters) waiter();
   }

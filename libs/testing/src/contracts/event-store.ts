@@ -6,7 +6,7 @@ import type { Opened } from './event-store/subject.ts';
 
 export type { Opened };
 
-/** What every adapter of the `EventStore` port keeps to. `open` gives a store whose streams nobody else writes. */
+/** What every adapter of the `EventStore` port keeps to. `open` returns a store whose streams have no other writer. */
 export function eventStoreContract(name: string, open: () => Promise<Opened>): void {
   describe(`${name} keeps the contract of an event store:`, () => {
     let opened: Opened;

@@ -68,7 +68,7 @@ export class EventStoreDbDouble {
     this.refusing = refusing;
   }
 
-  /** Sends whoever insists on the leader of the cluster to another node. */
+  /** Redirects clients that require the cluster's leader to another node. */
   obey(leader: EventStoreDbDouble): void {
     this.leader = leader;
   }

@@ -30,7 +30,7 @@ export async function read(log: EventLog, call: Call, closing: AbortSignal, onCa
   for (const event of ['cancelled', 'close', 'error']) call.on(event, () => gone.abort());
   const send = async (response: ReadResp) => {
     if (gone.signal.aborted || call.write(response)) return;
-    await once(call, 'drain', { signal: gone.signal }).catch(() => {}); // nobody is there to read the rest
+    await once(call, 'drain', { signal: gone.signal }).catch(() => {}); // the client has gone
   };
   try {
     const options = call.request.getOptions() as Options;
@@ -69,7 +69,7 @@ async function readAll(log: EventLog, options: Options, send: Send): Promise<voi
 }
 
 /**
- * All streams with certain beginnings of their names, behind a place; then what is appended later. Checkpoints tell how
+ * All streams with certain beginnings of their names, behind a position; then what is appended later. Checkpoints report how
  * far the log has been searched: live they name an entry; on the way there they may name the place where the next
  * entry will begin, which has not been seen yet (prepare position 0).
  */

@@ -69,7 +69,7 @@ export function caughtUpResponse(): ReadResp {
   return new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp());
 }
 
-/** A status, and what the client tells errors apart by: trailers. */
+/** A status, and the trailers by which the client distinguishes errors. */
 export function failure(code: status, details: string, trailers: Record<string, string> = {}): ServerErrorResponse {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(trailers)) metadata.set(name, value);

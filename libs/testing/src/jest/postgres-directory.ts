@@ -16,7 +16,7 @@ export async function reserve(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 }
 
-/** Stops the server, if one was started, and leaves nothing behind. At once: an exit waits for nobody. */
+/** Stops the server, if one was started, and leaves nothing behind. Synchronously: an exit handler cannot wait. */
 export function release(): void {
   const directory = process.env[POSTGRES_DIRECTORY];
   if (directory === undefined) return;

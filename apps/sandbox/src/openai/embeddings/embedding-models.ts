@@ -7,7 +7,7 @@ export interface EmbeddingModel {
   readonly id: string;
   /** What the answer calls the model. */
   readonly snapshot: string;
-  /** What its vectors depend on: the same model has the same ones, whoever runs it. */
+  /** What its vectors depend on: the same model has the same ones with every provider. */
   readonly weights: string;
   /** Tokens of one input at most. */
   readonly context: number;

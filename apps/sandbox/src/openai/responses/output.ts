@@ -1,4 +1,4 @@
-/** What a response consists of, and the object that tells of it. */
+/** The output of a response, and the response object. */
 import type { Answer } from '../../provider/answer.ts';
 import type { Fault } from '../../provider/directive.ts';
 import type { Part } from '../chat-request.ts';
@@ -12,7 +12,7 @@ import type { ResponsesRequest } from './request.ts';
 export type OpenAiAnswer = Answer<OpenAiModel>;
 export type Item = Part & { readonly type: string; readonly id: string };
 
-/** Told in place of what the model really thought. */
+/** Shown in place of the model's actual reasoning. */
 export const SUMMARY = '**Thinking about it**\n\nThe user wants an answer, so there will be one.';
 
 export function responseId({ serial }: Answer): string {

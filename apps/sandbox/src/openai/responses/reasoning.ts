@@ -1,4 +1,4 @@
-/** Reasoning that nobody may read: it goes to the client encrypted, and comes back with the next request. */
+/** Reasoning that clients cannot read: it is sent encrypted, and comes back with the next request. */
 import { isObject, type Part } from '../chat-request.ts';
 import { refusal } from '../errors.ts';
 

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => sandbox.close());
 
 type Asked = OpenAI.Responses.ResponseCreateParamsNonStreaming;
-const told = (input: Asked['input'], more: Partial<Asked> = {}) => ({ model: 'gpt-5-mini', input, ...more });
+const prompt = (input: Asked['input'], more: Partial<Asked> = {}) => ({ model: 'gpt-5-mini', input, ...more });
 const both = async (asked: Asked) => [
   await client.responses.create(asked),
   await client.responses.stream({ ...asked } as never).finalResponse(),
@@ -28,7 +28,7 @@ const WEATHER = {
 
 describe("OpenAI's own client", () => {
   test('reads a response, whole and streamed', async () => {
-    for (const response of await both(told('[[sandbox tokens=8 chunks=3]]'))) {
+    for (const response of await both(prompt('[[sandbox tokens=8 chunks=3]]'))) {
       expect(response).toMatchObject({ status: 'completed', model: 'gpt-5-mini-2025-08-07', store: true });
       expect(response.output_text).toBe('every coin that comes in is counted twice');
       expect(response.usage).toMatchObject({ output_tokens: 8 });
@@ -36,7 +36,7 @@ describe("OpenAI's own client", () => {
   });
 
   test('reads reasoning with its summary, and sends it back encrypted', async () => {
-    const asked = told('[[sandbox tokens=8 reasoning=5]]', {
+    const asked = prompt('[[sandbox tokens=8 reasoning=5]]', {
       reasoning: { effort: 'low', summary: 'auto' },
       include: ['reasoning.encrypted_content'],
       store: false,
@@ -46,14 +46,14 @@ describe("OpenAI's own client", () => {
       expect(response.output[0]).toMatchObject({ summary: [{ type: 'summary_text' }] });
       expect(response.usage?.output_tokens_details.reasoning_tokens).toBe(5);
       const question = { role: 'user' as const, content: 'Hi' };
-      const next = await client.responses.create(told([question, ...response.output, question] as Asked['input']));
-      const without = await client.responses.create(told([question, response.output[1], question] as Asked['input']));
+      const next = await client.responses.create(prompt([question, ...response.output, question] as Asked['input']));
+      const without = await client.responses.create(prompt([question, response.output[1], question] as Asked['input']));
       expect((next.usage?.input_tokens ?? 0) - (without.usage?.input_tokens ?? 0)).toBe(5);
     }
   });
 
   test('is answered with a call, and then with words', async () => {
-    const asked = told('[[sandbox tool=any]]', { tools: [WEATHER] });
+    const asked = prompt('[[sandbox tool=any]]', { tools: [WEATHER] });
     for (const { output } of await both(asked)) {
       const [call] = output;
       expect(call).toMatchObject({ type: 'function_call', name: 'weather', arguments: '{"city":"Zürich"}' });
@@ -66,18 +66,18 @@ describe("OpenAI's own client", () => {
 
   test.each(['required', { type: 'function', name: 'weather' }])('forces a call: %j', async (choice) => {
     const tool_choice = choice as NonNullable<Asked['tool_choice']>;
-    const { output } = await client.responses.create(told('Hello', { tools: [WEATHER], tool_choice }));
+    const { output } = await client.responses.create(prompt('Hello', { tools: [WEATHER], tool_choice }));
     expect(output[0]?.type).toBe('function_call');
   });
 
   test('parses what has a structure', async () => {
     const format = { type: 'json_schema' as const, name: 's', schema: { type: 'object' } };
-    const parsed = await client.responses.parse(told('[[sandbox text="{\\"a\\":1}"]]', { text: { format } }));
+    const parsed = await client.responses.parse(prompt('[[sandbox text="{\\"a\\":1}"]]', { text: { format } }));
     expect(parsed.output_parsed).toEqual({ a: 1 });
   });
 
   test('reads one that reached its limit', async () => {
-    for (const response of await both(told('[[sandbox tokens=40]]', { max_output_tokens: 16 }))) {
+    for (const response of await both(prompt('[[sandbox tokens=40]]', { max_output_tokens: 16 }))) {
       expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
       expect(response.usage?.output_tokens).toBe(16);
     }
@@ -85,7 +85,7 @@ describe("OpenAI's own client", () => {
 
   test('reads the probability of each token', async () => {
     const asked = { include: ['message.output_text.logprobs' as const], top_logprobs: 2, model: 'gpt-4o-mini' };
-    for (const response of await both({ ...told('[[sandbox tokens=3]]'), ...asked })) {
+    for (const response of await both({ ...prompt('[[sandbox tokens=3]]'), ...asked })) {
       const [item] = response.output as OpenAI.Responses.ResponseOutputMessage[];
       const [part] = (item?.content ?? []) as OpenAI.Responses.ResponseOutputText[];
       expect(part?.logprobs?.map(({ token }) => token)).toEqual(['every ', 'coin ', 'that']);
@@ -94,7 +94,7 @@ describe("OpenAI's own client", () => {
   });
 
   test('reads one that failed within its stream', async () => {
-    const stream = client.responses.stream({ ...told('[[sandbox fault=error tokens=8]]'), stream: true });
+    const stream = client.responses.stream({ ...prompt('[[sandbox fault=error tokens=8]]'), stream: true });
     const numbers: number[] = [];
     stream.on('event', ({ sequence_number }) => numbers.push(sequence_number));
     expect(await stream.finalResponse()).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
@@ -107,7 +107,7 @@ describe("OpenAI's own client", () => {
       { type: 'input_image' as const, image_url: 'https://x.example/i.png', detail: 'auto' as const },
       { type: 'input_file' as const, file_data: 'data:application/pdf;base64,AA', filename: 'a.pdf' },
     ];
-    const { usage } = await client.responses.create(told([{ role: 'user', content }]));
+    const { usage } = await client.responses.create(prompt([{ role: 'user', content }]));
     expect(usage?.input_tokens).toBe(3 + 4 + 1 + 85 + 85);
   });
 });
@@ -125,7 +125,7 @@ describe('a response', () => {
       messages,
       tools: [{ type: 'function', function: tool }],
     });
-    await client.responses.create(told(content, { instructions: 'Be brief', tools: [WEATHER] }));
+    await client.responses.create(prompt(content, { instructions: 'Be brief', tools: [WEATHER] }));
     const [chat, response] = (await lines()).slice(-2);
     expect([response?.tokens, response?.usd]).toEqual([chat?.tokens, chat?.usd]);
   });
@@ -133,11 +133,11 @@ describe('a response', () => {
   test('that is too long is refused, or shortened where that is asked for', async () => {
     const long = { role: 'user' as const, content: 'word '.repeat(400_000) };
     const input = [long, { role: 'user' as const, content: 'Hi' }];
-    await expect(client.responses.create(told(input))).rejects.toMatchObject({
+    await expect(client.responses.create(prompt(input))).rejects.toMatchObject({
       status: 400,
       code: 'context_length_exceeded',
     });
-    const { usage } = await client.responses.create(told(input, { truncation: 'auto' }));
+    const { usage } = await client.responses.create(prompt(input, { truncation: 'auto' }));
     expect(usage?.input_tokens).toBe(8);
   });
 
@@ -159,7 +159,7 @@ describe('a response', () => {
     [{ input: [{ role: 'tool', content: 'x' }] }, { status: 400, param: 'input[0].role' }],
     [{ tool_choice: 'required' }, { status: 400, param: 'tool_choice' }],
   ])('is refused with %j', async (more, error) => {
-    await expect(client.responses.create(told('Hello', more as Partial<Asked>))).rejects.toMatchObject(error);
+    await expect(client.responses.create(prompt('Hello', more as Partial<Asked>))).rejects.toMatchObject(error);
   });
 });
 
@@ -168,7 +168,7 @@ test.each(['400', '429', '500', 'overloaded', 'refuse', 'malformed'])(
   async (fault) => {
     const before = (await lines()).length;
     for (const stream of [false, true]) {
-      const asked = client.responses.create({ ...told(`[[sandbox fault=${fault}]]`), stream } as Asked);
+      const asked = client.responses.create({ ...prompt(`[[sandbox fault=${fault}]]`), stream } as Asked);
       const read = async () => {
         for await (const _ of (await asked) as unknown as AsyncIterable<unknown>);
       };
@@ -179,7 +179,10 @@ test.each(['400', '429', '500', 'overloaded', 'refuse', 'malformed'])(
 );
 
 test('what was cut off is billed as far as it came', async () => {
-  const stream = await client.responses.create({ ...told('[[sandbox fault=cut tokens=8 reasoning=2]]'), stream: true });
+  const stream = await client.responses.create({
+    ...prompt('[[sandbox fault=cut tokens=8 reasoning=2]]'),
+    stream: true,
+  });
   const read = async () => {
     for await (const _ of stream);
   };

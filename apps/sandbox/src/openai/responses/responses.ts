@@ -1,4 +1,4 @@
-/** `POST /openai/v1/responses`. Nothing is kept: whoever continues sends all that was said. */
+/** `POST /openai/v1/responses`. Nothing is stored: to continue, a client sends the whole conversation. */
 import type { Bill } from '../../bill.ts';
 import { serve } from '../../provider/serve.ts';
 import type { Call, Routes } from '../../router.ts';

@@ -18,7 +18,7 @@ import {
 } from './output.ts';
 import type { ResponsesRequest } from './request.ts';
 
-/** OpenAI pads deltas with this many random characters at most, so that their size does not tell the word. */
+/** OpenAI pads deltas with this many random characters at most, so that their size does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const ERROR = { code: 'server_error', message: 'The server had an error while processing your request.' };
 
@@ -26,19 +26,19 @@ type Event = Part & { readonly type: string };
 
 export function eventsOf(answer: OpenAiAnswer, request: ResponsesRequest, fault: Fault | undefined): Events {
   const number = { next: 0 };
-  const told = (events: readonly Event[]) => events.map((event) => sse(event, number.next++)).join('');
-  const begun = responseObject(answer, request, {});
-  const opening = told([
-    ...['response.created', 'response.in_progress'].map((type) => ({ type, response: begun })),
+  const frames = (events: readonly Event[]) => events.map((event) => sse(event, number.next++)).join('');
+  const started = responseObject(answer, request, {});
+  const opening = frames([
+    ...['response.created', 'response.in_progress'].map((type) => ({ type, response: started })),
     ...thought(answer, request),
     ...searched(answer),
   ]);
   const first = number.next;
-  const content = contentOf(answer, request, told);
+  const content = contentOf(answer, request, frames);
   const half = content.slice(0, content.length / 2).reduce((events, { count }) => events + count, first);
   const last = outputOf(answer, request).at(-1) as Item;
   const response = finished(answer, request, fault);
-  const closing = told([
+  const closing = frames([
     ...(last.type === 'reasoning' ? [] : closed(answer, request, last, content.length === 0)),
     { type: `response.${response.status}`, response },
   ]);
@@ -75,23 +75,23 @@ function searched(answer: OpenAiAnswer): readonly Event[] {
   const first = answer.reasoning > 0 ? 1 : 0;
   return searchItems(answer).flatMap((item, at) => {
     const output_index = first + at;
-    const { action: _, ...begun } = { ...item, status: 'in_progress' } as Item & { readonly action?: unknown };
-    const told = (state: string) => ({ type: `response.web_search_call.${state}`, item_id: item.id, output_index });
+    const { action: _, ...started } = { ...item, status: 'in_progress' } as Item & { readonly action?: unknown };
+    const progress = (state: string) => ({ type: `response.web_search_call.${state}`, item_id: item.id, output_index });
     return [
-      { type: 'response.output_item.added', output_index, item: begun },
-      ...['in_progress', 'searching', 'completed'].map(told),
+      { type: 'response.output_item.added', output_index, item: started },
+      ...['in_progress', 'searching', 'completed'].map(progress),
       { type: 'response.output_item.done', output_index, item },
     ];
   });
 }
 
 /** The first piece comes with the item that it is part of. */
-function contentOf(answer: OpenAiAnswer, request: ResponsesRequest, told: (events: readonly Event[]) => string) {
+function contentOf(answer: OpenAiAnswer, request: ResponsesRequest, frames: (events: readonly Event[]) => string) {
   const item = outputOf(answer, request).at(-1) as Item;
-  const begun = opened(answer, request, item);
+  const opening = opened(answer, request, item);
   return answer.pieces.map((piece, i): Frame & { readonly count: number } => {
-    const events = [...(i === 0 ? begun : []), deltaOf(answer, request, item, piece)];
-    return { event: told(events), tokens: piece.tokens, count: events.length };
+    const events = [...(i === 0 ? opening : []), deltaOf(answer, request, item, piece)];
+    return { event: frames(events), tokens: piece.tokens, count: events.length };
   });
 }
 

@@ -225,7 +225,10 @@ describe('a tool', () => {
 
 describe('a refusal', () => {
   test.each([
-    ['400', { code: 'invalid_request', status: 400, message: expect.stringContaining('as the sandbox was told') }],
+    [
+      '400',
+      { code: 'invalid_request', status: 400, message: expect.stringContaining('as the sandbox was instructed') },
+    ],
     ['429', { code: 'rate_limited', status: 429, retryAfterSeconds: 1 }],
     ['500', { code: 'upstream_error', status: 500, message: 'The upstream answered with status 500' }],
     ['overloaded', { code: 'upstream_unavailable', status: 529 }],

@@ -121,7 +121,7 @@ export function following(subject: () => Opened): void {
   });
 }
 
-/** Leaves every now and then, and comes back with the position it was told last. */
+/** Leaves every now and then, and comes back with the last position that it received. */
 class RestlessFollower {
   readonly events: Recorded[] = [];
   private position: bigint;
