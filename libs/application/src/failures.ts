@@ -10,9 +10,9 @@ export type FailureCode =
   | 'upstream_unavailable'
   /** The client went away, and the answer took too long to be read to its end. */
   | 'client_disconnected'
-  /** This process was told to stop before the answer was complete. */
+  /** This process was asked to stop before the answer was complete. */
   | 'shutdown'
-  /** Money was held and nothing was called: it was not sure that nobody else serves the same request. */
+  /** Money was held and nothing was called: another process might serve the same request. */
   | 'not_served';
 
 /** An upstream or a payment back end failed. */

@@ -1,4 +1,4 @@
-/** The write paths that use cases send their wishes to. */
+/** The write paths that use cases send their commands to. */
 
 import {
   ACCOUNT,

@@ -93,7 +93,7 @@ function read<T>(file: string, check: (data: unknown) => T): DataFile<T> {
   }
 }
 
-/** A slip that shows only among the models of all files begins with the index of one of them. */
+/** The path of a mistake that shows only among the models of all files starts with the index of one of them. */
 function foundAmong(files: readonly DataFile<readonly unknown[]>[], slip: Slip): Error {
   let [index = 0] = slip.path as readonly number[];
   for (const { file, text, content } of files) {

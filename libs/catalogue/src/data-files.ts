@@ -76,7 +76,7 @@ function assertModel(data: unknown, place: Place): asserts data is AnyModelFile 
 }
 
 /**
- * Checks what no file can tell by itself: names are there once, and those that are referred to are there.
+ * Checks across files: each name occurs once, and each reference leads to a name.
  * @throws Slip whose path begins with the index of the model
  */
 export function assertConsistent(

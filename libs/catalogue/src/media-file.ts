@@ -11,7 +11,7 @@ export const CHOICES = ['quality', 'resolution', 'size', 'duration', 'language']
 export type Choice = (typeof CHOICES)[number];
 export type Choices = Readonly<Partial<Record<Choice, string>>>;
 
-/** What a model can do; the wire tells it as badges. */
+/** What a model can do; the wire shows it as badges. */
 export const CAPABILITIES = {
   image: ['text_to_image', 'edit', 'upscale', 'background_removal', 'requires_image'],
   video: ['text_to_video', 'image_to_video', 'requires_image'],
@@ -72,7 +72,7 @@ export const videoModel = mediaModel('video', ['second', 'clip'], {});
 export const audioModel = mediaModel('audio', ['minute', '1k_characters'], { maxCharacters: optional(count) });
 
 /**
- * Checks what no field tells by itself.
+ * Checks across fields.
  * @throws Slip
  */
 export function assertSensible(model: MediaModelFile, place: Place): void {

@@ -1,4 +1,4 @@
-/** A model as it stands in a data file, and what an operator may write there: a slip must not give anything away. */
+/** A model as it stands in a data file, and what an operator may write there: a mistake must not make anything free. */
 import {
   amount,
   count,
@@ -115,7 +115,7 @@ export interface ModelFile extends DescribedFile {
   readonly searchesWeb?: boolean;
   /** Models that the suffixes `:thinking` and `:extended` lead to. */
   readonly variants?: Readonly<Partial<Record<'thinking' | 'extended', string>>>;
-  /** Routing that is enforced, whatever the caller wishes; by provider. */
+  /** Routing that is enforced, whatever the caller prefers; by provider. */
   readonly routing?: Readonly<Partial<Record<'order' | 'only' | 'ignore', readonly string[]>>> & {
     /** Its web search works only with endpoints that keep data. */
     readonly webSearchDropsZdr?: boolean;

@@ -19,7 +19,7 @@ export interface ProviderFile {
   readonly dialect?: {
     /** What it calls the most output; `max_tokens` where nothing is said. */
     readonly limit?: 'max_tokens' | 'max_completion_tokens';
-    /** What it calls the wish to reason; `reasoning_effort` where nothing is said. */
+    /** Its name for the reasoning effort; `reasoning_effort` where it is omitted. */
     readonly reasoning?: 'reasoning_effort' | 'reasoning';
     /** Fields of a message that it knows beside role, content and calls of tools; `name` where nothing is said. */
     readonly messages?: readonly string[];

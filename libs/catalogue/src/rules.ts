@@ -54,7 +54,7 @@ export const optional =
 
 export const isObject = must('an object', (it) => typeof it === 'object' && it !== null && !Array.isArray(it));
 
-/** No field may be missing, and none is there that nobody reads: a misspelt price would be no price. */
+/** No field may be missing, and none may be unknown: a misspelt price would be no price. */
 export const object =
   (rules: Readonly<Record<string, Rule>>): Rule =>
   (value, place) => {

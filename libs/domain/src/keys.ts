@@ -15,7 +15,7 @@ export interface Key extends CapWindow {
   readonly limit: PicoUsd | null;
   readonly expireAt: Instant | null;
   readonly revoked: boolean;
-  /** How often the reset period was changed: each time the cap begins anew, also in a window that has been there before. */
+  /** How often the reset period was changed: each time the counting restarts, also in a window that has been there before. */
   readonly changes: number;
   /** Held in the window and not yet resolved. */
   readonly held: PicoUsd;

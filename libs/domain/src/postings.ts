@@ -63,7 +63,7 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
 
 /**
  * Revenue at the full price, by the surface and by each fee; what the customer does not pay of it is an overrun. The
- * cost is owed to whoever is used.
+ * cost is owed to the provider.
  */
 function earned({ price, cost, provider, fees = [] }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
   const full = money.fromJson(price);

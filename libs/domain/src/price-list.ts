@@ -1,4 +1,4 @@
-/** A price list is a fact: published once under its version, so that a charge can name it for ever. */
+/** A price list is a fact: published once under its version, so that a charge can name it forever. */
 import { type Decider, unknownFact } from '#kernel';
 import type { PriceListPublished } from './events.ts';
 import { reject } from './rejections.ts';

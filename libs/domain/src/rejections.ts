@@ -1,6 +1,6 @@
 import { Rejection } from '#kernel';
 
-/** Every reason why a wish is refused. The edge has one HTTP answer for each. */
+/** Every reason why a command is rejected. The edge has one HTTP answer for each. */
 export type RejectionCode =
   | 'account_exists'
   | 'account_not_found'

@@ -256,7 +256,7 @@ function mayBeMetBy(terms: Terms, when: Conditions): Met {
 }
 
 /**
- * Sizes follow from the use itself, so that nobody can forget them; a vendor's own count overrides them.
+ * Sizes follow from the usage itself, so that no caller can forget them; a vendor's own count overrides them.
  * @param growing the unit of which there will be more
  */
 function withSizes(terms: Terms, usage: Usage, prices: readonly Price[], growing?: Unit): Terms {

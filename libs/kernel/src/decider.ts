@@ -3,7 +3,7 @@ import type { Message } from './message.ts';
 /**
  * The rules of one kind of stream, as pure functions.
  *
- * `decide` answers a wish with the facts that follow from it, `[]` when it is already so, or throws a `Rejection`.
+ * `decide` answers a command with the facts that follow from it, `[]` when it is already fulfilled, or throws a `Rejection`.
  * `evolve` never rejects: a fact happened.
  */
 export interface Decider<Command extends Message, State, Event extends Message> {

@@ -1,4 +1,4 @@
-/** A fact or a wish as plain data: facts are named in the past tense, wishes in the imperative. */
+/** A fact or a command as plain data: facts are named in the past tense, commands in the imperative. */
 export type Message<Type extends string = string, Data = unknown> = Readonly<{ type: Type; data: Data }>;
 
 /** What travels beside a fact without being part of it: its version, and what caused it. */

@@ -91,6 +91,6 @@ export interface Runtime {
   newId(): string;
   /** Waits, at most until `signal` aborts. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
-  /** Something went wrong that nobody waits for, such as a snapshot that could not be saved. */
+  /** A failure that no caller waits for, such as a snapshot that could not be saved. */
   alarm(problem: string, error: unknown): void;
 }

@@ -1,5 +1,5 @@
 /**
- * A forbidden wish. Only `decide` throws it; one filter at the edge turns its code into an answer.
+ * A forbidden command. Only `decide` throws it; one filter at the edge turns its code into an answer.
  * An expected outcome is an event instead, and broken machinery is any other exception.
  */
 export class Rejection<Code extends string = string> extends Error {
@@ -14,7 +14,7 @@ export class Rejection<Code extends string = string> extends Error {
     this.details = details;
   }
 
-  /** The same refusal in the words of whoever asked, with further facts. */
+  /** The same rejection in the caller's terms, with further details. */
   restated(message: string, details: Readonly<Record<string, string>>): Rejection<Code> {
     return new Rejection(this.code, message, { ...this.details, ...details });
   }

@@ -1,6 +1,6 @@
 /**
  * Facts outlive the code that wrote them. Each type of fact has versions: what is appended carries the latest one in
- * its metadata, and what is read is turned into the latest one, so that nobody else knows that older ones exist.
+ * its metadata, and what is read is turned into the latest one, so that no other code knows that older ones exist.
  */
 import type { NewEvent, Recorded } from './message.ts';
 import type { Batch, EventStore } from './ports.ts';
@@ -15,7 +15,7 @@ export interface KnownFacts {
   readonly upcasters: Readonly<Record<string, readonly Upcaster[]>>;
   /** Raised when an upcaster is corrected, so that what was folded from its old results is not used any more. */
   readonly revision: number;
-  /** Types, not known here, that whoever reads the log may leave out. What is decided on a stream leaves out nothing. */
+  /** Unknown types that a reader of the log may skip. Decisions on a stream skip nothing. */
   readonly skippable: ReadonlySet<string>;
 }
 

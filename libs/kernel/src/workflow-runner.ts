@@ -200,7 +200,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     if (!effects) throw new Error(`${workflow.name} does not say how it records an effect`);
     this.assertHolds();
     const begun = await this.run(id, effects.begin(step, lease.token, ports.now()));
-    if (begun.length === 0) return; // it was begun before
+    if (begun.length === 0) return; // it was started before
     this.assertHolds();
     const outcome = await ports.perform(step, id, lease.signal).then(
       (answer) => ({ known: true, answer }) as const,
@@ -221,7 +221,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     }
   }
 
-  /** The state of a stream, in which nothing is begun: what a process that ended has left so is marked as unknown. */
+  /** The state of a stream without a started effect: one that a process left behind when it ended is marked as unknown. */
   private async state(id: string): Promise<State> {
     const { effects } = this.workflow;
     const state = await this.read(id);

@@ -41,20 +41,20 @@ export interface Next<S extends Step> {
   readonly dueAt?: string | undefined;
 }
 
-/** What came of an effect: an answer, also where that is a refusal; or nobody knows. */
+/** The result of an effect: an answer, also where that is a refusal; or unknown. */
 export type EffectOutcome<Answer = unknown> =
   | { readonly known: true; readonly answer: Answer }
   | { readonly known: false; readonly why: string };
 
 export interface BegunEffect {
   readonly key: string;
-  /** Of the turn in which it was begun. */
+  /** Of the turn in which it was started. */
   readonly token: number;
 }
 
 /** How a workflow records its effects. Its facts have names of their own; `refuseLowerToken` is their fence. */
 export interface Effects<Command extends Message, State, S extends Step> {
-  /** The effect that was begun and of which nothing is known yet. */
+  /** The effect that was started and whose result is not known yet. */
   begun(state: State): BegunEffect | undefined;
   /** The command whose fact says that it is about to be done, by whom has the turn with this token. */
   begin(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
@@ -63,7 +63,7 @@ export interface Effects<Command extends Message, State, S extends Step> {
 }
 
 export interface Workflow<Command extends Message, State, Event extends Message, S extends Step> {
-  /** Of its lease, its timers and its place in the facts. Another name begins with all facts anew. */
+  /** Of its lease, its timers and its place in the facts. Another name starts over with all facts. */
   readonly name: string;
   /** Of its streams. */
   readonly category: string;

@@ -6,7 +6,7 @@ const LOOK_EVERY_MS = 2_000;
 
 /**
  * Takes changed catalogue files into force while the service runs. Files are looked at now and then: notifications of
- * file systems are lost over networks and in containers. A file with a slip changes nothing and is told once.
+ * file systems are lost over networks and in containers. A file with a mistake changes nothing and is reported once.
  */
 export class CatalogueWatch {
   private readonly timer: NodeJS.Timeout;

@@ -8,7 +8,7 @@ const LOOK_EVERY_MS = 3;
 export class Progress {
   private readonly pool: pg.Pool;
   private positions = new Map<string, bigint>();
-  /** Where projections stood when somebody had waited in vain. */
+  /** Where projections stood when a wait timed out. */
   private readonly stuck = new Map<string, bigint>();
   private looking: Promise<void> | undefined;
 
@@ -17,8 +17,8 @@ export class Progress {
   }
 
   /**
-   * Waits until each of `projections` has applied everything up to `position`. Where one has not moved since somebody
-   * waited in vain, nobody else waits.
+   * Waits until each of `projections` has applied everything up to `position`. Where one has not moved since a wait
+   * timed out, no other caller waits.
    * @returns false when that takes longer than `timeoutMs`: a reader then gets what there is
    */
   async reached(projections: readonly string[], position: bigint, timeoutMs: number): Promise<boolean> {

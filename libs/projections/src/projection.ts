@@ -58,7 +58,7 @@ export const checkpointMigrations = [
   },
 ];
 
-/** Connection options of whoever writes or reads the tables. They can be rebuilt, so their commits need not wait for
+/** Connection options of writers and readers of the tables. They can be rebuilt, so their commits need not wait for
  *  the disk: after a crash the checkpoint is as old as the rows. */
 export const BOOKS_OPTIONS =
   '-c search_path=books -c synchronous_commit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan';

@@ -36,7 +36,7 @@ export async function rebuild(
       await client.query('lock table books.checkpoints in share row exclusive mode');
       replayed += await replay(store, sink);
       await client.query(`drop table books.${name}; alter table ${draft}.${name} set schema books`);
-      // Drawn here, where nobody else can take the table: a projector of before it has lost its turn.
+      // Drawn here, where no other process can take the table: an earlier projector has lost its turn.
       await client.query(
         `insert into books.checkpoints select projection, position, $1 from ${draft}.checkpoints
          on conflict (projection) do update set position = excluded.position, writer = excluded.writer`,

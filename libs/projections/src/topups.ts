@@ -3,7 +3,7 @@ import { type Coin, type Destination, type DomainEvent, type InvoiceIssued, idOf
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
 
-/** More may be paid: a Lightning invoice is paid once, an address as often as somebody pays to it. */
+/** More may be paid: a Lightning invoice is paid once, an address as often as it is paid to. */
 const AWAITED = `(paid_units = 0 or destination_kind <> 'bolt11')`;
 const TOPUP_FACTS: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
   'InvoiceIssued',

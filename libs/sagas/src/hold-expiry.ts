@@ -11,7 +11,7 @@ export interface HoldExpiryPorts {
   alarm(problem: string, error: unknown): void;
 }
 
-/** Ends holds that nobody ended in time, so that no money stays locked. */
+/** Ends holds that were not ended in time, so that no money stays locked. */
 export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): Promise<void> {
   const { clock, overdue, alarm } = ports;
   while (!signal.aborted) {

@@ -1,6 +1,6 @@
 /**
  * A saga reacts to facts; it refuses none. What it wants is data, so that its rules can be read and tested without the
- * world. Facts come at least once and in order, so every wish is one that can be repeated.
+ * world. Facts come at least once and in order, so every command can be repeated.
  */
 
 import type { DomainEvent } from '#domain';
@@ -8,12 +8,12 @@ import { type CheckpointStore, type Recorded, Rejection, type Runtime, type Sink
 
 export interface Saga<Wish> {
   readonly name: string;
-  /** What follows from a fact: nothing, or wishes that are sent in order. */
+  /** What follows from a fact: nothing, or commands that are sent in order. */
   react(fact: Recorded<DomainEvent>): readonly Wish[];
 }
 
 /**
- * Runs a saga as a sink for `pump`: the checkpoint moves once everything that a batch asks for is done. A wish that is
+ * Runs a saga as a sink for `pump`: the checkpoint moves once everything that a batch asks for is done. A command that is
  * refused would be refused again: it is an alarm, and those behind it go on.
  */
 export function sagaSink<Wish>(

@@ -13,7 +13,7 @@ const INVALID_KEY = 'The API key was not found or has been revoked';
 const INVALID_ACCOUNT = 'The credit id is not valid';
 
 /**
- * Tells who asks. Whose a key is never changes, so that is remembered; whether it may still be used is decided on the
+ * Finds the caller. The owner of a key never changes, so it is remembered; whether it may still be used is decided on the
  * account's stream with every hold, and looked up for everything that is only read.
  */
 export class Authenticator {

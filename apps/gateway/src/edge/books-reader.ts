@@ -32,7 +32,7 @@ export class BooksReader {
   }
 
   /**
-   * Waits until read models show a fact at `position`, so that whoever asks them next sees it, on any replica.
+   * Waits until read models show a fact at `position`, so that the next reader sees it, on any replica.
    * @returns false when they do not show it in time
    */
   show(position: bigint, ...projections: string[]): Promise<boolean> {

@@ -1,6 +1,6 @@
 /**
  * Limits of what stands in a request beside its content: names, ids, roles, tags. They are checked before anything looks
- * into it, so that nobody makes us search for a name of 24 MB. What a model reads is only limited with the whole body.
+ * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
  */
 import { InvalidRequest } from './errors.ts';
 

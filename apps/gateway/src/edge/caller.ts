@@ -1,5 +1,5 @@
 /**
- * Who pays or asks is found before the body of a request is read: whoever is nobody sends no body. A guard of Nest's comes
+ * Who pays or asks is found before the body of a request is read: a stranger sends no body. A guard of Nest's comes
  * too late for that, and a hook of the whole instance would answer without CORS headers, which no browser shows to its page.
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';

@@ -15,7 +15,7 @@ export interface ErrorAnswer {
   readonly param?: string | null;
   readonly details?: Readonly<Record<string, string>>;
   readonly retryAfterSeconds?: number;
-  /** The same request would get the same answer: OpenAI's clients, which repeat a 409 by themselves, are told so. */
+  /** The same request would get the same answer: a header says so to OpenAI's clients, which repeat a 409 by themselves. */
   readonly final?: boolean;
 }
 
@@ -140,7 +140,7 @@ export const ERROR_KINDS: readonly Kind[] = [
   return first === i && type !== 'client_disconnected';
 });
 
-/** What to answer to an error; undefined when nobody expected it. */
+/** The answer to an error; undefined when it is unexpected. */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof Rejection)
     return answer(REJECTIONS[error.code as RejectionCode], error.message, { details: error.details });

@@ -54,7 +54,7 @@ export class Idempotency {
   }
 
   /**
-   * For whoever serves something paid, once the request is known to be well-formed and before anything is done: true
+   * For controllers that serve something paid, once the request is known to be well-formed and before anything is done: true
    * when it has been answered by a replay. From here on `request.id` is the id to serve it under.
    * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
    */
@@ -121,7 +121,7 @@ export class Idempotency {
   private record(claim: Claim, reply: FastifyReply): false {
     const { payers, kept } = this.ports;
     payers.watch(claim.requestId, async () => {
-      // Whoever was taken for dead while its money was being held is not served: another request is.
+      // A request that was taken for dead while its money was being held is not served: another one is.
       if (!(await available(kept.confirm(claim)))) throw inProgress();
     });
     const recording = new Recording(reply, (answer) => {
@@ -133,7 +133,7 @@ export class Idempotency {
     return false;
   }
 
-  /** An answer that cannot be kept is delivered all the same: who asks again is told that it is lost. */
+  /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
   private async ended(claim: Claim, answer: Answer | undefined): Promise<void> {
     const { alarm, payers, kept } = this.ports;
     try {

@@ -155,12 +155,12 @@ export class KeptAnswers {
     return this.change('lose', claim, { sql: 'update gateway.answers set lost = true' });
   }
 
-  /** The request has ended, and it is not known whether it was charged: whoever asks again finds out. */
+  /** The request has ended, and it is not known whether it was charged: the next request finds out. */
   giveUp(claim: Claim): Promise<boolean> {
     return this.change('give-up', claim, { sql: 'update gateway.answers set leased_until = now()' });
   }
 
-  /** Nothing was charged: whoever asks again is served as the first. */
+  /** Nothing was charged: the next request is served as the first. */
   forget(claim: Claim): Promise<boolean> {
     return this.change('forget', claim, { sql: 'delete from gateway.answers' });
   }

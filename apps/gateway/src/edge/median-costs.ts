@@ -1,7 +1,7 @@
 import { type MedianCost, readMedianCosts } from '#projections';
 import type { BooksReader } from './books-reader.ts';
 
-/** Medians move slowly, and everybody asks for the list of models. */
+/** Medians move slowly, and the list of models is requested often. */
 const KEPT_MS = 30_000;
 
 /** What a query of each model costs in the middle, from the history of all accounts. */

@@ -22,7 +22,7 @@ export class Recording {
     else this.pieces = [];
   }
 
-  /** Resolves when the answer may be seen to have ended: from then on, whoever asks again is answered by the record. */
+  /** Resolves when the answer may be seen to have ended: from then on, the next request is answered from the record. */
   end(last: unknown): Promise<void> {
     this.ended ??= this.done(this.answer(last));
     return this.ended;
@@ -43,7 +43,7 @@ export function record(reply: FastifyReply, recording: Recording): void {
   recordings.set(reply, recording);
 }
 
-/** Who writes an answer past Fastify tells its recording; undefined for almost all of them. */
+/** For code that writes an answer past Fastify; undefined for almost all answers. */
 export function recordingOf(reply: FastifyReply): Recording | undefined {
   return recordings.get(reply);
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type Recording, recordingOf } from './recording.ts';
 
-/** A stream that is silent for longer gets a comment, so that nobody between it and its client takes it for dead. */
+/** A stream that is silent for longer gets a comment, so that no proxy between takes it for dead. */
 const KEEP_ALIVE_MS = 10_000;
 const KEEP_ALIVE = ': COUNTINGHOUSE PROCESSING\n\n';
 /** A client that takes nothing for this long is taken as gone. */

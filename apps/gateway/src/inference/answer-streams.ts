@@ -9,7 +9,7 @@ const ERROR_CODES: Readonly<Record<string, string>> = {
   invalid_request: 'invalid_prompt',
 };
 
-/** A client of a chat. Once events have been sent, an error can only be told by another event. */
+/** A client of a chat. Once events have been sent, an error can only be another event. */
 export class ChatStream extends SseClient implements AnswerClient {
   private model = '';
 

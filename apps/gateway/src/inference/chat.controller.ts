@@ -27,7 +27,7 @@ export class ChatController {
     tag: 'Inference',
     summary: 'Completes a chat',
     description:
-      'OpenAI’s chat completions. What it can cost at most is held first, and what it did cost is told in its usage. Further fields of OpenAI’s go to the model where it knows them.',
+      'OpenAI’s chat completions. The maximum cost is held first; the actual cost is in the usage. Further fields of OpenAI’s go to the model where it supports them.',
     auth: 'key',
     paid: true,
     body: ChatRequest,

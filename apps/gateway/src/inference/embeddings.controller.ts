@@ -50,6 +50,6 @@ export class EmbeddingsController {
 /** OpenAI's list around the vectors, which are already JSON. */
 function wire({ model, data, receipt: { usage, charged } }: EmbeddingAnswer): string {
   const tokens = usage.input + usage.cacheRead + usage.cacheWrite;
-  const told = { prompt_tokens: tokens, total_tokens: tokens, cost: usdNumber(charged) };
-  return `{"object":"list","data":${data},"model":${JSON.stringify(model)},"usage":${JSON.stringify(told)}}`;
+  const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: usdNumber(charged) };
+  return `{"object":"list","data":${data},"model":${JSON.stringify(model)},"usage":${JSON.stringify(reported)}}`;
 }

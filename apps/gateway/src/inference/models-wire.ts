@@ -63,7 +63,7 @@ function tokenPricing({ endpoints }: Model) {
   };
 }
 
-/** Tokens cost nothing here, which strict readers want to be told. Of variants the first counts that fits. */
+/** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */
 function unitPricing({ endpoints, type }: MediaModel) {
   const { prices } = cheapest(endpoints, ({ prices }) => prices.amount);
   const base = price(prices.amount, prices);

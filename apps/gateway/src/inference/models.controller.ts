@@ -79,7 +79,7 @@ function typesIn(words: string): readonly ModelType[] {
   return types as readonly ModelType[];
 }
 
-/** What a query costs in the middle, and how many of them a USD pays; null where nobody has asked yet. */
+/** The median cost of a query, and how many of them 1 USD pays for; null where there were none. */
 function medianWire(median: MedianCost | undefined) {
   if (median === undefined) return { median_cost: null, prompts_per_usd: null };
   const prompts = Number(usd('1') / median.price);

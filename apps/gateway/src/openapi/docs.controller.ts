@@ -45,7 +45,7 @@ export class DocsController {
     return this.docs().page;
   }
 
-  /** Made when it is first asked for: before the API listens, nobody knows its address. */
+  /** Made on the first request: before the API listens, its address is not known. */
   private docs() {
     this.made ??= this.make();
     return this.made;

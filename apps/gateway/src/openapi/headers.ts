@@ -16,7 +16,7 @@ export const HEADERS = {
     schema: { const: 'true' },
   },
   'x-books-behind': {
-    description: 'What is told may be older than the last change: it could not be read in time',
+    description: 'The answer may be older than the last change, which could not be read in time',
     schema: { const: 'true' },
   },
   'retry-after': {

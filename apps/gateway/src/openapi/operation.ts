@@ -14,7 +14,7 @@ export type Dto = new () => object;
 /** Schemas by media type. */
 export type Content = Readonly<Record<string, Schema>>;
 
-/** Who may call: anybody, whoever has a key or the account's id, or only the account by its own id. */
+/** Who may call: anyone, a caller with a key or the account's id, or only the account by its own id. */
 export type Auth = 'public' | 'key' | 'account';
 
 export const TAGS = {

@@ -58,7 +58,7 @@ export class TopupsController {
     };
   }
 
-  /** Readable by whoever knows the id, which cannot be guessed; tells nothing of the account. */
+  /** Readable with the id alone, which cannot be guessed; reveals nothing of the account. */
   @Get('status/:id')
   @Operation({
     id: 'getTopup',

@@ -54,7 +54,7 @@ export class AccountPayer implements Payer {
   }
 }
 
-/** Finds whoever pays: by who asks, or by what is held. */
+/** Finds the payer: of a request, or of a hold. */
 export class Payers {
   constructor(
     private readonly accounts: Accounts,
@@ -65,7 +65,7 @@ export class Payers {
     return new AccountPayer(this.accounts, this.clock, caller);
   }
 
-  /** The payer of money that is held, for whoever settles it later. */
+  /** The payer of a hold, for a later settle. */
   ofHold({ payer }: Hold): Payer {
     return this.of({ accountId: payer.slice(ACCOUNT.length + 1), keyId: null });
   }

@@ -1,4 +1,4 @@
-/** Who pays, as the money path sees it: the one interface between what is sold and whoever has the money. */
+/** Who pays, as the money path sees it: the one interface between what is sold and the one who has the money. */
 import type { Attempt, Charge, Query } from '#domain';
 import type { PicoUsd } from '#kernel';
 import type { UpstreamFailure } from '../failures.ts';
@@ -10,7 +10,7 @@ export interface Caller {
 }
 
 /**
- * Evidence that money is held. Whoever calls a paid upstream must show one, so no call can be made without it. Plain
+ * Evidence that money is held. A call of a paid upstream needs one, so no call can be made without it. Plain
  * data: a job keeps it, and settles it days later from another process.
  */
 export interface Hold {
@@ -39,7 +39,7 @@ export interface Release {
   readonly absorbed?: Charge | undefined;
 }
 
-/** What whoever pays must be able to do. Nothing beside it knows which kind of payer it is. */
+/** What a payer must be able to do. Nothing beside it knows which kind of payer it is. */
 export interface Payer {
   /**
    * Holds as much as there is, between `atLeast` and `atMost`.

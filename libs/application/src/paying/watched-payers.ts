@@ -13,10 +13,10 @@ interface Watched {
   readonly confirm: () => Promise<void>;
 }
 
-/** Refusals that tell of another hold with the same id, whose fate is not known here. */
+/** Rejections that mean another hold with the same id, whose fate is not known here. */
 const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
 
-/** Payers, of whom some requests are watched: so no use case has to tell whether it charged. */
+/** Payers of which some requests are watched, so that no use case has to report whether it charged. */
 export class WatchedPayers extends Payers {
   private readonly watched = new Map<string, Watched>();
 

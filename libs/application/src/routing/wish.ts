@@ -1,4 +1,4 @@
-/** What a caller wishes of routing: the `provider` object of OpenRouter's convention, and suffixes of the model's name. */
+/** What a caller prefers in routing: the `provider` object of OpenRouter's convention, and suffixes of the model's name. */
 import { type AnyModel, type Catalogue, type Model, QUANTIZATIONS, slugOf } from '#catalogue';
 import { UnservableRequest } from '../failures.ts';
 
@@ -80,7 +80,7 @@ function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: strin
 }
 
 /**
- * Reads the `provider` object of a request; undefined and null are no wish. A suffix overrides how it sorts.
+ * Reads the `provider` object of a request; undefined and null are no preferences. A suffix overrides how it sorts.
  * @throws UnservableRequest 400 that names the field
  */
 export function routingWish(provider: unknown, suffix?: Sort): RoutingWish {

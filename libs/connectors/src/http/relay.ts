@@ -39,7 +39,7 @@ export interface RelayOptions {
   readonly signal: AbortSignal;
   /** What an answer with another status than 200 means. */
   refusalOf(status: number, headers: Headers, body: string): UpstreamFailure;
-  /** What an error of the connection means: whether the answer had begun makes a difference. */
+  /** What a connection error means: whether the answer had started makes a difference. */
   failureOf(error: unknown, begun: boolean): UpstreamFailure;
 }
 
@@ -59,7 +59,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   private giveUp: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: RelayOptions) {
-    this.outcome.promise.catch(() => {}); // told by `begun` or by `to`
+    this.outcome.promise.catch(() => {}); // reported by `begun` or by `to`
     options.signal.addEventListener('abort', this.abort);
   }
 

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type Sealed, type StoredResponse, StoredResponses } from '#application';
 import type { Instant } from '#domain';
 
-/** Neither facts nor a read model: nothing else tells what was said, and nobody needs it to keep the books. */
+/** Neither facts nor a read model: the only copy of these conversations, which the books do not need. */
 export const storedResponseMigrations = [
   {
     id: 'stored-responses-1',

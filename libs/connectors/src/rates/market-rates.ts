@@ -69,7 +69,7 @@ export class MarketRates extends ExchangeRates {
   private readonly failedAt = new Map<string, number>();
   private readonly dispatcher = new Agent();
 
-  /** @param alarm told of each source that fails, also while another one answers */
+  /** @param alarm called for each source that fails, also while another one answers */
   constructor(
     private readonly sources: readonly Source[],
     private readonly clock: Clock,

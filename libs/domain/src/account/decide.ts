@@ -1,4 +1,4 @@
-/** What an account may do. Wishes carry the time they are made at; a wish that is already so yields no facts. */
+/** What an account may do. Commands carry the time they are made at; one that is already fulfilled yields no facts. */
 import { type Decider, money, type PicoUsd } from '#kernel';
 import type { AccountEvent, Attempt, Charge, HoldSettled, Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
 import { allowance, assertValidKey, type Key, updated } from '../keys.ts';

@@ -34,7 +34,7 @@ export interface Account {
   readonly credits: PersistentMap<string>;
   /** Reversal ids and their amounts, below zero where something was taken back. */
   readonly reversals: PersistentMap<string>;
-  /** Holds that ended in time: a repeated command is told that it is already so. */
+  /** Holds that ended in time: a repeated command yields no facts. */
   readonly resolved: Memory;
   /** Holds that expired. Kept apart, so that a busy account does not forget them before their late charge comes. */
   readonly expired: Memory;

@@ -12,7 +12,7 @@ import { type ChatOrder, counted, identityOf } from './chat-order.ts';
 import { upstreamCall } from './upstream-call.ts';
 
 export interface OneCallOrder extends ChatOrder {
-  /** What a search before the answer has found, and how it is told. */
+  /** What a search before the answer has found, and how it is reported. */
   readonly found?: readonly SearchResult[];
   readonly searches?: readonly SearchNote[];
   /** What the upstream is to search for by itself, and what each search that it invoices costs. */
@@ -68,7 +68,7 @@ export class OneCall implements Answering {
     }
     await purchase.billStream(call, served);
     this.billSearches(answer.invoicedSearches?.());
-    // Whoever goes away owes what was made for him; whoever has had nothing of what broke off owes nothing.
+    // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
     const left = failure?.code === 'client_disconnected' && (answer.usage() || answer.deliveredText() !== '');
     if (!failure || left || answer.hasTold()) return failure;
     throw failure;

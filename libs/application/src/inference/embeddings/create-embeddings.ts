@@ -123,7 +123,7 @@ function embeddingModel(body: EmbeddingBody, catalogue: Catalogue): NamedModel {
   return named as NamedModel;
 }
 
-/** The fields that the upstream knows. The vectors are asked for as the caller wants them, so that nobody has to touch them. */
+/** The fields that the upstream knows. The vectors are requested in the caller's format, so that they are passed on unchanged. */
 function upstreamBody(body: EmbeddingBody, { parameters }: Endpoint, model: string): Record<string, unknown> {
   const sent: Record<string, unknown> = { model, input: body.input, encoding_format: body.encoding_format ?? 'float' };
   for (const field of parameters) {

@@ -40,7 +40,7 @@ export abstract class StoredResponses {
 
 /** A response and all that was said up to it, itself included. */
 export interface Conversation {
-  /** Of all inputs and outputs, whoever they came from: a chat is made of them when one is asked. */
+  /** Of all inputs and outputs, from any endpoint: a chat is made of them for endpoints that only speak chat. */
   readonly items: readonly Thing[];
   /** The response as it was answered: JSON, whose numbers are not to be read and written again. */
   readonly response: string;

@@ -147,7 +147,7 @@ function imagePart({ image_url, detail }: Thing, param: string): Thing {
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };
 }
 
-/** A file comes in the request: what it may cost is bounded by its size, which an address does not tell. */
+/** A file comes in the request: what it may cost is bounded by its size, which an address does not reveal. */
 function filePart(part: Thing, param: string): Thing {
   const { file_data, filename } = isObject(part.file) ? part.file : part;
   if (typeof file_data !== 'string') {

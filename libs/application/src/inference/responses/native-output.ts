@@ -42,7 +42,7 @@ export class NativeOutput {
       .join('');
   }
 
-  /** Takes the next event, or the whole response, and returns what is to be told of it. */
+  /** Takes the next event, or the whole response, and returns the events to send for it. */
   accept(answer: Thing): readonly ResponseEvent[] {
     const { response } = answer;
     const whole = answer.object === 'response' ? answer : response;
@@ -76,7 +76,7 @@ export class NativeOutput {
     return shown;
   }
 
-  /** Events are told after they have been folded: what is changed later must be a copy. */
+  /** Events are sent after they have been folded: what is changed later must be a copy. */
   private fold({ type, output_index, ...event }: ResponseEvent): void {
     if (typeof output_index !== 'number') return;
     if (isObject(event.item)) this.all[output_index] = structuredClone(event.item);

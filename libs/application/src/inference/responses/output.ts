@@ -1,5 +1,5 @@
 /**
- * A chat answer as the output items of a response, and the events that tell of them: one item after the other, each
+ * A chat answer as the output items of a response, and the events that announce them: one item after the other, each
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
 import type { SearchNote } from '../vocabulary/searching.ts';
@@ -108,7 +108,7 @@ export class ResponseOutput {
     return this.told();
   }
 
-  /** Takes a search of the web: what was said before it is complete. One that is told of only at its end begins there. */
+  /** Takes a search of the web: what was said before it is complete. One that is reported only at its end starts there. */
   search({ at, query, state }: SearchNote): readonly ResponseEvent[] {
     const item = this.searches.get(at) ?? this.openSearch(at, query);
     if (state === 'searching') return this.told();

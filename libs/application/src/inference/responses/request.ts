@@ -11,7 +11,7 @@ export interface ResponsesRequest extends Understood {
   readonly chat: ChatBody;
   /** The same, for endpoints that speak Responses. */
   readonly native: NativeRequest;
-  /** What was said so far, for whoever continues from the answer: all but the instructions, which are never carried on. */
+  /** The conversation so far, for requests that continue it: all but the instructions, which are never carried on. */
   readonly said: readonly Thing[];
   readonly metadata: Readonly<Record<string, string>>;
 }
@@ -79,7 +79,7 @@ function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, mess
   return Boolean(presence_penalty || frequency_penalty) || parts.some(({ type }) => type === 'input_audio');
 }
 
-/** Whoever asks for upstreams that keep nothing does not expect us to. */
+/** A caller that asks for upstreams without retention does not expect us to store anything. */
 function wantsNoRetention({ provider }: ResponsesBody): boolean {
   return isObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
 }

@@ -70,7 +70,7 @@ export class ResponseDraft {
     return output.accept(choice.message ?? choice.delta ?? {}, choice.logprobs?.content);
   }
 
-  /** A search that an answer does not tell of by itself, as one in Responses does. */
+  /** A search that is not an item of the answer by itself, as one in Responses is. */
   search(search: SearchNote): readonly ResponseEvent[] {
     return this.output instanceof NativeOutput ? [] : this.output.search(search);
   }

@@ -1,4 +1,4 @@
-/** What a search has found: as the model reads it, and as the client is told of it. */
+/** What a search has found: as the model reads it, and as the client sees it. */
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { AnswerIdentity } from '../vocabulary/chat-upstream.ts';
 import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
@@ -50,7 +50,7 @@ export function citationsOf(results: readonly SearchResult[]): readonly object[]
   }));
 }
 
-/** The event that tells a stream's client of sources; the role stands with the answer. */
+/** The event that has the sources, for a stream's client; the role comes with the answer. */
 export function citationEvent(identity: AnswerIdentity, results: readonly SearchResult[]): Uint8Array {
   return chunkEvent(identity, { delta: { annotations: citationsOf(results) } });
 }

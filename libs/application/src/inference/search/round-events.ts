@@ -40,7 +40,7 @@ const GAP = '\n\n';
 const LOOKED_INTO = /"(?:tool_calls|role|reasoning_details)"|"finish_reason":\s*"/;
 
 export class RoundEvents {
-  /** Whether the client has been told anything of an answer. */
+  /** Whether the client has been sent any part of an answer. */
   told = false;
   private hasRole = false;
   private hasText = false;

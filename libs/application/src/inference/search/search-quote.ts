@@ -19,7 +19,7 @@ const UPSTREAM_RESULT_TOKENS = 16_000;
 /**
  * @param carried tokens of input that only an upstream gets that is asked in Responses
  *
- * Searches that the model may or may not make are part of the most that is held, not of the least: whoever has little
+ * Searches that the model may or may not make are part of the most that is held, not of the least: a caller that has little
  * money gets an answer without them.
  */
 export function searchQuote(

@@ -8,7 +8,7 @@ export type Engine = 'exa' | 'native' | 'auto';
 export interface SearchRequest {
   /** Whether the model decides; otherwise the web is searched before it answers. */
   readonly byModel: boolean;
-  /** The model is told to search before anything else. */
+  /** The model must search before anything else. */
   readonly first: boolean;
   readonly engine: Engine;
   readonly maxResults: number;

@@ -1,6 +1,6 @@
 /**
  * An answer in rounds: the model calls for searches, they are made, and it is asked again with what they found. What has
- * been used is known after every round, and nothing is begun that the rest of the hold does not afford.
+ * been used is known after every round, and nothing is started that the rest of the hold does not afford.
  */
 import type { Endpoint, Model } from '#catalogue';
 import { affordableOutput } from '#domain';
@@ -117,7 +117,7 @@ export class SearchRounds {
       return results;
     } catch {
       if (signal.aborted) throw asFailure(signal.reason);
-      return undefined; // the model is told, and goes on
+      return undefined; // the model learns of it, and goes on
     }
   }
 

@@ -29,7 +29,7 @@ export interface Said {
 export interface Rounds<A> {
   /** Whether the client has had any of it. */
   readonly told: boolean;
-  /** Nobody will ever hear the rest. */
+  /** The rest will never be read. */
   readonly abandoned: boolean;
   /** @throws UpstreamFailure when the answer breaks off */
   take(answer: A): Promise<Said>;
@@ -70,7 +70,7 @@ export function withdrawing(body: ChatBody, name: string, { parameters }: Endpoi
   return parameters.includes('tool_choice') ? { ...body, tools: [declared(name)], tool_choice: 'none' } : body;
 }
 
-/** Whoever demanded a call has had one. */
+/** The demanded call has been made. */
 function afterCalls(body: ChatBody): ChatBody {
   const { tool_choice: choice } = body;
   const demanding = choice === 'required' || (typeof choice === 'object' && choice !== null);

@@ -26,7 +26,7 @@ const CUT_SHORT: ReadonlySet<unknown> = new Set(['length', 'content_filter']);
 export class SearchingChat implements Answering {
   private readonly rounds: SearchRounds;
   private round: Round;
-  /** Rounds that were heard to their end. */
+  /** Rounds that were read to their end. */
   private completed = 0;
   /** The present round, as it can be asked of any endpoint. */
   private readonly call: UpstreamCall<WholeAnswer | StreamedAnswer>;
@@ -87,7 +87,7 @@ export class SearchingChat implements Answering {
     return this.round.offers && calls.length > 0 && !callsClient && !CUT_SHORT.has(finish);
   }
 
-  /** Hears an answer out. What it used is billed then, also when it broke off. */
+  /** Reads an answer to its end. Its usage is billed then, also when it broke off. */
   private async taken<A extends WholeAnswer | StreamedAnswer>(served: Served<A>, answers: Rounds<A>): Promise<Said> {
     const { answer, endpoint, began } = served;
     try {
@@ -101,7 +101,7 @@ export class SearchingChat implements Answering {
   }
 }
 
-/** A call that nobody answers is not told of. */
+/** A call that is not answered is not reported. */
 function finishOf({ calls, callsClient, finish }: Said): string {
   const reason = finish ?? (callsClient ? 'tool_calls' : 'stop');
   return calls.length > 0 && !callsClient && reason === 'tool_calls' ? 'stop' : reason;

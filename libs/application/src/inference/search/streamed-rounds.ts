@@ -6,7 +6,7 @@ import { citationEvent } from './results.ts';
 import { RoundEvents } from './round-events.ts';
 import type { Rounds, Said } from './search-tool.ts';
 
-/** Rounds that are told as they come. */
+/** Rounds that are sent as they come. */
 export class StreamedRounds implements Rounds<StreamedAnswer> {
   private readonly events: RoundEvents;
 

@@ -22,7 +22,7 @@ interface ToolCall extends Thing {
 /** Between what was said before a search and after it. */
 const GAP = '\n\n';
 
-/** Rounds whose answer is told in one piece, once there is no more to come. */
+/** Rounds whose answer is sent in one piece, once there is no more to come. */
 export class WholeRounds implements Rounds<WholeAnswer> {
   readonly told = false;
   readonly abandoned = false;

@@ -1,4 +1,4 @@
-/** How an answer reaches whoever asked for it. */
+/** How an answer reaches the client. */
 import type { Model } from '#catalogue';
 import type { UpstreamFailure } from '../../failures.ts';
 import type { StreamClient } from '../../paying/paying.ts';

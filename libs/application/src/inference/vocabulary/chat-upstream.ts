@@ -37,7 +37,7 @@ export interface WholeAnswer {
   readonly language: Language;
   readonly body: Readonly<Record<string, unknown>>;
   readonly usage: Usage | undefined;
-  /** All text that was generated, for counting tokens that nobody reported. */
+  /** All text that was generated, for counting tokens that were not reported. */
   deliveredText(): string;
   /** What the upstream has searched for, and how many of those searches it invoices. */
   readonly searches?: { readonly notes: readonly SearchNote[]; readonly invoiced: number };
@@ -45,7 +45,7 @@ export interface WholeAnswer {
 
 /**
  * Takes server-sent events, whole ones: in OpenAI's `chat.completion.chunk` shape with our identity, without the usage
- * chunk and the end marker; or the events of a response that tell of its output, and its end. Takes also a search of the
+ * chunk and the end marker; or the events of a response that have its output, and its end. Takes also a search of the
  * upstream's that happened behind them. Returns a promise when it has no room for more until that resolves.
  */
 export type EventReceiver = (events: Uint8Array, search?: SearchNote) => Promise<void> | undefined;

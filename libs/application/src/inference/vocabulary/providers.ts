@@ -22,7 +22,7 @@ export type { Capability };
 
 export abstract class Providers {
   /**
-   * What a vendor can do, for whoever has money held for it.
+   * What a vendor can do, for a caller with a hold.
    * @param upstream the vendor's slug
    * @throws UpstreamFailure when it cannot be had here
    */

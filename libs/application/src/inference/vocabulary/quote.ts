@@ -74,7 +74,7 @@ export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
   return error.restated(message, { affordable_tokens: String(Math.max(tokens, 0)) });
 }
 
-/** Output tokens that an answer must at least be able to have, whoever of these makes it. */
+/** The fewest output tokens that an answer must be able to have, from any of these endpoints. */
 function leastOf(endpoints: readonly Endpoint[]): number {
   return Math.max(...endpoints.map(leastOutput));
 }

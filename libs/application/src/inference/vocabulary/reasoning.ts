@@ -1,4 +1,4 @@
-/** What a caller wishes of a model's reasoning: OpenAI's word, or the object that OpenRouter's clients send. */
+/** What a caller requests of a model's reasoning: OpenAI's effort, or the object that OpenRouter's clients send. */
 import { UnservableRequest } from '../../failures.ts';
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;

@@ -1,6 +1,6 @@
-/** Searches of the web while an answer is made, whoever makes them. */
+/** Searches of the web during an answer, by the gateway or by the vendor. */
 
-/** What a search has come to so far: told once when it begins, and once when it ends. */
+/** The state of a search: reported once when it starts, and once when it ends. */
 export interface SearchNote {
   /** Which search of the answer it is, from 0. */
   readonly at: number;
@@ -8,7 +8,7 @@ export interface SearchNote {
   readonly state: 'searching' | 'completed' | 'failed';
 }
 
-/** What an upstream is told of the searches that it may make by itself. */
+/** The searches that an upstream may make by itself. */
 export interface NativeSearch {
   readonly maxUses: number;
   /** It must search before it answers. */

@@ -21,7 +21,7 @@ const PER_PDF = 300_000;
 /** Parts whose content the upstream fetches or keeps itself: it may fill the context. */
 const REMOTE: ReadonlySet<unknown> = new Set(['file', 'video_url', 'input_video']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
-/** Deeper than any schema in use, and far from where the stack of whoever walks through it ends. */
+/** Deeper than any schema in use, and far from what overflows a stack. */
 const MAX_DEPTH = 100;
 
 /**

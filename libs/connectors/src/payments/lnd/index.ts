@@ -126,7 +126,7 @@ function settledIn(line: string): string | undefined {
 function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {
   if (state !== 'SETTLED') return undefined;
   if (!r_hash || !/^\d+$/.test(amt_paid_msat) || !/^\d{1,12}$/.test(settle_date)) {
-    throw new UpstreamFailure('upstream_error', 'The Lightning node told of a payment that cannot be understood');
+    throw new UpstreamFailure('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
   const receivedAt = new Date(Number(settle_date) * 1000).toISOString();
   const paymentHash = hexOf(r_hash);

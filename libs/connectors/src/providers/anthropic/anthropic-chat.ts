@@ -43,7 +43,7 @@ export function refusalOf(status: number, headers: Headers, text: string): Upstr
       retryAfterSeconds,
     });
   }
-  // Our own account with Anthropic is empty, which is told as if the request were wrong. It is no affair of the caller.
+  // Our own account with Anthropic is empty, which is reported as if the request were wrong. That is not the caller's business.
   if (status === 400 && /credit balance/i.test(messageIn(text) ?? '')) {
     return new UpstreamFailure('upstream_error', 'The upstream does not serve us', { status });
   }

@@ -37,7 +37,7 @@ export interface Event {
   readonly error?: { readonly type?: unknown; readonly message?: unknown };
 }
 
-/** A block that has begun. Texts are the inside of JSON strings, in Latin-1 as they came. */
+/** A block that has started. Texts are the inside of JSON strings, in Latin-1 as they came. */
 interface OpenBlock {
   readonly start: Block;
   /** Which tool call of the answer, or which piece of its reasoning, this is. */
@@ -68,7 +68,7 @@ export class MessageEvents extends EventTranslator {
     this.head = `data: ${latin1Of(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
   }
 
-  /** Known when its end has told it: what the start says of the output is not yet true. */
+  /** Known from the end: the figure for the output at the start is preliminary. */
   usage(): Usage | undefined {
     return this.reported;
   }
@@ -118,7 +118,7 @@ export class MessageEvents extends EventTranslator {
       case 'error':
         throw failure(error);
       default:
-        return ''; // `ping`, and what may be added: clients are told to expect it
+        return ''; // `ping`, and what may be added: clients must expect it
     }
   }
 

@@ -21,7 +21,7 @@ export function messagesRequest(
   const wanted = tools.length === 0 ? undefined : toolChoice(body.tool_choice, body.parallel_tool_calls);
   const forced = wanted?.type === 'any' || wanted?.type === 'tool';
   const { thinking, effort } = thinkingFor(body, { maxTokens, forced, messages });
-  // A model that thinks cannot be forced to search: then it is told to.
+  // A model that thinks cannot be forced to search: then its instructions say so.
   const choice = search?.first && !thinking ? { type: 'tool', name: WEB_SEARCH } : wanted;
   if (search?.first && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
   const format = formatFrom(body.response_format);
@@ -80,7 +80,7 @@ function toolChoice(wanted: unknown, parallel: boolean | null | undefined): Tool
   if (wanted === 'required') return { type: 'any', ...one };
   if (typeof wanted === 'object' && wanted !== null) {
     const { type, function: named } = wanted as { type?: unknown; function?: { name?: unknown } };
-    if (type !== 'function') throw unsupported(`This model cannot be told to choose tools by "${type}"`);
+    if (type !== 'function') throw unsupported(`This model cannot choose tools by "${type}"`);
     return { type: 'tool', name: named?.name, ...one };
   }
   return parallel === false || wanted === 'auto' ? { type: 'auto', ...one } : undefined;

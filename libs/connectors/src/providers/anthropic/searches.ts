@@ -1,4 +1,4 @@
-/** Searches that Anthropic makes by itself: as they stand in an answer, and as they are told of. */
+/** Searches that Anthropic makes by itself: as they stand in an answer, and as they are reported. */
 import type { SearchNote } from '#application';
 import { tokenCount } from '../chat/token-count.ts';
 import type { SearchResultBlock } from './blocks.ts';
@@ -8,7 +8,7 @@ export const WEB_SEARCH = 'web_search';
 /** https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool */
 export const SEARCH_TOOL = 'web_search_20250305';
 
-/** The searches of one answer, in the order in which they were begun. */
+/** The searches of one answer, in the order in which they started. */
 export class Searches {
   private readonly begun = new Map<string, SearchNote>();
   private readonly ended: SearchNote[] = [];

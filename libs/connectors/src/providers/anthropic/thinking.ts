@@ -1,4 +1,4 @@
-/** How a model is to think, from what the caller wishes of its reasoning. */
+/** How a model is to think, from the caller's reasoning settings. */
 import type { Reasoning } from '#application';
 import { budgetFor, effortFor } from '../chat/effort.ts';
 import type { ChatRequestBody, Fields } from './body.ts';

@@ -31,7 +31,7 @@ export function usageFrom(reported: unknown): Usage | undefined {
 }
 
 /**
- * The usage of a stream, which is told twice: all of the input at its start, and everything that is known at its end,
+ * The usage of a stream, which is reported twice: all of the input at its start, and everything that is known at its end,
  * in sums that run on. The end may leave out what has not changed, also by a null.
  */
 export function mergedUsage(atStart: unknown, atEnd: unknown): unknown {

@@ -17,7 +17,7 @@ const COMMON = ['low', 'medium', 'high'] as const;
 /** What tokens are a part of where a request has no limit. */
 const USUAL_LIMIT = 32_000;
 
-/** The word for a wish: one for tokens is that whose part of the limit they come nearest to; undefined for no wish. */
+/** The effort for reasoning settings: for tokens, the effort whose share of the limit is nearest; undefined for no settings. */
 export function effortFor(wish: Reasoning, limit = USUAL_LIMIT): Word | 'none' | undefined {
   const { effort, max_tokens, enabled } = wish;
   if (enabled === false || max_tokens === 0) return 'none';
@@ -25,7 +25,7 @@ export function effortFor(wish: Reasoning, limit = USUAL_LIMIT): Word | 'none' |
   return effort ?? (enabled === true ? 'medium' : undefined);
 }
 
-/** Tokens for a wish; undefined when there is none, or it is for no reasoning. */
+/** Tokens for reasoning settings; undefined when there are none, or they switch reasoning off. */
 export function budgetFor(wish: Reasoning, limit: number): number | undefined {
   const { max_tokens, enabled } = wish;
   if (max_tokens !== undefined && max_tokens > 0 && enabled !== false) return max_tokens;

@@ -22,7 +22,7 @@ const REASONING_NAME = '"reasoning":';
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
 
-/** OpenAI tells an error beside the choices, a router in the one that failed. */
+/** OpenAI reports an error beside the choices, a router in the one that failed. */
 export interface Failing {
   readonly error?: { readonly message?: unknown };
 }

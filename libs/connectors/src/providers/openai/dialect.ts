@@ -2,7 +2,7 @@
 import type { Reasoning } from '#application';
 import { effortFor } from '../chat/effort.ts';
 
-/** How an upstream wants to be told a few things. Most who copy OpenAI know its former names. */
+/** How an upstream names a few parameters. Most that copy OpenAI know its former names. */
 export interface Dialect {
   /**
    * The most output: OpenAI's former name, or its present one. Its models that reason refuse the former

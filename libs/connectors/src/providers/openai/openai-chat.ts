@@ -95,7 +95,7 @@ function parseAnswer(text: string): Completion {
   return answer as Completion;
 }
 
-/** A router tells in the choice that the provider behind it failed: https://openrouter.ai/docs/api-reference/errors */
+/** A router reports in the choice that the provider behind it failed: https://openrouter.ai/docs/api-reference/errors */
 function isFailing(part: unknown): part is Failing {
   return Boolean((part as Failing | null)?.error);
 }

@@ -38,7 +38,7 @@ function isEmbedding(each: unknown): each is Embedding {
   return typeof vector === 'string' || Array.isArray(vector);
 }
 
-/** The text of the list; only upstreams that know one format and were asked for the other have it written anew. */
+/** The text of the list; only upstreams that know one format and were asked for the other have it rewritten. */
 function dataIn(text: string, data: readonly Embedding[], format: string): string {
   const asked = format === 'base64' ? 'string' : 'object';
   if (data.every(({ embedding }) => typeof embedding === asked)) return memberOf(text, 'data');

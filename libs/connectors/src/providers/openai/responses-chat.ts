@@ -71,7 +71,7 @@ export class ResponseChunks extends ResponseEvents {
   }
 
   private begun(item: Thing, at: unknown): Thing | undefined {
-    // Not all that begins has a delta, and a client is told as soon as anything has begun.
+    // Not every item that starts has a delta, and a client is sent an event as soon as anything has started.
     if (item.type !== 'function_call') return this.opened ? undefined : {};
     const index = this.calls.size;
     this.calls.set(at, index);
@@ -115,7 +115,7 @@ export function wholeChat(answer: WholeAnswer, identity: AnswerIdentity): WholeA
   return { ...answer, language: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
 }
 
-/** Each part tells where its sources stand in it; a chat has all parts in one. */
+/** Each part says where its sources stand in it; a chat has all parts in one. */
 function annotationsIn(parts: readonly Thing[]): readonly object[] {
   let before = 0;
   return parts.flatMap(({ text, annotations }) => {

@@ -1,6 +1,6 @@
 /**
  * OpenAI's Responses: events of the output, and answers in one piece, as the upstream makes them. What the response is
- * called, and how its events are numbered, is up to whoever passes them on.
+ * called, and how its events are numbered, is up to the caller.
  */
 import { type SearchNote, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
@@ -10,7 +10,7 @@ import { usageFrom } from './usage.ts';
 
 export type Thing = Readonly<Record<string, unknown>>;
 
-/** Fields in which what is generated is told, piece by piece. */
+/** Fields in which what is generated is sent, piece by piece. */
 const TOLD = new Set([
   'response.output_text.delta',
   'response.refusal.delta',
@@ -43,7 +43,7 @@ export class ResponseEvents extends EventTranslator {
     return this.found.size;
   }
 
-  /** Events that tell of the output are passed on as they are, and of the last one how it ended. */
+  /** Events that have output are passed on as they are, and of the last one how it ended. */
   protected handle(sent: string): string {
     const data = sent.split(/\r?\n/).find((line) => line.startsWith('data:'));
     if (data === undefined) return '';
@@ -66,7 +66,7 @@ export class ResponseEvents extends EventTranslator {
     return this.ending(parsed);
   }
 
-  /** What is passed on of an event that tells of the output. @param json the event as it came, in Latin-1 */
+  /** What is passed on of an event that has output. @param json the event as it came, in Latin-1 */
   protected output(_: Thing, json: string): string {
     return `data: ${json}\n\n`;
   }
@@ -89,7 +89,7 @@ export function event(data: unknown): string {
   return `data: ${latin1(Buffer.from(JSON.stringify(data)))}\n\n`;
 }
 
-/** @throws UpstreamFailure when the body is no response, or tells of a failure */
+/** @throws UpstreamFailure when the body is no response, or reports a failure */
 export function wholeResponse(text: string): WholeAnswer {
   const response = parseResponse(text);
   const output = response.output as readonly Thing[];
@@ -109,7 +109,7 @@ function isInvoiced({ type, status, action }: Thing): boolean {
   return type === 'web_search_call' && status === 'completed' && ((action ?? {}) as Thing).type === 'search';
 }
 
-/** A search as it is told of; undefined for any other item. */
+/** A search as it is reported; undefined for any other item. */
 export function noteOf(item: Thing, at: number): SearchNote | undefined {
   if (item.type !== 'web_search_call') return undefined;
   const { query, queries } = (item.action ?? {}) as Thing;
