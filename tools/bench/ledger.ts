@@ -6,7 +6,7 @@ import { type Endpoint, type Model, readCatalogue } from '#catalogue';
 import { type Charge, priceOf, type Usage } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#infra';
-import { money, type PicoUsd, usd } from '#kernel';
+import { money, type PicoUsd, startedBy, usd } from '#kernel';
 
 const WARM_UP_MS = 1_000;
 const MEASURE_MS = 5_000;
@@ -103,9 +103,10 @@ async function fundedAccounts(accounts: Accounts, clock: SystemClock, count: num
   await Promise.all(
     ids.map(async (id) => {
       const at = clock.now();
-      await accounts.run(id, { type: 'OpenAccount', data: { key: { ...key, keyId: id }, at } });
+      const cause = startedBy('bench', id);
+      await accounts.run(id, { type: 'OpenAccount', data: { key: { ...key, keyId: id }, at } }, cause);
       const credit = { creditId: id, method: 'btc-lightning', amount: usd('1000000') as PicoUsd, bonus: usd('0'), at };
-      await accounts.run(id, { type: 'AddCredit', data: credit });
+      await accounts.run(id, { type: 'AddCredit', data: credit }, cause);
     }),
   );
   return ids;

@@ -33,12 +33,7 @@ export async function startSagas({
   const { alarm } = runtime;
   const stop = new AbortController();
   const work = ({ signal }: Lease) => {
-    const crediting = sagaSink(
-      topupCrediting,
-      ({ topupId, payment }) => payments.credit(topupId, payment),
-      new PostgresCheckpoints(pool),
-      runtime,
-    );
+    const crediting = sagaSink(topupCrediting, (wish) => payments.credit(wish), new PostgresCheckpoints(pool), runtime);
     return [
       pump(store.follow.bind(store), crediting, signal, runtime),
       expireHolds({ accounts, clock, alarm, overdue: (now) => accountsWithOverdueHolds(pool, now) }, signal),

@@ -1,4 +1,5 @@
 import { type Capability, type Catalogue, demandsOf } from '#catalogue';
+import { startedBy } from '#kernel';
 import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
 
@@ -32,10 +33,8 @@ export class Catalogues {
   /** States the prices as a fact, once for each version, before anything is charged by them. */
   async replace(next: Catalogue): Promise<void> {
     const { version, rates, units, fees } = served(next, this.vendors).priceList;
-    await this.priceLists.run(version, {
-      type: 'PublishPriceList',
-      data: { version, rates, units, fees, at: this.clock.now() },
-    });
+    const data = { version, rates, units, fees, at: this.clock.now() };
+    await this.priceLists.run(version, { type: 'PublishPriceList', data }, startedBy('catalogue', version));
     this.inForce = next.within((upstream) => this.vendors.objection(upstream));
   }
 }

@@ -53,7 +53,15 @@ export { boundInputTokens, countInputTokens, countTokens } from './inference/voc
 export { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish } from './inference/vocabulary/web-search.ts';
 export { Payers } from './paying/account-payer.ts';
 export { CallLimits } from './paying/limits.ts';
-export { type Caller, type Hold, type HoldRequest, HoldTaken, type Payer, type Release } from './paying/payer.ts';
+export {
+  actorOf,
+  type Caller,
+  type Hold,
+  type HoldRequest,
+  HoldTaken,
+  type Payer,
+  type Release,
+} from './paying/payer.ts';
 export { Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { RunningTasks } from './paying/running.ts';
@@ -70,4 +78,4 @@ export {
   type PaymentRequest,
   type RequestedPayment,
 } from './topups/payment-backend.ts';
-export { type AwaitedTopup, TopupPayments } from './topups/topup-payments.ts';
+export { type AwaitedTopup, type Crediting, TopupPayments } from './topups/topup-payments.ts';

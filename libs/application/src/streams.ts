@@ -17,9 +17,9 @@ import {
   topupDecider,
 } from '#domain';
 import {
+  type Cause,
   createRunner,
   type EventStore,
-  type Metadata,
   type Outcome,
   type Runner,
   type Runtime,
@@ -27,19 +27,15 @@ import {
 } from '#kernel';
 
 export abstract class Accounts implements Runner<AccountCommand, AccountEvent, Account> {
-  abstract run(
-    accountId: string,
-    command: AccountCommand,
-    metadata?: Metadata,
-  ): Promise<Outcome<AccountEvent, Account>>;
+  abstract run(accountId: string, command: AccountCommand, cause: Cause): Promise<Outcome<AccountEvent, Account>>;
 }
 
 export abstract class Topups implements Runner<TopupCommand, TopupEvent> {
-  abstract run(topupId: string, command: TopupCommand, metadata?: Metadata): Promise<Outcome<TopupEvent>>;
+  abstract run(topupId: string, command: TopupCommand, cause: Cause): Promise<Outcome<TopupEvent>>;
 }
 
 export abstract class PriceLists implements Runner<PublishPriceList, PriceListPublished> {
-  abstract run(version: string, command: PublishPriceList, metadata?: Metadata): Promise<Outcome<PriceListPublished>>;
+  abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
 }
 
 export interface Streams {

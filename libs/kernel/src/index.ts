@@ -1,3 +1,4 @@
+export { type Cause, followingFrom, metadataOf, startedBy } from './cause.ts';
 export { type Decider, fold, type StateCodec } from './decider.ts';
 export { plainNumber, usdNumber } from './json-number.ts';
 export type { Message, Metadata, NewEvent, Recorded } from './message.ts';

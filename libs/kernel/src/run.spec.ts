@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import {
+  type Cause,
   createRunner,
   type Decider,
   decoded,
   type EventStore,
+  followingFrom,
   type Message,
   NO_STREAM,
   Rejection,
@@ -12,6 +14,7 @@ import {
   type Snapshot,
   type SnapshotStore,
   StoreUnavailable,
+  startedBy,
   UnknownFact,
 } from '#kernel';
 
@@ -41,10 +44,11 @@ const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] }
   },
 };
 
-function runnerOn(store: EventStore, snapshots?: SnapshotStore) {
+function runnerOn(store: EventStore, snapshots?: SnapshotStore, decider = counter) {
   const codec = { version: '1', encode: (total: number) => total, decode: (json: never) => json as number };
   const kept = snapshots ? { snapshots: { store: snapshots, codec } } : {};
-  return createRunner({ category: 'counter', decider: counter, store, runtime, ...kept });
+  const { run } = createRunner({ category: 'counter', decider, store, runtime, ...kept });
+  return { run: (id: string, command: Add, cause: Cause = startedBy('me', 'request')) => run(id, command, cause) };
 }
 
 const add = (amount: number, limit?: number): Add => ({
@@ -196,7 +200,7 @@ describe('run', () => {
         return counter.decide(command, total);
       },
     };
-    const runner = createRunner({ category: 'counter', decider: broken, store, runtime });
+    const runner = runnerOn(store, undefined, broken);
     const outcomes = await Promise.allSettled([
       runner.run('a', add(1)),
       runner.run('a', add(13)),
@@ -251,4 +255,19 @@ describe('a stream with a fact that this program does not know', () => {
     expect(await stored(store)).toHaveLength(2);
     await expect(runner.run('b', add(1))).resolves.toMatchObject({ revision: 0 });
   });
+});
+
+test('facts say what led to them, each what led to it, also when they are appended together', async () => {
+  const store = new MemoryEventStore();
+  const runner = runnerOn(store);
+  const saga = followingFrom({ id: 'fact-7', metadata: { $correlationId: 'r1' } }, 'saga:s');
+  const old = followingFrom({ id: 'fact-8', metadata: {} }, 'saga:s');
+  await Promise.all([startedBy('key:k', 'r1'), saga, old].map((cause) => runner.run('a', add(1), cause)));
+  const causes: unknown[] = [];
+  for await (const facts of store.read('counter-a', NO_STREAM)) causes.push(...facts.map(({ metadata }) => metadata));
+  expect(causes).toEqual([
+    { actor: 'key:k', $correlationId: 'r1', $causationId: 'r1' },
+    { actor: 'saga:s', $correlationId: 'r1', $causationId: 'fact-7' },
+    { actor: 'saga:s', $correlationId: 'fact-8', $causationId: 'fact-8' },
+  ]);
 });

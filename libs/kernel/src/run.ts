@@ -1,5 +1,6 @@
+import { type Cause, metadataOf } from './cause.ts';
 import { type Decider, fold, type StateCodec } from './decider.ts';
-import type { Message, Metadata, NewEvent } from './message.ts';
+import type { Message, NewEvent } from './message.ts';
 import {
   type EventStore,
   type Head,
@@ -36,7 +37,7 @@ export interface Outcome<Event, State = unknown> extends Head {
 /** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
 export interface Runner<Command extends Message, Event extends Message, State = unknown> {
   /** @throws Rejection as decided, StoreUnavailable when the store stays away, UnknownFact when a newer program is needed */
-  run(id: string, command: Command, metadata?: Metadata): Promise<Outcome<Event, State>>;
+  run(id: string, command: Command, cause: Cause): Promise<Outcome<Event, State>>;
 }
 
 interface Folded<State> extends Head {
@@ -45,7 +46,7 @@ interface Folded<State> extends Head {
 
 interface Waiting<Command, State, Event> {
   readonly command: Command;
-  readonly metadata: Metadata;
+  readonly cause: Cause;
   resolve(outcome: Outcome<Event, State>): void;
   reject(error: unknown): void;
 }
@@ -84,7 +85,7 @@ export function createRunner<Command extends Message, State, Event extends Messa
     return writer;
   }
 
-  return { run: (id, command, metadata = {}) => writerOf(id).submit(command, metadata) };
+  return { run: (id, command, cause) => writerOf(id).submit(command, cause) };
 }
 
 function forgetOldestIdle(warm: Map<string, { readonly idle: boolean }>): void {
@@ -113,9 +114,9 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
     return !this.busy && this.queue.length === 0;
   }
 
-  submit(command: Command, metadata: Metadata): Promise<Outcome<Event, State>> {
+  submit(command: Command, cause: Cause): Promise<Outcome<Event, State>> {
     return new Promise((resolve, reject) => {
-      this.queue.push({ command, metadata, resolve, reject });
+      this.queue.push({ command, cause, resolve, reject });
       if (!this.busy) void this.drain();
     });
   }
@@ -164,10 +165,11 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
     const decisions: Decided<State, Event>[] = [];
     const appended: NewEvent[] = [];
     let state = from;
-    for (const { command, metadata } of group) {
+    for (const { command, cause } of group) {
       try {
         const events = decider.decide(command, state);
         state = fold(decider, state, events);
+        const metadata = metadataOf(cause);
         for (const { type, data } of events) appended.push({ id: runtime.newId(), type, data, metadata });
         decisions.push({ events, state });
       } catch (error) {

@@ -14,7 +14,7 @@ import {
   type SnapshotStore,
   usd,
 } from '#kernel';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { BY_A_TEST, createTestDatabase, type TestDatabase } from '#testing';
 
 /** Requests that the account has made: each is a fact when it holds money and another when it ends. */
 const REQUESTS = 2_500;
@@ -82,7 +82,7 @@ function runner(from: SnapshotStore = snapshots) {
   const codec = accountCodec;
   const account = { category: 'account', decider: accountDecider, store, runtime, snapshots: { store: from, codec } };
   const { run } = createRunner(account);
-  return (command: AccountCommand) => run(ACCOUNT, command);
+  return (command: AccountCommand) => run(ACCOUNT, command, BY_A_TEST);
 }
 
 /** What the account can spend, as the refusal of more than that says. */

@@ -2,6 +2,7 @@
  * Runs a workflow while this process has the turn. Facts and hints make a stream due, and so does the time; a stream
  * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
  */
+import { type Cause, startedBy } from './cause.ts';
 import { fold } from './decider.ts';
 import type { Message } from './message.ts';
 import { type CheckpointStore, type FactReader, type Lease, NO_STREAM, type Runtime, TurnLost } from './ports.ts';
@@ -215,10 +216,15 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
 
   private async run(id: string, command: Command): Promise<readonly Event[]> {
     try {
-      return (await this.ports.own.run(id, command)).events;
+      return (await this.ports.own.run(id, command, this.cause(id))).events;
     } finally {
       this.outdated.add(id);
     }
+  }
+
+  /** All facts of one stream of a workflow belong together. */
+  private cause(id: string): Cause {
+    return startedBy(`workflow:${this.workflow.name}`, id);
   }
 
   /** The state of a stream without a started effect: one that a process left behind when it ended is marked as unknown. */

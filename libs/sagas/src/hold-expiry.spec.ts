@@ -4,6 +4,7 @@ import { type Accounts, openStreams } from '#application';
 import { type DomainEvent, idOf } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Recorded, Rejection, START, usd } from '#kernel';
+import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { VirtualTime } from '../../testing/src/virtual-time.ts';
 
 const time = new VirtualTime('2026-11-20T12:00:00.000Z');
@@ -70,12 +71,16 @@ async function openHoldsPast(now: string): Promise<readonly string[]> {
 async function accountWith(...holdIds: readonly string[]): Promise<string> {
   const id = randomUUID();
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
-  await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } });
+  await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, BY_A_TEST);
   const credit = { creditId: 'c', method: 'm', amount: usd(holdIds.length), bonus: usd(0), at: time.now() };
-  await accounts.run(id, { type: 'AddCredit', data: credit });
+  await accounts.run(id, { type: 'AddCredit', data: credit }, BY_A_TEST);
   for (const holdId of holdIds) {
     const amounts = { atLeast: usd(1), atMost: usd(1), expiresAt: time.in(MINUTE) };
-    await accounts.run(id, { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } });
+    await accounts.run(
+      id,
+      { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
+      BY_A_TEST,
+    );
   }
   return id;
 }
@@ -95,7 +100,7 @@ describe('a hold', () => {
     start();
     await time.pass(2 * MINUTE);
     const again = { holdId: 'h2', keyId: 'k', atLeast: usd(1), atMost: usd(1), expiresAt: time.in(MINUTE), query };
-    const { events } = await accounts.run(id, { type: 'HoldFunds', data: { ...again, at: time.now() } });
+    const { events } = await accounts.run(id, { type: 'HoldFunds', data: { ...again, at: time.now() } }, BY_A_TEST);
     expect(events).toHaveLength(1);
   });
 
@@ -108,7 +113,7 @@ describe('a hold', () => {
 
   test('that was settled in time is left alone, whatever the read model says', async () => {
     const id = await accountWith('h1', 'h2');
-    await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } });
+    await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } }, BY_A_TEST);
     start({ overdue: async () => [id] });
     await time.pass(2 * MINUTE);
     expect(await ended()).toEqual(['h2']);

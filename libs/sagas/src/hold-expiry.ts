@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Accounts, Clock } from '#application';
+import { startedBy } from '#kernel';
 
 const SWEEP_EVERY_MS = 500;
 
@@ -31,7 +33,7 @@ export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): 
 /** One account that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
 async function expireHoldsOf(accountId: string, at: string, { accounts, alarm }: HoldExpiryPorts): Promise<void> {
   try {
-    await accounts.run(accountId, { type: 'ExpireHolds', data: { at } });
+    await accounts.run(accountId, { type: 'ExpireHolds', data: { at } }, startedBy('saga:hold-expiry', randomUUID()));
   } catch (error) {
     alarm(`the holds of account ${accountId} could not be ended; trying again`, error);
   }

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type BackendPayment,
   Clock,
+  type Crediting,
   ExchangeRates,
   openStreams,
   type Rate,
@@ -12,8 +13,8 @@ import {
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type CheckpointStore, pump, type Recorded, type Sink, START, StoreUnavailable, usd } from '#kernel';
-import { type Crediting, sagaSink, topupCrediting } from '#sagas';
-import { issuedInvoice } from '#testing';
+import { sagaSink, topupCrediting } from '#sagas';
+import { BY_A_TEST, issuedInvoice } from '#testing';
 
 const EXPIRES_AT = '2026-11-20T12:15:00.000Z';
 const secret = { key: '', box: '' };
@@ -77,12 +78,13 @@ class Process {
     }
   }
 
-  private async send({ topupId, payment }: Crediting): Promise<void> {
+  private async send(wish: Crediting): Promise<void> {
+    const { topupId } = wish;
     this.seen.push(topupId);
     const trouble = this.trouble.get(topupId);
     this.trouble.delete(topupId);
     await trouble?.();
-    await this.payments.credit(topupId, payment);
+    await this.payments.credit(wish);
   }
 }
 
@@ -108,14 +110,18 @@ const credits = async () => (await facts()).flatMap(({ type, data }) => (type ==
 async function openAccount(): Promise<string> {
   const id = randomUUID();
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
-  await books.streams.accounts.run(id, { type: 'OpenAccount', data: { key, at: '2026-11-20T12:00:00.000Z' } });
+  await books.streams.accounts.run(
+    id,
+    { type: 'OpenAccount', data: { key, at: '2026-11-20T12:00:00.000Z' } },
+    BY_A_TEST,
+  );
   return id;
 }
 
 /** An invoice of a dollar; bitcoin was at 100,000 when it was made. */
 async function issue(topupId: string, accountId: string): Promise<void> {
   const data = issuedInvoice({ accountId, reference: `hash of ${topupId}`, expiresAt: EXPIRES_AT });
-  await books.streams.topups.run(topupId, { type: 'IssueInvoice', data });
+  await books.streams.topups.run(topupId, { type: 'IssueInvoice', data }, BY_A_TEST);
 }
 
 function pay(topupId: string, receivedAt = '2026-11-20T12:01:00.000Z', units = 1_000_000n): Promise<void> {
@@ -304,4 +310,16 @@ describe('a payment that is reported', () => {
   test('of a top-up that is not there is refused', async () => {
     await expect(pay('t2')).rejects.toMatchObject({ code: 'topup_not_found' });
   });
+});
+
+test('every fact says what it belongs to and what led to it', async () => {
+  await paid('t1');
+  await books.catchUp();
+  const all = await facts();
+  const find = (wanted: DomainEvent['type']) => all.find(({ type }) => type === wanted);
+  const watch = { actor: 'saga:invoice-watch', $correlationId: 't1', $causationId: 't1' };
+  expect(find('PaymentReceived')?.metadata).toEqual(watch);
+  const credited = { actor: 'saga:topup-crediting', $correlationId: 't1', $causationId: find('PaymentReceived')?.id };
+  expect(find('CreditAdded')?.metadata).toEqual(credited);
+  expect(find('TopupCredited')?.metadata).toEqual(credited);
 });

@@ -1,3 +1,4 @@
+export { BY_A_TEST } from './by-a-test.ts';
 export { eventStoreContract, type Opened } from './contracts/event-store.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { decisions, nextSteps } from './given.ts';

@@ -12,6 +12,7 @@ import {
   startWorkflow,
   type WorkflowPorts,
 } from '#kernel';
+import { BY_A_TEST } from './by-a-test.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
 
 /** Thrown by whatever a process does after it has died. */
@@ -64,7 +65,7 @@ export class ParcelWorld {
   }
 
   async order(id: string): Promise<void> {
-    await this.path(this.store).run(id, { type: 'OrderParcel', data: { at: this.now() } });
+    await this.path(this.store).run(id, { type: 'OrderParcel', data: { at: this.now() } }, BY_A_TEST);
   }
 
   async typesOf(id: string): Promise<readonly string[]> {
@@ -137,7 +138,7 @@ export class ParcelWorld {
       own,
       send: ({ command }, id) =>
         act(`send ${command}`, async () => {
-          if (command === 'note announced') await own.run(id, { type: 'NoteAnnounced', data: at() });
+          if (command === 'note announced') await own.run(id, { type: 'NoteAnnounced', data: at() }, BY_A_TEST);
           else this.announce(id);
         }),
       ask: (questions) => questions.map(({ id, question }) => act('ask', () => ask(id, question))),

@@ -2,11 +2,11 @@ import { Controller, HttpCode, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { type Caller, OpenAccount } from '#application';
-import { usdNumber, ZERO } from '#kernel';
+import { type Cause, usdNumber, ZERO } from '#kernel';
 import { readBalance } from '#projections';
 import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
-import { Authenticated } from '../edge/caller.ts';
+import { Authenticated, CausedBy } from '../edge/caller.ts';
 import { NotYetReadable, Unauthorized } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { BalanceRequest } from './accounts.requests.ts';
@@ -30,8 +30,8 @@ export class AccountsController {
     answer: json(Account),
     errors: [503],
   })
-  async create() {
-    const { accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount());
+  async create(@CausedBy() cause: Cause) {
+    const { accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
     this.authenticator.remember(apiKey, { accountId, keyId });
     await this.books.show(position, 'keys', 'balances');
     return { success: true, credit_id: accountId, api_key: apiKey, balance: usdNumber(ZERO) };

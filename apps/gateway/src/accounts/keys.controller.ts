@@ -3,11 +3,11 @@ import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { type Caller, Clock, CreateKey, RevokeKey, Secrets, UpdateKey } from '#application';
 import type { KeyRecord, RejectionCode } from '#domain';
-import { Rejection, usdNumber } from '#kernel';
+import { type Cause, Rejection, usdNumber } from '#kernel';
 import { readKey, readKeys } from '#projections';
 import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
-import { Authenticated } from '../edge/caller.ts';
+import { Authenticated, CausedBy } from '../edge/caller.ts';
 import { NotYetReadable } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { fieldsOf, KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
@@ -60,9 +60,9 @@ export class KeysController {
     answer: json(KeyAnswer),
     errors: [409],
   })
-  async create(@Authenticated() { accountId: account }: Caller, @Body() body: NewKey) {
+  async create(@Authenticated() { accountId: account }: Caller, @Body() body: NewKey, @CausedBy() cause: Cause) {
     const { limit = null, resetPeriod = null, expireAt = null } = fieldsOf(body);
-    const command = new CreateKey(account, { name: body.name, limit, resetPeriod, expireAt });
+    const command = new CreateKey(account, { name: body.name, limit, resetPeriod, expireAt }, cause);
     const { key, apiKey, position } = await this.commands.execute(command);
     this.authenticator.remember(apiKey, { accountId: account, keyId: key.keyId });
     await this.books.show(position, 'keys');
@@ -106,9 +106,14 @@ export class KeysController {
     answer: json(KeyAnswer),
     errors: [404, 409],
   })
-  async update(@Authenticated() { accountId: account }: Caller, @Param('id') id: string, @Body() body: KeyChanges) {
+  async update(
+    @Authenticated() { accountId: account }: Caller,
+    @Param('id') id: string,
+    @Body() body: KeyChanges,
+    @CausedBy() cause: Cause,
+  ) {
     const fields = fieldsOf(body);
-    const { key, position } = await this.commands.execute(new UpdateKey(account, id, fields));
+    const { key, position } = await this.commands.execute(new UpdateKey(account, id, fields, cause));
     await this.books.show(position, 'keys');
     return { status: 'success', data: wire(key) };
   }
@@ -123,8 +128,8 @@ export class KeysController {
     answer: json(KeyRevoked),
     errors: [404],
   })
-  async revoke(@Authenticated() { accountId: account }: Caller, @Param('id') id: string) {
-    const { position } = await this.commands.execute(new RevokeKey(account, id));
+  async revoke(@Authenticated() { accountId: account }: Caller, @Param('id') id: string, @CausedBy() cause: Cause) {
+    const { position } = await this.commands.execute(new RevokeKey(account, id, cause));
     await this.books.show(position, 'keys');
     return { status: 'success', message: 'API key revoked successfully' };
   }

@@ -4,7 +4,8 @@
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Caller } from '#application';
+import { actorOf, type Caller } from '#application';
+import { type Cause, startedBy } from '#kernel';
 import type { OperationNotes } from '../openapi/operation.ts';
 import type { Authenticator } from './authenticator.ts';
 
@@ -14,6 +15,9 @@ export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 const MAX_SETTINGS_BYTES = 64 * 1024;
 /** Of a body that must be read to know whose it is, or that is anybody's. */
 const MAX_UNKNOWN_BYTES = 4 * 1024;
+
+/** The actor of a request that needs no credential. */
+const ANYBODY = 'anybody';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -28,6 +32,12 @@ declare module 'fastify' {
 /** Hands the caller that was found to a controller. */
 export const Authenticated = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   return context.switchToHttp().getRequest<FastifyRequest>().caller;
+});
+
+/** Hands a controller what the facts of its request say about their cause. */
+export const CausedBy = createParamDecorator((_: unknown, context: ExecutionContext): Cause => {
+  const { caller, id } = context.switchToHttp().getRequest<FastifyRequest>();
+  return startedBy(caller ? actorOf(caller) : ANYBODY, id);
 });
 
 /** From here on, every route that is declared finds its caller as its operation says, and limits its body. */

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { openStreams } from '#application';
 import type { AccountCommand } from '#domain';
 import { money } from '#kernel';
-import { type Answer, KeyedRequests } from '#testing';
+import { type Answer, BY_A_TEST, KeyedRequests } from '#testing';
 
 let requests: KeyedRequests;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
   const none = { load: async () => undefined, save: async () => {} };
   const { accounts } = openStreams(store, none, runtime);
-  return (command: AccountCommand) => accounts.run(requests.account.creditId, command);
+  return (command: AccountCommand) => accounts.run(requests.account.creditId, command, BY_A_TEST);
 }
 
 function hold(holdId: string, expiresInMs: number): AccountCommand {

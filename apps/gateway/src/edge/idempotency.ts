@@ -8,7 +8,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Accounts, type Caller, type CallLimits, type Clock, type Secrets, type WatchedPayers } from '#application';
-import { type Runtime, StoreUnavailable } from '#kernel';
+import { type Runtime, StoreUnavailable, startedBy } from '#kernel';
 import type { Authenticator } from './authenticator.ts';
 import type { BooksReader } from './books-reader.ts';
 import { IdempotencyConflict, InvalidRequest } from './errors.ts';
@@ -109,7 +109,7 @@ export class Idempotency {
   private async assertUnpaid(earlier: Earlier): Promise<void> {
     const { accounts, books, clock, kept } = this.ports;
     const { accountId, requestId, revision } = earlier;
-    await accounts.run(accountId, { type: 'ExpireHolds', data: { at: clock.now() } });
+    await accounts.run(accountId, { type: 'ExpireHolds', data: { at: clock.now() } }, startedBy('gateway', requestId));
     const hold = await books.holdOf(accountId, requestId, revision);
     if (hold === 'charged') {
       await available(kept.lose(earlier));

@@ -68,7 +68,7 @@ describe('a paid top-up', () => {
         amount: '1000000000000',
         bonus: '50000000000',
       },
-      metadata: { topup: invoice.invoice_id },
+      metadata: { $correlationId: invoice.invoice_id },
     });
   });
 

@@ -10,10 +10,10 @@ import {
   type RejectionCode,
   wholeCoins,
 } from '#domain';
-import { money, plainNumber, Rejection } from '#kernel';
+import { type Cause, money, plainNumber, Rejection } from '#kernel';
 import type { TopupView } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
-import { Authenticated } from '../edge/caller.ts';
+import { Authenticated, CausedBy } from '../edge/caller.ts';
 import { PublicAddress } from '../edge/public-address.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { NewTopup } from './topups.requests.ts';
@@ -45,9 +45,14 @@ export class TopupsController {
     answer: json(TopupInvoice),
     errors: [404, 502],
   })
-  async create(@Authenticated() { accountId }: Caller, @Param('method') method: string, @Body() body: NewTopup) {
-    const command = new CreateTopup(accountId, method, String(body.amount), body.currency.toUpperCase());
-    const { topupId, invoice } = await this.commands.execute(command);
+  async create(
+    @Authenticated() { accountId }: Caller,
+    @Param('method') method: string,
+    @Body() body: NewTopup,
+    @CausedBy() cause: Cause,
+  ) {
+    const wanted = { amount: String(body.amount), currency: body.currency.toUpperCase() };
+    const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, method, wanted, cause));
     const { requested, at: createdAt, expiresAt, destination, coin } = invoice;
     const due = wholeCoins(BigInt(invoice.units), coin);
     return {

@@ -1,6 +1,6 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type Account, type KeyRecord, type KeyUpdated, type ResetPeriod, recordOf } from '#domain';
-import { money, type Outcome, type PicoUsd } from '#kernel';
+import { type Cause, money, type Outcome, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
@@ -23,6 +23,7 @@ export class CreateKey extends Command<ChangedKey & { readonly apiKey: string }>
   constructor(
     readonly accountId: string,
     readonly fields: KeyFields,
+    readonly cause: Cause,
   ) {
     super();
   }
@@ -36,11 +37,11 @@ export class CreateKeyHandler implements ICommandHandler<CreateKey> {
     private readonly clock: Clock,
   ) {}
 
-  async execute({ accountId, fields }: CreateKey) {
+  async execute({ accountId, fields, cause }: CreateKey) {
     const limit = fields.limit === null ? null : money.toJson(fields.limit);
     const { apiKey, key } = mintKey(this.secrets, { ...fields, limit });
     const at = this.clock.now();
-    const outcome = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } });
+    const outcome = await this.accounts.run(accountId, { type: 'CreateKey', data: { key, at } }, cause);
     return { ...changed(key.keyId, outcome, at), apiKey };
   }
 }
@@ -51,6 +52,7 @@ export class UpdateKey extends Command<ChangedKey> {
     readonly accountId: string,
     readonly keyId: string,
     readonly fields: Partial<KeyFields>,
+    readonly cause: Cause,
   ) {
     super();
   }
@@ -63,12 +65,13 @@ export class UpdateKeyHandler implements ICommandHandler<UpdateKey> {
     private readonly clock: Clock,
   ) {}
 
-  async execute({ accountId, keyId, fields: { limit, ...fields } }: UpdateKey): Promise<ChangedKey> {
+  async execute({ accountId, keyId, fields: { limit, ...fields }, cause }: UpdateKey): Promise<ChangedKey> {
     const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
     const cap = limit === undefined ? {} : { limit: limit === null ? null : money.toJson(limit) };
     const changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> = { ...given, ...cap };
     const at = this.clock.now();
-    return changed(keyId, await this.accounts.run(accountId, { type: 'UpdateKey', data: { keyId, changes, at } }), at);
+    const command = { type: 'UpdateKey', data: { keyId, changes, at } } as const;
+    return changed(keyId, await this.accounts.run(accountId, command, cause), at);
   }
 }
 
@@ -76,6 +79,7 @@ export class RevokeKey extends Command<Pick<ChangedKey, 'position'>> {
   constructor(
     readonly accountId: string,
     readonly keyId: string,
+    readonly cause: Cause,
   ) {
     super();
   }
@@ -88,9 +92,9 @@ export class RevokeKeyHandler implements ICommandHandler<RevokeKey> {
     private readonly clock: Clock,
   ) {}
 
-  async execute({ accountId, keyId }: RevokeKey) {
+  async execute({ accountId, keyId, cause }: RevokeKey) {
     const command = { type: 'RevokeKey', data: { keyId, at: this.clock.now() } } as const;
-    const { position } = await this.accounts.run(accountId, command);
+    const { position } = await this.accounts.run(accountId, command, cause);
     return { position };
   }
 }

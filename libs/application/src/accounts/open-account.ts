@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { KeyCreated, ResetPeriod } from '#domain';
+import type { Cause } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
@@ -13,7 +14,11 @@ export interface OpenedAccount {
 }
 
 /** Opens an account with a first key, named "Default". */
-export class OpenAccount extends Command<OpenedAccount> {}
+export class OpenAccount extends Command<OpenedAccount> {
+  constructor(readonly cause: Cause) {
+    super();
+  }
+}
 
 @CommandHandler(OpenAccount)
 export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
@@ -23,13 +28,11 @@ export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
     private readonly clock: Clock,
   ) {}
 
-  async execute(): Promise<OpenedAccount> {
+  async execute({ cause }: OpenAccount): Promise<OpenedAccount> {
     const accountId = randomUUID();
     const { apiKey, key } = mintKey(this.secrets, { name: 'Default' });
-    const { position } = await this.accounts.run(accountId, {
-      type: 'OpenAccount',
-      data: { key, at: this.clock.now() },
-    });
+    const command = { type: 'OpenAccount', data: { key, at: this.clock.now() } } as const;
+    const { position } = await this.accounts.run(accountId, command, cause);
     return { accountId, apiKey, keyId: key.keyId, position };
   }
 }

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ACCOUNT, type AccountCommand, type AccountEvent, type Charge } from '#domain';
-import { money, type PicoUsd, StoreUnavailable, streamName, ZERO } from '#kernel';
+import { type Cause, money, type PicoUsd, StoreUnavailable, startedBy, streamName, ZERO } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Accounts } from '../streams.ts';
-import { type Caller, type Hold, type HoldRequest, HoldTaken, type Payer, type Release } from './payer.ts';
+import { actorOf, type Caller, type Hold, type HoldRequest, HoldTaken, type Payer, type Release } from './payer.ts';
 
 const RETRY_MS = 500;
 
@@ -20,7 +20,7 @@ export class AccountPayer implements Payer {
     const at = this.clock.now();
     const expiresAt = this.clock.milliseconds() + lifetimeMs;
     const data = { holdId, keyId, ...wanted, expiresAt: new Date(expiresAt).toISOString(), at };
-    const { events } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, { request: holdId });
+    const { events } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
     const amount = money.fromJson(held.data.amount);
@@ -40,11 +40,16 @@ export class AccountPayer implements Payer {
     await this.surely(hold, { type: 'ReleaseHold', data: { holdId: hold.holdId, ...why, at } });
   }
 
+  /** A hold has the id of its request. */
+  private request(holdId: string): Cause {
+    return startedBy(actorOf(this.caller), holdId);
+  }
+
   /** Ends a hold, also when the store is away for a while. A hold that cannot be ended in time expires by itself. */
   private async surely(hold: Hold, command: AccountCommand): Promise<readonly AccountEvent[]> {
     for (;;) {
       try {
-        return (await this.accounts.run(this.caller.accountId, command, { request: hold.holdId })).events;
+        return (await this.accounts.run(this.caller.accountId, command, this.request(hold.holdId))).events;
       } catch (error) {
         const again = error instanceof StoreUnavailable && this.clock.milliseconds() < hold.expiresAt;
         if (!again) throw error;

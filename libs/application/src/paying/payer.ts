@@ -9,6 +9,11 @@ export interface Caller {
   readonly keyId: string | null;
 }
 
+/** The one who asks, as the facts that follow name it. */
+export function actorOf({ accountId, keyId }: Caller): string {
+  return keyId === null ? `account:${accountId}` : `key:${keyId}`;
+}
+
 /**
  * Evidence that money is held. A call of a paid upstream needs one, so no call can be made without it. Plain
  * data: a job keeps it, and settles it days later from another process.

@@ -9,7 +9,7 @@ import {
   unitsIn,
   worth,
 } from '#domain';
-import { money, type PicoUsd } from '#kernel';
+import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UnservableRequest } from '../failures.ts';
 import { randomBase62 } from '../secrets.ts';
@@ -26,12 +26,18 @@ export interface CreatedTopup {
   readonly invoice: InvoiceIssued['data'];
 }
 
+/** An amount as the customer asked for it. */
+export interface Requested {
+  readonly amount: string;
+  readonly currency: string;
+}
+
 export class CreateTopup extends Command<CreatedTopup> {
   constructor(
     readonly accountId: string,
     readonly method: string,
-    readonly amount: string,
-    readonly currency: string,
+    readonly requested: Requested,
+    readonly cause: Cause,
   ) {
     super();
   }
@@ -47,9 +53,8 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   ) {}
 
   /** @throws UnservableRequest, UpstreamFailure */
-  async execute({ accountId, method, amount, currency }: CreateTopup): Promise<CreatedTopup> {
+  async execute({ accountId, method, requested, cause }: CreateTopup): Promise<CreatedTopup> {
     const { terms, backend } = this.offered(method);
-    const requested = { amount, currency };
     assertWithinLimits(terms, requested);
     const rate = await this.rates.usdPer(terms.coin);
     const priced = price(terms, requested, rate);
@@ -67,7 +72,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       at,
     };
     const topupId = randomBase62(TOPUP_ID_LENGTH);
-    await this.topups.run(topupId, { type: 'IssueInvoice', data });
+    await this.topups.run(topupId, { type: 'IssueInvoice', data }, { ...cause, correlationId: topupId });
     return { topupId, invoice: data };
   }
 
@@ -77,11 +82,6 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     if (terms && backend) return { terms, backend };
     throw new UnservableRequest(404, `There is no payment method "${method}"`, 'method');
   }
-}
-
-interface Requested {
-  readonly amount: string;
-  readonly currency: string;
 }
 
 function assertWithinLimits({ limits, coin }: PaymentMethod, { amount, currency }: Requested): void {

@@ -6,7 +6,7 @@ import {
   paymentKey,
   type Reversal,
 } from '#domain';
-import { money } from '#kernel';
+import { type Cause, money, startedBy } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { Accounts, Topups } from '../streams.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
@@ -14,6 +14,8 @@ import type { BackendPayment } from './payment-backend.ts';
 
 /** A payment that reached the back end this long after the expiry was still on its way in time. */
 const GRACE_MS = 60_000;
+/** Whoever looks at back ends. All facts of a top-up belong to its id. */
+const WATCH = 'saga:invoice-watch';
 
 /** A top-up as far as its payments need it. */
 export interface AwaitedTopup {
@@ -22,6 +24,13 @@ export interface AwaitedTopup {
   readonly backend: string;
   readonly reference: string;
   readonly expiresAt: string;
+}
+
+/** A payment that changes the balance of its account. */
+export interface Crediting {
+  readonly topupId: string;
+  readonly payment: PaymentReceived | PaymentReversed;
+  readonly cause: Cause;
 }
 
 /** Records a payment, credits it, and marks it as credited. Safe to repeat, and to break off anywhere. */
@@ -43,35 +52,39 @@ export class TopupPayments {
       ...(late ? { lateRate: await this.rates.usdPer(coin) } : {}),
       at: this.clock.now(),
     };
-    await this.topups.run(topupId, { type: 'RecordPayment', data });
+    await this.topups.run(topupId, { type: 'RecordPayment', data }, startedBy(WATCH, topupId));
   }
 
   /** Does to the account what a payment asks for: credits it, or takes its credit back. */
-  async credit(topupId: string, payment: PaymentReceived | PaymentReversed): Promise<void> {
-    if (payment.type === 'PaymentReceived') await this.addCredit(topupId, payment.data);
-    else await this.reverseCredit(topupId, payment.data);
+  async credit({ topupId, payment, cause }: Crediting): Promise<void> {
+    if (payment.type === 'PaymentReceived') await this.addCredit(topupId, payment.data, cause);
+    else await this.reverseCredit(payment.data, cause);
   }
 
-  private async addCredit(topupId: string, received: PaymentReceived['data']): Promise<void> {
+  private async addCredit(topupId: string, received: PaymentReceived['data'], cause: Cause): Promise<void> {
     const { accountId, method, payment } = received;
     const booked = { amount: money.fromJson(received.amount), bonus: money.fromJson(received.bonus) };
     const at = this.clock.now();
     const credit = { creditId: paymentKey(payment), method, ...booked, at };
-    await this.accounts.run(accountId, { type: 'AddCredit', data: credit }, { topup: topupId });
-    await this.topups.run(topupId, { type: 'MarkCredited', data: { payment, at } });
+    await this.accounts.run(accountId, { type: 'AddCredit', data: credit }, cause);
+    await this.topups.run(topupId, { type: 'MarkCredited', data: { payment, at } }, cause);
   }
 
   /** Records that a payment was taken back, or given again. */
   async reverse(topupId: string, reversal: Omit<Reversal, 'at'>): Promise<void> {
-    await this.topups.run(topupId, { type: 'ReversePayment', data: { ...reversal, at: this.clock.now() } });
+    await this.topups.run(
+      topupId,
+      { type: 'ReversePayment', data: { ...reversal, at: this.clock.now() } },
+      startedBy(WATCH, topupId),
+    );
   }
 
   /** Takes the credit of a reversed payment back, also where the balance falls below zero. */
-  private async reverseCredit(topupId: string, reversed: PaymentReversed['data']): Promise<void> {
+  private async reverseCredit(reversed: PaymentReversed['data'], cause: Cause): Promise<void> {
     const { accountId, payment, method, why } = reversed;
     const reversalId = paymentKey({ backend: payment.backend, id: reversed.reversalId });
     const booked = { amount: money.fromJson(reversed.amount), bonus: money.fromJson(reversed.bonus) };
     const data = { reversalId, creditId: paymentKey(payment), method, ...booked, why, at: this.clock.now() };
-    await this.accounts.run(accountId, { type: 'ReverseCredit', data }, { topup: topupId });
+    await this.accounts.run(accountId, { type: 'ReverseCredit', data }, cause);
   }
 }

@@ -14,6 +14,7 @@ import {
 } from '#application';
 import { MemoryEventStore } from '#eventstore';
 import { START } from '#kernel';
+import { BY_A_TEST } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
 const NOW = '2026-11-20T12:00:00.000Z';
@@ -84,7 +85,7 @@ function request(backends: readonly PaymentBackend[] = [node]) {
     new StandingRate(),
     new StandingClock(),
   );
-  return handler.execute(new CreateTopup('account', 'btc-lightning', '1', 'USD'));
+  return handler.execute(new CreateTopup('account', 'btc-lightning', { amount: '1', currency: 'USD' }, BY_A_TEST));
 }
 
 async function facts() {

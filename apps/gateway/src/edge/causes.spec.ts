@@ -1,0 +1,63 @@
+/** Every fact says who wanted it, what it belongs to and what led to it. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { DomainEvent } from '#domain';
+import type { Recorded } from '#kernel';
+import { type TestAccount, World } from '#testing';
+
+let world: World;
+let account: TestAccount;
+let keyId: string;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(1);
+  const headers = { 'x-credit-id': account.creditId };
+  keyId = (await world.send('GET', '/keys', { headers })).body.data[0]._id;
+});
+afterAll(() => world.close());
+
+const causeOf = ({ metadata }: Recorded<DomainEvent>) => {
+  const { version, ...cause } = metadata;
+  expect(version).toBeGreaterThanOrEqual(1);
+  return cause;
+};
+const by = (actor: string, id: unknown) => ({ actor, $correlationId: id, $causationId: id });
+
+test('an account is opened by anybody, with a request', async () => {
+  const [opened, key] = (await world.facts(account)).map(causeOf);
+  expect(opened).toEqual(by('anybody', expect.stringMatching(/^[0-9a-f-]{36}$/)));
+  expect(key).toEqual(opened);
+});
+
+test('what a key pays for belongs to the request', async () => {
+  const { headers } = await world.chat(account);
+  const request = by(`key:${keyId}`, headers.get('x-request-id'));
+  expect((await world.facts(account)).slice(-2).map(causeOf)).toEqual([request, request]);
+});
+
+test('an account changes its keys by itself', async () => {
+  const own = { 'x-credit-id': account.creditId };
+  const made = await world.send('POST', '/keys', { headers: own, body: { name: 'k' } });
+  const changed = await world.send('PATCH', `/keys/${made.body.data._id}`, { headers: own, body: { name: 'l' } });
+  const revoked = await world.send('DELETE', `/keys/${made.body.data._id}`, { headers: own });
+  const requests = [made, changed, revoked].map(({ headers }) => headers.get('x-request-id'));
+  expect((await world.facts(account)).slice(-3).map(causeOf)).toEqual(
+    requests.map((id) => by(`account:${account.creditId}`, id)),
+  );
+});
+
+test('a top-up is one story, from its request to its credit', async () => {
+  const asked = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
+  const id = asked.body.invoice_id;
+  await world.pay(asked.body.lightning_invoice);
+  await world.until(async () => (await world.get(`/topup/status/${id}`)).body.status === 'Settled');
+  const story = (await world.facts()).filter(({ metadata }) => metadata.$correlationId === id);
+  const [issued, received, credited, marked] = story;
+  expect(story.map(({ type }) => type)).toEqual(['InvoiceIssued', 'PaymentReceived', 'CreditAdded', 'TopupCredited']);
+  expect(issued?.metadata).toMatchObject({
+    actor: `key:${keyId}`,
+    $causationId: asked.headers.get('x-request-id'),
+  });
+  expect(received?.metadata.actor).toBe('saga:invoice-watch');
+  for (const fact of [credited, marked])
+    expect(fact?.metadata).toMatchObject({ actor: 'saga:topup-crediting', $causationId: received?.id });
+});

@@ -1,0 +1,26 @@
+import type { Metadata, Recorded } from './message.ts';
+
+/** What led to facts. It is stored beside each of them, so that an audit can go back from any fact to who wanted it. */
+export interface Cause {
+  /** Who made the wish, such as `key:…`, `account:…`, `saga:topup-crediting`. */
+  readonly actor: string;
+  /** What everything that follows from one request or one workflow has in common: its id. */
+  readonly correlationId: string;
+  /** The id of the fact or the request that directly led to it. */
+  readonly causationId: string;
+}
+
+/** A request, or something else that begins by itself. */
+export function startedBy(actor: string, id: string): Cause {
+  return { actor, correlationId: id, causationId: id };
+}
+
+/** A reaction to a fact belongs to what the fact belongs to. */
+export function followingFrom({ id, metadata }: Pick<Recorded, 'id' | 'metadata'>, actor: string): Cause {
+  return { actor, correlationId: metadata.$correlationId ?? id, causationId: id };
+}
+
+/** Under the names that EventStoreDB's own tools look for. */
+export function metadataOf({ actor, correlationId, causationId }: Cause): Metadata {
+  return { actor, $correlationId: correlationId, $causationId: causationId };
+}
