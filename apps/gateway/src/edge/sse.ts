@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
+import { sseComment } from '#application';
 import { type Recording, recordingOf } from './recording.ts';
 
 /** A stream that is silent for longer gets a comment, so that no proxy between takes it for dead. */
 const KEEP_ALIVE_MS = 10_000;
-const KEEP_ALIVE = ': COUNTINGHOUSE PROCESSING\n\n';
+const KEEP_ALIVE = sseComment('COUNTINGHOUSE PROCESSING');
 /** A client that takes nothing for this long is taken as gone. */
 const STALLED_MS = 60_000;
 

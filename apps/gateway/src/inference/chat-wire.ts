@@ -1,5 +1,5 @@
 /** OpenAI's shapes of a finished chat completion, with what OpenRouter's clients expect besides. */
-import type { Receipt } from '#application';
+import { DONE, type Receipt, sseEvent } from '#application';
 import { money, usdNumber } from '#kernel';
 import { answerTo, errorBody, UNEXPECTED } from '../edge/errors.ts';
 
@@ -37,7 +37,7 @@ export function endOfStream({ id, model }: Identity, receipt: Receipt | undefine
   const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model };
   const usage = receipt ? [{ ...chunk, choices: [], usage: usageWire(receipt) }] : [];
   const events = failure ? [{ ...chunk, ...brokenOff(failure) }, ...usage] : usage;
-  return `${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`;
+  return [...events.map((event) => JSON.stringify(event)), DONE].map((data) => sseEvent(data)).join('');
 }
 
 function brokenOff(failure: unknown) {

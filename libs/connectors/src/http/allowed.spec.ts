@@ -70,10 +70,13 @@ describe('what the caller would miss', () => {
     [{ holo: {} }, 'holo'],
     [{}, 'null'],
     [{ type: 7 }, '7'],
-    [null, 'null'],
     [[], 'null'],
   ])('is %j', (part, name) => {
     expect(refusalOf([part], parts).message).toBe(`Content parts of the type "${name}" are not supported`);
+  });
+
+  test('is not what cannot have anything in it: that is for the vendor to judge', () => {
+    expect(parts([1, null, 'Hi'], 'content')).toEqual([1, null, 'Hi']);
   });
 
   test('is a word that is not listed', () => {

@@ -55,7 +55,7 @@ export const list =
 export const byType =
   (what: string, rules: Readonly<Record<string, Allowed>>, untyped?: (value: Fields) => string | undefined): Allowed =>
   (value, at) => {
-    if (typeof value === 'string') return value;
+    if (typeof value !== 'object' || value === null) return value;
     const thing = isObject(value) ? value : {};
     const type = thing.type ?? untyped?.(thing);
     if (typeof type === 'string' && Object.hasOwn(rules, type)) return rules[type]?.(thing, at);

@@ -2,12 +2,10 @@ import { UpstreamFailure } from '../../failures.ts';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { AnswerClient, Source } from '../vocabulary/answers.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
+import { DONE, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import type { Thing } from './items.ts';
 import type { ResponseEvent } from './output.ts';
 import type { ResponseDraft, ResponseError, ResponseWire } from './response-draft.ts';
-
-const EVENT_END = '\n\n';
-const DATA = 'data: ';
 
 /** Where the events of a response are sent. */
 export interface EventOutlet {
@@ -56,7 +54,7 @@ export class ResponseClient implements AnswerClient {
   /** @throws UpstreamFailure when an event cannot be read */
   write(events: Uint8Array): Promise<void> | undefined {
     if (!this.heard) return undefined;
-    return this.send(dataIn(events).flatMap((data) => this.draft.accept(data)));
+    return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsed(data))));
   }
 
   searched(search: SearchNote): Promise<void> | undefined {
@@ -73,7 +71,7 @@ export class ResponseClient implements AnswerClient {
 
   private finish(response: ResponseWire): void {
     const end = this.event({ type: `response.${response.status}`, response });
-    this.outlet.finish(`${end}${DATA}[DONE]${EVENT_END}`);
+    this.outlet.finish(end + sseEvent(DONE));
   }
 
   private send(events: readonly ResponseEvent[]): Promise<void> | undefined {
@@ -82,19 +80,13 @@ export class ResponseClient implements AnswerClient {
   }
 
   private event({ type, ...more }: ResponseEvent): string {
-    const data = JSON.stringify({ type, sequence_number: this.sequence++, ...more });
-    return `event: ${type}\n${DATA}${data}${EVENT_END}`;
+    return sseEvent(JSON.stringify({ type, sequence_number: this.sequence++, ...more }), type);
   }
 }
 
-function dataIn(bytes: Uint8Array): readonly Thing[] {
-  const events = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8').split(EVENT_END);
-  return events.filter((event) => event !== '').map(parsed);
-}
-
-function parsed(event: string): Thing {
+function parsed(data: string): Thing {
   try {
-    return JSON.parse(event.slice(DATA.length));
+    return JSON.parse(data);
   } catch (cause) {
     throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
   }

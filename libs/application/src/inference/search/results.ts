@@ -1,6 +1,7 @@
 /** What a search has found: as the model reads it, and as the client sees it. */
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { AnswerIdentity } from '../vocabulary/chat-upstream.ts';
+import { sseEvent } from '../vocabulary/sse.ts';
 import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
 import type { SearchBefore, SearchTerms } from './search-plan.ts';
 
@@ -63,7 +64,7 @@ export function chunkEvent(
   const created = Math.floor(Date.now() / 1000);
   const choices = [{ index: 0, delta, finish_reason }];
   const chunk = { id, object: 'chat.completion.chunk', created, model, provider, choices };
-  return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
+  return Buffer.from(sseEvent(JSON.stringify(chunk)));
 }
 
 /** An answer in one piece with its sources. */

@@ -5,6 +5,7 @@
 
 import { UpstreamFailure } from '../../failures.ts';
 import type { AnswerIdentity } from '../vocabulary/chat-upstream.ts';
+import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import { chunkEvent } from './results.ts';
 import type { Said, SearchCall } from './search-tool.ts';
 
@@ -32,8 +33,6 @@ interface CallPiece extends Thing {
   readonly function?: { readonly name?: string; readonly arguments?: string };
 }
 
-const DATA = 'data: ';
-const EVENT_END = '\n\n';
 /** Between what was said before a search and after it. */
 const GAP = '\n\n';
 /** All else is words, and passes as it is. */
@@ -62,9 +61,9 @@ export class RoundEvents {
 
   /** What is passed on of whole events; undefined for nothing. @throws UpstreamFailure when one cannot be read */
   pass(events: Uint8Array): Uint8Array | undefined {
-    const text = Buffer.from(events.buffer, events.byteOffset, events.byteLength).toString('utf8');
-    const passed = text.split(EVENT_END).map((event) => (event === '' ? '' : this.passOne(event)));
-    const out = passed.join('');
+    const out = sseDataIn(events)
+      .map((data) => this.passOne(data))
+      .join('');
     return out === '' ? undefined : Buffer.from(out);
   }
 
@@ -88,18 +87,18 @@ export class RoundEvents {
     return Buffer.from(eventOf({ ...this.end, choices: [{ ...choice, finish_reason: reason }] }));
   }
 
-  private passOne(event: string): string {
-    const chunk = parsed(event);
+  private passOne(data: string): string {
+    const chunk = parsed(data);
     const [choice] = chunk.choices ?? [];
-    if (!choice) return event + EVENT_END;
+    if (!choice) return sseEvent(data);
     const before = this.content;
     const { content } = choice.delta ?? {};
     if (typeof content === 'string') this.content += content;
     const gap = before === '' && this.content !== '' && this.hasText;
-    const asItIs = !gap && !LOOKED_INTO.test(event);
+    const asItIs = !gap && !LOOKED_INTO.test(data);
     const delta = asItIs ? (choice.delta ?? {}) : this.strippedOf(choice.delta ?? {}, gap);
     this.told ||= Object.entries(delta).some(([field, value]) => field !== 'role' && isSaid(value));
-    if (asItIs) return event + EVENT_END;
+    if (asItIs) return sseEvent(data);
     const { finish_reason } = choice;
     if (typeof finish_reason === 'string') {
       this.finish = finish_reason;
@@ -149,12 +148,12 @@ function isSaid(value: unknown): boolean {
 }
 
 function eventOf(chunk: Chunk): string {
-  return `${DATA}${JSON.stringify(chunk)}${EVENT_END}`;
+  return sseEvent(JSON.stringify(chunk));
 }
 
-function parsed(event: string): Chunk {
+function parsed(data: string): Chunk {
   try {
-    return JSON.parse(event.slice(DATA.length));
+    return JSON.parse(data);
   } catch (cause) {
     throw new UpstreamFailure('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
   }

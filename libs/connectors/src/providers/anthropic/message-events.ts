@@ -2,9 +2,9 @@
  * Anthropic's server-sent events on their way through, as OpenAI's chunks. Pieces of text, thinking and arguments, which
  * are nearly all that comes, are not parsed: the string goes from one JSON to the other as it stands.
  */
-import { type AnswerIdentity, type FailureCode, UpstreamFailure } from '#application';
+import { type AnswerIdentity, type FailureCode, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { EventTranslator } from '../chat/event-translator.ts';
+import { EventTranslator } from '../../http/event-translator.ts';
 import { type Block, type Citation, finishReason, reasoningDetail } from './blocks.ts';
 import { mergedUsage, usageFrom } from './usage.ts';
 
@@ -65,7 +65,7 @@ export class MessageEvents extends EventTranslator {
   ) {
     super();
     const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model, provider };
-    this.head = `data: ${latin1Of(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
+    this.head = `${latin1Of(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
   }
 
   /** Known from the end: the figure for the output at the start is preliminary. */
@@ -89,10 +89,7 @@ export class MessageEvents extends EventTranslator {
     return this.delivered.length > this.hidden;
   }
 
-  protected handle(event: string): string {
-    const data = `\n${event}`.indexOf('\ndata:');
-    if (data < 0) return '';
-    const json = event.slice(data + 5).trim();
+  protected handle(json: string): string {
     const piece = json.length > LONGEST_PIECE ? null : PIECE.exec(json);
     if (piece) return this.piece(Number(piece[1]), piece[2] as Kind, piece[3] as string);
     return this.parsed(parse(json));
@@ -196,10 +193,10 @@ export class MessageEvents extends EventTranslator {
   /** The first one is preceded by the role: not sooner, so that an upstream that fails before it can be asked again. */
   private chunk(delta: string, reason?: string): string {
     const finish = reason === undefined ? 'null' : `"${reason}"`;
-    const chunk = `${this.head}${delta},"finish_reason":${finish}}]}\n\n`;
+    const chunk = sseEvent(`${this.head}${delta},"finish_reason":${finish}}]}`);
     if (this.opened) return chunk;
     this.opened = true;
-    return `${this.head}{"role":"assistant","content":""},"finish_reason":null}]}\n\n${chunk}`;
+    return sseEvent(`${this.head}{"role":"assistant","content":""},"finish_reason":null}]}`) + chunk;
   }
 }
 

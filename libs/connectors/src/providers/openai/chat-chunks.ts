@@ -3,9 +3,9 @@
  * what the gateway needs to know is picked out as it passes. Only the first chunk and those that carry usage or an
  * error are parsed; in all others the two names are replaced in place.
  */
-import { type AnswerIdentity, UpstreamFailure } from '#application';
+import { type AnswerIdentity, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { EventTranslator, latin1 } from '../chat/event-translator.ts';
+import { EventTranslator, latin1 } from '../../http/event-translator.ts';
 import { usageFrom } from './usage.ts';
 
 /** Characters of passed-on chunks that are kept as they are, for counting tokens if no usage comes. */
@@ -83,17 +83,8 @@ export class ChatChunks extends EventTranslator {
     return this.hidesReasoning ? this.shown : this.text !== '';
   }
 
-  /** What is passed on of one event; comments and empty events are not. */
-  protected handle(event: string): string {
-    if (!event.startsWith('data:')) {
-      const data = event.split(/\r?\n/).find((line) => line.startsWith('data:'));
-      return data === undefined ? '' : this.handle(data);
-    }
-    const json = event.slice(5).trim();
-    if (json === '[DONE]') {
-      this.marked = true;
-      return '';
-    }
+  /** What is passed on of one chunk. */
+  protected handle(json: string): string {
     if (!json.startsWith('{') || !json.endsWith('}')) throw notJson();
     if (this.replacements === undefined) return this.first(json);
     if (json.includes('"error"') || (json.includes('"usage"') && !NULL_USAGE.test(json))) return this.parsed(json);
@@ -126,7 +117,7 @@ export class ChatChunks extends EventTranslator {
     if (renamed.includes(REASONING_CONTENT) && !renamed.includes(REASONING_NAME))
       renamed = renamed.replaceAll(REASONING_CONTENT, REASONING_NAME);
     this.keep(json);
-    return `data: ${this.hidesReasoning && REASONING.test(renamed) ? visible(renamed) : renamed}\n\n`;
+    return sseEvent(this.hidesReasoning && REASONING.test(renamed) ? visible(renamed) : renamed);
   }
 
   private keep(json: string): void {

@@ -2,10 +2,10 @@
  * OpenAI's Responses: events of the output, and answers in one piece, as the upstream makes them. What the response is
  * called, and how its events are numbered, is up to the caller.
  */
-import { type SearchNote, UpstreamFailure, type WholeAnswer } from '#application';
+import { type SearchNote, sseEvent, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
+import { EventTranslator, latin1 } from '../../http/event-translator.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
-import { EventTranslator, latin1 } from '../chat/event-translator.ts';
 import { usageFrom } from './usage.ts';
 
 export type Thing = Readonly<Record<string, unknown>>;
@@ -44,14 +44,7 @@ export class ResponseEvents extends EventTranslator {
   }
 
   /** Events that have output are passed on as they are, and of the last one how it ended. */
-  protected handle(sent: string): string {
-    const data = sent.split(/\r?\n/).find((line) => line.startsWith('data:'));
-    if (data === undefined) return '';
-    const json = data.slice('data:'.length).trim();
-    if (json === '[DONE]') {
-      this.marked = true;
-      return '';
-    }
+  protected handle(json: string): string {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
     if (typeof output_index === 'number') {
@@ -68,7 +61,7 @@ export class ResponseEvents extends EventTranslator {
 
   /** What is passed on of an event that has output. @param json the event as it came, in Latin-1 */
   protected output(_: Thing, json: string): string {
-    return `data: ${json}\n\n`;
+    return sseEvent(json);
   }
 
   /** What is passed on of the last event. */
@@ -86,7 +79,7 @@ export class ResponseEvents extends EventTranslator {
 
 /** An event as bytes go, in Latin-1. */
 export function event(data: unknown): string {
-  return `data: ${latin1(Buffer.from(JSON.stringify(data)))}\n\n`;
+  return sseEvent(latin1(Buffer.from(JSON.stringify(data))));
 }
 
 /** @throws UpstreamFailure when the body is no response, or reports a failure */

@@ -1,0 +1,67 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { DONE, SseReader, sseComment, sseData, sseDataIn, sseEvent } from './sse.ts';
+
+describe('the data of an event', () => {
+  test.each<[string, string, string | undefined]>([
+    ['one line', 'data: {"a":1}', '{"a":1}'],
+    ['without a space', 'data:{"a":1}', '{"a":1}'],
+    ['behind its type', 'event: message\ndata: {"a":1}', '{"a":1}'],
+    ['before its id', 'data: {"a":1}\nid: 7', '{"a":1}'],
+    ['of lines as HTTP ends them', 'event: message\r\ndata: {"a":1}\r', '{"a":1}'],
+    ['of several lines', 'data: {"a":\ndata: 1}', '{"a":\n1}'],
+    ['the end marker', 'data: [DONE]', DONE],
+    ['of a comment', ': data: keep-alive', undefined],
+    ['of another field', 'metadata: x', undefined],
+    ['of nothing', '', undefined],
+  ])('is known: %s', (_, event, data) => {
+    expect(sseData(event)).toBe(data);
+  });
+
+  test('comes back as it was written, with its type or without one', () => {
+    const json = fc.json().filter((text) => !/[\r\n]/.test(text) && text.trim() === text);
+    fc.assert(
+      fc.property(json, fc.option(fc.constantFrom('message', 'response.completed')), (data, type) => {
+        const written = sseEvent(data, type ?? undefined);
+        expect(new SseReader().read(written).map(sseData)).toEqual([data]);
+        expect(sseDataIn(Buffer.from(sseComment('alive') + written + written))).toEqual([data, data]);
+      }),
+    );
+  });
+});
+
+describe('a body', () => {
+  const events = [
+    'event: a\ndata: {"text":"one"}',
+    'data: {"text":"\\n\\n is no end"}',
+    ': alive',
+    `data: "${'long '.repeat(40)}"`,
+    'data: [DONE]',
+  ];
+
+  test.each(['\n\n', '\r\n\r\n'])('ended by %j is the same events wherever its pieces end', (end) => {
+    const body = events.map((event) => event.replaceAll('\n', end.slice(end.length / 2)) + end).join('');
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: body.length }), { maxLength: 12 }), (cuts) => {
+        const at = [0, ...cuts.sort((a, b) => a - b), body.length];
+        const reader = new SseReader();
+        const read = at.slice(1).flatMap((to, i) => reader.read(body.slice(at[i], to)));
+        expect(read.map(sseData)).toEqual(events.map(sseData));
+        expect(reader.rest).toBe('');
+      }),
+    );
+  });
+
+  test('that breaks off leaves what came of its last event', () => {
+    const reader = new SseReader();
+    expect(reader.read('data: 1\n\ndata: 2\n')).toEqual(['data: 1']);
+    expect(reader.rest).toBe('data: 2\n');
+  });
+
+  test('of one long event in many pieces is that event', () => {
+    const reader = new SseReader();
+    const piece = 'x'.repeat(1_000);
+    for (let i = 0; i < 5_000; i++) expect(reader.read(piece)).toEqual([]);
+    expect(reader.read('\n\n')).toEqual([piece.repeat(5_000)]);
+  });
+});
