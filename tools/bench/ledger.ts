@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Accounts, openStreams, Payers, SystemClock } from '#application';
 import { type Endpoint, type Model, readCatalogue } from '#catalogue';
-import { type Charge, priceOf, type Usage } from '#domain';
+import { type Charge, chargeOf, itemOf, type Usage } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#infra';
-import { money, type PicoUsd, startedBy, usd } from '#kernel';
+import { type PicoUsd, startedBy, usd } from '#kernel';
 
 const WARM_UP_MS = 1_000;
 const MEASURE_MS = 5_000;
@@ -20,22 +20,17 @@ export const query = {
 } as const;
 
 /** A charge that follows from its usage and prices, as an audit wants it. */
-export const charge = chargeOf({ input: 100, cacheRead: 0, cacheWrite: 0, output: 30, reasoning: 0 });
+export const charge = someCharge({ input: 100, output: 30, request: 1 });
 
-function chargeOf(usage: Usage): Charge {
+function someCharge(usage: Usage): Charge {
   const catalogue = readCatalogue();
-  const model = catalogue.find(query.model) as Model;
-  const { slug, rates } = model.endpoints[0] as Endpoint;
-  const { cost, price } = priceOf(usage, rates);
-  return {
-    price: money.toJson(price),
-    cost: money.toJson(cost),
-    provider: slug,
+  const { tariff } = (catalogue.find(query.model) as Model).endpoints[0] as Endpoint;
+  const { provider, creditor } = tariff;
+  const vendorId = 'chatcmpl-0123456789abcdef0123456789abcdef';
+  return chargeOf([itemOf(tariff, { usage, estimated: false, vendorId })], {
     priceList: catalogue.priceList.version,
-    usage,
-    estimated: false,
-    attempts: [{ provider: slug, outcome: 'ok', milliseconds: 345 }],
-  };
+    attempts: [{ provider, creditor, model: query.model, outcome: 'ok', milliseconds: 345 }],
+  });
 }
 
 export interface LedgerFigure {

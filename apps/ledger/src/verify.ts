@@ -3,7 +3,7 @@ import { type DomainEvent, KNOWN_FACTS } from '#domain';
 import type { Foundation } from '#infra';
 import { type Recorded, START, UnknownFact, upcast } from '#kernel';
 import { BOOKS_OPTIONS, projections } from '#projections';
-import { Auditor } from './auditor.ts';
+import { Auditor } from './audit/auditor.ts';
 import { type Comparison, comparisonOf } from './comparison.ts';
 
 /** Differences that are printed; all are counted. */
@@ -30,7 +30,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
         facts++;
         const fact = known(stored, report);
         if (!fact) continue;
-        auditor.see(fact);
+        auditor.see(stored, fact);
         for (const comparison of comparisons) {
           if (fact.position > (positions.get(comparison.name) ?? START)) comparison.unseen++;
           else {

@@ -32,8 +32,8 @@ export class Catalogues {
 
   /** States the prices as a fact, once for each version, before anything is charged by them. */
   async replace(next: Catalogue): Promise<void> {
-    const { version, rates, units, fees } = served(next, this.vendors).priceList;
-    const data = { version, rates, units, fees, at: this.clock.now() };
+    const { version, lines } = served(next, this.vendors).priceList;
+    const data = { version, lines, at: this.clock.now() };
     await this.priceLists.run(version, { type: 'PublishPriceList', data }, startedBy('catalogue', version));
     this.inForce = next.within((upstream) => this.vendors.objection(upstream));
   }

@@ -22,6 +22,8 @@ export class UpstreamFailure extends Error {
   /** HTTP status of the upstream, where it answered. */
   readonly status: number | undefined;
   readonly retryAfterSeconds: number | undefined;
+  /** The vendor's own id of what it answered, by which a line of its invoice can be found. */
+  readonly vendorId: string | undefined;
   /** What had arrived of an answer that broke off after its first byte: the upstream may invoice it. */
   readonly delivered: string | undefined;
   /** The field of the request that is at fault, where that is known. */
@@ -30,12 +32,15 @@ export class UpstreamFailure extends Error {
   constructor(
     code: FailureCode,
     message: string,
-    more: Partial<Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'delivered' | 'param' | 'cause'>> = {},
+    more: Partial<
+      Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'param' | 'cause'>
+    > = {},
   ) {
     super(message, { cause: more.cause });
     this.code = code;
     this.status = more.status;
     this.retryAfterSeconds = more.retryAfterSeconds;
+    this.vendorId = more.vendorId;
     this.delivered = more.delivered;
     this.param = more.param;
   }

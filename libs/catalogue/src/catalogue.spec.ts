@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isMedia, readCatalogue } from '#catalogue';
-import { dearest, priceOf } from '#domain';
-import { formatUsd, type PicoUsd } from '#kernel';
+import { boundOf, priceOf } from '#domain';
+import { formatUsd } from '#kernel';
 
 let directory: string;
 let file: string;
@@ -58,19 +58,19 @@ function changed(field: string, value: unknown): object {
 }
 
 describe('a data file', () => {
-  test('has prices in pico-USD, and for tokens without a price of their own that of their side', async () => {
+  test('has prices in pico-USD, with the margin, and names who invoices', async () => {
     const { priceList, models } = (await reading([good()]))();
-    expect(priceList.rates).toEqual([
+    expect(priceList.lines).toEqual([
       {
-        model: 'vendor/model',
+        of: 'vendor/model',
         provider: 'open-ai',
-        input: '1500000000000',
-        cacheRead: '150000000000',
-        cacheWrite: '1500000000000',
-        output: '6000000000000',
-        reasoning: '6000000000000',
-        request: '0',
-        marginBasisPoints: 10_550,
+        creditor: 'openai',
+        prices: [
+          { unit: 'input', per: 1_000_000, cost: '1500000000000', price: '1582500000000' },
+          { unit: 'cacheRead', per: 1_000_000, cost: '150000000000', price: '158250000000' },
+          { unit: 'output', per: 1_000_000, cost: '6000000000000', price: '6330000000000' },
+          { unit: 'request', per: 1, cost: '0', price: '0' },
+        ],
       },
     ]);
     expect(models[0]).toMatchObject({
@@ -80,10 +80,16 @@ describe('a data file', () => {
     });
   });
 
+  test('has prices for ten thousand times as many where its margin leaves no whole pico-USD', async () => {
+    const { priceList } = (await reading([changed('endpoints.0.usdPerRequest', '0.000000000001')]))();
+    const request = priceList.lines[0]?.prices.find(({ unit }) => unit === 'request');
+    expect(request).toEqual({ unit: 'request', per: 10_000, cost: '10000', price: '10550' });
+  });
+
   test('has a version that depends on its prices and on nothing else', async () => {
     const version = async (...models: readonly object[]) => (await reading(models))().priceList.version;
     const known = await version(good());
-    expect(known).toBe('ce2e1f47ec153ed6');
+    expect(known).toBe('9d73816134a5942b');
     expect(await version(changed('description', 'Other words.'))).toBe(known);
     expect(await version(changed('context', 2000))).toBe(known);
     expect(await version(changed('endpoints.0.usdPerMillionTokens.input', '1.50'))).toBe(known);
@@ -194,34 +200,37 @@ describe('a slip in a data file stops the start and is named with its file', () 
 
 describe('the catalogue that ships', () => {
   const catalogue = readCatalogue();
-  const usd = (amount: string) => formatUsd(BigInt(amount) as PicoUsd);
 
   test('has these prices: USD per million tokens, and per request', () => {
-    const prices = catalogue.priceList.rates.map(({ model, provider, marginBasisPoints, ...rates }) => [
-      model,
-      provider,
-      ...Object.values(rates).map(usd),
-      marginBasisPoints / 10_000,
-    ]);
+    const units = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
     const shown = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', 'countinghouse/flat'];
-    expect(prices.filter(([model]) => shown.includes(String(model)))).toEqual([
-      // model, provider, input, cacheRead, cacheWrite, output, reasoning, request, margin
-      ['openai/gpt-5-mini', 'openai', '0.25', '0.025', '0.25', '2', '2', '0', 1.055],
-      ['openai/gpt-5.4-mini', 'openai', '0.75', '0.075', '0.75', '4.5', '4.5', '0', 1.055],
-      ['openai/gpt-4o-mini', 'openai', '0.15', '0.075', '0.15', '0.6', '0.6', '0', 1.055],
-      ['countinghouse/flat', 'openai', '0', '0', '0', '0', '0', '0.01', 1],
+    const prices = shown.flatMap((id) =>
+      (catalogue.find(id)?.endpoints ?? []).map(({ slug, tariff: { creditor, prices } }) => {
+        const usages = [...units.map((unit) => ({ [unit]: 1_000_000 })), { request: 1 }];
+        return [id, slug, creditor, ...usages.map((usage) => formatUsd(priceOf(usage, prices).cost))];
+      }),
+    );
+    expect(prices).toEqual([
+      // model, provider, creditor, input, cacheRead, cacheWrite, output, reasoning, request
+      ['openai/gpt-5-mini', 'openai', 'openai', '0.25', '0.025', '0.25', '2', '2', '0'],
+      ['openai/gpt-5.4-mini', 'openai', 'openai', '0.75', '0.075', '0.75', '4.5', '4.5', '0'],
+      ['openai/gpt-4o-mini', 'openai', 'openai', '0.15', '0.075', '0.15', '0.6', '0.6', '0'],
+      ['countinghouse/flat', 'openai', 'openai', '0', '0', '0', '0', '0', '0.01'],
     ]);
   });
 
+  test('owes the router for what is had through one', () => {
+    const [endpoint] = catalogue.find('x-ai/grok-4')?.endpoints ?? [];
+    expect(endpoint?.tariff).toMatchObject({ of: 'x-ai/grok-4', provider: 'xai', creditor: 'openrouter' });
+  });
+
   test('gives nothing away: the least use of any model costs something, and is not sold below its cost', () => {
-    for (const endpoint of catalogue.models.flatMap((model) => (isMedia(model) ? [] : model.endpoints))) {
-      const { cost, price } = priceOf(
-        { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 },
-        endpoint.rates,
-      );
+    for (const { tariff } of catalogue.models.flatMap((model) => (isMedia(model) ? [] : model.endpoints))) {
+      const usage = { input: 1, output: 1, request: 1 };
+      const { cost, price } = priceOf(usage, tariff.prices);
       expect(cost).toBeGreaterThan(0n);
       expect(price).toBeGreaterThanOrEqual(cost);
-      expect(dearest(1, 1, endpoint.rates)).toBeGreaterThanOrEqual(price);
+      expect(boundOf(usage, tariff.prices)).toBeGreaterThanOrEqual(price);
     }
   });
 

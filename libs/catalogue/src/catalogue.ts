@@ -1,17 +1,8 @@
 /** The models that are sold, where they can be had and for how much. */
 import { createHash } from 'node:crypto';
-import {
-  type Fee,
-  type PublishedRates,
-  type PublishedUnitPrices,
-  type Rates,
-  ratesFrom,
-  type UnitPrices,
-  unitPricesFrom,
-} from '#domain';
-import { money } from '#kernel';
+import { type PriceLine, priceToJson, type Tariff } from '#domain';
 import { type AnyModelFile, assertConsistent, type FeeFile, isMedia } from './data-files.ts';
-import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
+import type { MediaModelFile } from './media-file.ts';
 import {
   type EndpointFile,
   type Language,
@@ -20,26 +11,20 @@ import {
   type Quantization,
   slugOf,
 } from './model-file.ts';
-import { marginOf } from './rules.ts';
+import { mediaTariff, modelTariff, serviceTariff } from './tariffs.ts';
 
 /** Where a model can be had. */
-export interface Offer extends Omit<OfferFile, 'margin'> {
-  /** The provider as requests and the books name it: who is owed for it. */
+export interface Endpoint extends Omit<OfferFile, 'margin'>, Pick<EndpointFile, 'searchFee'> {
+  /** The provider as requests and the books name it. */
   readonly slug: string;
+  /** What it costs and is sold for, and who invoices it. */
+  readonly tariff: Tariff;
   /** Request fields that the upstream knows; it may refuse others. */
   readonly parameters: readonly string[];
+  readonly speaks: readonly Language[];
   readonly zdr: boolean;
   readonly collectsData: boolean;
   readonly quantization: Quantization;
-}
-
-export interface Endpoint extends Offer, Pick<EndpointFile, 'searchFee'> {
-  readonly speaks: readonly Language[];
-  readonly rates: Rates;
-}
-
-export interface MediaEndpoint extends Offer {
-  readonly prices: UnitPrices;
 }
 
 interface Described {
@@ -57,16 +42,14 @@ export interface Model extends Described, Omit<ModelFile, 'endpoints' | 'release
 
 /** A model that is paid by images, seconds, minutes or characters. */
 export interface MediaModel extends Described, Omit<MediaModelFile, 'endpoints' | 'released' | 'outputs'> {
-  readonly endpoints: readonly MediaEndpoint[];
+  readonly endpoints: readonly Endpoint[];
 }
 
 export type AnyModel = Model | MediaModel;
 
 export interface PriceList {
   readonly version: string;
-  readonly rates: readonly PublishedRates[];
-  readonly units: readonly PublishedUnitPrices[];
-  readonly fees: readonly Fee[];
+  readonly lines: readonly PriceLine[];
 }
 
 export type ParameterLists = Readonly<Record<string, readonly string[]>>;
@@ -77,6 +60,7 @@ export class Catalogue {
   private constructor(
     readonly models: readonly AnyModel[],
     readonly priceList: PriceList,
+    private readonly services: readonly Tariff[],
   ) {
     this.byName = new Map(models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])));
   }
@@ -85,7 +69,9 @@ export class Catalogue {
   static of(files: readonly AnyModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []): Catalogue {
     assertConsistent(files, lists, fees);
     const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));
-    return new Catalogue(models, priceListOf(files, fees));
+    const services = fees.map(serviceTariff);
+    const offers: readonly Endpoint[] = models.flatMap(({ endpoints }) => endpoints);
+    return new Catalogue(models, priceListOf([...offers.map(({ tariff }) => tariff), ...services]), services);
   }
 
   /**
@@ -97,6 +83,7 @@ export class Catalogue {
     return new Catalogue(
       this.models.map((model) => within(model, objection)),
       this.priceList,
+      this.services,
     );
   }
 
@@ -105,14 +92,14 @@ export class Catalogue {
     return this.byName.get(name);
   }
 
-  /** What a service beside the models costs; undefined when it is not sold. */
-  feeFor(name: string): Fee | undefined {
-    return this.priceList.fees.find((fee) => fee.name === name);
+  /** What a service beside the models is sold by; undefined when it is not sold. */
+  service(name: string): Tariff | undefined {
+    return this.services.find(({ of }) => of === name);
   }
 }
 
 function within<M extends AnyModel>(model: M, objection: (upstream: string) => string | undefined): M {
-  const all: readonly Offer[] = model.endpoints;
+  const all: readonly Endpoint[] = model.endpoints;
   const reasons = all.map(({ slug, upstream }) => [slug, objection(upstream)] as const);
   const left = reasons.filter((each): each is [string, string] => each[1] !== undefined);
   if (left.length === 0) return model;
@@ -126,8 +113,8 @@ function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterL
     created: secondsOf(released),
     outputs: model.outputs ?? ['text'],
     endpoints: endpoints.map((endpoint) => {
-      const { usdPerMillionTokens, usdPerRequest, speaks = ['chat'], ...offer } = endpoint;
-      return { ...offerOf(offer, lists), speaks, rates: ratesFrom(publishedRates(model.id, endpoint)) };
+      const { usdPerMillionTokens, usdPerRequest, ...offer } = endpoint;
+      return endpointOf(offer, modelTariff(model.id, endpoint), lists);
     }),
   };
 }
@@ -138,7 +125,7 @@ function mediaModelOf({ endpoints, released, ...model }: MediaModelFile, lists: 
     created: secondsOf(released),
     endpoints: endpoints.map((endpoint) => {
       const { usdPerUnit, ...offer } = endpoint;
-      return { ...offerOf(offer, lists), prices: unitPricesFrom(publishedUnitPrices(model.id, endpoint)) };
+      return endpointOf(offer, mediaTariff(model.id, endpoint), lists);
     }),
   };
 }
@@ -147,71 +134,22 @@ function secondsOf(day: string): number {
   return Date.parse(`${day}T00:00:00Z`) / 1000;
 }
 
-function offerOf({ parameters, margin, ...offer }: OfferFile, lists: ParameterLists): Offer {
+function endpointOf({ parameters, margin, ...offer }: OfferFile, tariff: Tariff, lists: ParameterLists): Endpoint {
   return {
     zdr: false,
     collectsData: false,
     quantization: 'unknown',
+    speaks: ['chat'],
     ...offer,
     slug: slugOf(offer.provider),
+    tariff,
     parameters: typeof parameters === 'string' ? (lists[parameters] ?? []) : parameters,
   };
 }
 
-function priceListOf(files: readonly AnyModelFile[], feeFiles: readonly FeeFile[]): PriceList {
-  const rates: PublishedRates[] = [];
-  const units: PublishedUnitPrices[] = [];
-  for (const file of files) {
-    if (isMedia(file)) units.push(...file.endpoints.map((endpoint) => publishedUnitPrices(file.id, endpoint)));
-    else rates.push(...file.endpoints.map((endpoint) => publishedRates(file.id, endpoint)));
-  }
-  const fees = feeFiles.map(publishedFee);
-  return { version: versionOf(rates, fees, units), rates, units, fees };
-}
-
-/** Token classes without a price of their own cost what their side costs: cached input as input, reasoning as output. */
-function publishedRates(model: string, endpoint: EndpointFile): PublishedRates {
-  const { input, output, cacheRead = input, cacheWrite = input, reasoning = output } = endpoint.usdPerMillionTokens;
-  return {
-    model,
-    provider: slugOf(endpoint.provider),
-    input: amount(input),
-    cacheRead: amount(cacheRead),
-    cacheWrite: amount(cacheWrite),
-    output: amount(output),
-    reasoning: amount(reasoning),
-    request: amount(endpoint.usdPerRequest ?? '0'),
-    marginBasisPoints: Number(marginOf(endpoint.margin)),
-  };
-}
-
-function publishedUnitPrices(model: string, { provider, usdPerUnit, margin }: MediaEndpointFile): PublishedUnitPrices {
-  return {
-    model,
-    provider: slugOf(provider),
-    unit: usdPerUnit.unit,
-    amount: amount(usdPerUnit.usd),
-    variants: (usdPerUnit.variants ?? []).map(({ when, usd }) => ({ when, amount: amount(usd) })),
-    marginBasisPoints: Number(marginOf(margin)),
-  };
-}
-
-function publishedFee({ name, provider, costUsd, priceUsd }: FeeFile): Fee {
-  return { name, provider: slugOf(provider), price: amount(priceUsd), cost: amount(costUsd) };
-}
-
-function amount(usd: string): string {
-  return money.toJson(money.usd(usd));
-}
-
-/** The same prices have the same version, wherever and whenever they are read; those of before knew no units. */
-function versionOf(
-  rates: readonly PublishedRates[],
-  fees: readonly Fee[],
-  units: readonly PublishedUnitPrices[],
-): string {
-  return createHash('sha256')
-    .update(JSON.stringify(units.length === 0 ? [rates, fees] : [rates, fees, units]))
-    .digest('hex')
-    .slice(0, 16);
+/** The same prices have the same version, wherever and whenever they are read. */
+function priceListOf(tariffs: readonly Tariff[]): PriceList {
+  const lines = tariffs.map((tariff): PriceLine => ({ ...tariff, prices: tariff.prices.map(priceToJson) }));
+  const version = createHash('sha256').update(JSON.stringify(lines)).digest('hex').slice(0, 16);
+  return { version, lines };
 }

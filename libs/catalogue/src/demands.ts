@@ -26,7 +26,7 @@ export function demandsOf(catalogue: Catalogue): readonly Demand[] {
       else demands.push(...speaks.map((capability) => ({ upstream, capability, owner })));
     }
   }
-  const search = catalogue.feeFor(SEARCH);
+  const search = catalogue.service(SEARCH);
   if (search) demands.push({ upstream: search.provider, capability: 'search', owner: `fee "${SEARCH}"` });
   return demands;
 }

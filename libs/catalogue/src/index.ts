@@ -2,7 +2,6 @@ export {
   type AnyModel,
   Catalogue,
   type Endpoint,
-  type MediaEndpoint,
   type MediaModel,
   type Model,
   type PriceList,
@@ -10,7 +9,14 @@ export {
 export { catalogueStamp, readCatalogue, readProviders, shippedCatalogue } from './catalogue-files.ts';
 export { isMedia, modelsIn } from './data-files.ts';
 export { type Capability, type Demand, demandsOf } from './demands.ts';
-export { CAPABILITIES, type Choice, type Choices, type MediaModelFile } from './media-file.ts';
+export {
+  CAPABILITIES,
+  type Choice,
+  type Choices,
+  MEDIA_UNITS,
+  type MediaModelFile,
+  type MediaUnit,
+} from './media-file.ts';
 export {
   type Language,
   MODEL_TYPES,
@@ -23,3 +29,4 @@ export {
 } from './model-file.ts';
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
 export type { ProviderFile } from './provider-file.ts';
+export { LISTED_UNITS } from './tariffs.ts';

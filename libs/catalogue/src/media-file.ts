@@ -3,8 +3,8 @@ import { DESCRIBED, type DescribedFile, OFFER, type OfferFile } from './model-fi
 import { amount, count, listOf, object, oneOf, optional, type Place, slip, text, texts, within } from './rules.ts';
 
 /** What a price is for. A clip is a whole video, whatever its length. */
-export const UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'] as const;
-export type Unit = (typeof UNITS)[number];
+export const MEDIA_UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'] as const;
+export type MediaUnit = (typeof MEDIA_UNITS)[number];
 
 /** What a request may choose, and what a price may depend on. */
 export const CHOICES = ['quality', 'resolution', 'size', 'duration', 'language'] as const;
@@ -21,7 +21,7 @@ export const CAPABILITIES = {
 export type MediaType = keyof typeof CAPABILITIES;
 
 export interface UnitPriceFile {
-  readonly unit: Unit;
+  readonly unit: MediaUnit;
   /** USD for one, where no variant fits. */
   readonly usd: string;
   /** Prices that depend on what is chosen; the first counts whose words were all chosen. */
@@ -47,7 +47,7 @@ export interface MediaModelFile extends DescribedFile {
 
 const perChoice = <T>(rule: T) => Object.fromEntries(CHOICES.map((choice) => [choice, rule]));
 
-const endpointPaidBy = (units: readonly Unit[]) =>
+const endpointPaidBy = (units: readonly MediaUnit[]) =>
   object({
     ...OFFER,
     usdPerUnit: object({
@@ -57,7 +57,7 @@ const endpointPaidBy = (units: readonly Unit[]) =>
     }),
   });
 
-const mediaModel = (type: MediaType, units: readonly Unit[], more: Parameters<typeof object>[0]) =>
+const mediaModel = (type: MediaType, units: readonly MediaUnit[], more: Parameters<typeof object>[0]) =>
   object({
     ...DESCRIBED,
     outputs: texts,

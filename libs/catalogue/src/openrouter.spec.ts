@@ -48,7 +48,8 @@ test('a row becomes an entry that the catalogue accepts, with exact prices', () 
       ],
     },
   ]);
-  expect(Catalogue.of(modelsIn(models)).priceList.rates[0]?.input).toBe('3000000000000');
+  const { lines } = Catalogue.of(modelsIn(models)).priceList;
+  expect(lines[0]?.prices[0]).toMatchObject({ unit: 'input', per: 1_000_000, cost: '3000000000000' });
 });
 
 test('a price for each request is kept, and prices smaller than a pico-USD a token stay exact', () => {

@@ -1,7 +1,7 @@
 /** What was sold, and what it came to: one item for each call, one charge for each request. */
 import { money, type PicoUsd } from '#kernel';
-import type { Amount } from './events.ts';
-import { type PriceJson, priceFromJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
+import { type Price, type PriceJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
+import type { Amount } from './values.ts';
 
 /** Who sells what, and who is owed for it. */
 export interface Sold {
@@ -57,19 +57,25 @@ export interface Charge {
   readonly errorCode?: string;
 }
 
-/** What a price list says of one model or service of one provider. */
+/** What one model or service of one provider is sold by. */
+export interface Tariff extends Sold {
+  readonly of: string;
+  readonly prices: readonly Price[];
+}
+
+/** A tariff as a price list has it. */
 export interface PriceLine extends Sold {
   readonly of: string;
   readonly prices: readonly PriceJson[];
 }
 
-/** What is known of a call, beside who made it. */
-export type Call = Pick<Item, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
+/** What is known of a call, whoever made it. */
+export type Use = Pick<Item, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
 
 /** A call with its amounts, rounded once. @throws UnpricedUnit */
 export function itemOf(
-  { of, provider, creditor, prices }: Sold & { readonly prices: Parameters<typeof priceOf>[1] },
-  { usage, estimated, beside, vendorId, terms, absorbed }: Call,
+  { of, provider, creditor, prices }: Tariff,
+  { usage, estimated, beside, vendorId, terms, absorbed }: Use,
 ): Item {
   const { cost, price } = priceOf(usage, prices, terms);
   return {
@@ -93,10 +99,4 @@ export function chargeOf(items: readonly Item[], rest: Omit<Charge, 'items' | 'c
 
 function totalOf(items: readonly Item[], amount: 'cost' | 'price'): PicoUsd {
   return money.sum(items.map((item) => money.fromJson(item[amount])));
-}
-
-/** True when an item's amounts follow from its usage and the line that a price list has for it. */
-export function isExplained(item: Item, { prices }: Pick<PriceLine, 'prices'>): boolean {
-  const again = itemOf({ ...item, prices: prices.map(priceFromJson) }, item);
-  return again.cost === item.cost && again.price === item.price;
 }

@@ -9,9 +9,14 @@ import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import {
   type AccountCommand,
+  type Attempt,
   accountDecider,
+  chargeOf,
   type DomainEvent,
+  type Item,
   KNOWN_FACTS,
+  type PriceJson,
+  type PriceLine,
   postings,
   priceListDecider,
   type TopupCommand,
@@ -39,29 +44,36 @@ const key = {
   resetPeriod: 'daily',
   expireAt: '2027-01-01T00:00:00.000Z',
 } as const;
-const charge = {
-  price: usd('0.0211').toString(),
-  cost: usd('0.02').toString(),
-  provider: 'openai',
-  priceList: '0123456789abcdef',
-  usage: { input: 100, cacheRead: 20, cacheWrite: 0, output: 30, reasoning: 10 },
-  estimated: true,
-  attempts: [
-    { provider: 'openai', outcome: 'upstream_error', status: 500, milliseconds: 12 },
-    { provider: 'openai', outcome: 'ok', milliseconds: 345 },
+const routed = { provider: 'deepinfra', creditor: 'openrouter' };
+const sold = { of: query.model, ...routed };
+const attempts: readonly Attempt[] = [
+  {
+    provider: 'openai',
+    creditor: 'openai',
+    model: query.model,
+    outcome: 'upstream_error',
+    status: 500,
+    milliseconds: 12,
+  },
+  { ...routed, model: query.model, vendorId: 'gen-1', outcome: 'timeout', milliseconds: 45 },
+  { ...routed, model: query.model, outcome: 'ok', milliseconds: 345 },
+];
+const made = { priceList: '0123456789abcdef', attempts, errorCode: 'timeout' };
+const amounts = { cost: usd('0.02').toString(), price: usd('0.0211').toString() };
+const usage = { input: 100, cacheRead: 20, output: 30, reasoning: 10, request: 1 };
+const call: Item = { ...sold, vendorId: 'gen-2', usage, terms: { tier: 'flex' }, estimated: true, ...amounts };
+const charge = chargeOf([call], made);
+const searched = chargeOf(
+  [
+    { ...sold, usage: { input: 50, request: 1 }, estimated: true, absorbed: 'timeout', ...amounts, price: '0' },
+    call,
+    {
+      ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 2 }, estimated: false },
+      ...{ cost: usd('0.014').toString(), price: usd('0.0154').toString() },
+    },
   ],
-  errorCode: 'timeout',
-};
-const searched = {
-  ...charge,
-  fees: [
-    { name: 'web_search', provider: 'exa', price: usd('0.0077').toString(), cost: usd('0.007').toString() },
-    { name: 'web_search', provider: 'exa', price: usd('0.0077').toString(), cost: usd('0.007').toString() },
-  ],
-  price: usd('0.0365').toString(),
-  cost: usd('0.034').toString(),
-  calls: 3,
-};
+  made,
+);
 const hold = (holdId: string): AccountCommand => ({
   type: 'HoldFunds',
   data: { holdId, keyId: key.keyId, atLeast: usd('0.1'), atMost: usd('0.1'), expiresAt, query, at },
@@ -98,7 +110,7 @@ const accountLife: readonly AccountCommand[] = [
       holdId: 'released',
       errorCode: 'timeout',
       reason: 'The upstream took too long',
-      attempts: charge.attempts,
+      attempts,
       at,
     },
   },
@@ -111,7 +123,7 @@ const accountLife: readonly AccountCommand[] = [
       holdId: 'broken off',
       errorCode: 'upstream_error',
       reason: 'The answer broke off',
-      attempts: charge.attempts,
+      attempts,
       absorbed: searched,
       at,
     },
@@ -183,16 +195,18 @@ function stated(): DomainEvent[] {
       events.push(event);
     }
   }
-  const rates = { input: '1', cacheRead: '2', cacheWrite: '3', output: '4', reasoning: '5', request: '6' };
-  const published = { model: query.model, provider: 'openai', ...rates, marginBasisPoints: 10_550 };
-  const data = { version: charge.priceList, rates: [published], at };
-  const fee = { name: 'web_search', provider: 'exa', price: '8', cost: '7' };
-  const variants = [{ when: { quality: 'high' }, amount: '10' }];
-  const unit = { model: 'openai/gpt-image-1', provider: 'openai', unit: 'image', amount: '9', variants };
-  const fuller = { ...data, version: 'fedcba9876543210', units: [{ ...unit, marginBasisPoints: 11_500 }], fees: [fee] };
-  const lists = [data, fuller].flatMap((each) =>
-    priceListDecider.decide({ type: 'PublishPriceList', data: each }, null),
-  );
+  const tokens: readonly PriceJson[] = [
+    { unit: 'input', per: 1_000_000, cost: '3', price: '4', when: { inputTokens: { above: 200_000 } } },
+    { unit: 'input', per: 1_000_000, cost: '1', price: '2' },
+    { unit: 'output', per: 1_000_000, cost: '5' },
+    { unit: 'image', per: 1, price: '6', when: { quality: 'high' } },
+  ];
+  const search: PriceLine = {
+    ...{ of: 'web_search', provider: 'exa', creditor: 'exa' },
+    ...{ prices: [{ unit: 'search', per: 1, cost: '7', price: '8' }] },
+  };
+  const data = { version: charge.priceList, lines: [{ ...sold, prices: tokens }, search], at };
+  const lists = priceListDecider.decide({ type: 'PublishPriceList', data }, null);
   return [...events, ...lists];
 }
 

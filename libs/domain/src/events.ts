@@ -5,6 +5,7 @@
  * appended; a new need is a new optional field or a new type. `events.spec.ts` holds one JSON example of each.
  */
 import type { Message, Recorded } from '#kernel';
+import type { Attempt, Charge, PriceLine } from './charge.ts';
 import type { TopupEvent } from './topup/events.ts';
 import type { Amount, Instant } from './values.ts';
 
@@ -24,55 +25,6 @@ export interface Query {
   readonly source: string;
   readonly online: boolean;
   readonly free: boolean;
-}
-
-/** Tokens in disjoint classes: a cached token is not also an input token, a reasoning token not also an output token. */
-export interface Usage {
-  readonly input: number;
-  readonly cacheRead: number;
-  readonly cacheWrite: number;
-  readonly output: number;
-  readonly reasoning: number;
-}
-
-/** One call to an upstream that was made for a charge. */
-export interface Attempt {
-  readonly provider: string;
-  /** `ok`, or why it failed. */
-  readonly outcome: string;
-  /** HTTP status of the upstream, where it answered. */
-  readonly status?: number;
-  readonly milliseconds: number;
-}
-
-/** A service beside the model, at a fixed price for each use; its provider is owed for it. */
-export interface Fee {
-  /** What the books call it: `web_search`. */
-  readonly name: string;
-  readonly provider: string;
-  readonly price: Amount;
-  readonly cost: Amount;
-}
-
-/** The evidence of a charge: enough to compute it again from the named price list. */
-export interface Charge {
-  /** Of the model and of all fees. */
-  readonly price: Amount;
-  /** What the upstream and the providers of fees will invoice. */
-  readonly cost: Amount;
-  readonly provider: string;
-  readonly priceList: string;
-  /** One for each use. */
-  readonly fees?: readonly Fee[];
-  /** Of all calls together. */
-  readonly usage: Usage;
-  /** How many calls of the model it took, all of the same provider; 1 where it is left out. */
-  readonly calls?: number;
-  /** True when no upstream reported the usage, so that it was counted here. */
-  readonly estimated: boolean;
-  readonly attempts: readonly Attempt[];
-  /** Why an answer ended early, where it did. */
-  readonly errorCode?: string;
 }
 
 interface SealedSecret {
@@ -200,41 +152,12 @@ export type AccountEvent =
   | HoldExpired
   | ChargeAbsorbed;
 
-/** Prices of one upstream of a model: pico-USD per million tokens of each class, and per request. */
-export interface PublishedRates {
-  readonly model: string;
-  readonly provider: string;
-  readonly input: Amount;
-  readonly cacheRead: Amount;
-  readonly cacheWrite: Amount;
-  readonly output: Amount;
-  readonly reasoning: Amount;
-  readonly request: Amount;
-  /** The price is the cost times this, in ten-thousandths: 10550 is a margin of 5.5 %. */
-  readonly marginBasisPoints: number;
-}
-
-/** Prices of one upstream of a model that is not paid by tokens: pico-USD per unit, such as an image or a second. */
-export interface PublishedUnitPrices {
-  readonly model: string;
-  readonly provider: string;
-  readonly unit: string;
-  /** Where no variant fits. */
-  readonly amount: Amount;
-  /** The first counts whose words were all chosen. */
-  readonly variants: readonly { readonly when: Readonly<Record<string, string>>; readonly amount: Amount }[];
-  /** As of rates. */
-  readonly marginBasisPoints: number;
-}
-
 export type PriceListPublished = Message<
   'PriceListPublished',
   {
     readonly version: string;
-    readonly rates: readonly PublishedRates[];
-    /** Lists of before had none. */
-    readonly units?: readonly PublishedUnitPrices[];
-    readonly fees?: readonly Fee[];
+    /** One for each model or service of each provider. */
+    readonly lines: readonly PriceLine[];
     readonly at: Instant;
   }
 >;

@@ -2,37 +2,38 @@ export { type AccountCommand, accountDecider, type HoldRequest } from './account
 export { accountCodec } from './account/snapshot.ts';
 export type { Account } from './account/state.ts';
 export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './cap-window.ts';
-export { chargeOf, type Item, itemOf, type PriceLine, type Sold } from './charge.ts';
+export {
+  type Attempt,
+  type Charge,
+  chargeOf,
+  type Item,
+  itemOf,
+  type PriceLine,
+  type Sold,
+  type Tariff,
+  type Use,
+} from './charge.ts';
 export * from './events.ts';
 export { instantIn } from './instant.ts';
 export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
 export { type PublishPriceList, priceListDecider } from './price-list.ts';
-export {
-  addedUsage,
-  affordableOutput,
-  dearest,
-  isExplained,
-  NO_USAGE,
-  priceOf,
-  type Rates,
-  ratesFrom,
-  type UnitPrices,
-  unitPricesFrom,
-  withFees,
-} from './pricing.ts';
 export type { RejectionCode } from './rejections.ts';
 export {
+  addedUsage,
   affordable,
   boundOf,
+  NO_USAGE,
   type Price,
   type PriceJson,
   priceFromJson,
+  priceOf,
   priceToJson,
   quantityOf,
   type Terms,
   type Unit,
   UnpricedUnit,
+  type Usage,
   usageToJson,
 } from './tariff.ts';
 export { COINS, type Coin, unitsFor, unitsIn, wholeCoins, worth } from './topup/coins.ts';

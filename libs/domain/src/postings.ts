@@ -3,9 +3,10 @@
  * credit. The journal, the trial balance and every balance follow from these lines and from nothing else.
  */
 import { money, type PicoUsd, ZERO } from '#kernel';
-import type { Charge, DomainEvent } from './events.ts';
+import type { Charge, Item } from './charge.ts';
+import type { DomainEvent } from './events.ts';
 
-/** The chart of accounts. Provider, method and surface are names such as `openai`, `btc-lightning`, `chat`. */
+/** The chart of accounts. Provider, creditor, method and surface are names such as `openai`, `openrouter`, `btc-lightning`, `chat`. */
 export type LedgerAccount =
   | 'customer:available'
   | 'customer:held'
@@ -62,29 +63,22 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
 }
 
 /**
- * Revenue at the full price, by the surface and by each fee; what the customer does not pay of it is an overrun. The
- * cost is owed to the provider.
+ * Revenue at the full price, by the surface that was asked and by each service beside it; what the customer does not pay
+ * of it is an overrun. The cost is the provider's, and is owed to whoever invoices it.
  */
-function earned({ price, cost, provider, fees = [] }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
-  const full = money.fromJson(price);
-  const ofFees = (amount: 'price' | 'cost') => money.sum(fees.map((fee) => money.fromJson(fee[amount])));
+function earned({ items, price }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
   return [
-    ...sold(
-      surface,
-      provider,
-      money.subtract(full, ofFees('price')),
-      money.subtract(money.fromJson(cost), ofFees('cost')),
-    ),
-    ...fees.flatMap((fee) => sold(fee.name, fee.provider, money.fromJson(fee.price), money.fromJson(fee.cost))),
-    { account: 'overrun', customer: null, amount: money.subtract(full, charged) },
+    ...items.flatMap((item) => sold(item, surface)),
+    { account: 'overrun', customer: null, amount: money.subtract(money.fromJson(price), charged) },
   ];
 }
 
-function sold(what: string, provider: string, price: PicoUsd, cost: PicoUsd): readonly Posting[] {
+function sold({ of, beside, provider, creditor, price, cost }: Item, surface: string): readonly Posting[] {
+  const owed = money.fromJson(cost);
   return [
-    { account: `revenue:${what}`, customer: null, amount: money.negate(price) },
-    { account: `cost:${provider}`, customer: null, amount: cost },
-    { account: `payable:${provider}`, customer: null, amount: money.negate(cost) },
+    { account: `revenue:${beside ? of : surface}`, customer: null, amount: money.negate(money.fromJson(price)) },
+    { account: `cost:${provider}`, customer: null, amount: owed },
+    { account: `payable:${creditor}`, customer: null, amount: money.negate(owed) },
   ];
 }
 

@@ -14,10 +14,10 @@ export const priceListDecider: Decider<PublishPriceList, PriceListPublished['dat
   decide({ data }, published) {
     if (published === null) return [{ type: 'PriceListPublished', data }];
     if (prices(published) === prices(data)) return [];
-    return reject('price_list_conflict', `Price list ${data.version} was published with other rates`);
+    return reject('price_list_conflict', `Price list ${data.version} was published with other prices`);
   },
 };
 
-function prices({ rates, units = [], fees = [] }: PriceListPublished['data']): string {
-  return JSON.stringify([rates, units, fees]);
+function prices({ lines }: PriceListPublished['data']): string {
+  return JSON.stringify(lines);
 }

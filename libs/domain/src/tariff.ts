@@ -4,7 +4,7 @@
  * charge can be computed again from its facts.
  */
 import { money, type PicoUsd, picoUsd } from '#kernel';
-import type { Amount } from './events.ts';
+import type { Amount } from './values.ts';
 
 /**
  * What is counted. A unit `of` another falls back to that one's price where it has none of its own, and is covered by

@@ -14,7 +14,7 @@ import {
   type SnapshotStore,
   usd,
 } from '#kernel';
-import { BY_A_TEST, createTestDatabase, type TestDatabase } from '#testing';
+import { BY_A_TEST, createTestDatabase, someCharge, type TestDatabase } from '#testing';
 
 /** Requests that the account has made: each is a fact when it holds money and another when it ends. */
 const REQUESTS = 2_500;
@@ -29,8 +29,7 @@ const LEFT = formatUsd(picoUsd(usd('9') - 7n * BigInt(REQUESTS)));
 const at = '2026-11-20T12:00:00.000Z';
 const expiresAt = '2026-11-20T12:10:00.000Z';
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const usage = { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 };
-const charge = { price: '7', cost: '5', provider: 'p', priceList: 'v', usage, estimated: false, attempts: [] };
+const charge = someCharge({ price: '7', cost: '5' });
 const key = {
   ...{ keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' } },
   ...{ limit: usd('100').toString(), resetPeriod: 'daily' as const, expireAt: null },

@@ -41,10 +41,8 @@ test('a slip in a changed file is told once with file, line and field; what is i
     await write(good.replace('"usd": "0.1"', '"usd": "0.11"'));
     await watch.look();
     expect(told).toHaveLength(1);
-    const prices = replaced.map(({ priceList }) =>
-      priceList.units.find(({ model }) => model === 'eleven_multilingual_v2'),
-    );
-    expect(prices).toMatchObject([{ amount: '110000000000' }]);
+    const prices = replaced.map(({ priceList }) => priceList.lines.find(({ of }) => of === 'eleven_multilingual_v2'));
+    expect(prices).toMatchObject([{ prices: [{ unit: 'character', per: 1_000, cost: '110000000000' }] }]);
   } finally {
     await watch.close();
   }

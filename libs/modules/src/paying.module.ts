@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { Accounts, CallLimits, Clock, Payers, Paying, Pulses, RunningTasks, WatchedPayers } from '#application';
+import { Foundation } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
@@ -18,8 +19,9 @@ import { StoresModule } from './stores.module.ts';
     { provide: Payers, useExisting: WatchedPayers },
     {
       provide: Paying,
-      inject: [Pulses, RunningTasks, CallLimits],
-      useFactory: (pulses: Pulses, running: RunningTasks, limits: CallLimits) => new Paying(pulses, running, limits),
+      inject: [Pulses, RunningTasks, CallLimits, Foundation],
+      useFactory: (pulses: Pulses, running: RunningTasks, limits: CallLimits, { runtime }: Foundation) =>
+        new Paying(pulses, running, limits, runtime.alarm),
     },
   ],
   exports: [RunningTasks, CallLimits, Pulses, WatchedPayers, Payers, Paying],

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type HoldSettled, idOf, type Query } from '#domain';
+import { type HoldSettled, idOf, type Query, quantityOf, type Unit } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type Fact, type LogProjection } from './projection.ts';
 
@@ -103,12 +103,14 @@ function asked(fact: Fact, { holdId, keyId, heldAt, query }: Asked) {
 
 /** Whether the web was searched may be known only afterwards: the model decides. */
 function answered({ query, charge }: HoldSettled['data']) {
-  const { usage, estimated, errorCode, fees = [] } = charge;
+  const { items, errorCode } = charge;
+  const paid = items.filter(({ absorbed }) => absorbed === undefined);
+  const count = (unit: Unit) => paid.reduce((sum, { usage }) => sum + quantityOf(unit, usage), 0);
   return {
-    is_online: query.online || fees.some(({ name }) => name.startsWith('web_search')),
-    input_count: usage.input + usage.cacheRead + usage.cacheWrite,
-    output_count: usage.output + usage.reasoning,
-    is_estimated: estimated,
+    is_online: query.online || count('search') > 0,
+    input_count: count('input'),
+    output_count: count('output'),
+    is_estimated: paid.some(({ estimated }) => estimated),
     error_code: errorCode ?? null,
   };
 }

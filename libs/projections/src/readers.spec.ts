@@ -113,7 +113,7 @@ describe('the journal', () => {
       expect(booked('clearing:btc-lightning')).toBe(sum(those(history, 'CreditAdded').map(({ data }) => data.amount)));
       expect(booked('revenue:chat_completion') + booked('revenue:late')).toBe(-sum(charges.map(({ price }) => price)));
       expect(booked('overrun')).toBe(sum(charges.map(({ price }) => price)) - sum(charged));
-      expect(booked('payable:openai')).toBe(-sum(charges.map(({ cost }) => cost)));
+      expect(booked('payable:router')).toBe(-sum(charges.map(({ cost }) => cost)));
     }));
 });
 

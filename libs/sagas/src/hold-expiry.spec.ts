@@ -5,6 +5,7 @@ import { type DomainEvent, idOf } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Recorded, Rejection, START, usd } from '#kernel';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
+import { someCharge } from '../../testing/src/charges.ts';
 import { VirtualTime } from '../../testing/src/virtual-time.ts';
 
 const time = new VirtualTime('2026-11-20T12:00:00.000Z');
@@ -13,8 +14,7 @@ const { expireHolds } = await import('#sagas');
 
 const MINUTE = 60_000;
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const usage = { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 };
-const charge = { price: '7', cost: '5', provider: 'p', priceList: 'v', usage, estimated: false, attempts: [] };
+const charge = someCharge({ price: '7', cost: '5' });
 const secret = { key: '', box: '' };
 
 let store: MemoryEventStore;

@@ -8,6 +8,7 @@ import {
   type AccountCommand,
   accountDecider,
   type Charge,
+  chargeOf,
   type DomainEvent,
   type PriceListPublished,
   paymentKey,
@@ -72,7 +73,7 @@ class Story {
   }
 
   publish(version: string): void {
-    const data = { version, rates: [], at: this.at() };
+    const data = { version, lines: [], at: this.at() };
     this.run('pricelist', priceListDecider, this.lists, version, { type: 'PublishPriceList', data });
   }
 
@@ -148,11 +149,13 @@ function topUp(story: Story, nr: number, { msat, lateRate, credited }: Paid): vo
 }
 
 function charge(price: bigint, output: number): Charge {
-  return {
-    ...{ price: price.toString(), cost: ((price * 9n) / 10n).toString(), provider: 'openai', priceList: 'v1' },
-    ...{ usage: { input: 3, cacheRead: 2, cacheWrite: 1, output, reasoning: 1 }, estimated: output % 2 === 0 },
-    ...{ attempts: [], ...(output % 3 === 0 ? { errorCode: 'timeout' } : {}) },
-  };
+  const amounts = { price: price.toString(), cost: ((price * 9n) / 10n).toString() };
+  const sold = { of: query.model, provider: 'openai', creditor: 'router', vendorId: `gen-${output}` };
+  const usage = { input: 3, cacheRead: 2, cacheWrite: 1, output, reasoning: 1, request: 1 };
+  const broken = output % 3 === 0 ? { errorCode: 'timeout' } : {};
+  return chargeOf([{ ...sold, usage, estimated: output % 2 === 0, ...amounts }], {
+    ...{ priceList: 'v1', attempts: [], ...broken },
+  });
 }
 
 interface Ending {

@@ -1,4 +1,5 @@
 export { BY_A_TEST } from './by-a-test.ts';
+export { besideIn, callsIn, isEstimated, isExplained, someCharge, usageIn } from './charges.ts';
 export { eventStoreContract, type Opened } from './contracts/event-store.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { decisions, nextSteps } from './given.ts';

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { type TestAccount, World } from '#testing';
+import type { Charge } from '#domain';
+import { isEstimated, type TestAccount, World } from '#testing';
 
 /** Its endpoint speaks Responses and nothing else. */
 const CODEX = 'openai/gpt-5-codex';
@@ -21,7 +22,7 @@ const lastLine = async () => {
   return lines.at(-1) as { id: string; usd: string };
 };
 const lastCharge = async () => {
-  const settled = (await world.facts(account)).at(-1) as unknown as { data: { charge: Record<string, unknown> } };
+  const settled = (await world.facts(account)).at(-1) as unknown as { data: { charge: Charge } };
   return settled.data.charge;
 };
 const pico = (usd: string) => String(BigInt(Math.round(Number(usd) * 1e12)));
@@ -53,7 +54,7 @@ describe('a chat with a model that speaks only Responses', () => {
     });
     const line = await lastLine();
     expect(line.id).toMatch(/^resp_/);
-    expect(await lastCharge()).toMatchObject({ cost: pico(line.usd), estimated: false });
+    expect(await lastCharge()).toMatchObject({ cost: pico(line.usd), items: [{ estimated: false }] });
   });
 
   test('is refused for lack of money where that is not enough for the least that OpenAI makes', async () => {
@@ -147,12 +148,12 @@ describe('a chat with a model that speaks only Responses', () => {
   test.each(['cut', 'error'])('that breaks off (%s) is charged as far as it came', async (fault) => {
     const { events } = await ask(`fault=${fault} tokens=8`, { stream: true });
     expect(events.at(-3)).toMatchObject({ error: { code: 502 }, choices: [{ finish_reason: 'error' }] });
-    expect(await lastCharge()).toMatchObject({ errorCode: 'upstream_error', estimated: true });
+    expect(await lastCharge()).toMatchObject({ errorCode: 'upstream_error', items: [{ estimated: true }] });
   });
 
   test.each([false, true])('that has no usage is estimated (stream: %p)', async (stream) => {
     await ask('fault=no_usage tokens=8', { stream });
-    expect((await lastCharge()).estimated).toBe(true);
+    expect(isEstimated(await lastCharge())).toBe(true);
   });
 
   test.each(['400', '429', '500', 'refuse', 'malformed'])('that fails at once (%s) costs nothing', async (fault) => {

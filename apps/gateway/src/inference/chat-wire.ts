@@ -1,19 +1,23 @@
 /** OpenAI's shapes of a finished chat completion, with what OpenRouter's clients expect besides. */
 import { DONE, type Receipt, sseEvent } from '#application';
+import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import { answerTo, errorBody, UNEXPECTED } from '../edge/errors.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
 export function usageWire({ usage, charged, chargedForInput }: Receipt) {
-  const prompt = usage.input + usage.cacheRead + usage.cacheWrite;
-  const generated = usage.output + usage.reasoning;
+  const prompt = quantityOf('input', usage);
+  const generated = quantityOf('output', usage);
   return {
     prompt_tokens: prompt,
     completion_tokens: generated,
     total_tokens: prompt + generated,
     cost: usdNumber(charged),
-    prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
-    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+    prompt_tokens_details: {
+      cached_tokens: quantityOf('cacheRead', usage),
+      cache_write_tokens: quantityOf('cacheWrite', usage),
+    },
+    completion_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     // OpenRouter's strict clients refuse usage without the two parts.
     cost_details: {
       upstream_inference_cost: null,

@@ -91,9 +91,13 @@ describe('a chat completion', () => {
         charge: {
           price: '10286250',
           cost: '9750000',
-          provider: 'openai',
-          estimated: false,
-          usage: { input: 15, output: 3 },
+          items: [
+            {
+              ...{ of: GPT, provider: 'openai', creditor: 'openai', vendorId: expect.stringMatching(/^chatcmpl-/) },
+              ...{ usage: { input: 15, output: 3, request: 1 }, estimated: false, price: '10286250', cost: '9750000' },
+            },
+          ],
+          attempts: [{ provider: 'openai', creditor: 'openai', model: GPT, outcome: 'ok' }],
         },
       },
     });

@@ -2,6 +2,7 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CreateEmbeddings, type EmbeddingAnswer, Payers } from '#application';
+import { quantityOf } from '#domain';
 import { usdNumber } from '#kernel';
 import { sourceOf } from '../edge/asked.ts';
 import { Authenticated } from '../edge/caller.ts';
@@ -49,7 +50,7 @@ export class EmbeddingsController {
 
 /** OpenAI's list around the vectors, which are already JSON. */
 function wire({ model, data, receipt: { usage, charged } }: EmbeddingAnswer): string {
-  const tokens = usage.input + usage.cacheRead + usage.cacheWrite;
+  const tokens = quantityOf('input', usage);
   const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: usdNumber(charged) };
   return `{"object":"list","data":${data},"model":${JSON.stringify(model)},"usage":${JSON.stringify(reported)}}`;
 }

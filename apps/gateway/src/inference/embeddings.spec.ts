@@ -191,7 +191,7 @@ describe('an upstream', () => {
 
   test('that does not tell its usage has it counted, and marked as an estimate', async () => {
     const { answer, facts, record, spent } = await tell(['[[sandbox fault=no_usage]]', 'one two three']);
-    expect(facts[0]?.data.charge).toMatchObject({ estimated: true, usage: { output: 0 } });
+    expect(facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }] });
     expect(answer.body.usage.prompt_tokens).toBeGreaterThan(3);
     expect(answer.body.usage.cost).toBe(record.price_in_usd);
     expect(record).toMatchObject({ query_type: 'embedding', isEstimated: true, output_count: 0 });
@@ -201,7 +201,7 @@ describe('an upstream', () => {
   test('that tells of no tokens is believed', async () => {
     const { answer, facts, spent } = await tell('[[sandbox fault=zero]]');
     expect(answer.body.usage).toEqual({ prompt_tokens: 0, total_tokens: 0, cost: 0 });
-    expect(facts[0]?.data.charge.estimated).toBe(false);
+    expect(facts[0]?.data.charge).toMatchObject({ items: [{ estimated: false }] });
     expect(spent).toBe(NOTHING);
   });
 });
@@ -239,7 +239,7 @@ describe('a model of several providers', () => {
     expect([answer.status, answer.body.data.length]).toEqual([200, 2]);
     expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
     const { charge, charged } = facts[0]?.data ?? {};
-    expect(charge.provider).toBe(next);
+    expect(charge).toMatchObject({ items: [{ provider: next, creditor: next }] });
     expect(tries(charge)).toEqual([
       [failing, outcome],
       [next, 'ok'],
@@ -254,7 +254,7 @@ describe('a model of several providers', () => {
     const { answer, facts, spent } = await asked('fault=cut at=deepinfra', { provider: { order: ['deepinfra'] } });
     expect(answer.status).toBe(502);
     expect(facts.map(({ type }) => type)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
-    expect(facts[1]?.data.charge).toMatchObject({ provider: 'deepinfra', estimated: true });
+    expect(facts[1]?.data.charge).toMatchObject({ items: [{ provider: 'deepinfra', estimated: true }] });
     expect(spent).toBe(NOTHING);
     expect((await bill()).lines).toBe(1);
   });

@@ -91,15 +91,17 @@ describe('a model that is not paid by tokens', () => {
 
   test('is on the price list that is published, with its prices as decimal text of pico-USD', async () => {
     const list = (await world.facts()).find(({ type }) => type === 'PriceListPublished') as PriceListPublished;
-    const { units = [] } = list.data;
-    expect(units.map(({ model }) => model)).toEqual(media.map(({ id }) => id));
-    expect(units.find(({ model }) => model === 'openai/sora-2-pro')).toEqual({
-      model: 'openai/sora-2-pro',
+    const ids = media.map(({ id }) => id);
+    const lines = list.data.lines.filter(({ of }) => ids.includes(of));
+    expect(lines.map(({ of }) => of)).toEqual(ids);
+    expect(lines.find(({ of }) => of === 'openai/sora-2-pro')).toEqual({
+      of: 'openai/sora-2-pro',
       provider: 'fal',
-      unit: 'second',
-      amount: '300000000000',
-      variants: [{ when: { quality: '1080p' }, amount: '500000000000' }],
-      marginBasisPoints: 11_500,
+      creditor: 'fal',
+      prices: [
+        { unit: 'videoSecond', per: 1, cost: '500000000000', price: '575000000000', when: { quality: '1080p' } },
+        { unit: 'videoSecond', per: 1, cost: '300000000000', price: '345000000000' },
+      ],
     });
   });
 

@@ -1,7 +1,17 @@
 /** One row of the list of models for several readers: OpenAI's clients, OpenRouter's strict ones, those of services of this kind. */
-import { type AnyModel, CAPABILITIES, isMedia, type MediaModel, type Model } from '#catalogue';
-import { formatUsd, plainNumber, usdNumber } from '#kernel';
-import { perToken, price } from './prices.ts';
+import {
+  type AnyModel,
+  CAPABILITIES,
+  type Endpoint,
+  isMedia,
+  LISTED_UNITS,
+  MEDIA_UNITS,
+  type MediaModel,
+  type MediaUnit,
+  type Model,
+} from '#catalogue';
+import { priceOf, type Tariff, type Unit, type Usage } from '#domain';
+import { formatUsd, type PicoUsd, plainNumber, usdNumber } from '#kernel';
 
 export type Row = ReturnType<typeof modelWire>;
 
@@ -45,32 +55,41 @@ export function modelWire(model: AnyModel) {
   };
 }
 
+const MILLION = 1_000_000;
+/** What depends on the size of a call is listed as for its first step. */
+const ANY_SIZE = { inputTokens: 0 };
+
+/** What a use is sold for. */
+function sold(usage: Usage, { prices }: Tariff): PicoUsd {
+  return priceOf(usage, prices, ANY_SIZE).price;
+}
+
 /** The prices that are listed: what a request costs that is routed by price. */
 function tokenPricing({ endpoints }: Model) {
-  const { rates } = cheapest(endpoints, ({ rates }) => 3n * rates.input + rates.output + rates.request);
-  const million = (rate: bigint) => usdNumber(price(rate, rates));
-  const both = { input_per_1M: million(rates.input), output_per_1M: million(rates.output) };
+  const typical = { input: 3 * MILLION, output: MILLION, request: 1 };
+  const { tariff } = cheapest(endpoints, ({ tariff }) => priceOf(typical, tariff.prices, ANY_SIZE).cost);
+  const million = (unit: Unit) => usdNumber(sold({ [unit]: MILLION }, tariff));
+  const each = (unit: Unit) => formatUsd(sold({ [unit]: 1 }, tariff));
+  const both = { input_per_1M: million('input'), output_per_1M: million('output') };
   return {
     input_per_1M_tokens: both.input_per_1M,
     output_per_1M_tokens: both.output_per_1M,
-    cache_read_per_1M_tokens: million(rates.cacheRead),
+    cache_read_per_1M_tokens: million('cacheRead'),
     api: both,
     ui: both,
-    prompt: perToken(rates.input, rates),
-    completion: perToken(rates.output, rates),
-    input_cache_read: perToken(rates.cacheRead, rates),
-    request: formatUsd(price(rates.request, rates)),
+    prompt: each('input'),
+    completion: each('output'),
+    input_cache_read: each('cacheRead'),
+    request: each('request'),
   };
 }
 
 /** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */
 function unitPricing({ endpoints, type }: MediaModel) {
-  const { prices } = cheapest(endpoints, ({ prices }) => prices.amount);
-  const base = price(prices.amount, prices);
-  const variants = prices.variants.map(({ when, amount }) => ({ ...when, price: usdNumber(price(amount, prices)) }));
-  const both = { base_price: usdNumber(base) };
+  const { unit, base, variants } = cheapest(endpoints.map(listing), ({ base }) => base.cost);
+  const both = { base_price: usdNumber(base.price) };
   return {
-    unit: prices.unit,
+    unit,
     ...both,
     ...(variants.length > 0 ? { variants } : {}),
     api: both,
@@ -78,8 +97,18 @@ function unitPricing({ endpoints, type }: MediaModel) {
     prompt: '0',
     completion: '0',
     request: '0',
-    ...(type === 'image' ? { image: formatUsd(base) } : {}),
+    ...(type === 'image' ? { image: formatUsd(base.price) } : {}),
   };
+}
+
+/** Prices by the unit that people know: by the minute, where milliseconds are counted. */
+function listing({ tariff: { prices } }: Endpoint) {
+  const unit = MEDIA_UNITS.find((each) => LISTED_UNITS[each].unit === prices[0]?.unit) as MediaUnit;
+  const one = { [LISTED_UNITS[unit].unit]: LISTED_UNITS[unit].quantity };
+  const variants = prices.flatMap(({ when, ...price }) =>
+    when ? [{ ...when, price: usdNumber(priceOf(one, [price]).price) }] : [],
+  );
+  return { unit, base: priceOf(one, prices), variants };
 }
 
 /** Badges, and what a request may choose; the first of each is what it gets when it chooses none. */

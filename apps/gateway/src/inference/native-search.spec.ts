@@ -2,13 +2,18 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import OpenAI from 'openai';
 import type { Charge } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { besideIn, type TestAccount, World } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TOOL = { type: 'web_search' };
 const WEB = { plugins: [{ id: 'web' }] };
 const SEARCH = 'tool=web_search';
-const FEE = { name: 'web_search_anthropic', provider: 'anthropic', price: '10550000000', cost: '10000000000' };
+/** So many searches of Anthropic's own, that stand on its invoice by the id of the answer. */
+const searched = (times: number) => ({
+  ...{ of: 'web_search_anthropic', provider: 'anthropic', creditor: 'anthropic', beside: true, estimated: false },
+  ...{ vendorId: expect.stringMatching(/^msg_/), usage: { search: times } },
+  ...{ price: String(times * 10_550_000_000), cost: String(times * 10_000_000_000) },
+});
 
 let world: World;
 let account: TestAccount;
@@ -27,6 +32,12 @@ async function charges(): Promise<readonly Charge[]> {
   return (await world.facts(account)).flatMap((fact) =>
     fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [],
   );
+}
+
+/** What the first charge has beside its model. */
+async function beside() {
+  const [charge] = await charges();
+  return charge ? besideIn(charge) : undefined;
 }
 
 async function assertBooksAreTheBill(): Promise<void> {
@@ -59,15 +70,15 @@ describe('a model with a search of its own', () => {
       start_index: 0,
       end_index: message.content.length,
     });
-    const [charge] = await charges();
-    expect(charge).toMatchObject({ provider: 'anthropic', fees: Array(searches).fill(FEE), estimated: false });
+    expect(await beside()).toEqual([searched(searches)]);
+    expect((await charges())[0]?.items[0]).toMatchObject({ of: CLAUDE, creditor: 'anthropic', estimated: false });
     expect(await isOnline()).toBe(true);
     await assertBooksAreTheBill();
   });
 
   test.each([false, true])('and does not use it, costs nothing for it (stream: %p)', async (stream) => {
     await ask('tokens=4', { tools: [TOOL], stream });
-    expect((await charges())[0]?.fees).toBeUndefined();
+    expect(await beside()).toEqual([]);
     expect(await isOnline()).toBe(false);
     await assertBooksAreTheBill();
   });
@@ -82,18 +93,18 @@ describe('a model with a search of its own', () => {
     expect(deltas.filter((delta) => 'annotations' in delta)).toHaveLength(1);
     expect(deltas.filter((delta) => 'tool_calls' in delta)).toHaveLength(0);
     expect(deltas.map(({ content = '' }) => content).join('')).toMatch(/^every coin/);
-    expect((await charges())[0]?.fees ?? []).toHaveLength(searches);
+    expect(await beside()).toEqual(searches === 0 ? [] : [searched(searches)]);
     await assertBooksAreTheBill();
   });
 
   test('that reports no usage is charged for the searches that were seen', async () => {
     await ask(`${SEARCH} tool_times=2 fault=no_usage`, { tools: [TOOL], stream: true });
-    expect((await charges())[0]).toMatchObject({ estimated: true, fees: [FEE, FEE] });
+    expect((await charges())[0]?.items).toMatchObject([{ estimated: true }, searched(2)]);
   });
 
   test('whose search fails is not charged for it', async () => {
     expect((await ask(`${SEARCH} fault=500 at=web_search`, { tools: [TOOL] })).status).toBe(200);
-    expect((await charges())[0]?.fees).toBeUndefined();
+    expect(await beside()).toEqual([]);
     await assertBooksAreTheBill();
   });
 
@@ -114,14 +125,14 @@ describe('a model with a search of its own', () => {
 
   test('leaves the search to Exa when that is named', async () => {
     await ask('tokens=4', { plugins: [{ id: 'web', engine: 'exa' }] });
-    expect((await charges())[0]?.fees).toMatchObject([{ name: 'web_search' }]);
+    expect(await beside()).toMatchObject([{ of: 'web_search' }]);
     await assertBooksAreTheBill();
   });
 
   test('and a function of the client’s with the name of its search: Exa searches', async () => {
     const own = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
     await ask('tool=web_search_2', { tools: [TOOL, own] });
-    expect((await charges())[0]?.fees).toMatchObject([{ name: 'web_search' }]);
+    expect(await beside()).toMatchObject([{ of: 'web_search' }]);
     await assertBooksAreTheBill();
   });
 
@@ -129,7 +140,7 @@ describe('a model with a search of its own', () => {
     const book = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
     const answer = await ask('tool=book', { tools: [TOOL, book] });
     expect(answer.body.choices[0]).toMatchObject({ finish_reason: 'tool_calls' });
-    expect((await charges())[0]?.fees).toBeUndefined();
+    expect(await beside()).toEqual([]);
   });
 
   test('takes domains to include or to exclude', async () => {
@@ -144,7 +155,7 @@ test('an upstream that fails after its searches: the answer is an error, and the
   const { events } = await ask(`${SEARCH} fault=malformed`, { tools: [TOOL], stream: true });
   expect(events.some((event) => event.error)).toBe(true);
   expect(await world.balance(account)).toBe(balance);
-  expect((await charges())[0]).toMatchObject({ estimated: true, fees: [FEE] });
+  expect((await charges())[0]?.items).toMatchObject([{ estimated: true }, searched(1)]);
 });
 
 test('the hold is for the searches that it affords, and no more are allowed', async () => {
@@ -154,7 +165,7 @@ test('the hold is for the searches that it affords, and no more are allowed', as
   const more = { model: CLAUDE, tools: [TOOL], max_tokens: 64 };
   const answer = await world.chat(key, `${SEARCH} tool_times=9`, more);
   expect(answer.status).toBe(200);
-  expect((await charges())[0]?.fees).toEqual([FEE]);
+  expect(await beside()).toEqual([searched(1)]);
   await assertBooksAreTheBill();
 });
 

@@ -1,13 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Charge } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { besideIn, type TestAccount, World } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const TOOL = { type: 'web_search' };
 const WEB = { plugins: [{ id: 'web' }] };
 const SEARCH = 'tool=web_search';
-const FEE = { name: 'web_search_openai', provider: 'openai', price: '10550000000', cost: '10000000000' };
+/** So many searches of OpenAI's own, that stand on its invoice by the id of the answer. */
+const searched = (times: number) => ({
+  ...{ of: 'web_search_openai', provider: 'openai', creditor: 'openai', beside: true, estimated: false },
+  ...{ vendorId: expect.stringMatching(/^resp_/), usage: { search: times } },
+  ...{ price: String(times * 10_550_000_000), cost: String(times * 10_000_000_000) },
+});
 
 let world: World;
 let account: TestAccount;
@@ -30,13 +35,13 @@ async function charges(): Promise<readonly Charge[]> {
   );
 }
 
-/** The fees of all charges, once the books are what OpenAI bills. */
-async function fees(): Promise<readonly unknown[]> {
+/** What all charges have beside their models, once the books are what OpenAI bills. */
+async function beside(): Promise<readonly unknown[]> {
   const all = await charges();
   const owed = all.reduce((sum, { cost }) => sum + BigInt(cost), 0n);
   const { total_usd } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
   expect(formatUsd(owed as PicoUsd)).toBe(total_usd);
-  return all.flatMap((charge) => charge.fees ?? []);
+  return all.flatMap(besideIn);
 }
 
 describe('a chat with a GPT that searches by itself', () => {
@@ -45,7 +50,7 @@ describe('a chat with a GPT that searches by itself', () => {
     async (more) => {
       const answer = await chat('tokens=4', { ...more, n: 2 });
       expect([answer.status, answer.body.choices?.length]).toEqual([200, 2]);
-      expect(await fees()).toEqual([expect.objectContaining({ name: 'web_search', provider: 'exa' })]);
+      expect(await beside()).toEqual([expect.objectContaining({ of: 'web_search', provider: 'exa' })]);
     },
   );
 
@@ -67,25 +72,25 @@ describe('a chat with a GPT that searches by itself', () => {
       expect(annotations).toHaveLength(searches);
       expect(annotations[0]).toMatchObject({ type: 'url_citation', url_citation: { url: 'https://site1.example/1' } });
     }
-    expect(await fees()).toEqual(Array(2 * searches).fill(FEE));
+    expect(await beside()).toEqual([searched(searches), searched(searches)]);
   });
 
   test('pays for no search that it does not make, or that finds nothing', async () => {
     await chat('tokens=4', { tools: [TOOL] });
     await chat(`${SEARCH} fault=500 at=web_search`, { tools: [TOOL] });
-    expect(await fees()).toEqual([]);
+    expect(await beside()).toEqual([]);
   });
 
   test('is searched for by Exa where that is asked for', async () => {
     await chat('tokens=4', { plugins: [{ id: 'web', engine: 'exa' }] });
-    expect(await fees()).toMatchObject([{ name: 'web_search', provider: 'exa' }]);
+    expect(await beside()).toMatchObject([{ of: 'web_search', provider: 'exa' }]);
   });
 
   test.each(['cut', 'error'])('that breaks off (%s) pays for the searches that were made', async (fault) => {
     const { events } = await chat(`${SEARCH} fault=${fault} text="a b c d e f g h"`, { tools: [TOOL], stream: true });
     expect(events.some(({ error }) => error !== undefined)).toBe(true);
     const [charge] = await charges();
-    expect(charge).toMatchObject({ fees: [FEE], estimated: true });
+    expect(charge?.items).toMatchObject([{ estimated: true }, searched(1)]);
   });
 });
 
@@ -99,7 +104,7 @@ describe('a response of a GPT that searches by itself', () => {
       { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'what was asked, 2' } },
       { type: 'message', content: [{ text: 'Found it', annotations: [{ url: 'https://site1.example/1' }, {}] }] },
     ]);
-    expect(await fees()).toEqual([FEE, FEE]);
+    expect(await beside()).toEqual([searched(2)]);
     if (!stream) return;
     const types = answer.events.slice(2, 7).map(({ type }) => type.replace('response.', ''));
     const search = ['in_progress', 'searching', 'completed'].map((state) => `web_search_call.${state}`);

@@ -4,7 +4,8 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { shippedCatalogue } from '#catalogue';
-import { type Answer, type TestAccount, World } from '#testing';
+import type { Charge } from '#domain';
+import { type Answer, isEstimated, type TestAccount, World } from '#testing';
 
 /** Reasons, and is asked natively. */
 const GPT = 'openai/gpt-5-mini';
@@ -90,9 +91,7 @@ const lastLine = async () => (await bill()).at(-1) as Line;
 const lastLanguage = async () => ((await lastLine()).id.startsWith('resp_') ? 'responses' : 'chat');
 const lastFact = async (payer = account) =>
   (await world.facts(payer)).at(-1) as unknown as { type: string; data: never };
-const lastCharge = async () =>
-  ((await lastFact()).data as { charge: { cost: string; estimated: boolean; errorCode?: string; attempts: object[] } })
-    .charge;
+const lastCharge = async () => ((await lastFact()).data as { charge: Charge }).charge;
 const pico = (usd: string) => String(BigInt(Math.round(Number(usd) * 1e12)));
 
 const WEATHER = {
@@ -335,7 +334,7 @@ describe('a stream', () => {
         store: false,
       });
       expect(response.usage.cost).toBeGreaterThan(0);
-      expect(await lastCharge()).toMatchObject({ estimated: true, errorCode: 'upstream_error' });
+      expect(await lastCharge()).toMatchObject({ items: [{ estimated: true }], errorCode: 'upstream_error' });
     },
   );
 
@@ -371,7 +370,7 @@ describe('a fault', () => {
   test.each(['zero', 'cached'])('of the usage (%s) is charged as it is billed', async (fault) => {
     for (const stream of [false, true]) {
       await ask(told(`fault=${fault} tokens=8`), { stream });
-      expect(await lastCharge()).toMatchObject({ cost: pico((await lastLine()).usd), estimated: false });
+      expect(await lastCharge()).toMatchObject({ cost: pico((await lastLine()).usd), items: [{ estimated: false }] });
     }
   });
 
@@ -379,7 +378,7 @@ describe('a fault', () => {
     for (const stream of [false, true]) {
       const { usage } = responseIn(await ask(told('fault=no_usage tokens=8'), { stream }));
       expect(usage.output_tokens).toBeGreaterThan(0);
-      expect((await lastCharge()).estimated).toBe(true);
+      expect(isEstimated(await lastCharge())).toBe(true);
     }
   });
 

@@ -92,7 +92,7 @@ describe('a request', () => {
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({ model: 'test/falls-back', provider: 'There' });
     expect(await lastCharge()).toMatchObject({
-      provider: 'there',
+      items: [{ provider: 'there' }],
       attempts: [
         { provider: 'gone', outcome: 'upstream_unavailable' },
         { provider: 'there', outcome: 'ok' },
@@ -120,9 +120,9 @@ describe('a request', () => {
 
   test('is charged by the prices of the endpoint that served it', async () => {
     await ask('test/two', { provider: { order: ['dear'] } });
-    expect(await lastCharge()).toMatchObject({ provider: 'dear' });
+    expect(await lastCharge()).toMatchObject({ items: [{ provider: 'dear' }] });
     await ask('test/two:floor');
-    expect(await lastCharge()).toMatchObject({ provider: 'cheap' });
+    expect(await lastCharge()).toMatchObject({ items: [{ provider: 'cheap' }] });
   });
 
   test('is served by one of those that cost the same, and the next one perhaps by another', async () => {
@@ -141,7 +141,7 @@ describe('a request', () => {
 
   test.each<[string, object, unknown]>([
     ['google/gemini-2.5-pro', {}, undefined],
-    ['google/gemini-2.5-pro', { only: ['google-vertex'], new: 1 }, { only: ['google-vertex'], new: 1 }],
+    ['google/gemini-2.5-pro', { only: ['google-vertex'], unknown: 1 }, { only: ['google-vertex'] }],
     ['google/gemini-2.5-pro:nitro', {}, { sort: 'throughput' }],
     [
       'google/gemini-2.5-flash',
@@ -211,7 +211,7 @@ describe('a request', () => {
   test('with a suffix that nobody knows leaves the endpoint in its place for all others', async () => {
     await ask('test/two:beta');
     await ask('test/two', { provider: { sort: 'price' } });
-    expect(await lastCharge()).toMatchObject({ provider: 'cheap', attempts: [{ outcome: 'ok' }] });
+    expect(await lastCharge()).toMatchObject({ items: [{ provider: 'cheap' }], attempts: [{ outcome: 'ok' }] });
   });
 });
 

@@ -2,9 +2,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import OpenAI from 'openai';
 import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
-import { type TestAccount, World } from '#testing';
+import { besideIn, type TestAccount, World } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
+/** A search by Exa. */
+const SEARCHED = {
+  ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 1 }, estimated: false },
+  ...{ price: '20000000000', cost: '5000000000' },
+};
 
 let world: World;
 let account: TestAccount;
@@ -38,6 +43,12 @@ async function billLines(): Promise<
   return (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as never;
 }
 
+/** What one of the charges has beside its model. */
+async function beside(nr = 0) {
+  const charge = (await charges())[nr];
+  return charge && besideIn(charge);
+}
+
 describe('a chat with web search', () => {
   test.each([
     ['the plugin', web()],
@@ -54,7 +65,7 @@ describe('a chat with web search', () => {
       url_citation: expect.objectContaining({ url: expect.stringMatching(/^https:/), title: 'Page 1' }),
     });
     const [charge] = await charges();
-    expect(charge?.fees).toEqual([{ name: 'web_search', provider: 'exa', price: '20000000000', cost: '5000000000' }]);
+    expect(await beside()).toEqual([SEARCHED]);
     expect(answer.body.usage.cost).toBeGreaterThan(0.02);
     expect(formatUsd(BigInt(charge?.cost ?? 0) as PicoUsd)).toBe((await bill()).total_usd);
     const history = await world.get('/queries/history', account);
@@ -85,7 +96,7 @@ describe('a chat with web search', () => {
     expect(new Set(chunks.map(({ model }) => model))).toEqual(new Set([MODEL]));
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
     expect(chunks.filter(({ choices }) => choices[0]?.delta.role)).toHaveLength(1);
-    expect((await charges())[0]?.fees).toHaveLength(1);
+    expect(await beside()).toEqual([SEARCHED]);
   });
 
   test('searches only the domains that are named', async () => {
@@ -104,16 +115,16 @@ describe('a chat with web search', () => {
 
   test('is left to models that search by themselves, unless another engine is named', async () => {
     await ask({ model: 'perplexity/sonar', ...web() });
-    expect((await charges())[0]?.fees).toBeUndefined();
+    expect(await beside()).toEqual([]);
     await ask({ model: 'perplexity/sonar', ...web({ engine: 'exa' }) });
-    expect((await charges())[1]?.fees).toHaveLength(1);
+    expect(await beside(1)).toEqual([SEARCHED]);
     const history = await world.get('/queries/history', account);
     expect(history.body.data.map(({ isOnline }: { isOnline: boolean }) => isOnline)).toEqual([true, true]);
   });
 
   test('by a disabled plugin is none', async () => {
     await ask(web({ enabled: false }));
-    expect((await charges())[0]?.fees).toBeUndefined();
+    expect(await beside()).toEqual([]);
   });
 });
 
@@ -143,7 +154,7 @@ describe('money', () => {
     expect((await ask(web(), 'fault=500 at=openai')).status).toBe(502);
     expect(await world.balance(account)).toBe(balance);
     const [absorbed] = await charges();
-    expect(absorbed).toMatchObject({ cost: '5000000000', fees: [{ name: 'web_search' }] });
+    expect(absorbed).toMatchObject({ cost: '5000000000', items: [SEARCHED] });
     expect((await bill()).total_usd).toBe('0.005');
   });
 });

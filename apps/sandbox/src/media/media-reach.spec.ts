@@ -1,6 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Choices, isMedia, type MediaEndpoint, type MediaModel, readCatalogue } from '#catalogue';
-import { formatUsd, money, picoUsd } from '#kernel';
+import {
+  type Choices,
+  type Endpoint,
+  isMedia,
+  LISTED_UNITS,
+  MEDIA_UNITS,
+  type MediaModel,
+  readCatalogue,
+} from '#catalogue';
+import { priceOf, type Unit, type Usage } from '#domain';
+import { formatUsd } from '#kernel';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -28,7 +37,7 @@ function recording(seconds: number): Buffer {
 const PIXELS: Readonly<Record<string, string>> = { '1:1': '1024x1024', '3:2': '1536x1024', '2:3': '1024x1536' };
 
 /** Asks an endpoint in its own protocol, and waits until it is done. */
-async function ask({ upstream, model }: MediaEndpoint, chosen: Choices, images: number): Promise<void> {
+async function ask({ upstream, model }: Endpoint, chosen: Choices, images: number): Promise<void> {
   const { quality, size, resolution, duration, language } = chosen;
   const send = async (path: string, body: unknown, headers: Record<string, string>) => {
     const type = Buffer.isBuffer(body) ? 'audio/wav' : 'application/json';
@@ -81,19 +90,21 @@ function combinations({ choices = {} }: MediaModel): readonly Choices[] {
 }
 
 /** What the catalogue expects it to cost us. */
-function expected({ prices }: MediaEndpoint, chosen: Choices, images: number): string {
-  const fits = (when: Choices) => Object.entries(when).every(([choice, word]) => chosen[choice as 'size'] === word);
-  const { amount } = prices.variants.find(({ when }) => fits(when)) ?? prices;
-  const [times, parts] = (
-    {
-      image: [images, 1],
-      second: [Number(chosen.duration), 1],
-      clip: [1, 1],
-      minute: [SECONDS * 1_000, 60_000],
-      '1k_characters': [TEXT.length, 1_000],
-    } as const
-  )[prices.unit as 'image'];
-  return formatUsd(picoUsd(money.divideUp(amount * BigInt(times), BigInt(parts))));
+function expected({ tariff }: Endpoint, chosen: Choices, images: number): string {
+  const used: Usage = {
+    image: images,
+    videoSecond: Number(chosen.duration),
+    clip: 1,
+    audioMillisecond: SECONDS * 1_000,
+    character: TEXT.length,
+  };
+  const unit = tariff.prices[0]?.unit as Unit;
+  return formatUsd(priceOf({ [unit]: used[unit] }, tariff.prices, chosen).cost);
+}
+
+/** The unit that bills name. */
+function listedUnit({ tariff }: Endpoint) {
+  return MEDIA_UNITS.find((each) => LISTED_UNITS[each].unit === tariff.prices[0]?.unit);
 }
 
 interface Line {
@@ -111,7 +122,7 @@ describe('a model that is not paid by tokens is billed as the catalogue expects,
     const chosen = combinations(model);
     for (const each of chosen) await ask(endpoint, each, images);
     const lines = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as readonly Line[];
-    const { unit } = endpoint.prices;
+    const unit = listedUnit(endpoint);
     expect(lines.map((line) => [line.model, line.units.unit, line.usd])).toEqual(
       chosen.map((each) => [endpoint.model, unit, expected(endpoint, each, images)]),
     );

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Attempt } from '#domain';
-import { asFailure, type FailureCode } from '../failures.ts';
+import type { Attempt, Tariff } from '#domain';
+import { asFailure, type FailureCode, type UpstreamFailure } from '../failures.ts';
 
 /** Calls at most of one endpoint, the first included. */
 export const MAX_TRIES = 3;
@@ -16,7 +16,7 @@ const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream
  * @throws UpstreamFailure of the last try
  */
 export async function withAttempts<T>(
-  provider: string,
+  { of: model, provider, creditor }: Tariff,
   attempts: Attempt[],
   tries: number,
   signal: AbortSignal,
@@ -27,18 +27,25 @@ export async function withAttempts<T>(
     const started = performance.now();
     try {
       const answer = await call();
-      attempts.push({ provider, outcome: 'ok', milliseconds: since(started) });
+      attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: since(started) });
       return answer;
     } catch (error) {
       const failure = asFailure(error);
-      const status = failure.status === undefined ? {} : { status: failure.status };
-      attempts.push({ provider, outcome: failure.code, ...status, milliseconds: since(started) });
+      attempts.push({ provider, creditor, model, ...asTried(failure), milliseconds: since(started) });
       const wait = Math.max(FIRST_WAIT_MS * 2 ** (tries - left), (failure.retryAfterSeconds ?? 0) * 1_000);
       const mayHelp = RETRYABLE.has(failure.code) && failure.delivered === undefined && wait <= LONGEST_WAIT_MS;
       if (!mayHelp || left === 0 || signal.aborted) throw failure;
       await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
     }
   }
+}
+
+function asTried({ code, status, vendorId }: UpstreamFailure): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {
+  return {
+    ...(vendorId === undefined ? {} : { vendorId }),
+    outcome: code,
+    ...(status === undefined ? {} : { status }),
+  };
 }
 
 function since(started: number): number {

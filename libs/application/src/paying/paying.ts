@@ -30,6 +30,7 @@ export class Paying {
     private readonly pulses: Pulses,
     private readonly running: RunningTasks,
     private readonly limits: CallLimits,
+    private readonly alarm: (problem: string, error: unknown) => void,
   ) {}
 
   /**
@@ -86,7 +87,10 @@ export class Paying {
   }
 
   private async begin(payer: Payer, sale: Sale, task: RunningTask): Promise<Purchase> {
-    return new Purchase(sale, await this.hold(payer, sale), task.signal, this.pulses);
+    return new Purchase(sale, await this.hold(payer, sale), task.signal, {
+      pulses: this.pulses,
+      alarm: this.alarm,
+    });
   }
 
   private hold(payer: Payer, { id, query, atLeast, atMost }: Sale): Promise<Hold> {

@@ -1,6 +1,21 @@
 /** One request while it is served: what it holds, which endpoints it has asked, and what it has used of them. */
 import type { Endpoint } from '#catalogue';
-import { type Attempt, addedUsage, type Charge, type Fee, NO_USAGE, priceOf, type Usage, withFees } from '#domain';
+import {
+  type Attempt,
+  addedUsage,
+  type Charge,
+  chargeOf,
+  type Item,
+  itemOf,
+  NO_USAGE,
+  priceOf,
+  quantityOf,
+  type Tariff,
+  UnpricedUnit,
+  type Usage,
+  type Use,
+  usageToJson,
+} from '#domain';
 import { money, type PicoUsd, ZERO } from '#kernel';
 import { asFailure, type UpstreamFailure } from '../failures.ts';
 import type { Pulses } from '../routing/pulses.ts';
@@ -24,6 +39,28 @@ export interface Served<A> {
   readonly began: number;
 }
 
+/** What is known of a call that was made. */
+export interface CallMade {
+  /** As the upstream reported it. */
+  readonly usage: Usage | undefined;
+  readonly delivered: () => string;
+  /** What the upstream calls its answer. */
+  readonly vendorId: string | undefined;
+}
+
+/** The same of an answer that came as a stream, once it has ended. */
+export interface StreamMade {
+  usage(): Usage | undefined;
+  deliveredText(): string;
+  vendorId(): string | undefined;
+}
+
+/** Who is told how endpoints do, and of what should not happen. */
+export interface Watch {
+  readonly pulses: Pulses;
+  readonly alarm: (problem: string, error: unknown) => void;
+}
+
 /** What a request came to. */
 export interface Receipt {
   readonly usage: Usage;
@@ -41,15 +78,15 @@ export class Purchase {
   endpoint: Endpoint | undefined;
   /** Of all calls together. */
   usage: Usage = NO_USAGE;
-  private readonly fees: Fee[] = [];
-  private calls = 0;
-  private estimated = false;
+  private readonly items: Item[] = [];
+  /** What the input of all calls is sold for. */
+  private forInput = ZERO;
 
   constructor(
     readonly sale: Sale,
     readonly hold: Hold,
     readonly signal: AbortSignal,
-    private readonly pulses: Pulses,
+    private readonly watch: Watch,
   ) {}
 
   /**
@@ -65,7 +102,7 @@ export class Purchase {
       } catch (error) {
         const failure = asFailure(error);
         if (endpoints.length === 0 || !mayFallBack(failure, this.signal)) throw failure;
-        this.pulses.failed(this.sale.model, endpoint, failure);
+        this.watch.pulses.failed(this.sale.model, endpoint, failure);
       }
     }
   }
@@ -81,13 +118,14 @@ export class Purchase {
     const asked = performance.now();
     const tries = last ? MAX_TRIES : 1;
     try {
-      const answer = await withAttempts(endpoint.slug, this.attempts, tries, this.signal, () => call.make(endpoint));
+      const answer = await withAttempts(endpoint.tariff, this.attempts, tries, this.signal, () => call.make(endpoint));
       const began = performance.now();
-      this.pulses.answered(this.sale.model, endpoint, began - asked);
+      this.watch.pulses.answered(this.sale.model, endpoint, began - asked);
       return { answer, endpoint, began };
     } catch (error) {
-      const { delivered } = asFailure(error);
-      if (delivered !== undefined) this.bill(await call.counted(delivered), true);
+      const { delivered, vendorId } = asFailure(error);
+      if (delivered !== undefined)
+        await this.billCall(call, { usage: undefined, delivered: () => delivered, vendorId });
       throw error;
     }
   }
@@ -95,66 +133,70 @@ export class Purchase {
   /** Puts a call of the model on the bill: as reported, or else counted from what was delivered. */
   async billCall(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
-    reported: Usage | undefined,
-    delivered: () => string,
+    { usage: reported, delivered, vendorId }: CallMade,
   ): Promise<Usage> {
-    const usage = reported ?? (await call.counted(delivered()));
-    this.bill(usage, reported === undefined);
+    const { tariff } = this.endpoint as Endpoint;
+    const usage = { ...(reported ?? (await call.counted(delivered()))), request: 1 };
+    this.bill(tariff, { usage, estimated: reported === undefined, ...(vendorId === undefined ? {} : { vendorId }) });
+    this.usage = addedUsage(this.usage, usage);
+    this.forInput = money.add(this.forInput, this.priceOfInput(tariff, usage));
     return usage;
   }
 
   /** As `billCall`, for an answer that came as a stream: how fast it came is what routing sorts by. */
   async billStream(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
-    { answer, endpoint, began }: Served<{ usage(): Usage | undefined; deliveredText(): string }>,
+    { answer, endpoint, began }: Served<StreamMade>,
   ): Promise<Usage> {
     const milliseconds = performance.now() - began;
-    const usage = await this.billCall(call, answer.usage(), () => answer.deliveredText());
-    this.pulses.delivered(this.sale.model, endpoint, usage.output + usage.reasoning, milliseconds);
+    const made = { usage: answer.usage(), delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
+    const usage = await this.billCall(call, made);
+    this.watch.pulses.delivered(this.sale.model, endpoint, quantityOf('output', usage), milliseconds);
     return usage;
   }
 
-  /** Puts a service beside the model on the bill. */
-  billFee(fee: Fee): void {
-    this.fees.push(fee);
+  /** Puts so many searches on the bill, beside the model. @param vendorId of the answer that they were made for */
+  billSearches(tariff: Tariff, search: number, vendorId?: string): void {
+    const id = vendorId === undefined ? {} : { vendorId };
+    if (search > 0) this.bill(tariff, { usage: { search }, estimated: false, beside: true, ...id });
   }
 
-  /** What the hold still has when all that was used of an endpoint is paid; below zero when it was more than it could be. */
-  left({ rates }: Endpoint): PicoUsd {
-    const { price } = withFees(priceOf(this.usage, rates, this.calls), this.fees);
-    return money.subtract(this.hold.amount, price);
+  /** What the hold still has when all that was used is paid; below zero when it was more than it could be. */
+  get left(): PicoUsd {
+    return this.items.reduce((left, { price }) => money.subtract(left, money.fromJson(price)), this.hold.amount);
   }
 
   /** All that was used; undefined for nothing. */
   charge(failure?: UpstreamFailure): Charge | undefined {
-    const { calls, usage, fees, endpoint, estimated, attempts, sale } = this;
-    if (!endpoint || (calls === 0 && fees.length === 0)) return undefined;
-    const { cost, price } = withFees(priceOf(usage, endpoint.rates, calls), fees);
-    return {
-      price: money.toJson(price),
-      cost: money.toJson(cost),
-      provider: endpoint.slug,
-      priceList: sale.priceList.version,
-      ...(fees.length > 0 ? { fees } : {}),
-      usage,
-      ...(calls === 1 ? {} : { calls }),
-      estimated,
-      attempts,
-      ...(failure ? { errorCode: failure.code } : {}),
-    };
+    const { items, attempts, sale } = this;
+    if (items.length === 0) return undefined;
+    const errorCode = failure ? { errorCode: failure.code } : {};
+    return chargeOf(items, { priceList: sale.priceList.version, attempts, ...errorCode });
   }
 
   receipt(charged: PicoUsd): Receipt {
-    const { usage, endpoint, calls } = this;
-    if (!endpoint) return NOTHING;
-    const { price } = priceOf({ ...usage, output: 0, reasoning: 0 }, endpoint.rates, calls);
-    return { usage, charged, chargedForInput: money.least(price, charged) };
+    return { usage: this.usage, charged, chargedForInput: money.least(this.forInput, charged) };
   }
 
-  private bill(usage: Usage, estimated: boolean): void {
-    this.usage = addedUsage(this.usage, usage);
-    this.calls++;
-    this.estimated ||= estimated;
+  /** What was not to be expected and has no price is not given away: the whole hold pays for it, and audits show it. */
+  private bill(tariff: Tariff, use: Use): void {
+    try {
+      this.items.push(itemOf(tariff, use));
+    } catch (error) {
+      if (!(error instanceof UnpricedUnit)) throw error;
+      this.watch.alarm(`a use of ${tariff.of} by ${tariff.provider} has no price`, error);
+      const unpriced = itemOf(tariff, { ...use, usage: NO_USAGE });
+      const price = money.toJson(this.hold.amount);
+      this.items.push({ ...unpriced, usage: usageToJson(use.usage), price });
+    }
+  }
+
+  private priceOfInput({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
+    try {
+      return priceOf(input, prices).price;
+    } catch {
+      return ZERO;
+    }
   }
 }
 

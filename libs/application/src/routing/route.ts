@@ -1,6 +1,6 @@
 /** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
 import type { Endpoint, Model } from '#catalogue';
-import { priceOf } from '#domain';
+import { priceOf, type Usage } from '#domain';
 import { UnservableRequest } from '../failures.ts';
 import type { RoutingWish, Sort } from './wish.ts';
 
@@ -44,6 +44,11 @@ export interface Draw {
   readonly chance: number;
   readonly shares: Readonly<Record<string, number>>;
 }
+
+const MILLION = 1_000_000;
+const PICO_USD_PER_USD = 1e12;
+/** Prices are compared as they are listed: for calls of any size, the first step of their size. */
+const LISTED = { inputTokens: 0 };
 
 /** Prices up to so many times the cheapest count as equal to it. */
 const EQUAL_PRICES = 1.1;
@@ -142,12 +147,12 @@ function namesOthers(names: readonly string[], { endpoints }: Model): boolean {
   return names.some((name) => !endpoints.some(({ slug }) => slug === name));
 }
 
-function isAbove({ rates }: Endpoint, { prompt, completion, request }: RoutingWish['maxPrice']): boolean {
-  const usd = (rate: bigint) => Number(rate * rates.marginBasisPoints) / 1e16;
+function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingWish['maxPrice']): boolean {
+  const usd = (usage: Usage) => Number(priceOf(usage, tariff.prices, LISTED).price) / PICO_USD_PER_USD;
   return (
-    usd(rates.input) > (prompt ?? Number.POSITIVE_INFINITY) ||
-    usd(rates.output) > (completion ?? Number.POSITIVE_INFINITY) ||
-    usd(rates.request) > (request ?? Number.POSITIVE_INFINITY)
+    (prompt !== undefined && usd({ input: MILLION }) > prompt) ||
+    (completion !== undefined && usd({ output: MILLION }) > completion) ||
+    (request !== undefined && usd({ request: 1 }) > request)
   );
 }
 
@@ -175,9 +180,8 @@ function rankOf(endpoint: Endpoint, wish: RoutingWish, pulse: Pulse, request: Ro
 }
 
 /** What a typical use costs, three parts of input to one of output: only good for comparing. */
-function priceLevel({ rates }: Endpoint): number {
-  const usage = { input: 3_000, cacheRead: 0, cacheWrite: 0, output: 1_000, reasoning: 0 };
-  return Number(priceOf(usage, rates).price);
+function priceLevel({ tariff }: Endpoint): number {
+  return Number(priceOf({ input: 3_000, output: 1_000, request: 1 }, tariff.prices).price);
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {

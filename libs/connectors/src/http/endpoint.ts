@@ -76,7 +76,9 @@ export class Endpoint {
     // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
     const delivered = () => (chunks.generating ? chunks.deliveredText() : undefined);
     const failureOf = (error: unknown, begun: boolean) =>
-      begun ? brokenOff(failureFrom(error, signal), delivered()) : failureFrom(error, signal);
+      begun
+        ? brokenOff(failureFrom(error, signal), { delivered: delivered(), vendorId: chunks.vendorId() })
+        : failureFrom(error, signal);
     const relay = new Relay({ chunks, signal, refusalOf, failureOf });
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent }, relay);
     await relay.begun;
@@ -85,6 +87,7 @@ export class Endpoint {
       language,
       relayTo: (receiver) => relay.to(receiver),
       usage: () => chunks.usage(),
+      vendorId: () => chunks.vendorId(),
       deliveredText: () => chunks.deliveredText(),
       hasTold: () => chunks.hasTold(),
     };
@@ -112,7 +115,7 @@ async function readWhole(body: Dispatcher.ResponseData['body'], signal: AbortSig
   try {
     for await (const piece of body) pieces.push(piece as Uint8Array);
   } catch (error) {
-    throw brokenOff(failureFrom(error, signal), wordsIn(Buffer.concat(pieces).toString('utf8')));
+    throw brokenOff(failureFrom(error, signal), { delivered: wordsIn(Buffer.concat(pieces).toString('utf8')) });
   }
   return Buffer.concat(pieces).toString('utf8');
 }
@@ -139,9 +142,12 @@ export function messageIn(text: string): string | undefined {
 }
 
 /** A connection that is lost within an answer is no sign that the upstream cannot be reached. */
-function brokenOff({ code, message, cause }: UpstreamFailure, delivered?: string): UpstreamFailure {
-  if (code !== 'upstream_unavailable') return new UpstreamFailure(code, message, { cause, delivered });
-  return new UpstreamFailure('upstream_error', 'The upstream broke off the answer', { cause, delivered });
+function brokenOff(
+  { code, message, cause }: UpstreamFailure,
+  known: Partial<Pick<UpstreamFailure, 'delivered' | 'vendorId'>>,
+): UpstreamFailure {
+  if (code !== 'upstream_unavailable') return new UpstreamFailure(code, message, { cause, ...known });
+  return new UpstreamFailure('upstream_error', 'The upstream broke off the answer', { cause, ...known });
 }
 
 function failureFrom(error: unknown, signal: AbortSignal): UpstreamFailure {

@@ -16,6 +16,7 @@ export abstract class EventTranslator implements Chunks {
   /** What is passed on of the data of one event: events in our shape, or nothing. @throws UpstreamFailure for an error */
   protected abstract handle(data: string): string;
   abstract usage(): Usage | undefined;
+  abstract vendorId(): string | undefined;
   abstract deliveredText(): string;
   abstract hasTold(): boolean;
 

@@ -27,6 +27,8 @@ export interface Chunks {
   /** @throws UpstreamFailure when the body has ended and the answer has not */
   end(pass: Pass): void;
   usage(): Usage | undefined;
+  /** What the upstream calls the answer; undefined before it has said so. */
+  vendorId(): string | undefined;
   deliveredText(): string;
   /** Whether anything was generated, be it nothing that can be read. */
   readonly generating: boolean;

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type Account, type AccountCommand, type AccountEvent, accountCodec, accountDecider, postings } from '#domain';
 import { fold, money, type PicoUsd, Rejection, ZERO } from '#kernel';
+import { someCharge } from '#testing';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const START = Date.parse('2026-11-20T23:00:00.000Z');
@@ -44,15 +45,7 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     type: 'SettleHold' as const,
     data: {
       holdId,
-      charge: {
-        price: price.toString(),
-        cost: cost.toString(),
-        provider: 'p',
-        priceList: 'v',
-        usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
-        estimated: false,
-        attempts: [],
-      },
+      charge: someCharge({ price: price.toString(), cost: cost.toString() }),
       at: instant(hour),
     },
   })),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { type AccountCommand, type AccountEvent, accountDecider, type Charge, type HoldRequest } from '#domain';
+import { type AccountCommand, type AccountEvent, accountDecider, type HoldRequest } from '#domain';
 import { formatUsd, type PicoUsd, usd, ZERO } from '#kernel';
-import { decisions } from '#testing';
+import { decisions, someCharge } from '#testing';
 
 const given = decisions(accountDecider);
 
@@ -30,15 +30,7 @@ const held = (holdId: string, dollars: string, when = at, expiresAt = '2026-11-2
   type: 'FundsHeld',
   data: { holdId, keyId: 'k1', amount: pico(dollars), expiresAt, query, at: when },
 });
-const charge = (dollars: string): Charge => ({
-  price: pico(dollars),
-  cost: pico('0.01'),
-  provider: 'openai',
-  priceList: 'v1',
-  usage: { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 },
-  estimated: false,
-  attempts: [],
-});
+const charge = (dollars: string) => someCharge({ price: pico(dollars), cost: pico('0.01') });
 const resolved = (holdId: string, dollars: string) => ({
   holdId,
   keyId: 'k1',

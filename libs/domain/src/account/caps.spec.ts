@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Account, type AccountCommand, accountDecider, type Charge, NO_USAGE, type ResetPeriod } from '#domain';
+import { type Account, type AccountCommand, accountDecider, type ResetPeriod } from '#domain';
 import { fold, type PicoUsd, Rejection, usd } from '#kernel';
+import { someCharge } from '#testing';
 
 const START = Date.parse('2026-11-27T22:00:00.000Z'); // a Friday near the end of its day and of its month
 const HOUR_MS = 3_600_000;
@@ -9,10 +10,7 @@ const LIMIT = usd('1');
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const secret = { key: '', box: '' };
-const charge = (price: bigint): Charge => ({
-  ...{ price: price.toString(), cost: '0', provider: 'p', priceList: 'v' },
-  ...{ usage: NO_USAGE, estimated: false, attempts: [] },
-});
+const charge = (price: bigint) => someCharge({ price: price.toString() });
 
 /** An account with one capped key; time stands until it is moved. */
 class Story {

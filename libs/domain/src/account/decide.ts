@@ -1,6 +1,7 @@
 /** What an account may do. Commands carry the time they are made at; one that is already fulfilled yields no facts. */
 import { type Decider, money, type PicoUsd } from '#kernel';
-import type { AccountEvent, Attempt, Charge, HoldSettled, Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
+import type { Attempt, Charge } from '../charge.ts';
+import type { AccountEvent, HoldSettled, Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
 import { allowance, assertValidKey, type Key, updated } from '../keys.ts';
 import { assertBalanced, postings } from '../postings.ts';
 import { reject } from '../rejections.ts';

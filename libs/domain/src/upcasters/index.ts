@@ -5,6 +5,8 @@
  */
 import type { KnownFacts, Upcaster } from '#kernel';
 import type { DomainEvent } from '../events.ts';
+import { chargeAbsorbedFromV1, holdReleasedFromV1, holdSettledFromV1 } from './charges-v1.ts';
+import { priceListFromV1 } from './price-list-v1.ts';
 import { creditAdded2, invoiceIssued2, paymentReceived2, topupCredited2 } from './topups.ts';
 
 /** Every type of fact, and what leads from each of its versions to the next. */
@@ -16,16 +18,16 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   CreditAdded: [creditAdded2],
   CreditReversed: [],
   FundsHeld: [],
-  HoldSettled: [],
-  HoldReleased: [],
+  HoldSettled: [holdSettledFromV1],
+  HoldReleased: [holdReleasedFromV1],
   HoldExpired: [],
-  ChargeAbsorbed: [],
+  ChargeAbsorbed: [chargeAbsorbedFromV1],
   InvoiceIssued: [invoiceIssued2],
   PaymentSeen: [],
   PaymentReceived: [paymentReceived2],
   TopupCredited: [topupCredited2],
   PaymentReversed: [],
-  PriceListPublished: [],
+  PriceListPublished: [priceListFromV1],
 };
 
 export const KNOWN_FACTS: KnownFacts = {

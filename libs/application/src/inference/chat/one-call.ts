@@ -1,9 +1,9 @@
-import type { Fee } from '#domain';
+import type { Tariff } from '#domain';
 import { asFailure, type UpstreamFailure } from '../../failures.ts';
 import type { Purchase, Served, UpstreamCall } from '../../paying/purchase.ts';
 import { citationEvent, withCitations } from '../search/results.ts';
 import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
-import type { StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import { madeOf, type StreamedAnswer, type WholeAnswer } from '../vocabulary/chat-upstream.ts';
 import type { Providers } from '../vocabulary/providers.ts';
 import { affordedOutput } from '../vocabulary/quote.ts';
 import type { NativeSearch, SearchNote } from '../vocabulary/searching.ts';
@@ -17,7 +17,7 @@ export interface OneCallOrder extends ChatOrder {
   readonly searches?: readonly SearchNote[];
   /** What the upstream is to search for by itself, and what each search that it invoices costs. */
   readonly native?: NativeSearch;
-  readonly searchFee?: Fee;
+  readonly searchFee?: Tariff;
 }
 
 /** A chat that one call of the model answers. */
@@ -45,8 +45,8 @@ export class OneCall implements Answering {
     const { found, searches = [] } = order;
     const served = (await purchase.ask(call)) as Served<WholeAnswer>;
     const { answer } = served;
-    await purchase.billCall(call, answer.usage, () => answer.deliveredText());
-    this.billSearches(answer.searches?.invoiced);
+    await purchase.billCall(call, madeOf(answer));
+    this.billSearches(answer, answer.searches?.invoiced);
     const body = found ? withCitations(answer.body, found) : answer.body;
     return { ...sourceOf(order.named.model, served), body, searches: answer.searches?.notes ?? searches };
   }
@@ -67,7 +67,7 @@ export class OneCall implements Answering {
       failure = asFailure(error);
     }
     await purchase.billStream(call, served);
-    this.billSearches(answer.invoicedSearches?.());
+    this.billSearches(answer, answer.invoicedSearches?.());
     // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
     const left = failure?.code === 'client_disconnected' && (answer.usage() || answer.deliveredText() !== '');
     if (!failure || left || answer.hasTold()) return failure;
@@ -85,8 +85,8 @@ export class OneCall implements Answering {
     if (found.length > 0) await client.write(citationEvent(identityOf(order, purchase.hold)(endpoint), found));
   }
 
-  private billSearches(invoiced = 0): void {
+  private billSearches(answer: WholeAnswer | StreamedAnswer, invoiced = 0): void {
     const { searchFee } = this.order;
-    for (let i = 0; searchFee && i < invoiced; i++) this.purchase.billFee(searchFee);
+    if (searchFee) this.purchase.billSearches(searchFee, invoiced, answer.vendorId());
   }
 }

@@ -40,7 +40,7 @@ async function searchedBefore(
 ): Promise<Answering> {
   const { hold, signal } = purchase;
   const found = await providers.of(hold, plan.fee.provider, 'search')({ ...plan, signal });
-  purchase.billFee(plan.fee);
+  purchase.billSearches(plan.fee, 1);
   const searches = [{ at: 0, query: plan.query, state: 'completed' }] as const;
   const body = withResults(order.body, plan, { results: found, day: new Date().toISOString().slice(0, 10) });
   return new OneCall({ ...order, body, found, searches }, purchase, providers);

@@ -1,7 +1,7 @@
 /** Embeddings of texts: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Catalogue, Endpoint, Model } from '#catalogue';
-import { dearest, NO_USAGE, type Query } from '#domain';
+import type { Query } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { Catalogues } from '../../catalogues.ts';
 import { UnservableRequest } from '../../failures.ts';
@@ -15,6 +15,7 @@ import { fieldsGiven, routeFor } from '../../routing/route.ts';
 import { modelNamed, type NamedModel, routingWish } from '../../routing/wish.ts';
 import type { Embeddings } from '../vocabulary/embedding-call.ts';
 import { Providers } from '../vocabulary/providers.ts';
+import { dearest } from '../vocabulary/quote.ts';
 import { assertWithin, boundTokens, countInputs, type EmbeddingInput, inputsIn } from './inputs.ts';
 
 /** A request in OpenAI's shape, as far as the gateway reads it. */
@@ -77,10 +78,11 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
           const embed = this.providers.of(hold, endpoint.upstream, 'embeddings');
           return answerOfVariant(named, embed({ body: sent, count: inputs.length, signal }));
         },
-        counted: async () => ({ ...NO_USAGE, input: await countInputs(inputs) }),
+        counted: async () => ({ input: await countInputs(inputs) }),
       };
       const { answer } = await purchase.ask(call);
-      await purchase.billCall(call, answer.usage, () => '');
+      const { usage, vendorId } = answer;
+      await purchase.billCall(call, { usage, delivered: () => '', vendorId });
       return answer;
     });
     return { model: model.id, data: answer.data, receipt };
@@ -105,7 +107,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
 /** What the inputs cost at most, whichever of these endpoints embeds them. */
 function mostFor(inputs: readonly EmbeddingInput[], { context }: Model, endpoints: readonly Endpoint[]): PicoUsd {
   const tokens = inputs.reduce((sum, input) => sum + Math.min(boundTokens(input), context), 0);
-  return money.most(...endpoints.map(({ rates }) => dearest(tokens, 0, rates)));
+  return money.most(...endpoints.map(({ tariff }) => dearest(tokens, 0, tariff)));
 }
 
 /** @throws UnservableRequest when there is no such model, it makes no embeddings, or none of this length */

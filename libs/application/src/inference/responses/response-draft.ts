@@ -1,4 +1,5 @@
 /** OpenAI's shape of a response, complete: strict clients want every key, whatever was asked. */
+import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
@@ -148,13 +149,16 @@ export class ResponseDraft {
 
 /** Usage with its cost, as Responses count it: the parts are contained in the sums. */
 function usageWire({ usage, charged, chargedForInput }: Receipt) {
-  const input = usage.input + usage.cacheRead + usage.cacheWrite;
-  const output = usage.output + usage.reasoning;
+  const input = quantityOf('input', usage);
+  const output = quantityOf('output', usage);
   return {
     input_tokens: input,
-    input_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
+    input_tokens_details: {
+      cached_tokens: quantityOf('cacheRead', usage),
+      cache_write_tokens: quantityOf('cacheWrite', usage),
+    },
     output_tokens: output,
-    output_tokens_details: { reasoning_tokens: usage.reasoning },
+    output_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     total_tokens: input + output,
     cost: usdNumber(charged),
     cost_details: {

@@ -123,6 +123,7 @@ describe('answers of several rounds in one piece', () => {
     language: 'chat' as const,
     body: { ...identity, choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] },
     usage: undefined,
+    vendorId: () => undefined,
     deliveredText: () => '',
   });
   const source = { url: 'https://a.example', title: 'A', text: 'a' };

@@ -1,6 +1,6 @@
 /** Who searches the web for an answer, when, and for how much. */
 import type { Catalogue, Endpoint, Model } from '#catalogue';
-import type { Fee } from '#domain';
+import type { Tariff } from '#domain';
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { NativeSearch } from '../vocabulary/searching.ts';
@@ -16,7 +16,7 @@ export interface SearchTerms {
   readonly maxResults: number;
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
-  readonly fee: Fee;
+  readonly fee: Tariff;
 }
 
 /** The web is searched once, for the last question, before the model is asked. */
@@ -39,7 +39,7 @@ export interface SearchByUpstream {
   readonly kind: 'upstream';
   readonly byModel: boolean;
   readonly wish: NativeSearch;
-  readonly fee: Fee;
+  readonly fee: Tariff;
 }
 
 /** The model searches for every answer, and that is in its price. */
@@ -73,14 +73,14 @@ export function searchPlan(
     if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
     const able = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => searchesFor(endpoint, body));
     const [first] = request.engine === 'native' ? able : endpoints;
-    const fee = first?.searchFee && able.includes(first) ? catalogue.feeFor(first.searchFee) : undefined;
+    const fee = first?.searchFee && able.includes(first) ? catalogue.service(first.searchFee) : undefined;
     if (fee) {
-      const alike = able.filter(({ searchFee }) => searchFee === fee.name);
+      const alike = able.filter(({ searchFee }) => searchFee === fee.of);
       return { plan: { kind: 'upstream', byModel: request.byModel, wish: wishOf(request), fee }, endpoints: alike };
     }
     if (request.engine === 'native') throw noneOfItsOwn(model, request);
   }
-  const fee = catalogue.feeFor(WEB_SEARCH);
+  const fee = catalogue.service(WEB_SEARCH);
   return { plan: fee && planWith(request, body, endpoints, fee), endpoints };
 }
 
@@ -88,7 +88,7 @@ function planWith(
   { byModel, first, maxUses, maxResults, includeDomains, excludeDomains, prompt }: SearchRequest,
   body: ChatBody,
   endpoints: readonly Endpoint[],
-  fee: Fee,
+  fee: Tariff,
 ): SearchPlan | undefined {
   const terms = { maxResults, includeDomains, excludeDomains, fee };
   const callsTools = endpoints.every(({ parameters }) => parameters.includes('tools'));

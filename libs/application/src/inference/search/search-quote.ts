@@ -1,9 +1,9 @@
 /** What an answer with searches may cost. */
 import type { Endpoint, Model } from '#catalogue';
-import { dearest } from '#domain';
+import { priceOf, type Tariff } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
+import { beside, dearest, type Quote, quoteFor } from '../vocabulary/quote.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
 import { boundResultTokens, boundTokensBefore } from './results.ts';
 import type { SearchByTool, SearchByUpstream, SearchPlan } from './search-plan.ts';
@@ -31,7 +31,7 @@ export function searchQuote(
 ): Quote {
   switch (plan.kind) {
     case 'before': {
-      const more = { inputTokens: boundTokensBefore(plan), fees: money.fromJson(plan.fee.price) };
+      const more = { inputTokens: boundTokensBefore(plan), fees: priceOfSearches(plan.fee, 1) };
       return quoteFor(body, model, endpoints, more);
     }
     case 'tool':
@@ -60,8 +60,8 @@ export function quoteForUpstream(
   if (searches === 0) return quoteFor(body, model, endpoints, beside(carried));
   const again = searches * boundInputTokens(body, model) + (searches + 1) * carried + (searches + 1) * TOOL_TOKENS;
   const results = (UPSTREAM_RESULT_TOKENS * searches * (searches + 1)) / 2;
-  const fees = money.fromJson((BigInt(fee.price) * BigInt(searches)).toString());
-  return quoteFor(body, model, endpoints, { inputTokens: again + results, fees, reads: searches + 1 });
+  const more = { inputTokens: again + results, fees: priceOfSearches(fee, searches), reads: searches + 1 };
+  return quoteFor(body, model, endpoints, more);
 }
 
 function quoteForTool(plan: SearchByTool, body: ChatBody, model: Model, endpoints: readonly Endpoint[]): Quote {
@@ -73,17 +73,22 @@ function quoteForTool(plan: SearchByTool, body: ChatBody, model: Model, endpoint
     const rounds = Array.from({ length: plan.maxUses }, (_, before) =>
       searchRound(plan, input + before * boundResultTokens(plan) + output, model, endpoint),
     );
-    return money.add(money.sum(rounds), dearest(Math.min(input, model.context), output, endpoint.rates));
+    return money.add(money.sum(rounds), dearest(Math.min(input, model.context), output, endpoint.tariff));
   });
   const must = mostOf((endpoint) => searchAndAnswer(plan, input, output, model, endpoint));
   const atLeast = plan.first ? money.most(plain.atLeast, must) : plain.atLeast;
   return { ...plain, atLeast, atMost: money.most(atMost, atLeast) };
 }
 
+/** What so many searches are sold for. */
+export function priceOfSearches({ prices }: Tariff, search: number): PicoUsd {
+  return priceOf({ search }, prices).price;
+}
+
 /** A search, and reading what it found together with `input` tokens of what was there before. */
-function searchRound(plan: SearchByTool, input: number, model: Model, { rates }: Endpoint): PicoUsd {
+function searchRound(plan: SearchByTool, input: number, model: Model, { tariff }: Endpoint): PicoUsd {
   const read = Math.min(input + boundResultTokens(plan), model.context);
-  return money.add(money.fromJson(plan.fee.price), dearest(read, 0, rates));
+  return money.add(priceOfSearches(plan.fee, 1), dearest(read, 0, tariff));
 }
 
 /** The least that a call for a search, the search and a short answer cost. */
@@ -94,9 +99,9 @@ export function searchAndAnswer(
   model: Model,
   endpoint: Endpoint,
 ): PicoUsd {
-  const call = dearest(Math.min(input, model.context), Math.min(output, CALL_TOKENS), endpoint.rates);
+  const call = dearest(Math.min(input, model.context), Math.min(output, CALL_TOKENS), endpoint.tariff);
   const answer = answerAfter(plan, input + CALL_TOKENS, output, model, endpoint);
-  return money.sum([call, money.fromJson(plan.fee.price), answer]);
+  return money.sum([call, priceOfSearches(plan.fee, 1), answer]);
 }
 
 /** The least that a short answer costs that has the results of a search to read. */
@@ -105,8 +110,8 @@ export function answerAfter(
   input: number,
   output: number,
   model: Model,
-  { rates }: Endpoint,
+  { tariff }: Endpoint,
 ): PicoUsd {
   const read = Math.min(input + boundResultTokens(plan), model.context);
-  return dearest(read, Math.min(Math.max(output, 0), ANSWER_TOKENS), rates);
+  return dearest(read, Math.min(Math.max(output, 0), ANSWER_TOKENS), tariff);
 }

@@ -2,6 +2,7 @@
 import type { Model } from '#catalogue';
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { dearest } from '../vocabulary/quote.ts';
 
 export type Engine = 'exa' | 'native' | 'auto';
 
@@ -66,7 +67,7 @@ export function withoutSearch(body: ChatBody, model: Model): ChatBody {
 
 /** Whether an answer costs nothing: then nothing that does may come with it. */
 export function isFree({ endpoints }: Model): boolean {
-  return endpoints.every(({ rates }) => rates.input + rates.output + rates.request === 0n);
+  return endpoints.every(({ tariff }) => dearest(1, 1, tariff) === 0n);
 }
 
 function isSearchTool(tool: unknown): boolean {

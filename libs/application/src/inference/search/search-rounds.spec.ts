@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
+import { quantityOf } from '#domain';
 import { money } from '#kernel';
 import { Clock } from '../../clock.ts';
 import { Purchase } from '../../paying/purchase.ts';
@@ -30,7 +31,7 @@ class StillClock extends Clock {
 }
 const clock = new StillClock();
 const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: true, free: false } as const;
-const priceList = { version: 'v', rates: [], units: [], fees: [] };
+const priceList = { version: 'v', lines: [] };
 const reported = { counted: () => Promise.reject(new Error('all usage is reported')) };
 
 const microUsd = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
@@ -53,7 +54,8 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const { endpoints } = model;
         const [endpoint] = endpoints;
         if (!endpoint) throw new Error('no endpoint');
-        const fee = { name: 'web_search', provider: 'exa', price: '20000000000', cost: '5000000000' };
+        const search = { unit: 'search' as const, per: 1n, cost: 5_000_000_000n, price: 20_000_000_000n };
+        const fee = { of: 'web_search', provider: 'exa', creditor: 'exa', prices: [search] };
         const terms = { maxResults: 5, includeDomains: [], excludeDomains: [], fee };
         const plan: SearchByTool = { kind: 'tool', ...terms, maxUses: 3, first: false };
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
@@ -62,13 +64,13 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const hold = { holdId: 'h', payer: 'account-a', amount, expiresAt: 0 };
         const { signal } = new AbortController();
         const sale = { id: 'h', query, model, endpoints, priceList, atLeast, atMost };
-        const purchase = new Purchase(sale, hold, signal, new Pulses(clock));
+        const purchase = new Purchase(sale, hold, signal, { pulses: new Pulses(clock), alarm: () => {} });
         purchase.endpoint = endpoint;
         const rounds = new SearchRounds(
           { plan, body: asked, model, wanted: wanted ?? undefined, search: searching(fails) },
           purchase,
         );
-        const cost = () => money.subtract(amount, purchase.left(endpoint));
+        const cost = () => money.subtract(amount, purchase.left);
         const said = {
           content: '',
           reasoningDetails: [],
@@ -80,8 +82,8 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         for (let next: Round | undefined = rounds.first(endpoints); next; next = rounds.next(endpoint)) {
           const most = next.limit ?? model.maxOutput;
           const output = next.offers ? Math.floor(most * (parts[count] ?? 0)) : most;
-          const usage = { input: boundInputTokens(next.body), cacheRead: 0, cacheWrite: 0, output, reasoning: 0 };
-          await purchase.billCall(reported, usage, () => '');
+          const usage = { input: boundInputTokens(next.body), output };
+          await purchase.billCall(reported, { usage, delivered: () => '', vendorId: undefined });
           expect(cost()).toBeLessThanOrEqual(amount);
           count++;
           if (!next.offers) break;
@@ -90,8 +92,9 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         }
         expect(count).toBeGreaterThan(0);
         expect(count).toBeLessThanOrEqual(plan.maxUses + 1);
-        expect(purchase.charge()?.fees?.length ?? 0).toBeLessThanOrEqual(plan.maxUses);
-        expect(purchase.usage.output).toBeLessThanOrEqual(wanted ?? model.maxOutput);
+        const searches = (purchase.charge()?.items ?? []).filter(({ beside }) => beside);
+        expect(searches.length).toBeLessThanOrEqual(plan.maxUses);
+        expect(quantityOf('output', purchase.usage)).toBeLessThanOrEqual(wanted ?? model.maxOutput);
       },
     ),
     { numRuns: 300 },

@@ -3,18 +3,18 @@
  * been used is known after every round, and nothing is started that the rest of the hold does not afford.
  */
 import type { Endpoint, Model } from '#catalogue';
-import { affordableOutput } from '#domain';
+import { quantityOf } from '#domain';
 import { money } from '#kernel';
 import { asFailure } from '../../failures.ts';
 import type { Purchase } from '../../paying/purchase.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { leastOutput } from '../vocabulary/quote.ts';
+import { affordableOutput, leastOutput } from '../vocabulary/quote.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
 import type { SearchResult, SearchWish } from '../vocabulary/web-search.ts';
 import { resultsText } from './results.ts';
 import type { SearchByTool } from './search-plan.ts';
-import { answerAfter, searchAndAnswer } from './search-quote.ts';
+import { answerAfter, priceOfSearches, searchAndAnswer } from './search-quote.ts';
 import { offering, queryIn, type Said, type SearchCall, saidMessage, toolName, withdrawing } from './search-tool.ts';
 
 const MAX_QUERY = 2_000;
@@ -113,7 +113,7 @@ export class SearchRounds {
     const { signal } = this.purchase;
     try {
       const results = await this.request.search({ ...plan, query, signal });
-      this.purchase.billFee(plan.fee);
+      this.purchase.billSearches(plan.fee, 1);
       return results;
     } catch {
       if (signal.aborted) throw asFailure(signal.reason);
@@ -129,19 +129,17 @@ export class SearchRounds {
   private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     if (this.begun >= plan.maxUses) return false;
-    return (
-      searchAndAnswer(plan, boundInputTokens(body, model), this.room, model, endpoint) <= this.purchase.left(endpoint)
-    );
+    return searchAndAnswer(plan, boundInputTokens(body, model), this.room, model, endpoint) <= this.purchase.left;
   }
 
   /** Whether there is money for a search and the round that reads it. */
   private affordsResults(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     const needed = money.add(
-      money.fromJson(plan.fee.price),
+      priceOfSearches(plan.fee, 1),
       answerAfter(plan, boundInputTokens(body, model), this.room, model, endpoint),
     );
-    return this.room > 0 && needed <= this.purchase.left(endpoint);
+    return this.room > 0 && needed <= this.purchase.left;
   }
 
   /** A limit that the model has anyway need not be named. */
@@ -151,7 +149,7 @@ export class SearchRounds {
   }
 
   private affordedOutput(endpoint: Endpoint, body: ChatBody): number {
-    return affordableOutput(this.purchase.left(endpoint), this.inputOf(body), endpoint.rates);
+    return affordableOutput(this.purchase.left, this.inputOf(body), endpoint.tariff);
   }
 
   private inputOf(body: ChatBody): number {
@@ -162,7 +160,6 @@ export class SearchRounds {
   /** Output tokens that the limit leaves. */
   private get room(): number {
     const { wanted, model } = this.request;
-    const { output, reasoning } = this.purchase.usage;
-    return (wanted ?? model.maxOutput) - output - reasoning;
+    return (wanted ?? model.maxOutput) - quantityOf('output', this.purchase.usage);
   }
 }

@@ -6,7 +6,7 @@ import { clientGone } from '../../paying/paying.ts';
 import type { Purchase, Served, UpstreamCall } from '../../paying/purchase.ts';
 import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { AnswerIdentity, StreamedAnswer, WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import { type AnswerIdentity, madeOf, type StreamedAnswer, type WholeAnswer } from '../vocabulary/chat-upstream.ts';
 import { type Round, type RoundsRequest, SearchRounds } from './search-rounds.ts';
 import type { Rounds, Said } from './search-tool.ts';
 import { StreamedRounds } from './streamed-rounds.ts';
@@ -96,7 +96,7 @@ export class SearchingChat implements Answering {
       return said;
     } finally {
       if (answer.kind === 'stream') await this.purchase.billStream(this.call, { answer, endpoint, began });
-      else await this.purchase.billCall(this.call, answer.usage, () => answer.deliveredText());
+      else await this.purchase.billCall(this.call, madeOf(answer));
     }
   }
 }

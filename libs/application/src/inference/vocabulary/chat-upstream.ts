@@ -1,6 +1,7 @@
 /** Chats as they are asked of a vendor and answered. */
 import type { Language } from '#catalogue';
 import type { Usage } from '#domain';
+import type { CallMade } from '../../paying/purchase.ts';
 import type { NativeSearch, SearchNote } from './searching.ts';
 
 export type { Language };
@@ -37,10 +38,17 @@ export interface WholeAnswer {
   readonly language: Language;
   readonly body: Readonly<Record<string, unknown>>;
   readonly usage: Usage | undefined;
+  /** What the upstream calls the answer, by which a line of its invoice can be found. */
+  vendorId(): string | undefined;
   /** All text that was generated, for counting tokens that were not reported. */
   deliveredText(): string;
   /** What the upstream has searched for, and how many of those searches it invoices. */
   readonly searches?: { readonly notes: readonly SearchNote[]; readonly invoiced: number };
+}
+
+/** What is known of the call that a whole answer comes from. */
+export function madeOf(answer: WholeAnswer): CallMade {
+  return { usage: answer.usage, delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
 }
 
 /**
@@ -61,6 +69,8 @@ export interface StreamedAnswer {
   relayTo(receiver: EventReceiver): Promise<void>;
   /** Once the events have ended, also by a failure. */
   usage(): Usage | undefined;
+  /** What the upstream calls the answer; undefined before it has said so. */
+  vendorId(): string | undefined;
   /** All text that was generated, also what was not passed on. */
   deliveredText(): string;
   /** Whether any of it was passed on. */

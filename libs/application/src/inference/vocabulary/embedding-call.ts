@@ -13,4 +13,6 @@ export interface Embeddings {
   /** OpenAI's list of embeddings as the upstream wrote it, in JSON: the vectors are passed on untouched. */
   readonly data: string;
   readonly usage: Usage | undefined;
+  /** What the upstream calls the answer, where it does: by it a line of its invoice can be found. */
+  readonly vendorId: string | undefined;
 }

@@ -1,5 +1,5 @@
 import type { Endpoint, Model } from '#catalogue';
-import { affordableOutput, dearest } from '#domain';
+import { affordable, boundOf, type Tariff } from '#domain';
 import { money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
 import { type ChatBody, wantedOutput } from './chat-body.ts';
 import { boundInputTokens } from './tokens.ts';
@@ -50,7 +50,7 @@ export function quoteFor(
   const own = wantedOutput(body);
   const wanted = own === undefined ? undefined : Math.min(own, model.maxOutput);
   const dearestFor = (output: number) =>
-    money.add(fees, money.most(...endpoints.map(({ rates }) => dearest(inputTokens, output, rates))));
+    money.add(fees, money.most(...endpoints.map(({ tariff }) => dearest(inputTokens, output, tariff))));
   const atMost = dearestFor((wanted ?? model.maxOutput) * choices);
   const atLeast = wanted === undefined ? dearestFor(leastOf(endpoints) * choices) : atMost;
   return { inputTokens, choices, wanted, atLeast, atMost, fees, endpoints };
@@ -59,8 +59,18 @@ export function quoteFor(
 /** How many output tokens per choice an amount affords beside the input; negative when not even that. */
 export function affordedOutput(amount: PicoUsd, { inputTokens, choices, fees, endpoints }: Quote): number {
   const left = money.subtract(amount, fees);
-  const each = endpoints.map(({ rates }) => affordableOutput(left, inputTokens, rates));
+  const each = endpoints.map(({ tariff }) => affordableOutput(left, inputTokens, tariff));
   return Math.floor(Math.min(...each) / choices);
+}
+
+/** The most that a call can be sold for that has so many tokens at most. */
+export function dearest(input: number, output: number, { prices }: Tariff): PicoUsd {
+  return boundOf({ input, output, request: 1 }, prices);
+}
+
+/** The most output tokens that an amount affords beside an input, at their dearest; negative when not even the input. */
+export function affordableOutput(amount: PicoUsd, input: number, { prices }: Tariff): number {
+  return affordable(amount, { unit: 'output', beside: { input, request: 1 } }, prices);
 }
 
 /** A refusal for lack of money that also says how many tokens there is money for. */

@@ -1,5 +1,6 @@
 /** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
 import { type AnswerIdentity, UpstreamFailure, type WholeAnswer } from '#application';
+import { vendorIdIn } from '../../http/vendor-id.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import { annotationsOf, type Block, finishReason, reasoningDetail } from './blocks.ts';
 import { Searches, WEB_SEARCH } from './searches.ts';
@@ -24,7 +25,8 @@ export function wholeAnswer(
   identity: AnswerIdentity,
   { withoutReasoning = false, searched = false }: Wanted = {},
 ): WholeAnswer {
-  const { content, stop_reason, usage } = parseMessage(text);
+  const message = parseMessage(text);
+  const { content, stop_reason, usage } = message;
   const choice = {
     index: 0,
     message: messageOf(withoutReasoning ? content.filter(isSaid) : content),
@@ -42,6 +44,7 @@ export function wholeAnswer(
       system_fingerprint: null,
     },
     usage: usageFrom(usage),
+    vendorId: () => vendorIdIn(message),
     deliveredText: () => content.map(generated).join(''),
     ...(searched ? { searches: searchesIn(content, usage) } : {}),
   };
@@ -53,7 +56,7 @@ function parseMessage(text: string): Message {
     message = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
   if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
-    const more = { status: 200, delivered: wordsIn(text) };
+    const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(message) };
     throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a message', more);
   }
   return message as Message;

@@ -5,6 +5,7 @@
 import { type AnswerIdentity, type FailureCode, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
 import { EventTranslator } from '../../http/event-translator.ts';
+import { vendorIdIn } from '../../http/vendor-id.ts';
 import { type Block, type Citation, finishReason, reasoningDetail } from './blocks.ts';
 import { mergedUsage, usageFrom } from './usage.ts';
 
@@ -57,6 +58,7 @@ export class MessageEvents extends EventTranslator {
   private thoughts = 0;
   private usageAtStart: unknown;
   private reported: Usage | undefined;
+  private upstreamId: string | undefined;
 
   /** @param hidesReasoning nothing of the model's thoughts is passed on */
   constructor(
@@ -71,6 +73,10 @@ export class MessageEvents extends EventTranslator {
   /** Known from the end: the figure for the output at the start is preliminary. */
   usage(): Usage | undefined {
     return this.reported;
+  }
+
+  vendorId(): string | undefined {
+    return this.upstreamId;
   }
 
   deliveredText(): string {
@@ -99,6 +105,7 @@ export class MessageEvents extends EventTranslator {
     switch (type) {
       case 'message_start':
         this.usageAtStart = message?.usage;
+        this.upstreamId = vendorIdIn(message);
         return '';
       case 'content_block_start':
         return content_block ? this.open(index, content_block) : '';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { NO_USAGE, type Usage } from '#domain';
+import type { Usage } from '#domain';
 import { mergedUsage, usageFrom } from './usage.ts';
 
 type Classes = readonly [input: number, cacheRead: number, cacheWrite: number, output: number, reasoning: number];
@@ -58,7 +58,7 @@ describe('usage is split into classes that have no token in common', () => {
   });
 
   test('an explicit zero is a value', () => {
-    expect(usageFrom({ input_tokens: 0, output_tokens: 0 })).toEqual(NO_USAGE);
+    expect(usageFrom({ input_tokens: 0, output_tokens: 0 })).toEqual(classes([0, 0, 0, 0, 0]));
   });
 
   test.each([

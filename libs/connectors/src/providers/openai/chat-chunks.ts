@@ -6,6 +6,7 @@
 import { type AnswerIdentity, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
 import { EventTranslator, latin1 } from '../../http/event-translator.ts';
+import { vendorIdIn } from '../../http/vendor-id.ts';
 import { usageFrom } from './usage.ts';
 
 /** Characters of passed-on chunks that are kept as they are, for counting tokens if no usage comes. */
@@ -54,6 +55,7 @@ export class ChatChunks extends EventTranslator {
   private readonly ourModel: string;
   private replacements: Replacements | undefined;
   private reported: Usage | undefined;
+  private upstreamId: string | undefined;
   private kept: string[] = [];
   private keptSize = 0;
   private text = '';
@@ -71,6 +73,10 @@ export class ChatChunks extends EventTranslator {
 
   usage(): Usage | undefined {
     return this.reported;
+  }
+
+  vendorId(): string | undefined {
+    return this.upstreamId;
   }
 
   deliveredText(): string {
@@ -101,6 +107,7 @@ export class ChatChunks extends EventTranslator {
 
   private parsed(json: string): string {
     const chunk = parse(json);
+    this.upstreamId ??= vendorIdIn(chunk);
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
     if (failed) throw new UpstreamFailure('upstream_error', errorIn(failed));
     this.reported = usageFrom(chunk.usage) ?? this.reported;

@@ -1,5 +1,6 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Endpoint } from '../../http/endpoint.ts';
+import { vendorIdIn } from '../../http/vendor-id.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import {
   ChatChunks,
@@ -57,6 +58,7 @@ function wholeAnswer(text: string, { identity, withoutReasoning }: ChatCall): Wh
     language: 'chat',
     body: { ...answer, ...identity, choices: answer.choices.map((choice) => changed(choice, thoughts)) },
     usage: usageFrom(answer.usage),
+    vendorId: () => vendorIdIn(answer),
     deliveredText: () => answer.choices.map(({ message }) => (message ? textOf(message) : '')).join('\n'),
   };
 }
@@ -86,10 +88,14 @@ function parseAnswer(text: string): Completion {
   if (failed) {
     // Without a word it was not generated, and may be asked for again.
     const delivered = choices.map((choice) => textOf((choice as Choice | null)?.message ?? {})).join('') || undefined;
-    throw new UpstreamFailure('upstream_error', errorIn(failed), { status: 200, delivered });
+    throw new UpstreamFailure('upstream_error', errorIn(failed), {
+      status: 200,
+      delivered,
+      vendorId: vendorIdIn(answer),
+    });
   }
   if (choices.length === 0 || !choices.every(isChoice)) {
-    const more = { status: 200, delivered: wordsIn(text) };
+    const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(answer) };
     throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a chat completion', more);
   }
   return answer as Completion;

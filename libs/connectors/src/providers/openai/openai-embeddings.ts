@@ -1,5 +1,6 @@
 import { type EmbeddingCall, type Embeddings, UpstreamFailure } from '#application';
 import type { Endpoint } from '../../http/endpoint.ts';
+import { vendorIdIn } from '../../http/vendor-id.ts';
 import { usageFrom } from './usage.ts';
 
 /** Everything in a text of JSON that opens, closes or hides something. */
@@ -14,7 +15,11 @@ export class OpenAiEmbeddings {
     const answer = parse(text, count);
     const { usage } = answer;
     const reported = typeof usage === 'object' && usage !== null ? { completion_tokens: 0, ...usage } : undefined;
-    return { data: dataIn(text, answer.data, String(body.encoding_format)), usage: usageFrom(reported) };
+    return {
+      data: dataIn(text, answer.data, String(body.encoding_format)),
+      usage: usageFrom(reported),
+      vendorId: vendorIdIn(answer),
+    };
   }
 }
 

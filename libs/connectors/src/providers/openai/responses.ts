@@ -5,6 +5,7 @@
 import { type SearchNote, sseEvent, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
 import { EventTranslator, latin1 } from '../../http/event-translator.ts';
+import { vendorIdIn } from '../../http/vendor-id.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import { usageFrom } from './usage.ts';
 
@@ -23,11 +24,16 @@ const BROKEN_OFF = 'The upstream broke off the answer';
 
 export class ResponseEvents extends EventTranslator {
   private reported: Usage | undefined;
+  private upstreamId: string | undefined;
   private readonly generated: string[] = [];
   private readonly found = new Set<unknown>();
 
   usage(): Usage | undefined {
     return this.reported;
+  }
+
+  vendorId(): string | undefined {
+    return this.upstreamId;
   }
 
   deliveredText(): string {
@@ -47,6 +53,7 @@ export class ResponseEvents extends EventTranslator {
   protected handle(json: string): string {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
+    this.upstreamId ??= vendorIdIn(response);
     if (typeof output_index === 'number') {
       if (TOLD.has(type as string)) this.generated.push(String(delta));
       if (type === 'response.output_item.done' && isInvoiced(parsed.item as Thing)) this.found.add(output_index);
@@ -86,12 +93,16 @@ export function event(data: unknown): string {
 export function wholeResponse(text: string): WholeAnswer {
   const response = parseResponse(text);
   const output = response.output as readonly Thing[];
-  if (response.status === 'failed') throw failureOf(response.error, output.length > 0 ? textIn(output) : undefined);
+  if (response.status === 'failed') {
+    const delivered = output.length > 0 ? textIn(output) : undefined;
+    throw failureOf(response.error, { delivered, vendorId: vendorIdIn(response) });
+  }
   return {
     kind: 'whole',
     language: 'responses',
     body: response,
     usage: responseUsage(response.usage),
+    vendorId: () => vendorIdIn(response),
     deliveredText: () => textIn(output),
     searches: searchesIn(output),
   };
@@ -122,7 +133,7 @@ function parseResponse(text: string): Thing {
     response = JSON.parse(text);
   } catch {} // judged with everything else that is not a response
   if (Array.isArray(response?.output)) return response;
-  const more = { status: 200, delivered: wordsIn(text) };
+  const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(response) };
   throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a response', more);
 }
 
@@ -134,12 +145,12 @@ function parse(json: string): Thing {
   }
 }
 
-/** @param delivered what had come of the answer, in one that is in one piece */
-function failureOf(error: unknown, delivered?: string): UpstreamFailure {
+/** @param known what had come of the answer, in one that is in one piece */
+function failureOf(error: unknown, known?: Pick<UpstreamFailure, 'delivered' | 'vendorId'>): UpstreamFailure {
   const { code, message } = (error ?? {}) as Thing;
   const told = typeof message === 'string' ? message : BROKEN_OFF;
   const kind = code === 'rate_limit_exceeded' ? 'rate_limited' : 'upstream_error';
-  return new UpstreamFailure(kind, told, { delivered });
+  return new UpstreamFailure(kind, told, known);
 }
 
 /** The same classes as in a chat, by other names. */

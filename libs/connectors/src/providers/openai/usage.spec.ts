@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { NO_USAGE, type Usage } from '#domain';
+import { quantityOf, type Usage } from '#domain';
 import { usageFrom } from './usage.ts';
 
 type Classes = readonly [input: number, cacheRead: number, cacheWrite: number, output: number, reasoning: number];
@@ -113,7 +113,7 @@ describe('usage is split into classes that have no token in common', () => {
 
 describe('what an upstream reports', () => {
   test('as zero is a value, and not something that is missing', () => {
-    expect(usageFrom({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(NO_USAGE);
+    expect(usageFrom({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(classes([0, 0, 0, 0, 0]));
     expect(usageFrom({ prompt_tokens: 7, completion_tokens: 0 })).toEqual(classes([7, 0, 0, 0, 0]));
   });
 
@@ -196,8 +196,8 @@ describe('what an upstream reports', () => {
     fc.assert(
       fc.property(reported, (each) => {
         const usage = usageFrom(each) as Usage;
-        expect(usage.input + usage.cacheRead + usage.cacheWrite).toBe(each.prompt_tokens);
-        expect(usage.output + usage.reasoning).toBe(each.completion_tokens);
+        expect(quantityOf('input', usage)).toBe(each.prompt_tokens);
+        expect(quantityOf('output', usage)).toBe(each.completion_tokens);
         expect(Object.values(usage).every((count) => Number.isSafeInteger(count) && count >= 0)).toBe(true);
       }),
     );

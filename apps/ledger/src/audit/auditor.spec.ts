@@ -1,0 +1,310 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type Charge, type DomainEvent, type Item, KNOWN_FACTS } from '#domain';
+import { type Recorded, type Upcaster, upcast } from '#kernel';
+import { someCharge } from '#testing';
+import { Auditor } from './auditor.ts';
+import { reduced, wholeUp } from './fraction.ts';
+
+const at = '2026-11-20T12:00:00.000Z';
+const query = { model: 'a/model', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+
+/** A fact as it was stored. */
+interface Stored {
+  readonly type: string;
+  readonly data: unknown;
+  /** 1 where it is left out. */
+  readonly version?: number;
+}
+
+/** What an auditor says about one account's facts, as some program reads them: by default, this one. */
+function audit(facts: readonly Stored[], readToday = (stored: Recorded) => upcast(stored, KNOWN_FACTS)) {
+  const differences: string[] = [];
+  const auditor = new Auditor((difference) => void differences.push(difference));
+  facts.forEach(({ type, data, version }, nr) => {
+    const place = { id: '', stream: 'account-me', revision: nr, position: BigInt(nr), recordedAt: at };
+    const stored = { ...place, type, data, metadata: version === undefined ? {} : { version } };
+    auditor.see(stored, readToday(stored) as Recorded<DomainEvent>);
+  });
+  return { differences, summary: auditor.summary() };
+}
+
+const credited: Stored = {
+  type: 'CreditAdded',
+  data: { creditId: 'topup', method: 'btc-lightning', amount: '95', bonus: '5', at },
+};
+const reversed: Stored = {
+  type: 'CreditReversed',
+  data: { reversalId: 'r', creditId: 'lnd/topup', method: 'btc-lightning', amount: '-95', bonus: '-5', why: '', at },
+};
+const held = (holdId: string, amount = '40'): Stored => ({
+  type: 'FundsHeld',
+  data: { holdId, keyId: null, amount, expiresAt: at, query, at },
+});
+const ended = (holdId: string) => ({ holdId, keyId: null, held: '40', heldAt: at, query, at });
+const expired = (holdId: string): Stored => ({ type: 'HoldExpired', data: ended(holdId) });
+
+describe('an auditor who reads only the facts', () => {
+  const sold = { of: query.model, provider: 'a', creditor: 'router' };
+  const published: Stored = {
+    type: 'PriceListPublished',
+    version: 2,
+    data: {
+      version: 'v1',
+      lines: [
+        {
+          ...sold,
+          prices: [
+            { unit: 'input', per: 10, cost: '9', price: '12', when: { inputTokens: { above: 10 } } },
+            { unit: 'input', per: 1, cost: '1', price: '1' },
+            { unit: 'output', per: 2, cost: '4', price: '8' },
+            { unit: 'image', per: 1, price: '7', when: { size: '2k' } },
+          ],
+        },
+      ],
+      at,
+    },
+  };
+  /** 10 × 1 + 5 × 2 pico-USD, sold for 10 × 1 + 5 × 4. */
+  const item: Item = {
+    ...sold,
+    usage: { input: 10, output: 4, reasoning: 1 },
+    estimated: false,
+    cost: '20',
+    price: '30',
+  };
+  const settled = (holdId: string, differing: Partial<Item> = {}, money: object = {}, rest: Partial<Charge> = {}) => {
+    const charge = someCharge({ ...item, ...differing }, { priceList: 'v1', ...rest });
+    return { type: 'HoldSettled', version: 2, data: { ...ended(holdId), charged: '30', charge, ...money } };
+  };
+
+  test('has nothing to say about books that are in order', () => {
+    const { differences, summary } = audit([
+      published,
+      credited,
+      held('1'),
+      settled('1'),
+      held('2'),
+      expired('2'),
+      held('3'),
+    ]);
+    expect(differences).toEqual([]);
+    expect(summary).toEqual([
+      'trial balance: 16 lines, sum 0 USD',
+      '1 accounts, 1 holds open, 1 of them past their expiry',
+      '1 charges computed again, 0 of them estimates',
+    ]);
+  });
+
+  test('accepts a credit that is taken back after it was spent, and nothing that is held then', () => {
+    const spent = [credited, held('1'), reversed];
+    expect(audit(spent).differences).toEqual([]);
+    expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me falls below zero at position 3']);
+  });
+
+  test.each<[string, Partial<Item>]>([
+    ['of a size that has a price of its own', { usage: { input: 11 }, cost: '10', price: '14' }],
+    ['whose size the vendor counted', { usage: { input: 11 }, terms: { inputTokens: 10 }, cost: '11', price: '11' }],
+    ['of a unit that is sold and not billed', { usage: { image: 2 }, terms: { size: '2k' }, cost: '0', price: '14' }],
+    ['that the house bears', { absorbed: 'it failed', price: '0' }],
+  ])('can explain a charge %s', (_, differing) => {
+    const charged = { charged: differing.price };
+    expect(audit([published, credited, held('1'), settled('1', differing, charged)]).differences).toEqual([]);
+  });
+
+  test.each<[string, readonly Stored[], readonly string[]]>([
+    ['a credit that was booked twice', [credited], ['credit lnd/topup was booked twice']],
+    ['a reversal that was booked twice', [reversed, reversed], ['credit reversal r was booked twice']],
+    ['a hold that was made twice', [held('1'), held('1')], ['hold 1 was made twice']],
+    ['a hold that ended twice', [held('1'), settled('1'), expired('1')], ['hold 1 ended without being open']],
+    ['a hold that was never made', [settled('1')], ['hold 1 ended without being open']],
+    ['a balance below zero', [held('1', '101')], ['account me falls below zero at position 2']],
+    [
+      'a hold that gives back more than it took',
+      [held('1', '39'), settled('1')],
+      ['hold 1 ended with another amount than it was made with'],
+    ],
+    [
+      'a charge below the price',
+      [held('1'), settled('1', {}, { charged: '29' })],
+      ['29 pico-USD were charged for 1, and 30 were due'],
+    ],
+    [
+      'a charge above what was held',
+      [held('1', '29'), settled('1', {}, { held: '29' })],
+      ['30 pico-USD were charged for 1, and 29 were due'],
+    ],
+    [
+      'a price that is too high by a pico-USD',
+      [held('1'), settled('1', { price: '31' }, { charged: '31' })],
+      ['the charge of 1 does not follow from its usage and prices'],
+    ],
+    [
+      'a cost that is too low by a pico-USD',
+      [held('1'), settled('1', { cost: '19' })],
+      ['the charge of 1 does not follow from its usage and prices'],
+    ],
+    [
+      'usage that was changed afterwards',
+      [held('1'), settled('1', { usage: { input: 10, output: 6 } })],
+      ['the charge of 1 does not follow from its usage and prices'],
+    ],
+    [
+      'something that was absorbed and is charged all the same',
+      [held('1'), settled('1', { absorbed: 'it failed' })],
+      ['the charge of 1 does not follow from its usage and prices'],
+    ],
+    [
+      'something that has no price',
+      [held('1'), settled('1', { usage: { character: 5 } })],
+      ['the charge of 1 has something of a/model that has no price'],
+    ],
+    [
+      'a condition that is not met, where there is no other price',
+      [held('1'), settled('1', { usage: { image: 1 }, terms: { size: '1k' } })],
+      ['the charge of 1 has something of a/model that has no price'],
+    ],
+    [
+      'a charge by a price list that was never published',
+      [held('1'), settled('1', {}, {}, { priceList: 'v2' })],
+      ['the charge of 1 names price list v2, which has no a/model'],
+    ],
+    [
+      'a debt to somebody who does not invoice it',
+      [held('1'), settled('1', { creditor: 'another' })],
+      ['the charge of 1 names price list v1, which has no a/model'],
+    ],
+    [
+      'a charge that is not the sum of its items',
+      [held('1'), settled('1', {}, { charged: '29' }, { price: '29' })],
+      ['the charge of 1 is not the sum of its items', 'the entry at position 3 sums to -1 pico-USD'],
+    ],
+    [
+      'a version that it cannot read',
+      [{ ...held('1'), version: 2 }],
+      [
+        'the auditor does not know version 2 of FundsHeld',
+        'the entry at position 2 books 40 as customer:available, and 0 are due',
+        'the entry at position 2 books -40 as customer:held, and 0 are due',
+      ],
+    ],
+  ])('finds %s', (_, facts, differences) => {
+    const today = (stored: Recorded) => (stored.type === 'FundsHeld' ? stored : upcast(stored, KNOWN_FACTS));
+    expect(audit([published, credited, ...facts], today).differences).toEqual(differences);
+  });
+
+  test.each<[string, (stored: Recorded) => unknown, string]>([
+    [
+      'a posting to the wrong account',
+      ({ data }) => ({ ...(data as object), query: { ...query, type: 'response' } }),
+      'the entry at position 3 books -30 as revenue:response, and 0 are due',
+    ],
+    [
+      'a posting that is not there',
+      ({ data }) => ({ ...(data as object), charge: someCharge({}, { price: '30' }) }),
+      'the entry at position 3 books 0 as payable:router, and -20 are due',
+    ],
+  ])('finds %s, also where the entry sums to zero', (_, changed, difference) => {
+    const today = (stored: Recorded) =>
+      stored.type === 'HoldSettled' ? { ...stored, data: changed(stored) } : upcast(stored, KNOWN_FACTS);
+    expect(audit([published, credited, held('1'), settled('1')], today).differences).toContain(difference);
+  });
+});
+
+describe('an auditor of facts of version 1', () => {
+  const rates = {
+    model: query.model,
+    provider: 'a',
+    input: '1000000',
+    output: '2000000',
+    reasoning: '0',
+    request: '3',
+  };
+  const media = { model: 'a/voice', provider: 'a', unit: 'minute', amount: '60000', marginBasisPoints: 15_000 };
+  const fee = { name: 'web_search', provider: 'exa', price: '4', cost: '3' };
+  const published: Stored = {
+    type: 'PriceListPublished',
+    data: {
+      version: 'v1',
+      rates: [{ ...rates, cacheRead: '0', cacheWrite: '0', marginBasisPoints: 15_000 }],
+      units: [{ ...media, variants: [{ when: { language: 'multi' }, amount: '70000' }] }],
+      fees: [fee],
+      at,
+    },
+  };
+  /** 10 × 1 + 2 × 2 + 2 × 3 pico-USD, half of it on top, and a search. */
+  const charge = {
+    ...{ cost: '23', price: '34', provider: 'a', priceList: 'v1', fees: [fee], calls: 2, estimated: true },
+    ...{ usage: { input: 10, cacheRead: 0, cacheWrite: 0, output: 2, reasoning: 0 }, attempts: [] },
+  };
+  const settled: Stored = { type: 'HoldSettled', data: { ...ended('1'), charged: '34', charge } };
+  const absorbed: Stored = { type: 'ChargeAbsorbed', data: { holdId: '2', charge, at } };
+  const released: Stored = {
+    type: 'HoldReleased',
+    data: { ...ended('2'), errorCode: 'timeout', reason: 'slow', attempts: [] },
+  };
+  const history = [published, credited, held('1'), settled, held('2'), released, absorbed];
+
+  test('computes their charges again, and lists those that name no model', () => {
+    const { differences, summary } = audit(history);
+    expect(differences).toEqual([]);
+    expect(summary.slice(2)).toEqual([
+      '2 charges computed again, 2 of them estimates',
+      '1 absorbed charges name no model and were not computed again: 2',
+    ]);
+  });
+
+  /** The program with a mistake in one of its upcasters. */
+  function mistaken(type: string, mistake: Upcaster) {
+    const right = KNOWN_FACTS.upcasters[type]?.[0] as Upcaster;
+    const upcasters = { ...KNOWN_FACTS.upcasters, [type]: [(data: unknown) => mistake(right(data))] };
+    return (stored: Recorded) => upcast(stored, { ...KNOWN_FACTS, upcasters });
+  }
+
+  const changedIn = (change: (item: Item) => object) => (data: { readonly charge: Charge }) => ({
+    ...data,
+    charge: { ...data.charge, items: data.charge.items.map((item) => ({ ...item, ...change(item) })) },
+  });
+  test.each<[string, string, Upcaster]>([
+    ['moves money', 'HoldSettled', changedIn(({ price }) => ({ price: `${BigInt(price) + 1n}` }))],
+    ['owes somebody else', 'HoldSettled', changedIn(() => ({ creditor: 'another' }))],
+    ['loses tokens', 'HoldSettled', changedIn(() => ({ usage: {} }))],
+    ['calls an estimate a report', 'HoldSettled', changedIn(() => ({ estimated: false }))],
+    ['names a model that nobody named', 'ChargeAbsorbed', changedIn(() => ({ of: 'a/model' }))],
+    ['loses a search', 'ChargeAbsorbed', changedIn(() => ({ beside: undefined }))],
+    ['changes what was held', 'HoldReleased', (data) => ({ ...data, held: '41' })],
+    ['loses prices', 'PriceListPublished', (data) => ({ ...data, lines: data.lines.slice(1) })],
+    [
+      'loses a margin',
+      'PriceListPublished',
+      (data) => ({
+        ...data,
+        lines: data.lines.map(({ prices, ...line }: { prices: readonly { cost: string }[] }) => ({
+          ...line,
+          prices: prices.map((each) => ({ ...each, price: each.cost })),
+        })),
+      }),
+    ],
+  ])('finds an upcaster that %s', (_, type, mistake) => {
+    const { differences } = audit(history, mistaken(type, mistake));
+    const position = history.findIndex((each) => each.type === type);
+    expect(differences[0]).toBe(`the ${type} at position ${position} says something else once it is upcast`);
+  });
+
+  test('finds a charge that was changed, whatever it is upcast to', () => {
+    const dearer = { ...settled, data: { ...ended('1'), charged: '35', charge: { ...charge, price: '35' } } };
+    const { differences } = audit([published, credited, held('1'), dearer]);
+    expect(differences).toEqual(['the charge of 1 does not follow from its usage and prices']);
+  });
+});
+
+test('fractions are in lowest terms, and rounded up once', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n }), (over, under) => {
+      const fraction = reduced(over, under);
+      expect(fraction.over * under).toBe(over * fraction.under);
+      expect(wholeUp(fraction)).toBe((over + under - 1n) / under);
+    }),
+  );
+  expect(reduced(6n, 4n)).toEqual({ over: 3n, under: 2n });
+});

@@ -1,0 +1,215 @@
+import { type DomainEvent, postings } from '#domain';
+import { formatUsd, type PicoUsd, type Recorded } from '#kernel';
+import { type Listed, type Reading, readStored, readUpcast, type Sale } from './readings.ts';
+import { recomputed } from './recomputed.ts';
+
+interface OpenHold {
+  readonly amount: bigint;
+  readonly expiresAt: string;
+}
+
+/** Amounts by ledger account; a debit is positive. */
+type Entry = ReadonlyMap<string, bigint>;
+
+/** Holds that are named in what is told, at most. */
+const MAX_NAMED = 10;
+
+/**
+ * Judges the facts as they were stored, with book-keeping, readers and arithmetic of its own. What the program makes of
+ * the same facts, its upcasters and its postings, is compared with that.
+ */
+export class Auditor {
+  private readonly balances = new Map<string, { available: bigint; held: bigint }>();
+  private readonly credits = new Set<string>();
+  private readonly openHolds = new Map<string, OpenHold>();
+  private readonly priceLists = new Map<string, ReadonlyMap<string, Listed>>();
+  private readonly unnamed: string[] = [];
+  private total = 0n;
+  private lines = 0;
+  private charges = 0;
+  private estimates = 0;
+
+  constructor(private readonly report: (difference: string) => void) {}
+
+  /** @param today the same fact as the program reads it */
+  see(stored: Recorded, today: Recorded<DomainEvent>): void {
+    const reading = this.read(() => readStored(stored));
+    const upcast = this.read(() => readUpcast(stored, today));
+    if (upcast && printed(upcast) !== printed(reading))
+      this.report(`the ${stored.type} at position ${stored.position} says something else once it is upcast`);
+    if (reading) this.judge(reading, stored);
+    this.compare(reading ? entryOf(reading) : new Map(), today);
+  }
+
+  summary(): string[] {
+    const now = new Date().toISOString();
+    const overdue = [...this.openHolds.values()].filter(({ expiresAt }) => expiresAt < now).length;
+    const lines = [
+      `trial balance: ${this.lines} lines, sum ${formatUsd(this.total as PicoUsd)} USD`,
+      `${this.balances.size} accounts, ${this.openHolds.size} holds open, ${overdue} of them past their expiry`,
+      `${this.charges} charges computed again, ${this.estimates} of them estimates`,
+    ];
+    if (this.unnamed.length === 0) return lines;
+    const more = this.unnamed.length > MAX_NAMED ? ', …' : '';
+    const named = this.unnamed.slice(0, MAX_NAMED).join(', ');
+    return [
+      ...lines,
+      `${this.unnamed.length} absorbed charges name no model and were not computed again: ${named}${more}`,
+    ];
+  }
+
+  private read(reader: () => Reading | undefined): Reading | undefined {
+    try {
+      return reader();
+    } catch (error) {
+      this.report(String((error as Error).message));
+      return undefined;
+    }
+  }
+
+  /** The plain meaning of a fact for its account. */
+  private judge(reading: Reading, fact: Recorded): void {
+    switch (reading.kind) {
+      case 'prices':
+        this.priceLists.set(reading.version, new Map(reading.listed.map((each) => [keyOf(each), each])));
+        break;
+      case 'credit': {
+        const credit = `${fact.stream} ${reading.id}`;
+        if (this.credits.has(credit)) this.report(`credit ${reading.id} was booked twice`);
+        this.credits.add(credit);
+        this.move(fact, reading.paid + reading.bonus, 0n, reading.reversed);
+        break;
+      }
+      case 'hold': {
+        const { holdId, amount, expiresAt } = reading;
+        if (this.openHolds.has(holdId)) this.report(`hold ${holdId} was made twice`);
+        this.openHolds.set(holdId, { amount, expiresAt });
+        this.move(fact, -amount, amount);
+        break;
+      }
+      case 'end': {
+        const { holdId, held, charged, sale } = reading;
+        const open = this.openHolds.get(holdId);
+        if (!open) this.report(`hold ${holdId} ended without being open`);
+        else if (open.amount !== held) this.report(`hold ${holdId} ended with another amount than it was made with`);
+        this.openHolds.delete(holdId);
+        this.move(fact, held - charged, -held);
+        if (!sale) break;
+        const due = sale.price < held ? sale.price : held;
+        if (charged !== due) this.report(`${charged} pico-USD were charged for ${holdId}, and ${due} were due`);
+        this.recompute(holdId, sale);
+        break;
+      }
+      case 'absorbed':
+        this.recompute(reading.holdId, reading.sale);
+        break;
+      default:
+        reading satisfies never;
+    }
+  }
+
+  /** Only a credit that is taken back may leave less than nothing. */
+  private move({ stream, position }: Recorded, available: bigint, held: bigint, reversed = false): void {
+    const account = accountIn(stream);
+    const before = this.balances.get(account) ?? { available: 0n, held: 0n };
+    const after = { available: before.available + available, held: before.held + held };
+    this.balances.set(account, after);
+    if (after.available < 0n && available < 0n && !reversed)
+      this.report(`account ${account} falls below zero at position ${position}`);
+  }
+
+  private recompute(holdId: string, { parts, cost, price, priceList }: Sale): void {
+    this.charges++;
+    if (parts.some(({ estimated }) => estimated)) this.estimates++;
+    const list = this.priceLists.get(priceList);
+    const named = parts.filter(({ of }) => of !== null);
+    if (named.length < parts.length) this.unnamed.push(holdId);
+    for (const part of named) {
+      const listed = list?.get(keyOf(part));
+      const again = listed && recomputed(part, listed.lines);
+      if (!listed) this.report(`the charge of ${holdId} names price list ${priceList}, which has no ${part.of}`);
+      else if (!again) this.report(`the charge of ${holdId} has something of ${part.of} that has no price`);
+      else if (again.cost !== part.cost || again.price !== part.price)
+        this.report(`the charge of ${holdId} does not follow from its usage and prices`);
+    }
+    const sumOf = (amount: 'cost' | 'price') => parts.reduce((sum, part) => sum + part[amount], 0n);
+    if (sumOf('cost') !== cost || sumOf('price') !== price)
+      this.report(`the charge of ${holdId} is not the sum of its items`);
+  }
+
+  /** What the program books of a fact, beside what the auditor does. */
+  private compare(entry: Entry, fact: Recorded<DomainEvent>): void {
+    const booked = new Map<string, bigint>();
+    const account = accountIn(fact.stream);
+    let sum = 0n;
+    for (const line of postings(account, fact)) {
+      const name = line.customer === null || line.customer === account ? line.account : `${line.account} of another`;
+      booked.set(name, (booked.get(name) ?? 0n) + line.amount);
+      sum += line.amount;
+      this.lines++;
+    }
+    this.total += sum;
+    if (sum !== 0n) this.report(`the entry at position ${fact.position} sums to ${sum} pico-USD`);
+    for (const name of new Set([...booked.keys(), ...entry.keys()])) {
+      const [is, must] = [booked.get(name) ?? 0n, entry.get(name) ?? 0n];
+      if (is !== must)
+        this.report(`the entry at position ${fact.position} books ${is} as ${name}, and ${must} are due`);
+    }
+  }
+}
+
+/** The auditor's own book-keeping. */
+function entryOf(reading: Reading): Entry {
+  const entry = new Map<string, bigint>();
+  const book = (account: string, amount: bigint) => void entry.set(account, (entry.get(account) ?? 0n) + amount);
+  switch (reading.kind) {
+    case 'credit':
+      book(`clearing:${reading.method}`, reading.paid);
+      book(`bonus:${reading.method}`, reading.bonus);
+      book('customer:available', -(reading.paid + reading.bonus));
+      break;
+    case 'hold':
+      book('customer:available', reading.amount);
+      book('customer:held', -reading.amount);
+      break;
+    case 'end':
+      book('customer:held', reading.held);
+      book('customer:available', reading.charged - reading.held);
+      if (reading.sale) bookSale(book, reading.sale, reading.surface, reading.charged);
+      break;
+    case 'absorbed':
+      bookSale(book, reading.sale, 'late', 0n);
+      break;
+    case 'prices':
+      break;
+    default:
+      reading satisfies never;
+  }
+  return entry;
+}
+
+function bookSale(
+  book: (account: string, amount: bigint) => void,
+  { parts, price }: Sale,
+  surface: string,
+  charged: bigint,
+): void {
+  for (const part of parts) {
+    book(`revenue:${part.beside ? part.of : surface}`, -part.price);
+    book(`cost:${part.provider}`, part.cost);
+    book(`payable:${part.creditor}`, -part.cost);
+  }
+  book('overrun', price - charged);
+}
+
+function keyOf({ of, provider, creditor }: { of: string | null; provider: string; creditor: string }): string {
+  return `${of} ${provider} ${creditor}`;
+}
+
+function accountIn(stream: string): string {
+  return stream.replace(/^[^-]*-/, '');
+}
+
+function printed(reading: Reading | undefined): string {
+  return JSON.stringify(reading, (_, value) => (typeof value === 'bigint' ? value.toString() : value)) ?? '';
+}

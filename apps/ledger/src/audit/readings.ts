@@ -1,0 +1,230 @@
+/**
+ * What the facts that move money say, read by the auditor from what was stored, in the version in which it was stored.
+ * None of this is shared with the code that decides, books and upcasts: a mistake in that shows as a difference.
+ */
+import type { Recorded } from '#kernel';
+import { type Fraction, reduced } from './fraction.ts';
+
+/** What was used of one thing, and the amounts that were charged for it. */
+export interface Part {
+  readonly of: string | null;
+  /** Sold in its own name, and not as what was asked for. */
+  readonly beside: boolean;
+  readonly provider: string;
+  readonly creditor: string;
+  readonly used: Readonly<Record<string, number>>;
+  readonly terms: Readonly<Record<string, string | number>>;
+  readonly estimated: boolean;
+  readonly absorbed: boolean;
+  readonly cost: bigint;
+  readonly price: bigint;
+}
+
+export interface Sale {
+  readonly parts: readonly Part[];
+  readonly cost: bigint;
+  readonly price: bigint;
+  readonly priceList: string;
+}
+
+/** A price of one unit; an amount that is not known is null. */
+export interface Line {
+  readonly unit: string;
+  readonly cost: Fraction | null;
+  readonly price: Fraction | null;
+  readonly when: Readonly<Record<string, string | { readonly above: number }>>;
+}
+
+export interface Listed {
+  readonly of: string;
+  readonly provider: string;
+  readonly creditor: string;
+  readonly lines: readonly Line[];
+}
+
+export type Reading =
+  | { readonly kind: 'prices'; readonly version: string; readonly listed: readonly Listed[] }
+  | {
+      readonly kind: 'credit';
+      /** Once for each payment, and once for each time that one was taken back. */
+      readonly id: string;
+      readonly reversed: boolean;
+      readonly method: string;
+      readonly paid: bigint;
+      readonly bonus: bigint;
+    }
+  | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
+  | {
+      readonly kind: 'end';
+      readonly holdId: string;
+      readonly held: bigint;
+      readonly charged: bigint;
+      readonly surface: string;
+      readonly sale: Sale | null;
+    }
+  | { readonly kind: 'absorbed'; readonly holdId: string; readonly sale: Sale };
+
+// biome-ignore lint/suspicious/noExplicitAny: stored JSON, of a shape that its version says
+type Stored = any;
+type Reader = (data: Stored) => Reading;
+
+/** A reader for each version of each type that moves money or says what it costs; the first is of version 1. */
+const READERS: Readonly<Record<string, readonly Reader[]>> = {
+  PriceListPublished: [pricesV1, pricesV2],
+  CreditAdded: [(data) => credit({ ...data, creditId: `lnd/${data.creditId}` }), credit],
+  CreditReversed: [reversal],
+  FundsHeld: [hold],
+  HoldSettled: [
+    (data) => settled(data, saleV1(data.charge, data.query.model)),
+    (data) => settled(data, saleV2(data.charge)),
+  ],
+  HoldReleased: [unused, unused],
+  HoldExpired: [unused],
+  ChargeAbsorbed: [
+    ({ holdId, charge }) => ({ kind: 'absorbed', holdId, sale: saleV1(charge, null) }),
+    ({ holdId, charge }) => ({ kind: 'absorbed', holdId, sale: saleV2(charge) }),
+  ],
+};
+
+/** Undefined for facts that move nothing. @throws Error for a version that the auditor does not know */
+export function readStored({ type, data, metadata }: Recorded): Reading | undefined {
+  return readAs(type, metadata.version ?? 1, data);
+}
+
+/** What a fact says that was upcast; undefined where it was stored as it is. */
+export function readUpcast({ metadata }: Recorded, today: Recorded): Reading | undefined {
+  const latest = READERS[today.type]?.length ?? 1;
+  return (metadata.version ?? 1) < latest ? readAs(today.type, latest, today.data) : undefined;
+}
+
+function readAs(type: string, version: number, data: unknown): Reading | undefined {
+  const readers = READERS[type];
+  if (!readers) return undefined;
+  const reader = readers[version - 1];
+  if (!reader) throw new Error(`the auditor does not know version ${version} of ${type}`);
+  return reader(data);
+}
+
+function credit({ creditId, method, amount, bonus }: Stored): Reading {
+  return { kind: 'credit', id: creditId, reversed: false, method, paid: BigInt(amount), bonus: BigInt(bonus) };
+}
+
+function reversal({ reversalId, method, amount, bonus }: Stored): Reading {
+  const id = `reversal ${reversalId}`;
+  return { kind: 'credit', id, reversed: true, method, paid: BigInt(amount), bonus: BigInt(bonus) };
+}
+
+function hold({ holdId, amount, expiresAt }: Stored): Reading {
+  return { kind: 'hold', holdId, amount: BigInt(amount), expiresAt };
+}
+
+function unused({ holdId, held, query }: Stored): Reading {
+  return { kind: 'end', holdId, held: BigInt(held), charged: 0n, surface: query.type, sale: null };
+}
+
+function settled({ holdId, held, charged, query }: Stored, sale: Sale): Reading {
+  return { kind: 'end', holdId, held: BigInt(held), charged: BigInt(charged), surface: query.type, sale };
+}
+
+/** One part for all calls of the model together, with what the fees leave of the amounts, and one for each fee. */
+function saleV1(charge: Stored, of: string | null): Sale {
+  const { provider, usage, calls = 1, estimated, priceList, fees = [] } = charge;
+  const [cost, price] = [BigInt(charge.cost), BigInt(charge.price)];
+  const parts: Part[] = fees.map((fee: Stored) => ({
+    ...part(fee.name, fee.provider, fee.provider, { search: 1 }),
+    beside: true,
+    cost: BigInt(fee.cost),
+    price: BigInt(fee.price),
+  }));
+  const left = parts.reduce((rest, each) => ({ cost: rest.cost - each.cost, price: rest.price - each.price }), {
+    cost,
+    price,
+  });
+  const called = { ...part(of, provider, provider, { ...usage, request: calls }), estimated, ...left };
+  return { parts: calls === 0 ? parts : [called, ...parts], cost, price, priceList };
+}
+
+function saleV2({ items, cost, price, priceList }: Stored): Sale {
+  const parts = items.map((item: Stored) => ({
+    ...part(item.of, item.provider, item.creditor, item.usage),
+    beside: item.beside === true,
+    terms: item.terms ?? {},
+    estimated: item.estimated,
+    absorbed: item.absorbed !== undefined,
+    cost: BigInt(item.cost),
+    price: BigInt(item.price),
+  }));
+  return { parts, cost: BigInt(cost), price: BigInt(price), priceList };
+}
+
+/** Quantities in one order and without those that are 0, so that what says the same looks the same. */
+function part(of: string | null, provider: string, creditor: string, usage: Readonly<Record<string, number>>): Part {
+  const used = Object.fromEntries(
+    Object.entries(usage)
+      .filter(([, quantity]) => quantity !== 0)
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
+  const plain = { beside: false, terms: {}, estimated: false, absorbed: false, cost: 0n, price: 0n };
+  return { of, provider, creditor, used, ...plain };
+}
+
+function pricesV1({ version, rates, units = [], fees = [] }: Stored): Reading {
+  const listed = [...rates.map(tokensV1), ...units.map(mediaV1), ...fees.map(feeV1)];
+  return { kind: 'prices', version, listed };
+}
+
+const PER_MILLION = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'];
+
+function tokensV1({ model, provider, marginBasisPoints, ...rates }: Stored): Listed {
+  const tokens = PER_MILLION.map((unit) => lineV1(unit, rates[unit], 1_000_000, marginBasisPoints));
+  return {
+    of: model,
+    provider,
+    creditor: provider,
+    lines: [...tokens, lineV1('request', rates.request, 1, marginBasisPoints)],
+  };
+}
+
+/** Units of before: what they are counted in, and how much of that they were. */
+const MEDIA_V1: Readonly<Record<string, readonly [string, number]>> = {
+  image: ['image', 1],
+  second: ['videoSecond', 1],
+  clip: ['clip', 1],
+  minute: ['audioMillisecond', 60_000],
+  '1k_characters': ['character', 1_000],
+};
+
+function mediaV1({ model, provider, unit, amount, variants, marginBasisPoints }: Stored): Listed {
+  const [counted, per] = MEDIA_V1[unit] ?? [unit, 1];
+  const lines = [...variants, { amount, when: {} }].map((each: Stored) => ({
+    ...lineV1(counted, each.amount, per, marginBasisPoints),
+    when: each.when,
+  }));
+  return { of: model, provider, creditor: provider, lines };
+}
+
+function feeV1({ name, provider, cost, price }: Stored): Listed {
+  const line = { unit: 'search', cost: reduced(BigInt(cost), 1n), price: reduced(BigInt(price), 1n), when: {} };
+  return { of: name, provider, creditor: provider, lines: [line] };
+}
+
+function lineV1(unit: string, rate: string, per: number, marginBasisPoints: number): Line {
+  const cost = reduced(BigInt(rate), BigInt(per));
+  const price = reduced(BigInt(rate) * BigInt(marginBasisPoints), BigInt(per) * 10_000n);
+  return { unit, cost, price, when: {} };
+}
+
+function pricesV2({ version, lines }: Stored): Reading {
+  const listed = lines.map(({ of, provider, creditor, prices }: Stored) => ({
+    of,
+    provider,
+    creditor,
+    lines: prices.map(lineV2),
+  }));
+  return { kind: 'prices', version, listed };
+}
+
+function lineV2({ unit, per, cost, price, when = {} }: Stored): Line {
+  const each = (amount: string | undefined) => (amount === undefined ? null : reduced(BigInt(amount), BigInt(per)));
+  return { unit, cost: each(cost), price: each(price), when };
+}

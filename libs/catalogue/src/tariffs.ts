@@ -1,0 +1,60 @@
+/** Prices as they stand in data files, as lines of the one tariff. */
+import type { Price, Tariff, Unit } from '#domain';
+import { money } from '#kernel';
+import type { FeeFile } from './data-files.ts';
+import type { MediaEndpointFile, MediaUnit } from './media-file.ts';
+import { type EndpointFile, type OfferFile, slugOf } from './model-file.ts';
+import { marginOf } from './rules.ts';
+
+const MILLION = 1_000_000n;
+const BASIS_POINTS = 10_000n;
+
+/** What is counted for the units that prices of media are listed by, and how many of that are one. */
+export const LISTED_UNITS: Readonly<Record<MediaUnit, { readonly unit: Unit; readonly quantity: number }>> = {
+  image: { unit: 'image', quantity: 1 },
+  second: { unit: 'videoSecond', quantity: 1 },
+  clip: { unit: 'clip', quantity: 1 },
+  minute: { unit: 'audioMillisecond', quantity: 60_000 },
+  '1k_characters': { unit: 'character', quantity: 1_000 },
+};
+
+/** Token classes that the file does not name are paid as their side: cached input as input, reasoning as output. */
+export function modelTariff(model: string, endpoint: EndpointFile): Tariff {
+  const { usdPerMillionTokens, usdPerRequest = '0', margin } = endpoint;
+  const prices: Price[] = [];
+  for (const unit of ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const) {
+    const usd = usdPerMillionTokens[unit];
+    if (usd !== undefined) prices.push(sold(unit, MILLION, usd, margin));
+  }
+  return { ...offeredBy(model, endpoint), prices: [...prices, sold('request', 1n, usdPerRequest, margin)] };
+}
+
+/** Prices that depend on what is chosen stand before the one for everything else. */
+export function mediaTariff(model: string, endpoint: MediaEndpointFile): Tariff {
+  const { usdPerUnit, margin } = endpoint;
+  const { unit, quantity } = LISTED_UNITS[usdPerUnit.unit];
+  const listed = (usd: string) => sold(unit, BigInt(quantity), usd, margin);
+  const variants = (usdPerUnit.variants ?? []).map(({ when, usd }) => ({ ...listed(usd), when }));
+  return { ...offeredBy(model, endpoint), prices: [...variants, listed(usdPerUnit.usd)] };
+}
+
+/** All services beside the models are searches of the web. */
+export function serviceTariff({ name, provider, costUsd, priceUsd }: FeeFile): Tariff {
+  const slug = slugOf(provider);
+  const search: Price = { unit: 'search', per: 1n, cost: money.usd(costUsd), price: money.usd(priceUsd) };
+  return { of: name, provider: slug, creditor: slug, prices: [search] };
+}
+
+/** Who is asked sends the invoice: a router, and not the provider behind it. */
+function offeredBy(of: string, { provider, upstream }: OfferFile) {
+  return { of, provider: slugOf(provider), creditor: upstream };
+}
+
+/** Cost and price of `per` units; of ten thousand times as many where the margin leaves no whole pico-USD. */
+function sold(unit: Unit, per: bigint, usd: string, margin: string): Price {
+  const cost: bigint = money.usd(usd);
+  const price = cost * marginOf(margin);
+  return price % BASIS_POINTS === 0n
+    ? { unit, per, cost, price: price / BASIS_POINTS }
+    : { unit, per: per * BASIS_POINTS, cost: cost * BASIS_POINTS, price };
+}

@@ -1,0 +1,95 @@
+/** Price lists of version 1 had rates for tokens, prices of media by their unit, and fees, with one margin each. */
+import type { PriceLine } from '../charge.ts';
+import type { PriceListPublished } from '../events.ts';
+import type { PriceJson, Unit } from '../tariff.ts';
+import type { Amount } from '../values.ts';
+import type { FeeV1 } from './charges-v1.ts';
+
+interface OfferV1 {
+  readonly model: string;
+  readonly provider: string;
+  /** The price is the cost times this, in ten-thousandths. */
+  readonly marginBasisPoints: number;
+}
+
+/** Pico-USD per million tokens of each class, and per request. */
+interface RatesV1 extends OfferV1 {
+  readonly input: Amount;
+  readonly cacheRead: Amount;
+  readonly cacheWrite: Amount;
+  readonly output: Amount;
+  readonly reasoning: Amount;
+  readonly request: Amount;
+}
+
+/** Pico-USD per unit, such as an image or a minute. */
+interface UnitPricesV1 extends OfferV1 {
+  readonly unit: keyof typeof UNITS;
+  /** Where no variant fits. */
+  readonly amount: Amount;
+  /** The first counts whose words were all chosen. */
+  readonly variants: readonly { readonly when: Readonly<Record<string, string>>; readonly amount: Amount }[];
+}
+
+interface PriceListV1 {
+  readonly version: string;
+  readonly rates: readonly RatesV1[];
+  readonly units?: readonly UnitPricesV1[];
+  readonly fees?: readonly FeeV1[];
+  readonly at: string;
+}
+
+const TOKENS = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
+const TOKENS_PER_RATE = 1_000_000;
+
+/** The units of today, and how many of them were one. */
+const UNITS = {
+  image: ['image', 1],
+  second: ['videoSecond', 1],
+  clip: ['clip', 1],
+  minute: ['audioMillisecond', 60_000],
+  '1k_characters': ['character', 1_000],
+} as const satisfies Readonly<Record<string, readonly [Unit, number]>>;
+
+export function priceListFromV1({
+  version,
+  rates,
+  units = [],
+  fees = [],
+  at,
+}: PriceListV1): PriceListPublished['data'] {
+  return { version, lines: [...rates.map(lineOfRates), ...units.map(lineOfUnit), ...fees.map(lineOfFee)], at };
+}
+
+/** What was said of a token's class was said of every one: nothing falls back to another. */
+function lineOfRates(rates: RatesV1): PriceLine {
+  const { marginBasisPoints } = rates;
+  const prices = TOKENS.map((unit) => withMargin(unit, TOKENS_PER_RATE, rates[unit], marginBasisPoints));
+  return { ...soldBy(rates), prices: [...prices, withMargin('request', 1, rates.request, marginBasisPoints)] };
+}
+
+function lineOfUnit({ unit, amount, variants, marginBasisPoints, ...offer }: UnitPricesV1): PriceLine {
+  const [counted, per] = UNITS[unit];
+  const prices = variants.map((variant) => ({
+    ...withMargin(counted, per, variant.amount, marginBasisPoints),
+    when: variant.when,
+  }));
+  return { ...soldBy(offer), prices: [...prices, withMargin(counted, per, amount, marginBasisPoints)] };
+}
+
+function lineOfFee({ name, provider, cost, price }: FeeV1): PriceLine {
+  return { of: name, provider, creditor: provider, prices: [{ unit: 'search', per: 1, cost, price }] };
+}
+
+function soldBy({ model, provider }: Pick<OfferV1, 'model' | 'provider'>) {
+  return { of: model, provider, creditor: provider };
+}
+
+const BASIS_POINTS = 10_000;
+
+/** Both amounts for ten thousand times as many, so that the margin loses nothing. */
+function withMargin(unit: Unit, per: number, rate: Amount, marginBasisPoints: number): PriceJson {
+  const cost = (BigInt(rate) * BigInt(BASIS_POINTS)).toString();
+  const price = (BigInt(rate) * BigInt(marginBasisPoints)).toString();
+  return { unit, per: per * BASIS_POINTS, cost, price };
+}

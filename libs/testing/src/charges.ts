@@ -1,0 +1,54 @@
+/** What specs ask of charges. */
+import {
+  addedUsage,
+  type Charge,
+  chargeOf,
+  type Item,
+  itemOf,
+  NO_USAGE,
+  type PriceLine,
+  priceFromJson,
+  type Usage,
+} from '#domain';
+
+/** A charge of one call, with whatever differs. */
+export function someCharge(more: Partial<Item> = {}, rest: Partial<Charge> = {}): Charge {
+  const sold = { of: 'm', provider: 'p', creditor: 'p', usage: {}, estimated: false, cost: '0', price: '0' };
+  return chargeOf([{ ...sold, ...more }], { priceList: 'v', attempts: [], ...rest });
+}
+
+/** The calls of what was asked. */
+export function callsIn({ items }: Charge): readonly Item[] {
+  return items.filter(({ beside }) => !beside);
+}
+
+/** What was used beside it. */
+export function besideIn({ items }: Charge): readonly Item[] {
+  return items.filter(({ beside }) => beside);
+}
+
+/** What all calls have used together. */
+export function usageIn(charge: Charge): Usage {
+  return callsIn(charge).reduce((sum, { usage }) => addedUsage(sum, usage), NO_USAGE);
+}
+
+export function isEstimated({ items }: Charge): boolean {
+  return items.some(({ estimated }) => estimated);
+}
+
+/** True when the amounts of each item follow from its usage and a line of the price list, and those of the charge from them. */
+export function isExplained(charge: Charge, lines: readonly PriceLine[]): boolean {
+  const again = charge.items.map((item) => {
+    const line = lines.find(({ of, provider, creditor }) => {
+      return of === item.of && provider === item.provider && creditor === item.creditor;
+    });
+    return line && itemOf({ ...line, prices: line.prices.map(priceFromJson) }, item);
+  });
+  return (
+    again.every((item) => item) && JSON.stringify(charge) === JSON.stringify(chargeOf(again as Item[], restOf(charge)))
+  );
+}
+
+function restOf({ items, cost, price, ...rest }: Charge): Omit<Charge, 'items' | 'cost' | 'price'> {
+  return rest;
+}
