@@ -107,7 +107,8 @@ test('the books are at drift 0', async () => {
 });
 
 test('crediting reads them again from the first one, and credits nothing twice', async () => {
-  await applied("select position as min from es.checkpoints where reader = 'topup-crediting'");
+  await applied("select position as min from es.checkpoints where reader = 'topups'");
+  await world.until(async () => (await one('select count(*) from es.due where at <= now()')) === '0');
   const added = (await world.facts()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
   expect(added).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { Accounts, Clock, ExchangeRates, TopupPayments, Topups } from '#application';
+import { Clock, ExchangeRates, TopupPayments, Topups } from '#application';
 import type { Running } from '#infra';
 import { PaymentsModule, StoresModule } from '#modules';
 import { SagaPorts, startSagas } from './sagas.ts';
@@ -10,7 +10,7 @@ import { SagaPorts, startSagas } from './sagas.ts';
   providers: [
     {
       provide: TopupPayments,
-      inject: [Topups, Accounts, ExchangeRates, Clock],
+      inject: [Topups, ExchangeRates, Clock],
       useFactory: (...ports: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...ports),
     },
     SagaPorts,

@@ -1,11 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, Clock, PaymentBackends, TopupPayments } from '#application';
-import { PostgresCheckpoints } from '#eventstore';
+import { Accounts, Clock, PaymentBackends, TopupPayments, Topups } from '#application';
+import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, whileLeading } from '#infra';
-import { type Lease, pump } from '#kernel';
-import { accountsWithOverdueHolds, findOpenTopup, readOpenTopups } from '#projections';
-import { expireHolds, sagaSink, topupCrediting, watchInvoices } from '#sagas';
+import type { Lease } from '#kernel';
+import { accountsWithOverdueHolds, findTopup } from '#projections';
+import { expireHolds, watchTopups } from '#sagas';
 
 /** What sagas read, watch and send commands to. */
 @Injectable()
@@ -14,46 +14,45 @@ export class SagaPorts {
     readonly foundation: Foundation,
     @Inject(pg.Pool) readonly pool: pg.Pool,
     readonly accounts: Accounts,
+    readonly topups: Topups,
     readonly backends: PaymentBackends,
     readonly payments: TopupPayments,
     readonly clock: Clock,
   ) {}
 }
 
-/** Starts what reacts and watches: top-ups are recorded and credited, holds expire. In one process at a time. */
-export async function startSagas({
-  foundation,
-  pool,
-  accounts,
-  backends,
-  payments,
-  clock,
-}: SagaPorts): Promise<Running> {
-  const { databaseUrl, store, runtime } = foundation;
-  const { alarm } = runtime;
+/** Starts what reacts and watches: top-ups are paid and credited, holds expire. Each in one process at a time. */
+export async function startSagas(ports: SagaPorts): Promise<Running> {
+  const { databaseUrl, runtime } = ports.foundation;
   const stop = new AbortController();
-  const work = ({ signal }: Lease) => {
-    const crediting = sagaSink(topupCrediting, (wish) => payments.credit(wish), new PostgresCheckpoints(pool), runtime);
-    return [
-      pump(store.follow.bind(store), crediting, signal, runtime),
-      expireHolds({ accounts, clock, alarm, overdue: (now) => accountsWithOverdueHolds(pool, now) }, signal),
-      watchInvoices(
-        {
-          backends,
-          payments,
-          clock,
-          alarm,
-          open: (since) => readOpenTopups(pool, since),
-          byReference: (backend, reference) => findOpenTopup(pool, backend, reference),
-        },
-        signal,
-      ),
-    ];
-  };
-  const leading = whileLeading({ databaseUrl, name: 'sagas', signal: stop.signal, alarm }, work);
+  const leading = Object.entries(sagasOf(ports)).map(([name, work]) =>
+    whileLeading({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm }, work),
+  );
   const close = async () => {
     stop.abort();
-    await leading;
+    await Promise.all(leading);
   };
   return { where: {}, close };
+}
+
+/** What there is to do, by the names of the leases. */
+function sagasOf(ports: SagaPorts): Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>> {
+  const { foundation, pool, accounts, topups, backends, payments, clock } = ports;
+  const { store: facts, runtime } = foundation;
+  return {
+    topups: (lease) =>
+      watchTopups(
+        {
+          ...{ facts, accounts, topups, backends, payments, clock, runtime },
+          due: new PostgresDueTable(pool),
+          checkpoints: new PostgresCheckpoints(pool),
+          byReference: (backend, reference) => findTopup(pool, backend, reference),
+        },
+        lease,
+      ),
+    'hold-expiry': ({ signal }) => {
+      const overdue = (now: string) => accountsWithOverdueHolds(pool, now);
+      return [expireHolds({ accounts, clock, alarm: runtime.alarm, overdue }, signal)];
+    },
+  };
 }

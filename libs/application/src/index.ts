@@ -79,4 +79,4 @@ export {
   type PaymentRequest,
   type RequestedPayment,
 } from './topups/payment-backend.ts';
-export { type AwaitedTopup, type Crediting, TopupPayments } from './topups/topup-payments.ts';
+export { TopupPayments } from './topups/topup-payments.ts';

@@ -46,4 +46,5 @@ export {
   topupDecider,
 } from './topup/decide.ts';
 export { PAYMENT_METHODS, type PaymentMethod } from './topup/methods.ts';
+export { type PaymentsWanted, type TopupSend, type TopupStep, topupWorkflow } from './topup/workflow.ts';
 export { KNOWN_FACTS } from './upcasters/index.ts';

@@ -2,7 +2,7 @@
  * Runs a workflow while this process has the turn. Facts and hints make a stream due, and so does the time; a stream
  * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
  */
-import { type Cause, startedBy } from './cause.ts';
+import { type Cause, followingFrom, startedBy } from './cause.ts';
 import { fold } from './decider.ts';
 import type { Message } from './message.ts';
 import { type CheckpointStore, type FactReader, type Lease, NO_STREAM, type Runtime, TurnLost } from './ports.ts';
@@ -14,7 +14,7 @@ import { type Due, type DueTable, type Next, type PutOff, type Step, TURN_LOST, 
 /** How long something that is due waits at most before it is found, unless this process has made it due. */
 const LOOK_EVERY_MS = 250;
 const RETRY_FIRST_WAIT_MS = 1_000;
-const RETRY_LONGEST_WAIT_MS = 300_000;
+const RETRY_LONGEST_WAIT_MS = 60_000;
 /** Streams that are worked on at the same time. */
 const MAX_AT_WORK = 256;
 /** Streams kept folded, so that one that is looked at often is read once. */
@@ -33,7 +33,7 @@ export interface WorkflowPorts<Command extends Message, Event extends Message, S
   readonly facts: Pick<FactReader, 'read' | 'follow'>;
   /** The write path of its own streams. */
   readonly own: Runner<Command, Event>;
-  send(step: Of<S, 'send'>, id: string): Promise<void>;
+  send(step: Of<S, 'send'>, id: string, cause: Cause): Promise<void>;
   /** Asks together. @returns for each, in order, the commands for its own stream that follow from the answer */
   ask(questions: readonly Asked<S>[]): readonly Promise<readonly Command[]>[];
   /** @returns the answer of the world, also where it is a refusal; throws when it is not known what came of it */
@@ -66,6 +66,12 @@ export function startWorkflow<Command extends Message, State, Event extends Mess
 interface Folded<State> {
   readonly state: State;
   readonly revision: number;
+  /** What follows from this state follows from its last fact. */
+  readonly cause: Cause;
+}
+
+function isLost(error: unknown): boolean {
+  return error instanceof TurnLost || (error instanceof Rejection && error.code === TURN_LOST);
 }
 
 /** A stream that is worked on. */
@@ -83,7 +89,8 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   private readonly outdated = new Set<string>();
   private readonly atWork = new Map<string, Promise<void>>();
   private done: PutOff[] = [];
-  private readonly alarmed = new WeakSet<object>();
+  /** Errors of the streams that were begun last. */
+  private readonly alarmed = new Set<string>();
   private sleep = new AbortController();
   private lost: TurnLost | undefined;
 
@@ -149,6 +156,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     const found = await this.ports.due.due(this.workflow.name, this.ports.now(), 2 * MAX_AT_WORK);
     const rows = found.filter(({ id }) => !this.atWork.has(id)).slice(0, free);
     if (rows.length === 0) return;
+    this.alarmed.clear();
     const opened = (await Promise.all(rows.map((due) => this.opened(due)))).filter((each) => each !== undefined);
     const answers = this.asked(opened);
     for (const [i, each] of opened.entries()) this.atWork.set(each.due.id, this.finish(each, answers[i] ?? []));
@@ -176,18 +184,27 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   }
 
   private async finish({ due, next }: Opened<S>, answers: readonly Promise<readonly Command[]>[]): Promise<void> {
-    try {
-      for (const answer of answers) for (const command of await answer) await this.run(due.id, command);
-      for (const step of next.steps) await this.take(step, due.id);
-      this.finished({ ...due, at: next.dueAt ?? null, failures: 0 });
-    } catch (error) {
-      this.failed(due, error);
-    }
+    const work = [this.takeAll(next.steps, due.id), ...answers.map((answer) => this.learn(answer, due.id))];
+    const failures = (await Promise.allSettled(work)).filter((each) => each.status === 'rejected');
+    const error = failures.map(({ reason }) => reason).toSorted((a, b) => Number(isLost(b)) - Number(isLost(a)))[0];
+    if (failures.length > 0) this.failed(due, error);
+    else this.finished({ ...due, at: next.dueAt ?? null, failures: 0 });
+  }
+
+  /** One answer that is refused must not keep others from it. */
+  private async learn(answer: Promise<readonly Command[]>, id: string): Promise<void> {
+    const learnt = (await answer).map((command) => this.run(id, command));
+    const failure = (await Promise.allSettled(learnt)).find((each) => each.status === 'rejected');
+    if (failure) throw failure.reason;
+  }
+
+  private async takeAll(steps: readonly S[], id: string): Promise<void> {
+    for (const step of steps) await this.take(step, id);
   }
 
   private async take(step: S, id: string): Promise<void> {
     this.assertHolds();
-    if (step.step === 'send') await this.ports.send(step as Of<S, 'send'>, id);
+    if (step.step === 'send') await this.ports.send(step as Of<S, 'send'>, id, this.causeOf(id));
     if (step.step === 'do') await this.perform(step as Of<S, 'do'>, id);
   }
 
@@ -216,15 +233,15 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
 
   private async run(id: string, command: Command): Promise<readonly Event[]> {
     try {
-      return (await this.ports.own.run(id, command, this.cause(id))).events;
+      return (await this.ports.own.run(id, command, this.causeOf(id))).events;
     } finally {
       this.outdated.add(id);
     }
   }
 
-  /** All facts of one stream of a workflow belong together. */
-  private cause(id: string): Cause {
-    return startedBy(`workflow:${this.workflow.name}`, id);
+  /** What is done for a stream follows from its last fact, and belongs to what that belongs to. */
+  private causeOf(id: string): Cause {
+    return this.folded.get(id)?.cause ?? startedBy(this.actor, id);
   }
 
   /** The state of a stream without a started effect: one that a process left behind when it ended is marked as unknown. */
@@ -242,19 +259,30 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     const { decider, category } = this.workflow;
     const known = this.folded.get(id);
     if (known && !this.outdated.has(id)) return known.state;
-    let { state, revision } = known ?? { state: decider.initial(), revision: NO_STREAM };
+    let { state, revision, cause } = known ?? this.nothingOf(id);
     this.outdated.delete(id); // what is appended from here on outdates it again
     try {
       for await (const batch of this.ports.facts.read(streamName(category, id), revision)) {
         state = fold(decider, state, batch as unknown as readonly Event[]);
-        revision = batch.at(-1)?.revision ?? revision;
+        const last = batch.at(-1);
+        if (!last) continue;
+        revision = last.revision;
+        cause = followingFrom(last, this.actor);
       }
     } catch (error) {
       this.forget(id);
       throw error;
     }
-    this.keep(id, { state, revision });
+    this.keep(id, { state, revision, cause });
     return state;
+  }
+
+  private nothingOf(id: string): Folded<State> {
+    return { state: this.workflow.decider.initial(), revision: NO_STREAM, cause: startedBy(this.actor, id) };
+  }
+
+  private get actor(): string {
+    return `workflow:${this.workflow.name}`;
   }
 
   private keep(id: string, folded: Folded<State>): void {
@@ -272,12 +300,11 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     this.outdated.delete(id);
   }
 
-  /** An error that many streams have met, because they were asked about together, is one alarm. */
+  /** What many streams meet at the same time, such as a node that is away, is one alarm. */
   private alarm(problem: string, error: unknown): void {
-    if (error instanceof Object) {
-      if (this.alarmed.has(error)) return;
-      this.alarmed.add(error);
-    }
+    const what = String(error);
+    if (this.alarmed.has(what)) return;
+    this.alarmed.add(what);
     this.ports.runtime.alarm(problem, error);
   }
 
@@ -290,7 +317,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   /** It is tried again later, from its state as it is then. */
   private failed(due: Due, error: unknown): void {
     const { name } = this.workflow;
-    if (error instanceof TurnLost || (error instanceof Rejection && error.code === TURN_LOST)) {
+    if (isLost(error)) {
       this.lost ??= error instanceof TurnLost ? error : new TurnLost(`another process runs ${name}`);
       this.sleep.abort();
       return;

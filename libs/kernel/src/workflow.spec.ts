@@ -215,4 +215,34 @@ describe('a process that has lost its turn', () => {
     await expect(zombie).rejects.toBeInstanceOf(TurnLost);
     expect(world.shipped).toEqual(['a']);
   });
+
+  test('has begun what a later turn does not begin again', async () => {
+    const world = open();
+    await world.order('a');
+    let other: Promise<void> | undefined;
+    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
+    const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, holds: () => true });
+    await world.process(
+      noted(world, 'a'),
+      async (what, work) => {
+        if (what === 'append' && (await world.typesOf('a')).at(-1) === 'StockFound') {
+          other ??= world.process(() => world.shipped.length === 1, undefined, early);
+          await other;
+        }
+        return work();
+      },
+      late,
+    );
+    expect(world.shipped).toEqual(['a']);
+  });
+
+  test('says nothing about what a later turn has begun', async () => {
+    const world = open();
+    await world.order('a');
+    const begun = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));
+    await world.store.append('parcel-a', 0, begun);
+    const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
+    await expect(world.process(() => false, undefined, early)).rejects.toBeInstanceOf(TurnLost);
+    expect(await world.typesOf('a')).toEqual(['ParcelOrdered', 'StockFound', 'ShippingBegun']);
+  });
 });

@@ -35,7 +35,7 @@ export type Step<Command = unknown, Question = unknown, Effect = unknown> = Send
 
 /** What a workflow wants at a moment. */
 export interface Next<S extends Step> {
-  /** In this order, but questions first: they are asked together with those of other streams. */
+  /** In this order, but questions: they are asked beside the others, together with those of other streams. */
   readonly steps: readonly S[];
   /** ISO 8601. When it wants to be woken up, where nothing happens before; undefined: then never. */
   readonly dueAt?: string | undefined;

@@ -3,8 +3,6 @@ import { type Coin, type Destination, type DomainEvent, type InvoiceIssued, idOf
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
 
-/** More may be paid: a Lightning invoice is paid once, an address as often as it is paid to. */
-const AWAITED = `(paid_units = 0 or destination_kind <> 'bolt11')`;
 const TOPUP_FACTS: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
   'InvoiceIssued',
   'PaymentSeen',
@@ -91,8 +89,7 @@ export const topups: FoldProjection<TopupRow> = {
               credited         numeric(38, 0) not null,
               pending          integer not null
             );
-            create unique index on books.topups (backend, reference);
-            create index on books.topups (expires_at) where ${AWAITED};`,
+            create unique index on books.topups (backend, reference);`,
     },
   ],
   keyOf: (fact) => (TOPUP_FACTS.has(fact.type) ? idOf(fact) : undefined),
@@ -176,39 +173,14 @@ export async function readTopup(pool: pg.Pool, topupId: string, now: string): Pr
   return rows[0] && viewOf(rows[0], now);
 }
 
-/** A top-up that may still be paid. */
-export interface OpenTopup {
-  readonly topupId: string;
-  readonly coin: Coin;
-  readonly backend: string;
-  readonly reference: string;
-  readonly expiresAt: string;
-}
-
-/** Top-ups that may still be paid and expire, or expired, after `since`. */
-export async function readOpenTopups(pool: pg.Pool, since: string): Promise<readonly OpenTopup[]> {
-  const { rows } = await pool.query<TopupRow>({
-    name: 'read-open-topups',
-    text: `select * from books.topups where ${AWAITED} and expires_at > $1 order by expires_at`,
-    values: [since],
-    types: asWritten,
-  });
-  return rows.map(openTopup);
-}
-
-/** The top-up that a back end knows by a reference, where it may still be paid. */
-export async function findOpenTopup(pool: pg.Pool, backend: string, reference: string): Promise<OpenTopup | undefined> {
-  const { rows } = await pool.query<TopupRow>({
-    name: 'find-open-topup',
-    text: `select * from books.topups where backend = $1 and reference = $2 and ${AWAITED}`,
+/** The id of the top-up that a back end knows by a reference. */
+export async function findTopup(pool: pg.Pool, backend: string, reference: string): Promise<string | undefined> {
+  const { rows } = await pool.query<Pick<TopupRow, 'topup_id'>>({
+    name: 'find-topup',
+    text: 'select topup_id from books.topups where backend = $1 and reference = $2',
     values: [backend, reference],
-    types: asWritten,
   });
-  return rows.map(openTopup)[0];
-}
-
-function openTopup({ topup_id, coin, backend, reference, expires_at }: TopupRow): OpenTopup {
-  return { topupId: topup_id, coin, backend, reference, expiresAt: expires_at };
+  return rows[0]?.topup_id;
 }
 
 function viewOf(row: TopupRow, now: string): TopupView {

@@ -1,4 +1,2 @@
 export { expireHolds, type HoldExpiryPorts } from './hold-expiry.ts';
-export { type InvoiceWatchPorts, watchInvoices } from './invoice-watch.ts';
-export { type Saga, sagaSink } from './saga.ts';
-export { topupCrediting } from './topup-crediting.ts';
+export { type TopupWatchPorts, watchTopups } from './topup-watch.ts';

@@ -57,7 +57,7 @@ test('a top-up is one story, from its request to its credit', async () => {
     actor: `key:${keyId}`,
     $causationId: asked.headers.get('x-request-id'),
   });
-  expect(received?.metadata.actor).toBe('saga:invoice-watch');
+  expect(received?.metadata.actor).toBe('workflow:topups');
   for (const fact of [credited, marked])
-    expect(fact?.metadata).toMatchObject({ actor: 'saga:topup-crediting', $causationId: received?.id });
+    expect(fact?.metadata).toMatchObject({ actor: 'workflow:topups', $causationId: received?.id });
 });

@@ -7,7 +7,15 @@ import { type Decider, money, PersistentMap, type PicoUsd, unknownFact } from '#
 import { reject } from '../rejections.ts';
 import type { Instant } from '../values.ts';
 import { worth } from './coins.ts';
-import type { InvoiceIssued, PaymentId, PaymentReceived, PaymentSeen, RateUsed, TopupEvent } from './events.ts';
+import type {
+  InvoiceIssued,
+  PaymentId,
+  PaymentReceived,
+  PaymentReversed,
+  PaymentSeen,
+  RateUsed,
+  TopupEvent,
+} from './events.ts';
 
 // state -------------------------------------------------------------------------------------------------------------
 
@@ -16,8 +24,8 @@ export interface Topup {
   /** Payments that are not final yet, by `paymentKey`, and their units. */
   readonly seen: PersistentMap<string>;
   readonly payments: PersistentMap<Received>;
-  /** Reversals by their ids, and their units. */
-  readonly reversals: PersistentMap<string>;
+  /** By their ids. */
+  readonly reversals: PersistentMap<PaymentReversed['data']>;
 }
 
 /** A payment that is worth its amount. */
@@ -48,7 +56,7 @@ function evolve(topup: Topup, event: TopupEvent): Topup {
       return withPayment(topup, event.data.payment, (received) => ({ ...received, credited: true }));
     case 'PaymentReversed': {
       const { payment, reversalId, units } = event.data;
-      const reversals = topup.reversals.with(reversalId, units);
+      const reversals = topup.reversals.with(reversalId, event.data);
       return withPayment({ ...topup, reversals }, payment, (received) => ({
         ...received,
         unitsLeft: received.unitsLeft + BigInt(units),
@@ -168,7 +176,7 @@ function worthAsInvoiced(units: bigint, invoice: InvoiceIssued['data']): PicoUsd
 function reversePayment({ reversalId, payment, units, why, at }: Reversal, topup: Topup): readonly TopupEvent[] {
   const known = topup.reversals.get(reversalId);
   if (known !== undefined) {
-    if (known === units.toString()) return [];
+    if (known.units === units.toString()) return [];
     return reject('payment_conflict', `Reversal ${reversalId} came with another amount`);
   }
   const { data, unitsLeft } = received(payment, topup);

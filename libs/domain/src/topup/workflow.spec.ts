@@ -1,0 +1,100 @@
+import { describe, expect, test } from '@jest/globals';
+import { type PaymentReceived, type PaymentReversed, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
+import { fold, usd } from '#kernel';
+import { issuedInvoice, nextSteps } from '#testing';
+
+const MINUTE = 60_000;
+const given = nextSteps(topupWorkflow);
+const invoice = issuedInvoice({ accountId: 'a', reference: 'ab', expiresAt: '2026-11-20T12:15:00.000Z' });
+const issued: TopupEvent = { type: 'InvoiceIssued', data: invoice };
+const issuedAddress: TopupEvent = {
+  type: 'InvoiceIssued',
+  data: { ...invoice, destination: { kind: 'address', value: 'x' } },
+};
+const payment = { backend: 'lnd', id: 'ab' };
+const at = '2026-11-20T12:01:00.000Z';
+const moved = { accountId: 'a', method: 'btc-lightning', payment, units: '1000000', at } as const;
+const data: PaymentReceived['data'] = {
+  ...{ ...moved, coin: 'BTC', amount: usd('1').toString(), bonus: usd('0.05').toString() },
+  ...{ rate: invoice.rate, receivedAt: at },
+};
+const received: TopupEvent = { type: 'PaymentReceived', data };
+const credited: TopupEvent = { type: 'TopupCredited', data: { payment, at } };
+const taken: PaymentReversed['data'] = {
+  ...{ ...moved, units: '-1000000', reversalId: 'refund', why: 'refunded' },
+  ...{ amount: usd('-1').toString(), bonus: usd('-0.05').toString() },
+};
+const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
+
+const { coin, backend, reference, expiresAt } = invoice;
+const look: TopupStep = { step: 'ask', question: { coin, backend, reference, expiresAt } };
+const add = (now: string): TopupStep => {
+  const credit = { creditId: 'lnd/ab', method: 'btc-lightning', amount: usd('1'), bonus: usd('0.05'), at: now };
+  return { step: 'send', command: { to: 'account', id: 'a', command: { type: 'AddCredit', data: credit } } };
+};
+const mark = (now: string): TopupStep => {
+  return { step: 'send', command: { to: 'topup', command: { type: 'MarkCredited', data: { payment, at: now } } } };
+};
+const takeBack = (now: string): TopupStep => {
+  const amounts = { amount: usd('-1'), bonus: usd('-0.05') };
+  const reversal = {
+    reversalId: 'lnd/refund',
+    creditId: 'lnd/ab',
+    method: 'btc-lightning',
+    ...amounts,
+    why: 'refunded',
+  };
+  const command = { type: 'ReverseCredit', data: { ...reversal, at: now } } as const;
+  return { step: 'send', command: { to: 'account', id: 'a', command } };
+};
+
+describe('the payments of a top-up', () => {
+  test('are looked for every two seconds, after its expiry every minute, an hour later every hour', () => {
+    given(issued).when('2026-11-20T12:14:59.000Z').then([look], '2026-11-20T12:15:01.000Z');
+    given(issued).when('2026-11-20T12:15:00.000Z').then([look], '2026-11-20T12:16:00.000Z');
+    given(issued).when('2026-11-20T13:15:00.000Z').then([look], '2026-11-20T14:15:00.000Z');
+  });
+
+  test('are looked for in the week after its expiry, and no longer', () => {
+    given(issued).when('2026-11-27T12:14:59.999Z').then([look], '2026-11-27T13:14:59.999Z');
+    given(issued).when('2026-11-27T12:15:00.000Z').then([]);
+  });
+
+  test('are looked for some 680 times where none comes', () => {
+    const topup = fold(topupWorkflow.decider, topupWorkflow.decider.initial(), [issued]);
+    let looks = 0;
+    for (let now: string | undefined = '2026-11-20T12:00:00.000Z'; now !== undefined; ) {
+      const next = topupWorkflow.next(topup, now);
+      looks += next.steps.length;
+      now = next.dueAt;
+    }
+    expect(looks).toBe((15 * MINUTE) / 2_000 + 60 + 7 * 24 - 1);
+  });
+
+  test('are looked for no more once a Lightning invoice is paid, and further where an address is', () => {
+    given(issued, received, credited).when(at).then([]);
+    given(issuedAddress, received, credited).when(at).then([look], '2026-11-20T12:01:02.000Z');
+  });
+
+  test('of a top-up that is not there are not looked for', () => {
+    given().when(at).then([]);
+  });
+});
+
+describe('a payment', () => {
+  test('that has come is credited, and then marked', () => {
+    given(issued, received)
+      .when(at)
+      .then([add(at), mark(at)]);
+    given(issued, received, credited).when(at).then([]);
+  });
+
+  test('that was reversed is taken back, after it was credited', () => {
+    given(issued, received, reversed)
+      .when(at)
+      .then([add(at), mark(at), takeBack(at)]);
+    given(issued, received, credited, reversed)
+      .when(at)
+      .then([takeBack(at)]);
+  });
+});

@@ -1,0 +1,95 @@
+/** What is to be done for a top-up: its payments are looked for, and what has come is credited to its account. */
+import { type Ask, money, type Next, type Send, type Workflow } from '#kernel';
+import type { AccountCommand } from '../account/decide.ts';
+import { TOPUP } from '../events.ts';
+import type { Instant } from '../values.ts';
+import type { Coin } from './coins.ts';
+import { paymentKey, type Topup, type TopupCommand, topupDecider } from './decide.ts';
+import type { InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
+
+/** How often payments are looked for, by how long ago the top-up expired. What a back end hints at is only a hint. */
+const LOOK_OPEN_MS = 2_000;
+const LOOK_RECENT_MS = 60_000;
+const LOOK_OLD_MS = 3_600_000;
+const RECENT_MS = 3_600_000;
+/** They are looked for this long after the expiry: a payment that was under way may settle late. */
+const WATCHED_MS = 7 * 86_400_000;
+
+/** Which payments have come for a top-up? */
+export interface PaymentsWanted {
+  readonly coin: Coin;
+  readonly backend: string;
+  readonly reference: string;
+  readonly expiresAt: Instant;
+}
+
+/** A command for the account, or for the top-up itself. */
+export type TopupSend =
+  | {
+      readonly to: 'account';
+      readonly id: string;
+      readonly command: Extract<AccountCommand, { readonly type: 'AddCredit' | 'ReverseCredit' }>;
+    }
+  | { readonly to: 'topup'; readonly command: Extract<TopupCommand, { readonly type: 'MarkCredited' }> };
+
+export type TopupStep = Ask<PaymentsWanted> | Send<TopupSend>;
+
+function next(topup: Topup, now: Instant): Next<TopupStep> {
+  const { invoice } = topup;
+  if (!invoice) return { steps: [] };
+  const steps: TopupStep[] = sends(topup, now).map((command) => ({ step: 'send', command }));
+  const wait = mayBePaid(topup, invoice) ? untilNextLook(invoice, now) : undefined;
+  if (wait === undefined) return { steps };
+  const { coin, backend, reference, expiresAt } = invoice;
+  steps.push({ step: 'ask', question: { coin, backend, reference, expiresAt } });
+  return { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
+}
+
+/** A Lightning invoice is paid once, an address as often as somebody pays to it. */
+function mayBePaid({ payments }: Topup, { destination }: InvoiceIssued['data']): boolean {
+  return destination.kind !== 'bolt11' || payments.size === 0;
+}
+
+function untilNextLook({ expiresAt }: InvoiceIssued['data'], now: Instant): number | undefined {
+  const expiredFor = Date.parse(now) - Date.parse(expiresAt);
+  if (expiredFor < 0) return LOOK_OPEN_MS;
+  if (expiredFor >= WATCHED_MS) return undefined;
+  return expiredFor < RECENT_MS ? LOOK_RECENT_MS : LOOK_OLD_MS;
+}
+
+/** A credit is added, and then marked here. A reversal is not marked: sent again, it changes nothing. */
+function sends(topup: Topup, at: Instant): readonly TopupSend[] {
+  const received = [...topup.payments.values()].filter(({ credited }) => !credited);
+  return [
+    ...received.flatMap(({ data }): readonly TopupSend[] => [
+      addCredit(data, at),
+      { to: 'topup', command: { type: 'MarkCredited', data: { payment: data.payment, at } } },
+    ]),
+    ...[...topup.reversals.values()].map((reversed) => reverseCredit(reversed, at)),
+  ];
+}
+
+function addCredit({ accountId, method, payment, amount, bonus }: PaymentReceived['data'], at: Instant): TopupSend {
+  const booked = { amount: money.fromJson(amount), bonus: money.fromJson(bonus) };
+  return {
+    to: 'account',
+    id: accountId,
+    command: { type: 'AddCredit', data: { creditId: paymentKey(payment), method, ...booked, at } },
+  };
+}
+
+/** Also where the balance falls below zero. */
+function reverseCredit(reversed: PaymentReversed['data'], at: Instant): TopupSend {
+  const { accountId, payment, method, why } = reversed;
+  const reversalId = paymentKey({ backend: payment.backend, id: reversed.reversalId });
+  const booked = { amount: money.fromJson(reversed.amount), bonus: money.fromJson(reversed.bonus) };
+  const data = { reversalId, creditId: paymentKey(payment), method, ...booked, why, at };
+  return { to: 'account', id: accountId, command: { type: 'ReverseCredit', data } };
+}
+
+export const topupWorkflow: Workflow<TopupCommand, Topup, TopupEvent, TopupStep> = {
+  name: 'topups',
+  category: TOPUP,
+  decider: topupDecider,
+  next,
+};

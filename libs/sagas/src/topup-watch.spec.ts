@@ -1,0 +1,488 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  type BackendPayment,
+  ExchangeRates,
+  openStreams,
+  type PaymentBackend,
+  PaymentBackends,
+  type Rate,
+  TopupPayments,
+  UpstreamFailure,
+} from '#application';
+import type { DomainEvent, InvoiceIssued } from '#domain';
+import { MemoryEventStore } from '#eventstore';
+import { type CheckpointStore, type Recorded, type Runtime, START, StoreUnavailable, startedBy, usd } from '#kernel';
+import { watchTopups } from '#sagas';
+import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
+import { issuedInvoice } from '../../testing/src/top-ups.ts';
+import { VirtualTime } from '../../testing/src/virtual-time.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const secret = { key: '', box: '' };
+
+type Report = { readonly hint: string } | Error | 'end';
+
+/** A node that settles, reports and breaks off as it is told. */
+class Node implements PaymentBackend {
+  readonly name = 'lnd';
+  readonly batch: number = 1;
+  readonly settled = new Map<string, BackendPayment>();
+  readonly looks: (readonly string[])[] = [];
+  readonly broken = new Set<string>();
+  subscriptions = 0;
+  private reports: ((next: Report) => void) | undefined;
+
+  get askedAfter(): readonly string[] {
+    return this.looks.flat();
+  }
+
+  request(): never {
+    throw new Error('nobody asks for a payment here');
+  }
+
+  async look(references: readonly string[]) {
+    this.looks.push(references);
+    if (references.some((each) => this.broken.has(each))) throw new Error('the node has a problem with this one');
+    return references.flatMap((each) => this.settled.get(each) ?? []);
+  }
+
+  async *hints(signal: AbortSignal) {
+    this.subscriptions++;
+    const stopped = new Promise<'end'>((resolve) => signal.addEventListener('abort', () => resolve('end')));
+    for (;;) {
+      const told = new Promise<Report>((resolve) => {
+        this.reports = resolve;
+      });
+      const next = await Promise.race([told, stopped]);
+      if (next === 'end') return;
+      if (next instanceof Error) throw next;
+      yield next.hint;
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  /** @returns what the node would report */
+  pay(reference: string, receivedAt = time.now(), units = 1_000_000n): Report {
+    this.settled.set(reference, { reference, id: reference, units, confirmations: 'final', receivedAt });
+    return { hint: reference };
+  }
+
+  async say(next: Report): Promise<void> {
+    await time.pass(0);
+    this.reports?.(next);
+    await time.pass(0);
+  }
+}
+
+/** A market that is closed until it has a rate. */
+class Market extends ExchangeRates {
+  rate: string | undefined;
+
+  async usdPer(): Promise<Rate> {
+    if (this.rate === undefined) throw new UpstreamFailure('upstream_unavailable', 'No exchange rate is available');
+    return { value: this.rate, source: 'market', at: '2026-11-20T12:30:00.000Z' };
+  }
+}
+
+let time: VirtualTime;
+let store: MemoryEventStore;
+let due: MemoryDueTable;
+let positions: Map<string, bigint>;
+let node: Node;
+let market: Market;
+let alarms: string[];
+let processes: Process[];
+let books: Process;
+let runtime: Runtime;
+
+const checkpoints: CheckpointStore = {
+  load: async (reader) => positions.get(reader) ?? START,
+  save: async (reader, position) => void positions.set(reader, position),
+};
+
+/** What one process has: write paths of its own, and the watch. */
+class Process {
+  readonly streams = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+  readonly payments = new TopupPayments(this.streams.topups, market, time);
+  private readonly over = new AbortController();
+  private parts: readonly Promise<void>[] = [];
+
+  constructor() {
+    processes.push(this);
+  }
+
+  /** Watches until the end of the test, or until it is stopped. */
+  watch(token = processes.length): this {
+    const lease = { token, signal: this.over.signal, holds: () => !this.over.signal.aborted };
+    const { accounts, topups } = this.streams;
+    const byReference = async (backend: string, reference: string) => (await issued(backend, reference))?.topupId;
+    this.parts = watchTopups(
+      {
+        ...{ facts: store, accounts, topups, payments: this.payments, due, checkpoints, clock: time, runtime },
+        ...{ backends: new PaymentBackends([node]), byReference },
+      },
+      lease,
+    );
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.over.abort();
+    await Promise.allSettled(this.parts);
+  }
+}
+
+beforeEach(() => {
+  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  [store, due, positions, node, market] = [
+    new MemoryEventStore(),
+    new MemoryDueTable(),
+    new Map(),
+    new Node(),
+    new Market(),
+  ];
+  [alarms, processes] = [[], []];
+  runtime = {
+    newId: randomUUID,
+    sleep: (milliseconds, signal) =>
+      time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
+        () => {},
+        () => {},
+      ),
+    alarm: (problem) => void alarms.push(problem),
+  };
+  books = new Process();
+});
+
+afterEach(() => Promise.all(processes.map((each) => each.stop())));
+
+async function facts(stream?: string): Promise<readonly Recorded<DomainEvent>[]> {
+  const all: Recorded<DomainEvent>[] = [];
+  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+  return stream === undefined ? all : all.filter((fact) => fact.stream === stream);
+}
+
+async function issued(backend: string, reference: string) {
+  const fact = (await facts()).find(({ data }) => 'reference' in data && data.reference === reference);
+  return fact && (fact.data as InvoiceIssued['data']).backend === backend
+    ? { topupId: fact.stream.slice('topup-'.length) }
+    : undefined;
+}
+
+const typesOf = async (topupId: string) => (await facts(`topup-${topupId}`)).map(({ type }) => type);
+const credits = async () => (await facts()).flatMap(({ type, data }) => (type === 'CreditAdded' ? [data] : []));
+const PAID = ['InvoiceIssued', 'PaymentReceived', 'TopupCredited'];
+
+async function openAccount(): Promise<string> {
+  const id = randomUUID();
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
+  await books.streams.accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, startedBy('test', id));
+  return id;
+}
+
+/** An invoice of a dollar for 15 minutes; bitcoin was at 100,000 when it was made. */
+async function issue(reference: string, more: Partial<InvoiceIssued['data']> = {}): Promise<void> {
+  const accountId = more.accountId ?? (await openAccount());
+  const data = issuedInvoice({ reference, expiresAt: time.in(15 * MINUTE), at: time.now(), ...more, accountId });
+  await books.streams.topups.run(reference, { type: 'IssueInvoice', data }, startedBy('account:a', reference));
+}
+
+/** Invoices that were paid, and nobody has noticed yet. */
+async function paid(...references: readonly string[]): Promise<void> {
+  for (const reference of references) {
+    await issue(reference);
+    node.pay(reference);
+  }
+}
+
+describe('a payment', () => {
+  test('that the node hints at is recorded and credited at once, and then marked as credited', async () => {
+    await issue('aa');
+    books.watch();
+    await time.pass(SECOND);
+    await node.say(node.pay('aa'));
+    expect(await typesOf('aa')).toEqual(PAID);
+    expect(await credits()).toMatchObject([{ creditId: 'lnd/aa', amount: usd('1').toString() }]);
+  });
+
+  test('and its credit say what led to them, and that they belong to the top-up', async () => {
+    await paid('aa');
+    books.watch();
+    await time.pass(SECOND);
+    const fact = async (type: DomainEvent['type']) => (await facts()).find((each) => each.type === type);
+    const [issue, received, credit, mark] = [
+      await fact('InvoiceIssued'),
+      await fact('PaymentReceived'),
+      await fact('CreditAdded'),
+      await fact('TopupCredited'),
+    ];
+    const watch = { actor: 'workflow:topups', $correlationId: 'aa' };
+    expect(received?.metadata).toEqual({ ...watch, $causationId: issue?.id });
+    expect(credit?.metadata).toEqual({ ...watch, $causationId: received?.id });
+    expect(mark?.metadata).toEqual({ ...watch, $causationId: received?.id });
+  });
+
+  test('that the node never reports is found within two seconds', async () => {
+    await issue('aa');
+    books.watch();
+    await time.pass(MINUTE);
+    node.pay('aa');
+    await time.pass(2 * SECOND);
+    expect(await typesOf('aa')).toEqual(PAID);
+  });
+
+  test('that the node only claims is none', async () => {
+    await issue('aa');
+    books.watch();
+    await node.say({ hint: 'aa' });
+    expect([await typesOf('aa'), alarms]).toEqual([['InvoiceIssued'], []]);
+  });
+
+  test('of an invoice that is not ours, or was recorded before, changes nothing', async () => {
+    await issue('aa');
+    books.watch();
+    await node.say(node.pay('other'));
+    await node.say(node.pay('aa'));
+    await node.say(node.pay('aa'));
+    expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
+  });
+
+  test('that nobody makes costs no append', async () => {
+    await issue('aa');
+    books.watch();
+    await time.pass(20 * MINUTE);
+    expect(node.askedAfter.length).toBeGreaterThan(450);
+    expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
+  });
+
+  test('reported with another amount than before is an alarm, and keeps nothing from others', async () => {
+    await issue('aa', { destination: { kind: 'address', value: 'x' } });
+    books.watch();
+    await node.say(node.pay('aa'));
+    node.pay('aa', time.now(), 2_000_000n);
+    await issue('bb');
+    node.pay('bb');
+    await time.pass(5 * SECOND);
+    expect([await typesOf('aa'), await typesOf('bb')]).toEqual([PAID, PAID]);
+    expect(alarms).toContain('topups aa was refused; trying again');
+  });
+
+  test('in time needs no rate but that of its invoice', async () => {
+    await issue('aa');
+    node.pay('aa', time.in(16 * MINUTE)); // to the second the grace after the expiry
+    books.watch();
+    await time.pass(SECOND);
+    expect((await facts('topup-aa'))[1]).toMatchObject({
+      data: { amount: usd('1').toString(), rate: { value: '100000.00' } },
+    });
+  });
+
+  test('late waits until there is a rate, and is worth that', async () => {
+    await issue('aa');
+    node.pay('aa', time.in(16 * MINUTE + 1));
+    books.watch();
+    await time.pass(5 * SECOND);
+    expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
+    expect(alarms).toContain('topups aa failed; trying again');
+    market.rate = '50000.00';
+    await time.pass(MINUTE);
+    market.rate = '80000.00';
+    await time.pass(MINUTE);
+    expect(await credits()).toMatchObject([{ amount: usd('0.5').toString(), bonus: usd('0.025').toString() }]);
+    const rate = { value: '50000.00', source: 'market', at: '2026-11-20T12:30:00.000Z' };
+    expect((await facts('topup-aa'))[1]).toMatchObject({ data: { rate } });
+  });
+});
+
+describe('a credit', () => {
+  test('is added once when it is forgotten how far the facts were read, and what was due', async () => {
+    await paid('aa', 'bb');
+    books.watch();
+    await time.pass(SECOND);
+    const before = await facts();
+    expect(await credits()).toHaveLength(2);
+    await books.stop();
+    [due, positions] = [new MemoryDueTable(), new Map()];
+    new Process().watch();
+    await time.pass(MINUTE);
+    expect([await facts(), alarms]).toEqual([before, []]);
+  });
+
+  test('is added once by two processes that both believe it is their turn', async () => {
+    const topups = Array.from({ length: 20 }, (_, i) => `t${i}`);
+    await paid(...topups);
+    for (const each of [new Process(), new Process()]) each.watch();
+    await time.pass(10 * SECOND);
+    expect(await credits()).toHaveLength(topups.length);
+    for (const topup of topups) expect(await typesOf(topup)).toEqual(PAID);
+    expect(alarms).toEqual([]);
+  });
+
+  test('is added once when the process dies between it and its mark', async () => {
+    await paid('aa');
+    const { run } = books.streams.topups;
+    books.streams.topups.run = (id, command, ...more) =>
+      command.type === 'MarkCredited' ? Promise.reject(new Error('killed')) : run(id, command, ...more);
+    books.watch();
+    await time.pass(SECOND);
+    await books.stop();
+    expect([await typesOf('aa'), (await credits()).length]).toEqual([['InvoiceIssued', 'PaymentReceived'], 1]);
+    new Process().watch();
+    await time.pass(10 * SECOND);
+    expect([await typesOf('aa'), (await credits()).length]).toEqual([PAID, 1]);
+  });
+
+  test('that cannot be added now is added later, and others do not wait for it', async () => {
+    await issue('bad', { accountId: randomUUID() });
+    node.pay('bad');
+    await paid('good');
+    const { run } = books.streams.accounts;
+    let failures = 2;
+    books.streams.accounts.run = (...wish) =>
+      failures-- > 0 ? Promise.reject(new StoreUnavailable('away')) : run(...wish);
+    books.watch();
+    await time.pass(20 * SECOND);
+    expect(await credits()).toMatchObject([{ creditId: 'lnd/good' }]);
+    expect(alarms).toContain('topups bad was refused; trying again');
+  });
+
+  test('is taken back when its payment is reversed, the bonus too, once', async () => {
+    await paid('aa');
+    const reversal = {
+      reversalId: 'refund 1',
+      payment: { backend: 'lnd', id: 'aa' },
+      units: -1_000_000n,
+      why: 'refunded',
+    };
+    books.watch();
+    await time.pass(SECOND);
+    await books.payments.reverse('aa', reversal);
+    await books.payments.reverse('aa', reversal);
+    await time.pass(SECOND);
+    await books.stop();
+    [due, positions] = [new MemoryDueTable(), new Map()];
+    new Process().watch();
+    await time.pass(SECOND);
+    const moved = (await facts()).filter(({ type }) => type === 'CreditAdded' || type === 'CreditReversed');
+    expect(moved).toMatchObject([
+      { data: { amount: usd('1').toString(), bonus: usd('0.05').toString() } },
+      {
+        type: 'CreditReversed',
+        data: {
+          ...{ reversalId: 'lnd/refund 1', creditId: 'lnd/aa', why: 'refunded' },
+          ...{ amount: usd('-1').toString(), bonus: usd('-0.05').toString() },
+        },
+      },
+    ]);
+    expect(alarms).toEqual([]);
+  });
+});
+
+describe('a subscription', () => {
+  test('that breaks off is an alarm, and is made again a second later', async () => {
+    await issue('aa');
+    books.watch();
+    await node.say(new Error('connection reset'));
+    expect(alarms).toEqual(['lnd no longer reports payments; asking it again']);
+    expect(node.subscriptions).toBe(1);
+    await time.pass(SECOND);
+    expect(node.subscriptions).toBe(2);
+    await node.say(node.pay('aa'));
+    expect(await typesOf('aa')).toEqual(PAID);
+  });
+
+  test('that the node ends is made again as well', async () => {
+    books.watch();
+    await node.say('end');
+    await time.pass(SECOND);
+    expect([node.subscriptions, alarms]).toEqual([2, []]);
+  });
+
+  test('loses nothing while it is broken off', async () => {
+    await issue('aa');
+    books.watch();
+    await time.pass(SECOND);
+    await node.say(new Error('connection reset'));
+    node.pay('aa');
+    await time.pass(2 * SECOND);
+    expect(await typesOf('aa')).toEqual(PAID);
+  });
+
+  test('ends with the watch, without an alarm', async () => {
+    books.watch();
+    await time.pass(MINUTE);
+    await books.stop();
+    await time.pass(MINUTE);
+    expect([node.subscriptions, alarms]).toEqual([1, []]);
+  });
+});
+
+describe('the node is asked after', () => {
+  const timesIn = async (duration: number) => {
+    const before = node.looks.length;
+    await time.pass(duration);
+    return node.looks.length - before;
+  };
+
+  test('an open invoice every two seconds, an expired one every minute', async () => {
+    await issue('aa');
+    books.watch();
+    await time.pass(SECOND);
+    expect(await timesIn(14 * MINUTE)).toBe(14 * 30);
+    await time.pass(2 * MINUTE);
+    expect(await timesIn(10 * MINUTE)).toBe(10);
+  });
+
+  test('every invoice, though it fails with some of them each time', async () => {
+    for (const reference of ['bad', 'aa', 'worse', 'bb', 'cc']) await issue(reference);
+    node.broken.add('bad').add('worse');
+    for (const reference of ['aa', 'bb', 'cc']) node.pay(reference);
+    books.watch();
+    await time.pass(10 * SECOND);
+    for (const reference of ['aa', 'bb', 'cc']) expect(await typesOf(reference)).toEqual(PAID);
+    expect(alarms.length).toBeGreaterThan(0);
+    node.broken.clear();
+    node.pay('bad');
+    await time.pass(MINUTE);
+    expect(await typesOf('bad')).toEqual(PAID);
+  });
+
+  test('less and less often while it fails, and at least every minute', async () => {
+    await issue('aa');
+    node.broken.add('aa');
+    books.watch();
+    await time.pass(5 * MINUTE);
+    const looks = node.looks.length;
+    expect(looks).toBeLessThan(15);
+    await time.pass(2 * MINUTE);
+    expect(node.looks.length).toBeGreaterThanOrEqual(looks + 1);
+  });
+
+  test('nothing that another back end is to be asked', async () => {
+    await issue('aa', { backend: 'another' });
+    books.watch();
+    await time.pass(MINUTE);
+    expect([node.askedAfter, alarms]).toEqual([[], []]);
+  });
+
+  test('several at once where it takes several', async () => {
+    Object.assign(node, { batch: 2 });
+    for (const reference of ['aa', 'bb', 'cc']) await issue(reference);
+    node.pay('bb');
+    books.watch();
+    await time.pass(SECOND);
+    expect(node.looks.slice(0, 2)).toEqual([['aa', 'bb'], ['cc']]);
+    expect(await typesOf('bb')).toEqual(PAID);
+  });
+
+  test('no more once the turn has ended', async () => {
+    await issue('aa');
+    books.watch();
+    await time.pass(SECOND);
+    await books.stop();
+    expect(await timesIn(MINUTE)).toBe(0);
+  });
+});
