@@ -51,7 +51,12 @@ export type { Reasoning } from './inference/vocabulary/reasoning.ts';
 export type { NativeSearch, SearchNote } from './inference/vocabulary/searching.ts';
 export { DONE, SseReader, sseComment, sseData, sseEvent } from './inference/vocabulary/sse.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
-export { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish } from './inference/vocabulary/web-search.ts';
+export {
+  type Found,
+  MAX_RESULT_CHARACTERS,
+  type SearchResult,
+  type SearchWish,
+} from './inference/vocabulary/web-search.ts';
 export { Payers } from './paying/account-payer.ts';
 export { CallLimits } from './paying/limits.ts';
 export {

@@ -29,4 +29,4 @@ export {
 } from './model-file.ts';
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
 export type { ProviderFile } from './provider-file.ts';
-export { LISTED_UNITS } from './tariffs.ts';
+export { LISTED_TOKENS, LISTED_UNITS, listPriceOf } from './tariffs.ts';

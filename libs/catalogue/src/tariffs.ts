@@ -1,12 +1,13 @@
 /** Prices as they stand in data files, as lines of the one tariff. */
-import type { Price, Tariff, Unit } from '#domain';
+import { type Amounts, type Price, priceOf, type Tariff, type Unit, type Usage } from '#domain';
 import { money } from '#kernel';
 import type { FeeFile } from './data-files.ts';
 import type { MediaEndpointFile, MediaUnit } from './media-file.ts';
 import { type EndpointFile, type OfferFile, slugOf } from './model-file.ts';
 import { marginOf } from './rules.ts';
 
-const MILLION = 1_000_000n;
+/** Prices of tokens are listed for so many. */
+export const LISTED_TOKENS = 1_000_000;
 const BASIS_POINTS = 10_000n;
 
 /** What is counted for the units that prices of media are listed by, and how many of that are one. */
@@ -18,13 +19,18 @@ export const LISTED_UNITS: Readonly<Record<MediaUnit, { readonly unit: Unit; rea
   '1k_characters': { unit: 'character', quantity: 1_000 },
 };
 
+/** What a use is listed at: where the size of a call matters, as for the smallest. */
+export function listPriceOf(usage: Usage, { prices }: Tariff): Amounts {
+  return priceOf(usage, prices, { inputTokens: 0 });
+}
+
 /** Token classes that the file does not name are paid as their side: cached input as input, reasoning as output. */
 export function modelTariff(model: string, endpoint: EndpointFile): Tariff {
   const { usdPerMillionTokens, usdPerRequest = '0', margin } = endpoint;
   const prices: Price[] = [];
   for (const unit of ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const) {
     const usd = usdPerMillionTokens[unit];
-    if (usd !== undefined) prices.push(sold(unit, MILLION, usd, margin));
+    if (usd !== undefined) prices.push(sold(unit, BigInt(LISTED_TOKENS), usd, margin));
   }
   return { ...offeredBy(model, endpoint), prices: [...prices, sold('request', 1n, usdPerRequest, margin)] };
 }

@@ -20,6 +20,7 @@ export { assertBalanced, type LedgerAccount, type Posting, postings } from './po
 export { type PublishPriceList, priceListDecider } from './price-list.ts';
 export type { RejectionCode } from './rejections.ts';
 export {
+  type Amounts,
   addedUsage,
   affordable,
   boundOf,

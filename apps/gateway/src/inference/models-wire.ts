@@ -4,14 +4,16 @@ import {
   CAPABILITIES,
   type Endpoint,
   isMedia,
+  LISTED_TOKENS,
   LISTED_UNITS,
+  listPriceOf,
   MEDIA_UNITS,
   type MediaModel,
   type MediaUnit,
   type Model,
 } from '#catalogue';
-import { priceOf, type Tariff, type Unit, type Usage } from '#domain';
-import { formatUsd, type PicoUsd, plainNumber, usdNumber } from '#kernel';
+import { priceOf, type Unit } from '#domain';
+import { formatUsd, plainNumber, usdNumber } from '#kernel';
 
 export type Row = ReturnType<typeof modelWire>;
 
@@ -55,21 +57,12 @@ export function modelWire(model: AnyModel) {
   };
 }
 
-const MILLION = 1_000_000;
-/** What depends on the size of a call is listed as for its first step. */
-const ANY_SIZE = { inputTokens: 0 };
-
-/** What a use is sold for. */
-function sold(usage: Usage, { prices }: Tariff): PicoUsd {
-  return priceOf(usage, prices, ANY_SIZE).price;
-}
-
 /** The prices that are listed: what a request costs that is routed by price. */
 function tokenPricing({ endpoints }: Model) {
-  const typical = { input: 3 * MILLION, output: MILLION, request: 1 };
-  const { tariff } = cheapest(endpoints, ({ tariff }) => priceOf(typical, tariff.prices, ANY_SIZE).cost);
-  const million = (unit: Unit) => usdNumber(sold({ [unit]: MILLION }, tariff));
-  const each = (unit: Unit) => formatUsd(sold({ [unit]: 1 }, tariff));
+  const typical = { input: 3 * LISTED_TOKENS, output: LISTED_TOKENS, request: 1 };
+  const { tariff } = cheapest(endpoints, ({ tariff }) => listPriceOf(typical, tariff).cost);
+  const million = (unit: Unit) => usdNumber(listPriceOf({ [unit]: LISTED_TOKENS }, tariff).price);
+  const each = (unit: Unit) => formatUsd(listPriceOf({ [unit]: 1 }, tariff).price);
   const both = { input_per_1M: million('input'), output_per_1M: million('output') };
   return {
     input_per_1M_tokens: both.input_per_1M,

@@ -17,7 +17,7 @@ const BOOK = { type: 'function', function: { name: 'book', parameters: { type: '
 const SEARCH = 'tool=web_search';
 const FEE = {
   ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 1 }, estimated: false },
-  ...{ price: '20000000000', cost: '5000000000' },
+  ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
 };
 
 const offer = { provider: 'OpenAI', upstream: 'openai', model: 'gpt-4o-mini', margin: '1.055' };

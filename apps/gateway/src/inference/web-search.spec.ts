@@ -8,7 +8,7 @@ const MODEL = 'openai/gpt-4.1-mini';
 /** A search by Exa. */
 const SEARCHED = {
   ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 1 }, estimated: false },
-  ...{ price: '20000000000', cost: '5000000000' },
+  ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
 };
 
 let world: World;

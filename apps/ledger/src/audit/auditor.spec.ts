@@ -114,6 +114,11 @@ describe('an auditor who reads only the facts', () => {
 
   test.each<[string, readonly Stored[], readonly string[]]>([
     ['a credit that was booked twice', [credited], ['credit lnd/topup was booked twice']],
+    [
+      'a credit that was booked twice, under its old name and its new one',
+      [{ ...credited, version: 2, data: { ...(credited.data as object), creditId: 'lnd/topup' } }],
+      ['credit lnd/topup was booked twice'],
+    ],
     ['a reversal that was booked twice', [reversed, reversed], ['credit reversal r was booked twice']],
     ['a hold that was made twice', [held('1'), held('1')], ['hold 1 was made twice']],
     ['a hold that ended twice', [held('1'), settled('1'), expired('1')], ['hold 1 ended without being open']],
@@ -273,6 +278,7 @@ describe('an auditor of facts of version 1', () => {
     ['names a model that nobody named', 'ChargeAbsorbed', changedIn(() => ({ of: 'a/model' }))],
     ['loses a search', 'ChargeAbsorbed', changedIn(() => ({ beside: undefined }))],
     ['changes what was held', 'HoldReleased', (data) => ({ ...data, held: '41' })],
+    ['calls a credit by another name', 'CreditAdded', (data) => ({ ...data, creditId: 'topup' })],
     ['loses prices', 'PriceListPublished', (data) => ({ ...data, lines: data.lines.slice(1) })],
     [
       'loses a margin',

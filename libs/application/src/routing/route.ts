@@ -1,6 +1,6 @@
 /** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
-import type { Endpoint, Model } from '#catalogue';
-import { priceOf, type Usage } from '#domain';
+import { type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
+import type { Usage } from '#domain';
 import { UnservableRequest } from '../failures.ts';
 import type { RoutingWish, Sort } from './wish.ts';
 
@@ -45,10 +45,7 @@ export interface Draw {
   readonly shares: Readonly<Record<string, number>>;
 }
 
-const MILLION = 1_000_000;
 const PICO_USD_PER_USD = 1e12;
-/** Prices are compared as they are listed: for calls of any size, the first step of their size. */
-const LISTED = { inputTokens: 0 };
 
 /** Prices up to so many times the cheapest count as equal to it. */
 const EQUAL_PRICES = 1.1;
@@ -148,10 +145,10 @@ function namesOthers(names: readonly string[], { endpoints }: Model): boolean {
 }
 
 function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingWish['maxPrice']): boolean {
-  const usd = (usage: Usage) => Number(priceOf(usage, tariff.prices, LISTED).price) / PICO_USD_PER_USD;
+  const usd = (usage: Usage) => Number(listPriceOf(usage, tariff).price) / PICO_USD_PER_USD;
   return (
-    (prompt !== undefined && usd({ input: MILLION }) > prompt) ||
-    (completion !== undefined && usd({ output: MILLION }) > completion) ||
+    (prompt !== undefined && usd({ input: LISTED_TOKENS }) > prompt) ||
+    (completion !== undefined && usd({ output: LISTED_TOKENS }) > completion) ||
     (request !== undefined && usd({ request: 1 }) > request)
   );
 }
@@ -181,7 +178,7 @@ function rankOf(endpoint: Endpoint, wish: RoutingWish, pulse: Pulse, request: Ro
 
 /** What a typical use costs, three parts of input to one of output: only good for comparing. */
 function priceLevel({ tariff }: Endpoint): number {
-  return Number(priceOf({ input: 3_000, output: 1_000, request: 1 }, tariff.prices).price);
+  return Number(listPriceOf({ input: 3_000, output: 1_000, request: 1 }, tariff).price);
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {

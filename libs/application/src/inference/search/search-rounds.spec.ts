@@ -7,7 +7,7 @@ import { Clock } from '../../clock.ts';
 import { Purchase } from '../../paying/purchase.ts';
 import { Pulses } from '../../routing/pulses.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
-import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
+import { type Found, MAX_RESULT_CHARACTERS } from '../vocabulary/web-search.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { searchQuote } from './search-quote.ts';
 import { type Round, SearchRounds } from './search-rounds.ts';
@@ -16,11 +16,12 @@ const messages = [{ role: 'user', content: 'What is new in the world of ledgers?
 const body = { model: 'v/m', messages };
 
 /** Finds the longest pages there are, or nothing but trouble. */
-function searching(fails: readonly boolean[]): () => Promise<readonly SearchResult[]> {
+function searching(fails: readonly boolean[]): () => Promise<Found> {
   let asked = 0;
   return async () => {
     if (fails[asked++]) throw new Error('down');
-    return Array(5).fill({ url: 'https://a.example', title: 'A', text: 'word '.repeat(MAX_RESULT_CHARACTERS / 5) });
+    const page = { url: 'https://a.example', title: 'A', text: 'word '.repeat(MAX_RESULT_CHARACTERS / 5) };
+    return { results: Array(5).fill(page), vendorId: undefined };
   };
 }
 

@@ -11,7 +11,7 @@ import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { affordableOutput, leastOutput } from '../vocabulary/quote.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
-import type { SearchResult, SearchWish } from '../vocabulary/web-search.ts';
+import type { Found, SearchResult, SearchWish } from '../vocabulary/web-search.ts';
 import { resultsText } from './results.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { answerAfter, priceOfSearches, searchAndAnswer } from './search-quote.ts';
@@ -31,7 +31,7 @@ export interface RoundsRequest {
   readonly model: Model;
   /** The caller's own limit of output tokens, for all rounds together. */
   readonly wanted: number | undefined;
-  search(wish: SearchWish): Promise<readonly SearchResult[]>;
+  search(wish: SearchWish): Promise<Found>;
 }
 
 /** One call of the model. */
@@ -112,8 +112,8 @@ export class SearchRounds {
     const { plan } = this.request;
     const { signal } = this.purchase;
     try {
-      const results = await this.request.search({ ...plan, query, signal });
-      this.purchase.billSearches(plan.fee, 1);
+      const { results, vendorId } = await this.request.search({ ...plan, query, signal });
+      this.purchase.billSearches(plan.fee, 1, vendorId);
       return results;
     } catch {
       if (signal.aborted) throw asFailure(signal.reason);

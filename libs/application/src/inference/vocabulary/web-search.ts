@@ -14,5 +14,12 @@ export interface SearchResult {
   readonly text: string;
 }
 
+/** What a search has found. */
+export interface Found {
+  readonly results: readonly SearchResult[];
+  /** What the vendor calls the search, by which a line of its invoice can be found. */
+  readonly vendorId: string | undefined;
+}
+
 /** More of a page is not asked for: results are part of the input that the caller pays. */
 export const MAX_RESULT_CHARACTERS = 2_000;

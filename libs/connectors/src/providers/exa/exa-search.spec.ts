@@ -40,8 +40,11 @@ test('results have a title and a text, whatever comes', async () => {
     { title: 'nowhere' },
     { url: 'https://c.example', title: 'one too many' },
   ];
-  answer = sends(200, { results });
-  expect(await search()).toEqual([results[0], { url: 'https://b.example', title: 'https://b.example', text: '' }]);
+  answer = sends(200, { requestId: 'exa-1', results });
+  expect(await search()).toEqual({
+    results: [results[0], { url: 'https://b.example', title: 'https://b.example', text: '' }],
+    vendorId: 'exa-1',
+  });
 });
 
 describe('a search that fails', () => {

@@ -1,6 +1,7 @@
-import { MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, UpstreamFailure } from '#application';
+import { type Found, MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, UpstreamFailure } from '#application';
 import { anything, fields } from '../../http/allowed.ts';
 import type { Endpoint } from '../../http/endpoint.ts';
+import { vendorIdIn } from '../../http/vendor-id.ts';
 
 /** A search takes a second or two; an answer waits for it. */
 const TIMEOUT_MS = 15_000;
@@ -22,7 +23,7 @@ export class ExaSearch {
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
-  async search({ query, maxResults, includeDomains, excludeDomains, signal }: SearchWish) {
+  async search({ query, maxResults, includeDomains, excludeDomains, signal }: SearchWish): Promise<Found> {
     const body = {
       query,
       type: 'auto',
@@ -35,18 +36,30 @@ export class ExaSearch {
     const text = await this.endpoint.whole(body, inTime).catch((failure: UpstreamFailure) => {
       throw ofSearch(failure);
     });
-    return resultsIn(text).slice(0, maxResults);
+    const answer = answerIn(text);
+    return { results: resultsIn(answer).slice(0, maxResults), vendorId: vendorIdIn({ id: answer.requestId }) };
   }
 }
 
-function resultsIn(text: string): readonly SearchResult[] {
-  let results: unknown;
+interface Answer {
+  readonly requestId?: unknown;
+  readonly results: readonly { readonly url?: unknown; readonly title?: unknown; readonly text?: unknown }[];
+}
+
+function answerIn(text: string): Answer {
+  let answer: Partial<Answer> | null = null;
   try {
-    results = JSON.parse(text)?.results;
+    answer = JSON.parse(text);
   } catch {} // judged with everything else that is no answer
-  if (!Array.isArray(results)) throw new UpstreamFailure('upstream_error', 'The web search sent no results');
+  if (Array.isArray(answer?.results)) return answer as Answer;
+  throw new UpstreamFailure('upstream_error', 'The web search sent no results', {
+    vendorId: vendorIdIn({ id: answer?.requestId }),
+  });
+}
+
+function resultsIn({ results }: Answer): readonly SearchResult[] {
   return results
-    .filter(({ url }) => typeof url === 'string')
+    .filter((result): result is { url: string; title?: unknown; text?: unknown } => typeof result?.url === 'string')
     .map(({ url, title, text }) => ({
       url,
       title: typeof title === 'string' && title !== '' ? title : url,

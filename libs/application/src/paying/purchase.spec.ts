@@ -1,0 +1,86 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Endpoint, Model } from '#catalogue';
+import type { Price, Tariff, Usage } from '#domain';
+import { usd } from '#kernel';
+import { Clock } from '../clock.ts';
+import { UpstreamFailure } from '../failures.ts';
+import { Pulses } from '../routing/pulses.ts';
+import { Purchase } from './purchase.ts';
+import type { Sale } from './sale.ts';
+
+class StillClock extends Clock {
+  milliseconds(): number {
+    return 0;
+  }
+}
+
+const price = (unit: Price['unit'], amount: bigint): Price => ({ unit, per: 1n, cost: amount, price: 2n * amount });
+const prices = [price('input', 3n), price('output', 5n), price('request', 7n)];
+const tariff: Tariff = { of: 'v/m', provider: 'maker', creditor: 'router', prices };
+const search: Tariff = { of: 'web_search', provider: 'exa', creditor: 'exa', prices: [price('search', 11n)] };
+const endpoint = { slug: 'maker', tariff } as unknown as Endpoint;
+const model = { id: 'v/m', endpoints: [endpoint] } as unknown as Model;
+
+function begin() {
+  const alarms: string[] = [];
+  const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
+  const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
+  const sale: Sale = { id: 'h', query, model, endpoints: [endpoint], ...bounds };
+  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), expiresAt: 0 };
+  const watch = { pulses: new Pulses(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
+  return { purchase: new Purchase(sale, hold, new AbortController().signal, watch), alarms };
+}
+
+const counted = async (): Promise<Usage> => ({ input: 100 });
+const call = { make: async () => 'answer', counted };
+const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, delivered: () => '', vendorId });
+
+describe('a purchase', () => {
+  test('has an item for each call, and one for what was used beside them', async () => {
+    const { purchase, alarms } = begin();
+    await purchase.ask(call);
+    await purchase.billCall(call, made({ input: 2 }, 'gen-1'));
+    purchase.billSearches(search, 1, 'exa-1');
+    purchase.billSearches(search, 0);
+    await purchase.askAgain(call, endpoint);
+    await purchase.billCall(call, made({ input: 1, output: 1 }));
+    const sold = { of: 'v/m', provider: 'maker', creditor: 'router', estimated: false };
+    expect(purchase.charge()?.items).toEqual([
+      { ...sold, vendorId: 'gen-1', usage: { input: 2, request: 1 }, cost: '13', price: '26' },
+      {
+        ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, vendorId: 'exa-1', estimated: false },
+        ...{ usage: { search: 1 }, cost: '11', price: '22' },
+      },
+      { ...sold, usage: { input: 1, output: 1, request: 1 }, cost: '15', price: '30' },
+    ]);
+    expect(purchase.charge()).toMatchObject({ cost: '39', price: '78', priceList: 'list' });
+    expect(purchase.left).toBe(usd('1') - 78n);
+    expect(purchase.receipt(purchase.left)).toMatchObject({ chargedForInput: 26n + 20n });
+    expect(alarms).toEqual([]);
+  });
+
+  test('names the model, who invoices it and the vendor’s id in each attempt', async () => {
+    const { purchase } = begin();
+    const failure = new UpstreamFailure('invalid_request', 'no', { status: 400, delivered: '', vendorId: 'gen-2' });
+    await expect(purchase.ask({ make: () => Promise.reject(failure), counted })).rejects.toBe(failure);
+    const { attempts, items } = purchase.charge(failure) ?? {};
+    const asked = { provider: 'maker', creditor: 'router', model: 'v/m' };
+    expect(attempts).toMatchObject([{ ...asked, vendorId: 'gen-2', outcome: 'invalid_request', status: 400 }]);
+    expect(items).toMatchObject([{ vendorId: 'gen-2', estimated: true, usage: { input: 100, request: 1 } }]);
+  });
+
+  test('is paid by the whole hold when something was used that has no price, and raises an alarm', async () => {
+    const { purchase, alarms } = begin();
+    await purchase.ask(call);
+    await purchase.billCall(call, made({ input: 1, image: 1 }));
+    expect(purchase.charge()).toMatchObject({
+      price: usd('1').toString(),
+      items: [{ usage: { input: 1, image: 1, request: 1 }, price: usd('1').toString() }],
+    });
+    expect(alarms).toEqual(['a use of v/m by maker has no price']);
+  });
+
+  test('of nothing is no charge', () => {
+    expect(begin().purchase.charge()).toBeUndefined();
+  });
+});
