@@ -58,6 +58,8 @@ export {
   type SearchWish,
 } from './inference/vocabulary/web-search.ts';
 export { Payers } from './paying/account-payer.ts';
+export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';
+export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './paying/kept-answers.ts';
 export { CallLimits } from './paying/limits.ts';
 export {
   actorOf,
@@ -71,7 +73,6 @@ export {
 export { Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { RunningTasks } from './paying/running.ts';
-export { WatchedPayers } from './paying/watched-payers.ts';
 export { Pulses } from './routing/pulses.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';

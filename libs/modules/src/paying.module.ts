@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Accounts, CallLimits, Clock, Payers, Paying, Pulses, RunningTasks, WatchedPayers } from '#application';
+import { Accounts, CallLimits, Clock, Payers, Paying, Pulses, RunningTasks } from '#application';
 import { Foundation } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -12,11 +12,10 @@ import { StoresModule } from './stores.module.ts';
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
     { provide: Pulses, inject: [Clock], useFactory: (clock: Clock) => new Pulses(clock) },
     {
-      provide: WatchedPayers,
+      provide: Payers,
       inject: [Accounts, Clock],
-      useFactory: (accounts: Accounts, clock: Clock) => new WatchedPayers(accounts, clock),
+      useFactory: (accounts: Accounts, clock: Clock) => new Payers(accounts, clock),
     },
-    { provide: Payers, useExisting: WatchedPayers },
     {
       provide: Paying,
       inject: [Pulses, RunningTasks, CallLimits, Foundation],
@@ -24,6 +23,6 @@ import { StoresModule } from './stores.module.ts';
         new Paying(pulses, running, limits, runtime.alarm),
     },
   ],
-  exports: [RunningTasks, CallLimits, Pulses, WatchedPayers, Payers, Paying],
+  exports: [RunningTasks, CallLimits, Pulses, Payers, Paying],
 })
 export class PayingModule {}

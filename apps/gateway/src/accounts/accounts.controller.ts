@@ -7,7 +7,7 @@ import { readBalance } from '#projections';
 import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, CausedBy } from '../edge/caller.ts';
-import { NotYetReadable, Unauthorized } from '../edge/errors.ts';
+import { BooksBehind, Unauthorized } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { BalanceRequest } from './accounts.requests.ts';
 import { Account, Balance } from './accounts.schemas.ts';
@@ -52,7 +52,7 @@ export class AccountsController {
   async balance(@Authenticated() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
     const shown = await this.books.showAccount(accountId, reply, 'balances');
     const balance = await readBalance(this.books.pool, accountId);
-    if (!balance) throw shown ? new Unauthorized('The credit id is not valid') : new NotYetReadable();
+    if (!balance) throw shown ? new Unauthorized('The credit id is not valid') : new BooksBehind();
     const available = usdNumber(balance.available);
     return { balance: available, balance_usd: available, held_usd: usdNumber(balance.held), currency: 'USD' };
   }

@@ -8,7 +8,7 @@ import { readKey, readKeys } from '#projections';
 import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, CausedBy } from '../edge/caller.ts';
-import { NotYetReadable } from '../edge/errors.ts';
+import { BooksBehind } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { fieldsOf, KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
 import { KeyAnswer, KeyList, KeyRevoked } from './keys.schemas.ts';
@@ -89,7 +89,7 @@ export class KeysController {
   ) {
     const current = await this.books.showAccount(account, reply, 'keys');
     const key = await readKey(this.books.pool, account, id, this.clock.now());
-    if (!key) throw current ? keyNotFound() : new NotYetReadable();
+    if (!key) throw current ? keyNotFound() : new BooksBehind();
     return { status: 'success', data: wire(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined) };
   }
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
-import { ACCOUNT, type AccountEvent, TOPUP } from '#domain';
-import { type EventStore, type Recorded, streamName } from '#kernel';
+import { ACCOUNT, TOPUP } from '#domain';
+import { type FactReader, streamName } from '#kernel';
 import { Progress, readTopup, type TopupView } from '#projections';
 import { BooksBehind } from './errors.ts';
 
@@ -10,23 +10,13 @@ const WAIT_MS = 2_000;
 
 const BEHIND = 'x-books-behind';
 
-type HoldStanding = 'open' | 'charged' | 'unpaid';
-
-/** What a hold is after a fact about it. One that ended unpaid stays so, whatever comes late. */
-const STANDINGS: Partial<Record<AccountEvent['type'], HoldStanding>> = {
-  FundsHeld: 'open',
-  HoldSettled: 'charged',
-  HoldReleased: 'unpaid',
-  HoldExpired: 'unpaid',
-};
-
 /** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
 export class BooksReader {
   private readonly progress: Progress;
 
   constructor(
     readonly pool: pg.Pool,
-    private readonly store: EventStore,
+    private readonly store: FactReader,
   ) {
     this.progress = new Progress(pool);
   }
@@ -53,22 +43,6 @@ export class BooksReader {
   /** Whether there is such an account: asked of the facts, so that nothing is refused or promised by a late read model. */
   async knows(accountId: string): Promise<boolean> {
     return (await this.store.head(streamName(ACCOUNT, accountId))) !== undefined;
-  }
-
-  /** Where an account's facts end now: what happens to it from now on is behind that. Undefined when there is none. */
-  async revisionOf(accountId: string): Promise<number | undefined> {
-    return (await this.store.head(streamName(ACCOUNT, accountId)))?.revision;
-  }
-
-  /** What has become of a hold, by the account's facts behind a revision; undefined when it was never made. */
-  async holdOf(accountId: string, holdId: string, behind: number): Promise<HoldStanding | undefined> {
-    let standing: HoldStanding | undefined;
-    for await (const facts of this.store.read(streamName(ACCOUNT, accountId), behind)) {
-      for (const { type, data } of facts as readonly Recorded<AccountEvent>[]) {
-        if ('holdId' in data && data.holdId === holdId) standing = STANDINGS[type] ?? standing;
-      }
-    }
-    return standing;
   }
 
   /**

@@ -1,16 +1,18 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
-import { Accounts, Clock, Secrets, WatchedPayers } from '#application';
+import { Accounts, Clock, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } from '#application';
+import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
 import { Authenticator } from './authenticator.ts';
 import { BooksReader } from './books-reader.ts';
 import { ErrorFilter } from './errors.ts';
-import { Idempotency, leaseOf } from './idempotency.ts';
-import { answerMigrations, KeptAnswers } from './kept-answers.ts';
+import { PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
 import { ValidationPipe } from './validation.pipe.ts';
+
+const SWEEP_EVERY_MS = 60_000;
 
 /** What all surfaces share: who asks, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({
@@ -29,36 +31,31 @@ import { ValidationPipe } from './validation.pipe.ts';
       inject: [BooksReader, Secrets, Clock],
       useFactory: (books: BooksReader, secrets: Secrets, clock: Clock) => new Authenticator(books, secrets, clock),
     },
-    { provide: KeptAnswers, inject: [Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
+    { provide: KeptAnswers, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
     {
       provide: Idempotency,
-      inject: [Role, Foundation, KeptAnswers, BooksReader, Accounts, WatchedPayers, Authenticator, Secrets, Clock],
-      useFactory: openIdempotency,
+      inject: [KeptAnswers, Foundation, Accounts, Secrets, Clock],
+      useFactory: (kept: KeptAnswers, { store: facts, runtime }: Foundation, ...[accounts, secrets, clock]: Parts) =>
+        new Idempotency({ kept, facts, accounts, secrets, clock, alarm: runtime.alarm }),
     },
+    { provide: PaidRequests, inject: [Role, Payers, Idempotency, Authenticator], useFactory: openPaidRequests },
   ],
-  exports: [PublicAddress, BooksReader, Authenticator, Idempotency, PayingModule, SecretsModule, StoresModule],
+  exports: [PublicAddress, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],
 })
 export class EdgeModule {}
 
-async function openKeptAnswers({ databaseUrl, settings }: Foundation, pool: pg.Pool, secrets: Secrets) {
+type Parts = [Accounts, Secrets, Clock];
+
+async function openKeptAnswers(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
   await migrate(databaseUrl, answerMigrations);
-  return new KeptAnswers(pool, secrets, leaseOf(settings));
+  const kept = new PostgresKeptAnswers(pool, secrets, leaseOf(role.settings));
+  const removeExpired = () =>
+    kept.removeExpired().catch((error) => runtime.alarm('expired answers could not be removed; trying again', error));
+  const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();
+  await role.keep({ close: () => clearInterval(timer) });
+  return kept;
 }
 
-type IdempotencyParts = readonly [
-  Role,
-  Foundation,
-  KeptAnswers,
-  BooksReader,
-  Accounts,
-  WatchedPayers,
-  Authenticator,
-  Secrets,
-  Clock,
-];
-
-function openIdempotency(...[role, foundation, ...parts]: IdempotencyParts): Promise<Idempotency> {
-  const [kept, books, accounts, payers, authenticator, secrets, clock] = parts;
-  const { alarm } = foundation.runtime;
-  return role.keep(new Idempotency({ kept, books, accounts, payers, authenticator, secrets, clock, alarm }));
+function openPaidRequests(role: Role, payers: Payers, idempotency: Idempotency, authenticator: Authenticator) {
+  return role.keep(new PaidRequests(payers, idempotency, authenticator));
 }

@@ -1,7 +1,14 @@
 /** The one error shape, and the one place that turns what went wrong into a status. */
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type FailureCode, HoldTaken, UnservableRequest, UpstreamFailure } from '#application';
+import {
+  CONFLICTING_KEYS,
+  type FailureCode,
+  HoldTaken,
+  IdempotencyConflict,
+  UnservableRequest,
+  UpstreamFailure,
+} from '#application';
 import type { RejectionCode } from '#domain';
 import type { Log } from '#infra';
 import { Rejection, StoreUnavailable, UnknownFact } from '#kernel';
@@ -41,30 +48,6 @@ export class BooksBehind extends Error {
 
   constructor() {
     super('The books are being brought up to date; ask again in a moment');
-  }
-}
-
-const CONFLICTING_KEYS = ['idempotency_key_reused', 'idempotency_in_progress', 'idempotency_answer_lost'] as const;
-
-/** What is asked for was written, or may have been, and the read models do not show it yet. */
-export class NotYetReadable extends Error {
-  override readonly name = 'NotYetReadable';
-
-  constructor() {
-    super('The books have it, or may have, and it cannot be read yet; try again');
-  }
-}
-
-/** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
-export class IdempotencyConflict extends Error {
-  override readonly name = 'IdempotencyConflict';
-
-  constructor(
-    readonly type: (typeof CONFLICTING_KEYS)[number],
-    message: string,
-    readonly retryAfterSeconds?: number,
-  ) {
-    super(message);
   }
 }
 
@@ -152,8 +135,6 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   }
   if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
-  if (error instanceof NotYetReadable)
-    return answer([503, 'unavailable', 'server'], error.message, { retryAfterSeconds: 1 });
   if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
   if (error instanceof IdempotencyConflict) {
     const { retryAfterSeconds } = error;

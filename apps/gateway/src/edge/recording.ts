@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import type { Answer } from './kept-answers.ts';
+import type { KeptAnswer } from '#application';
 
 /** A longer answer is delivered, but not kept. */
 export const MAX_KEPT_BYTES = 8 * 1024 * 1024;
@@ -13,7 +13,7 @@ export class Recording {
   /** @param done what is done with the answer; it is undefined when there is nothing that could be replayed */
   constructor(
     private readonly reply: FastifyReply,
-    private readonly done: (answer: Answer | undefined) => Promise<void>,
+    private readonly done: (answer: KeptAnswer | undefined) => Promise<void>,
   ) {}
 
   add(piece: Uint8Array): void {
@@ -28,7 +28,7 @@ export class Recording {
     return this.ended;
   }
 
-  private answer(last: unknown): Answer | undefined {
+  private answer(last: unknown): KeptAnswer | undefined {
     if (typeof last !== 'string' && !(last instanceof Uint8Array)) return undefined;
     this.add(Buffer.from(last));
     if (this.size > MAX_KEPT_BYTES) return undefined;

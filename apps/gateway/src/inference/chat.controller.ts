@@ -1,11 +1,11 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CompleteChat, Payers } from '#application';
+import { type Caller, CompleteChat } from '#application';
 import { sourceOf } from '../edge/asked.ts';
 import { Authenticated } from '../edge/caller.ts';
-import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
+import { PaidRequests } from '../edge/paid-requests.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
 import { ChatStream } from './answer-streams.ts';
 import { ChatRequest } from './chat.requests.ts';
@@ -16,8 +16,7 @@ import { completion } from './chat-wire.ts';
 export class ChatController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly idempotency: Idempotency,
-    private readonly payers: Payers,
+    private readonly paid: PaidRequests,
   ) {}
 
   @Post(['v1/chat/completions', 'chat/completions'])
@@ -41,11 +40,11 @@ export class ChatController {
     @Res() reply: FastifyReply,
     @Body() body: ChatRequest,
   ) {
-    if (await this.idempotency.answered(request, reply, caller)) return;
-    reply.header('x-generation-id', `gen-${request.id}`);
-    const asked = { requestId: request.id, source: sourceOf(request), body, type: 'chat_completion' } as const;
-    const client = body.stream ? new ChatStream(reply) : undefined;
-    const whole = await this.commands.execute(new CompleteChat(this.payers.of(caller), asked, client));
-    if (whole) return reply.type(JSON_TYPE).send(JSON.stringify(completion(whole.body, whole.receipt)));
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const asked = { requestId: request.id, source: sourceOf(request), body, type: 'chat_completion' } as const;
+      const client = body.stream ? new ChatStream(reply) : undefined;
+      const whole = await this.commands.execute(new CompleteChat(payer, asked, client));
+      if (whole) reply.type(JSON_TYPE).send(JSON.stringify(completion(whole.body, whole.receipt)));
+    });
   }
 }

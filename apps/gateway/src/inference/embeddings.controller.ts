@@ -1,13 +1,13 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CreateEmbeddings, type EmbeddingAnswer, Payers } from '#application';
+import { type Caller, CreateEmbeddings, type EmbeddingAnswer } from '#application';
 import { quantityOf } from '#domain';
 import { usdNumber } from '#kernel';
 import { sourceOf } from '../edge/asked.ts';
 import { Authenticated } from '../edge/caller.ts';
-import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
+import { PaidRequests } from '../edge/paid-requests.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { EmbeddingRequest } from './embeddings.requests.ts';
 import { EmbeddingList } from './embeddings.schemas.ts';
@@ -16,8 +16,7 @@ import { EmbeddingList } from './embeddings.schemas.ts';
 export class EmbeddingsController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly idempotency: Idempotency,
-    private readonly payers: Payers,
+    private readonly paid: PaidRequests,
   ) {}
 
   @Post(['v1/embeddings', 'embeddings'])
@@ -39,12 +38,10 @@ export class EmbeddingsController {
     @Res() reply: FastifyReply,
     @Body() body: EmbeddingRequest,
   ) {
-    if (await this.idempotency.answered(request, reply, caller)) return;
-    reply.header('x-generation-id', `gen-${request.id}`);
-    const answer = await this.commands.execute(
-      new CreateEmbeddings(this.payers.of(caller), request.id, sourceOf(request), body),
-    );
-    return reply.type(JSON_TYPE).send(wire(answer));
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const answer = await this.commands.execute(new CreateEmbeddings(payer, request.id, sourceOf(request), body));
+      reply.type(JSON_TYPE).send(wire(answer));
+    });
   }
 }
 

@@ -1,12 +1,12 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, Conversations, CreateResponse, Payers } from '#application';
+import { type Caller, Conversations, CreateResponse } from '#application';
 import { sourceOf } from '../edge/asked.ts';
 import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
-import { Idempotency } from '../edge/idempotency.ts';
 import { JSON_TYPE } from '../edge/json.ts';
+import { PaidRequests } from '../edge/paid-requests.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
 import { ResponseStream } from './answer-streams.ts';
 import { ResponsesInput } from './responses.requests.ts';
@@ -18,9 +18,8 @@ const ID = { id: { description: 'The id of a response', example: 'resp_00000000-
 export class ResponsesController {
   constructor(
     private readonly commands: CommandBus,
-    private readonly idempotency: Idempotency,
+    private readonly paid: PaidRequests,
     private readonly conversations: Conversations,
-    private readonly payers: Payers,
   ) {}
 
   @Post(['v1/responses', 'responses'])
@@ -43,12 +42,12 @@ export class ResponsesController {
     @Res() reply: FastifyReply,
     @Body() body: ResponsesInput,
   ) {
-    if (await this.idempotency.answered(request, reply, caller)) return;
-    reply.header('x-generation-id', `gen-${request.id}`);
-    const asked = { requestId: request.id, source: sourceOf(request), accountId: caller.accountId, body };
-    const outlet = body.stream ? new ResponseStream(reply) : undefined;
-    const whole = await this.commands.execute(new CreateResponse(this.payers.of(caller), asked, outlet));
-    if (whole) return reply.type(JSON_TYPE).send(whole);
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const asked = { requestId: request.id, source: sourceOf(request), accountId: caller.accountId, body };
+      const outlet = body.stream ? new ResponseStream(reply) : undefined;
+      const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
+      if (whole) reply.type(JSON_TYPE).send(whole);
+    });
   }
 
   @Get(['v1/responses/:id', 'responses/:id'])

@@ -5,7 +5,7 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type pg from 'pg';
-import type { Secrets } from '#application';
+import { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers, type Secrets } from '#application';
 
 const KEPT = '24 hours';
 /** How long a request may take to have its money held. One that takes longer may find that another is served instead. */
@@ -38,34 +38,6 @@ export const answerMigrations = [
   },
 ] as const;
 
-/** Whose row it is: the request's with this key that runs now. */
-export interface Claim {
-  readonly accountId: string;
-  readonly key: string;
-  /** The path and the body: what must be the same for the answer to be the same. */
-  readonly request: string;
-  readonly requestId: string;
-  readonly revision: number;
-  readonly owner: string;
-}
-
-/** An earlier request with the same key. */
-export interface Earlier extends Claim {
-  /** Its gateway may still be at it. */
-  readonly running: boolean;
-  /** Its hold was made, and its upstream may have been called: the account's facts say what became of it. */
-  readonly held: boolean;
-  /** It was charged, and there is nothing to replay. */
-  readonly lost: boolean;
-  readonly answer: Buffer | null;
-}
-
-export interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, unknown>>;
-  readonly body: Buffer;
-}
-
 interface Change {
   readonly sql: string;
   /** What else must be so, beside whose row it is. */
@@ -77,15 +49,16 @@ interface Change {
 const compressed = promisify(gzip);
 const decompressed = promisify(gunzip);
 
-export class KeptAnswers {
+export class PostgresKeptAnswers extends KeptAnswers {
   /** @param holdLeaseMs how long a request is respected that holds money, and whose gateway says no more what became of it */
   constructor(
     private readonly pool: pg.Pool,
     private readonly secrets: Secrets,
     private readonly holdLeaseMs: number,
-  ) {}
+  ) {
+    super();
+  }
 
-  /** Takes a key, if no other request has it. Of any number at once, on any gateway, one does. */
   async claim({ accountId, key, request, requestId, revision, owner }: Claim): Promise<boolean> {
     const { rowCount } = await this.pool.query({
       name: 'answer-claim',
@@ -115,7 +88,6 @@ export class KeptAnswers {
     return { accountId, key, request, requestId, revision: Number(revision), owner, running, held, lost, answer };
   }
 
-  /** Takes the key of a request that does not run any more, and is as it was found. Of any number at once, one does. */
   takeOver(earlier: Earlier, { requestId, owner, revision }: Claim): Promise<boolean> {
     const lease = `leased_until = now() + $6 * interval '1 ms'`;
     return this.change('take-over', earlier, {
@@ -125,10 +97,6 @@ export class KeptAnswers {
     });
   }
 
-  /**
-   * Says that the money is held, so that the upstream may be called. From now on it is respected for as long as its hold.
-   * @returns false when another request has the key meanwhile
-   */
   confirm(claim: Claim): Promise<boolean> {
     return this.change('confirm', claim, {
       sql: `update gateway.answers set held = true, leased_until = now() + $4 * interval '1 ms'`,
@@ -136,37 +104,33 @@ export class KeptAnswers {
     });
   }
 
-  /** Keeps the answer for those who ask again. */
-  async keep(claim: Claim, { status, headers, body }: Answer): Promise<boolean> {
-    const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
-    const sealed = this.secrets.sealBytes(await compressed(Buffer.concat([head, body])));
-    return this.change('keep', claim, { sql: 'update gateway.answers set answer = $4', values: [sealed] });
+  end(claim: Claim, ending: Ending): Promise<boolean> {
+    switch (ending) {
+      case 'lost':
+        return this.change('lose', claim, { sql: 'update gateway.answers set lost = true' });
+      case 'unknown':
+        return this.change('give-up', claim, { sql: 'update gateway.answers set leased_until = now()' });
+      case 'unpaid':
+        return this.change('forget', claim, { sql: 'delete from gateway.answers' });
+      default:
+        return this.keep(claim, ending);
+    }
   }
 
-  /** @throws Error when it was sealed with another master key */
-  async open(answer: Buffer): Promise<Answer> {
+  async open(answer: Buffer): Promise<KeptAnswer> {
     const bytes = await decompressed(this.secrets.openBytes(answer));
     const end = bytes.indexOf('\n');
     return { ...JSON.parse(bytes.subarray(0, end).toString()), body: bytes.subarray(end + 1) };
   }
 
-  /** The request was charged, and there is nothing to replay. */
-  lose(claim: Claim): Promise<boolean> {
-    return this.change('lose', claim, { sql: 'update gateway.answers set lost = true' });
-  }
-
-  /** The request has ended, and it is not known whether it was charged: the next request finds out. */
-  giveUp(claim: Claim): Promise<boolean> {
-    return this.change('give-up', claim, { sql: 'update gateway.answers set leased_until = now()' });
-  }
-
-  /** Nothing was charged: the next request is served as the first. */
-  forget(claim: Claim): Promise<boolean> {
-    return this.change('forget', claim, { sql: 'delete from gateway.answers' });
-  }
-
   async removeExpired(): Promise<void> {
     await this.pool.query('delete from gateway.answers where expires_at <= now()');
+  }
+
+  private async keep(claim: Claim, { status, headers, body }: KeptAnswer): Promise<boolean> {
+    const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
+    const sealed = this.secrets.sealBytes(await compressed(Buffer.concat([head, body])));
+    return this.change('keep', claim, { sql: 'update gateway.answers set answer = $4', values: [sealed] });
   }
 
   /** Only its owner changes a row: who was taken for dead does not. */

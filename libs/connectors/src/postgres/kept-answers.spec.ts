@@ -1,22 +1,22 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { Secrets } from '#application';
+import { type Claim, Secrets } from '#application';
 import { migrate } from '#infra';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { answerMigrations, type Claim, KeptAnswers } from './kept-answers.ts';
+import { answerMigrations, PostgresKeptAnswers } from './kept-answers.ts';
 
 const ANSWER = { status: 200, headers: { 'content-type': 'audio/mpeg' }, body: Buffer.from([0, 10, 255, 10]) };
 
 let database: TestDatabase;
 let pool: pg.Pool;
-let kept: KeptAnswers;
+let kept: PostgresKeptAnswers;
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, answerMigrations);
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is quite closed
-  kept = new KeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
+  kept = new PostgresKeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
 });
 afterAll(async () => {
   await pool.end();
@@ -35,7 +35,7 @@ async function claimed(): Promise<Claim> {
 }
 
 async function takenOver(dead: Claim, heir: Claim): Promise<boolean> {
-  await kept.giveUp(dead);
+  await kept.end(dead, 'unknown');
   const earlier = await kept.find(dead);
   return earlier !== undefined && kept.takeOver(earlier, heir);
 }
@@ -58,7 +58,7 @@ describe('a key', () => {
 
   test('is taken over by one of many at once', async () => {
     const dead = await claimed();
-    await kept.giveUp(dead);
+    await kept.end(dead, 'unknown');
     const earlier = await kept.find(dead);
     if (!earlier) throw new Error('it was forgotten');
     expect(earlier).toEqual({ ...dead, running: false, held: false, lost: false, answer: null });
@@ -71,16 +71,22 @@ describe('a key', () => {
     const dead = await claimed();
     const heir = { ...dead, owner: randomUUID() };
     await takenOver(dead, heir);
-    const late = [kept.confirm(dead), kept.keep(dead, ANSWER), kept.lose(dead), kept.giveUp(dead), kept.forget(dead)];
+    const late = [
+      kept.confirm(dead),
+      kept.end(dead, ANSWER),
+      kept.end(dead, 'lost'),
+      kept.end(dead, 'unknown'),
+      kept.end(dead, 'unpaid'),
+    ];
     expect(await Promise.all(late)).toEqual([false, false, false, false, false]);
     expect(await kept.find(dead)).toMatchObject({ owner: heir.owner, running: true, lost: false, answer: null });
   });
 
   test('that is forgotten, or has expired, is free, and nothing is left of what it was', async () => {
     const [forgotten, expired] = [await claimed(), await claimed()];
-    await kept.forget(forgotten);
-    await kept.keep(expired, ANSWER);
-    await kept.lose(expired);
+    await kept.end(forgotten, 'unpaid');
+    await kept.end(expired, ANSWER);
+    await kept.end(expired, 'lost');
     await expire(expired);
     for (const { accountId } of [forgotten, expired]) {
       const anew = claimOf({ accountId, request: 'another' });
@@ -99,12 +105,12 @@ describe('a key', () => {
 
   test('is not taken over as it was found when it has been confirmed meanwhile', async () => {
     const late = await claimed();
-    await kept.giveUp(late);
+    await kept.end(late, 'unknown');
     const earlier = await kept.find(late);
     if (!earlier) throw new Error('it was forgotten');
     await kept.confirm(late);
     expect(await kept.takeOver(earlier, claimOf({ accountId: late.accountId }))).toBe(false);
-    await kept.giveUp(late);
+    await kept.end(late, 'unknown');
     expect(await kept.takeOver(earlier, claimOf({ accountId: late.accountId }))).toBe(false);
     expect(await kept.find(late)).toMatchObject({ owner: late.owner, held: true });
   });
@@ -130,11 +136,11 @@ describe('a key', () => {
 describe('an answer', () => {
   test('comes back byte for byte, and only by the same master key', async () => {
     const claim = await claimed();
-    await kept.keep(claim, ANSWER);
+    await kept.end(claim, ANSWER);
     const { answer } = (await kept.find(claim)) ?? {};
     if (!answer) throw new Error('it was not kept');
     expect(await kept.open(answer)).toEqual(ANSWER);
-    const stranger = new KeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
+    const stranger = new PostgresKeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
     await expect(stranger.open(answer)).rejects.toThrow();
   });
 });

@@ -1,0 +1,68 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller, Idempotency, KeptAnswer, Payer, Payers } from '#application';
+import type { Authenticator } from './authenticator.ts';
+import { InvalidRequest } from './errors.ts';
+import { Recording, record } from './recording.ts';
+
+const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
+
+/** What all surfaces that are paid for begin with. */
+export class PaidRequests {
+  private readonly recordings = new Set<Promise<void>>();
+
+  constructor(
+    private readonly payers: Payers,
+    private readonly idempotency: Idempotency,
+    private readonly authenticator: Authenticator,
+  ) {}
+
+  /** Waits until every answer that has ended is kept. */
+  async close(): Promise<void> {
+    await Promise.all(this.recordings);
+  }
+
+  /**
+   * Serves a request that is known to be well-formed: once, where it has an Idempotency-Key, and with the answer of then
+   * from then on. It is served under `request.id`.
+   * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
+   */
+  async once(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    caller: Caller,
+    serve: (payer: Payer) => Promise<unknown>,
+  ): Promise<void> {
+    const payer = this.payers.of(caller);
+    const key = request.headers['idempotency-key'];
+    const served = key === undefined ? { payer } : await this.claimed(String(key), request, caller, payer);
+    if ('status' in served) return replay(served, reply);
+    if ('ended' in served) this.record(reply, served.ended);
+    reply.header('x-generation-id', `gen-${request.id}`);
+    await serve(served.payer);
+  }
+
+  private claimed(key: string, request: FastifyRequest, caller: Caller, payer: Payer) {
+    if (!PRINTABLE.test(key)) {
+      throw new InvalidRequest('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
+    }
+    const { id: requestId, url, body } = request;
+    // Both paths of an endpoint are one.
+    const about = `${url.replace(/^\/v1(?=\/)/, '')}\n${JSON.stringify(body)}`;
+    const mayRead = () => this.authenticator.reader(request);
+    return this.idempotency.claim({ caller, key, about, requestId, mayRead }, payer);
+  }
+
+  private record(reply: FastifyReply, ended: (answer: KeptAnswer | undefined) => Promise<void>): void {
+    const recording = new Recording(reply, (answer) => {
+      const kept = ended(answer).finally(() => this.recordings.delete(kept));
+      this.recordings.add(kept);
+      return kept;
+    });
+    record(reply, recording);
+  }
+}
+
+function replay({ status, headers, body }: KeptAnswer, reply: FastifyReply): void {
+  reply.headers({ ...headers, 'idempotent-replayed': 'true' });
+  reply.status(status).send(body);
+}

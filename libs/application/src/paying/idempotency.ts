@@ -1,0 +1,193 @@
+/**
+ * `Idempotency-Key`: the same request with the same key is served once, and answered as often as it comes.
+ *
+ * A key is claimed before money is held, in one insert, for a few seconds. Once the money is held the claim is confirmed,
+ * for as long as the hold lives, and only then is anything called that costs something. The answer is kept before its end
+ * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
+ * was, the account's facts say whether its hold was charged. Then it is not served again.
+ */
+import { ACCOUNT, type AccountEvent } from '#domain';
+import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy, streamName } from '#kernel';
+import type { Clock } from '../clock.ts';
+import type { Secrets } from '../secrets.ts';
+import type { Accounts } from '../streams.ts';
+import { ClaimedPayer } from './claimed-payer.ts';
+import type { Claim, Earlier, KeptAnswer, KeptAnswers } from './kept-answers.ts';
+import type { CallLimits } from './limits.ts';
+import type { Caller, Payer } from './payer.ts';
+
+const RETRY_AFTER_SECONDS = 2;
+/** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
+const LEASE_MARGIN_MS = 60_000;
+
+export const CONFLICTING_KEYS = [
+  'idempotency_key_reused',
+  'idempotency_in_progress',
+  'idempotency_answer_lost',
+] as const;
+
+/** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
+export class IdempotencyConflict extends Error {
+  override readonly name = 'IdempotencyConflict';
+
+  constructor(
+    readonly type: (typeof CONFLICTING_KEYS)[number],
+    message: string,
+    readonly retryAfterSeconds?: number,
+  ) {
+    super(message);
+  }
+}
+
+/** A paid request with an Idempotency-Key. */
+export interface KeyedRequest {
+  readonly caller: Caller;
+  readonly key: string;
+  /** What must be the same for the answer to be the same: the path and the body. */
+  readonly about: string;
+  readonly requestId: string;
+  /** Whether the caller's credential is still good. A hold would see; for a replay nothing is held. @throws Error */
+  mayRead(): Promise<unknown>;
+}
+
+/** The request is to be served: with this payer, and `ended` is called with the answer, if it can be kept, before its end is sent. */
+export interface Served {
+  readonly payer: Payer;
+  ended(answer: KeptAnswer | undefined): Promise<void>;
+}
+
+export interface IdempotencyPorts {
+  readonly kept: KeptAnswers;
+  readonly facts: FactReader;
+  readonly accounts: Accounts;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly alarm: Runtime['alarm'];
+}
+
+/** How long a request is respected that holds money, when nothing is heard from its gateway any more. */
+export function leaseOf({ totalTimeoutMs, drainTimeoutMs }: CallLimits): number {
+  return totalTimeoutMs + drainTimeoutMs + LEASE_MARGIN_MS;
+}
+
+/** Claims idempotency keys. */
+export class Idempotency {
+  constructor(private readonly ports: IdempotencyPorts) {}
+
+  /**
+   * Claims the key of a request that is known to be well-formed, before anything is done for it.
+   * @returns how it is to be served, or the answer that it had
+   * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
+   */
+  async claim(request: KeyedRequest, payer: Payer): Promise<Served | KeptAnswer> {
+    const { facts, kept, secrets } = this.ports;
+    const { accountId } = request.caller;
+    const head = await facts.head(streamName(ACCOUNT, accountId));
+    if (head === undefined) return { payer, ended: async () => {} }; // no such account, which is for the hold to say
+    const claim: Claim = {
+      accountId,
+      // Neither is stored as it is, or could be guessed by its hash.
+      key: secrets.hash(`idempotency key ${request.key}`),
+      request: secrets.hash(`idempotent request ${request.about}`),
+      requestId: request.requestId,
+      revision: head.revision,
+      owner: request.requestId,
+    };
+    if (await available(kept.claim(claim))) return this.served(claim, payer);
+    await request.mayRead();
+    return (await this.answeredBefore(claim)) ?? this.served(claim, payer);
+  }
+
+  /** The answer to an earlier request with the same key; undefined when this one has taken its key over. */
+  private async answeredBefore(claim: Claim): Promise<KeptAnswer | undefined> {
+    const { kept } = this.ports;
+    const earlier = await available(kept.find(claim));
+    if (!earlier) throw inProgress(); // it has just ended without being charged
+    if (earlier.request !== claim.request) throw reused();
+    if (earlier.answer) return kept.open(earlier.answer);
+    if (earlier.lost) throw lost();
+    if (earlier.running) throw inProgress();
+    if (earlier.held) await this.assertUnpaid(earlier);
+    if (!(await available(kept.takeOver(earlier, claim)))) throw inProgress();
+    return undefined;
+  }
+
+  /**
+   * What became of the hold of a request whose gateway has died after it had made it.
+   * @throws IdempotencyConflict unless it ended without being charged
+   */
+  private async assertUnpaid(earlier: Earlier): Promise<void> {
+    const { accounts, clock, facts, kept } = this.ports;
+    const { accountId, requestId } = earlier;
+    await accounts.run(accountId, { type: 'ExpireHolds', data: { at: clock.now() } }, startedBy('gateway', requestId));
+    const hold = await holdOf(earlier, facts);
+    if (hold === 'charged') {
+      await available(kept.end(earlier, 'lost'));
+      throw lost();
+    }
+    if (hold !== 'unpaid') throw inProgress();
+  }
+
+  private served(claim: Claim, payer: Payer): Served {
+    const { alarm, kept } = this.ports;
+    const claimed = new ClaimedPayer(payer, async () => {
+      // A request that was taken for dead while its money was being held is not served: another one is.
+      if (!(await available(kept.confirm(claim)))) throw inProgress();
+    });
+    /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
+    const ended = async (answer: KeptAnswer | undefined) => {
+      try {
+        if (claimed.standing === 'charged') await kept.end(claim, answer ?? 'lost');
+        else await kept.end(claim, claimed.standing === 'open' ? 'unknown' : 'unpaid');
+      } catch (error) {
+        alarm('an answer could not be kept', error);
+      }
+    };
+    return { payer: claimed, ended };
+  }
+}
+
+type HoldStanding = 'open' | 'charged' | 'unpaid';
+
+/** What a hold is after a fact about it. One that ended unpaid stays so, whatever comes late. */
+const STANDINGS: Partial<Record<AccountEvent['type'], HoldStanding>> = {
+  FundsHeld: 'open',
+  HoldSettled: 'charged',
+  HoldReleased: 'unpaid',
+  HoldExpired: 'unpaid',
+};
+
+/** What has become of the hold of a claim, by the account's facts behind it; undefined when it was never made. */
+async function holdOf({ accountId, requestId, revision }: Claim, facts: FactReader): Promise<HoldStanding | undefined> {
+  let standing: HoldStanding | undefined;
+  for await (const batch of facts.read(streamName(ACCOUNT, accountId), revision)) {
+    for (const { type, data } of batch as readonly Recorded<AccountEvent>[]) {
+      if ('holdId' in data && data.holdId === requestId) standing = STANDINGS[type] ?? standing;
+    }
+  }
+  return standing;
+}
+
+/** Without knowing whose a key is nothing can be served. */
+async function available<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (cause) {
+    throw new StoreUnavailable('idempotency keys cannot be looked up', { cause });
+  }
+}
+
+function reused(): IdempotencyConflict {
+  return new IdempotencyConflict('idempotency_key_reused', 'This Idempotency-Key was used with another request');
+}
+
+function inProgress(): IdempotencyConflict {
+  const message = 'A request with this Idempotency-Key is in progress; its answer can be had when it has ended';
+  return new IdempotencyConflict('idempotency_in_progress', message, RETRY_AFTER_SECONDS);
+}
+
+function lost(): IdempotencyConflict {
+  const message =
+    'The request with this Idempotency-Key was charged, but its answer was lost; it is not served again with this key';
+  return new IdempotencyConflict('idempotency_answer_lost', message);
+}

@@ -1,0 +1,61 @@
+/** Whose key it is: the request's with this key that runs now. */
+export interface Claim {
+  readonly accountId: string;
+  readonly key: string;
+  /** The path and the body: what must be the same for the answer to be the same. */
+  readonly request: string;
+  readonly requestId: string;
+  /** Of the account, before there was a hold. */
+  readonly revision: number;
+  readonly owner: string;
+}
+
+/** An earlier request with the same key. */
+export interface Earlier extends Claim {
+  /** Its gateway may still be at it. */
+  readonly running: boolean;
+  /** Its hold was made, and its upstream may have been called: the account's facts say what became of it. */
+  readonly held: boolean;
+  /** It was charged, and there is nothing to replay. */
+  readonly lost: boolean;
+  /** Sealed. */
+  readonly answer: Buffer | null;
+}
+
+export interface KeptAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: Buffer;
+}
+
+/**
+ * How a claim ends: with an answer for the next request; charged, with nothing to replay; not knowing whether it was
+ * charged, which the next request finds out; or without a charge, so that the next request is served as the first.
+ */
+export type Ending = KeptAnswer | 'lost' | 'unknown' | 'unpaid';
+
+/**
+ * Claims of idempotency keys, and the answers to requests that had one. It says what was answered, never what may be
+ * charged. Only its owner changes a claim: a request that was taken for dead changes nothing, and is told false.
+ */
+export abstract class KeptAnswers {
+  /** Takes a key, if no other request has it. Of any number at once, on any gateway, one does. */
+  abstract claim(claim: Claim): Promise<boolean>;
+
+  abstract find(claim: Claim): Promise<Earlier | undefined>;
+
+  /** Takes the key of a request that does not run any more, and is as it was found. Of any number at once, one does. */
+  abstract takeOver(earlier: Earlier, claim: Claim): Promise<boolean>;
+
+  /**
+   * States that the money is held, so that the upstream may be called. From now on the claim is respected for as long as
+   * its hold.
+   * @returns false when another request has the key meanwhile
+   */
+  abstract confirm(claim: Claim): Promise<boolean>;
+
+  abstract end(claim: Claim, ending: Ending): Promise<boolean>;
+
+  /** @throws Error when it was sealed with another master key */
+  abstract open(answer: Buffer): Promise<KeptAnswer>;
+}
