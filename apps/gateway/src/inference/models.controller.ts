@@ -52,20 +52,20 @@ export class ModelsController {
   })
   async model(@Param('*') id: string) {
     const model = this.catalogues.current.find(id);
-    if (!model || !isHad(model)) throw new UnservableRequest(404, `The model "${id}" does not exist`, 'model');
+    if (!model || !isServed(model)) throw new UnservableRequest(404, `The model "${id}" does not exist`, 'model');
     return { ...modelWire(model), ...medianWire((await this.medians.byModel()).get(model.id)) };
   }
 
   private get rows(): readonly Row[] {
     const catalogue = this.catalogues.current;
-    const rows = this.known.get(catalogue) ?? catalogue.models.filter(isHad).map(modelWire);
+    const rows = this.known.get(catalogue) ?? catalogue.models.filter(isServed).map(modelWire);
     this.known.set(catalogue, rows);
     return rows;
   }
 }
 
 /** Whether any endpoint of it can be reached here. */
-function isHad({ endpoints }: AnyModel): boolean {
+function isServed({ endpoints }: AnyModel): boolean {
   return endpoints.length > 0;
 }
 

@@ -7,7 +7,7 @@
 export const DONE = '[DONE]';
 
 const EVENT_END = '\n\n';
-/** As those write it who end lines as HTTP does. */
+/** Some vendors end lines with CR LF, as HTTP does. */
 const ANY_EVENT_END = /\r?\n\r?\n/;
 const LINE_END = /\r?\n/;
 const DATA = 'data:';
@@ -18,7 +18,7 @@ export function sseEvent(data: string, type?: string): string {
   return type === undefined ? `data: ${data}${EVENT_END}` : `event: ${type}\ndata: ${data}${EVENT_END}`;
 }
 
-/** What clients overlook: it only shows that the stream is alive. */
+/** An event that clients ignore: it only shows that the stream is alive. */
 export function sseComment(text: string): string {
   return `: ${text}${EVENT_END}`;
 }
