@@ -32,7 +32,7 @@ export class Catalogues {
 
   /** States the prices as a fact, once for each version, before anything is charged by them. */
   async replace(next: Catalogue): Promise<void> {
-    const { version, lines } = served(next, this.vendors).priceList;
+    const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
     await this.priceLists.run(version, { type: 'PublishPriceList', data }, startedBy('catalogue', version));
     this.inForce = next.within((upstream) => this.vendors.objection(upstream));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Catalogues } from '#application';
-import { type Catalogue, shippedCatalogue } from '#catalogue';
+import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
 import type { Log } from '#infra';
 import { CatalogueWatch } from './catalogue-watch.ts';
 
@@ -28,7 +28,7 @@ test('a slip in a changed file is told once with file, line and field; what is i
     await utimes(file, later, later); // however coarse the clock of the file system is
   };
 
-  const watch = new CatalogueWatch(directory, catalogues, log);
+  const watch = new CatalogueWatch({ directory, read: () => readCatalogue(directory) }, catalogues, log);
   try {
     await write(good.replace('"usd": "0.1"', '"usd": 0.1'));
     const line = good.slice(0, good.indexOf('"usd": "0.1"')).split('\n').length;

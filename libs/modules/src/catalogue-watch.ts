@@ -1,8 +1,15 @@
 import type { Catalogues } from '#application';
-import { catalogueStamp, readCatalogue } from '#catalogue';
+import { type Catalogue, catalogueStamp } from '#catalogue';
 import type { Log } from '#infra';
 
 const LOOK_EVERY_MS = 2_000;
+
+/** Where a catalogue's files are, and how they are read and checked. */
+export interface CatalogueSource {
+  readonly directory: string;
+  /** @throws Error that says what cannot be used */
+  read(): Catalogue;
+}
 
 /**
  * Takes changed catalogue files into force while the service runs. Files are looked at now and then: notifications of
@@ -16,11 +23,11 @@ export class CatalogueWatch {
   private looking: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly directory: string,
+    private readonly source: CatalogueSource,
     private readonly catalogues: Catalogues,
     private readonly log: Log,
   ) {
-    this.stamp = catalogueStamp(directory);
+    this.stamp = catalogueStamp(source.directory);
     this.timer = setInterval(() => void this.look(), LOOK_EVERY_MS).unref();
   }
 
@@ -37,10 +44,10 @@ export class CatalogueWatch {
 
   private async takeChanges(): Promise<void> {
     try {
-      const stamp = catalogueStamp(this.directory);
+      const stamp = catalogueStamp(this.source.directory);
       if (stamp === this.stamp || stamp === this.spoilt) return;
       this.spoilt = stamp;
-      const next = readCatalogue(this.directory);
+      const next = this.source.read();
       this.spoilt = undefined; // from here on only the store can fail, and that is worth another try
       await this.catalogues.replace(next);
       this.stamp = stamp;

@@ -3,7 +3,7 @@ import { Catalogues, Clock, PriceLists, served } from '#application';
 import { type Catalogue, readCatalogue, shippedCatalogue } from '#catalogue';
 import { OpenedProviders } from '#connectors';
 import { StartError } from '#infra';
-import { CatalogueWatch } from './catalogue-watch.ts';
+import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
 import { ProvidersModule } from './providers.module.ts';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -15,26 +15,30 @@ import { StoresModule } from './stores.module.ts';
     {
       provide: Catalogues,
       inject: [Role, OpenedProviders, PriceLists, Clock],
-      useFactory: ({ settings }: Role, vendors: OpenedProviders, priceLists: PriceLists, clock: Clock) => {
-        const first = catalogueFrom(settings.catalogueDir ?? shippedCatalogue(), vendors);
-        return Catalogues.with(first, vendors, priceLists, clock);
-      },
+      useFactory: (role: Role, vendors: OpenedProviders, priceLists: PriceLists, clock: Clock) =>
+        Catalogues.with(firstOf(sourceOf(role, vendors)), vendors, priceLists, clock),
     },
     {
       provide: CatalogueWatch,
-      inject: [Role, Catalogues],
-      useFactory: (role: Role, catalogues: Catalogues) =>
-        role.keep(new CatalogueWatch(role.settings.catalogueDir ?? shippedCatalogue(), catalogues, role.log)),
+      inject: [Role, OpenedProviders, Catalogues],
+      useFactory: (role: Role, vendors: OpenedProviders, catalogues: Catalogues) =>
+        role.keep(new CatalogueWatch(sourceOf(role, vendors), catalogues, role.log)),
     },
   ],
   exports: [Catalogues],
 })
 export class CatalogueModule {}
 
-/** @throws StartError that names the file, the model and the field, or what a vendor cannot do */
-function catalogueFrom(directory: string, vendors: OpenedProviders): Catalogue {
+/** Also what vendors cannot do is wrong with a catalogue. */
+function sourceOf({ settings }: Role, vendors: OpenedProviders): CatalogueSource {
+  const directory = settings.catalogueDir ?? shippedCatalogue();
+  return { directory, read: () => served(readCatalogue(directory), vendors) };
+}
+
+/** @throws StartError that names the file, the model and the field */
+function firstOf(source: CatalogueSource): Catalogue {
   try {
-    return served(readCatalogue(directory), vendors);
+    return source.read();
   } catch (error) {
     throw new StartError(`The catalogue ${(error as Error).message}.`);
   }
