@@ -129,7 +129,7 @@ describe('verify', () => {
     const projection = projections.find(({ name }) => name === table);
     if (projection) {
       const { store, databaseUrl } = world.foundation;
-      await rebuild(projection, store, databaseUrl, () => drawToken(databaseUrl, 'projector'));
+      await rebuild(projection, { store, databaseUrl, drawToken: () => drawToken(databaseUrl, 'projector') });
     }
   });
 

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { type Foundation, type Running, whileLeading } from '#infra';
-import { pump } from '#kernel';
-import { BOOKS_OPTIONS, projections, sinkOf } from '#projections';
+import { type Lease, pump } from '#kernel';
+import { BOOKS_OPTIONS, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
 
 /** The name of the lease that read models are written under. */
 export const PROJECTOR = 'projector';
@@ -20,9 +20,16 @@ export async function startProjector({ databaseUrl, store, runtime }: Foundation
   });
   pool.on('error', (error) => runtime.alarm('an idle connection of the projector broke', error));
   const follow = store.follow.bind(store);
-  const leading = whileLeading(
-    { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm },
-    ({ token, signal }) => projections.map((each) => pump(follow, sinkOf(each, pool, token), signal, runtime)),
+  const project = (projection: Projection, { token, signal }: Lease) => {
+    const sink = sinkOf(projection, pool, token);
+    const checkpoint = async () => {
+      await rebuildIfOutdated(projection, { store, databaseUrl, drawToken: async () => token, signal });
+      return sink.checkpoint();
+    };
+    return pump(follow, { ...sink, checkpoint }, signal, runtime);
+  };
+  const leading = whileLeading({ databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm }, (lease) =>
+    projections.map((each) => project(each, lease)),
   );
   const close = async () => {
     stop.abort();

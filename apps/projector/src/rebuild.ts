@@ -8,11 +8,12 @@ async function main(wanted: string | undefined): Promise<void> {
   const chosen = projections.filter(({ name }) => wanted === 'all' || wanted === name);
   if (chosen.length === 0) throw new StartError(`Name a read model: ${names.join(', ')} or all.`);
   const foundation = await openFoundation(readSettings(process.env), createLog('warn'));
-  const draw = () => drawToken(foundation.databaseUrl, PROJECTOR);
+  const { store, databaseUrl } = foundation;
+  const draw = () => drawToken(databaseUrl, PROJECTOR);
   try {
     for (const projection of chosen) {
       const started = performance.now();
-      const replayed = await rebuild(projection, foundation.store, foundation.databaseUrl, draw);
+      const replayed = await rebuild(projection, { store, databaseUrl, drawToken: draw });
       const seconds = ((performance.now() - started) / 1000).toFixed(1);
       process.stdout.write(`${projection.name}: ${replayed} facts replayed in ${seconds} s\n`);
     }

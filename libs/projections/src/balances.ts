@@ -15,6 +15,7 @@ type BalanceRow = {
 export const balances: FoldProjection<BalanceRow> = {
   kind: 'fold',
   name: 'balances',
+  version: 1,
   key: 'account_id',
   columns: ['account_id', 'available', 'held', 'opened_at'],
   migrations: [

@@ -13,6 +13,7 @@ type HoldRow = {
 export const holds: FoldProjection<HoldRow> = {
   kind: 'fold',
   name: 'holds',
+  version: 1,
   key: 'hold_id',
   begunBy: 'FundsHeld',
   columns: ['hold_id', 'account_id', 'amount', 'expires_at'],

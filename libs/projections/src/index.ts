@@ -22,7 +22,7 @@ export {
   sinkOf,
 } from './projection.ts';
 export { type HistoryFilter, type HistoryRecord, type MedianCost, readHistory, readMedianCosts } from './queries.ts';
-export { rebuild } from './rebuild.ts';
+export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export { findTopup, readTopup, type TopupStatus, type TopupView } from './topups.ts';
 
 /** Every read model. The order is that of their migrations. */

@@ -20,6 +20,7 @@ type JournalRow = {
 export const journal: LogProjection<JournalRow> = {
   kind: 'log',
   name: 'journal',
+  version: 2,
   columns: ['position', 'line', 'at', 'entry', 'reference', 'account', 'customer', 'amount'],
   migrations: [
     {
@@ -35,11 +36,6 @@ export const journal: LogProjection<JournalRow> = {
               amount    numeric(38, 0) not null,
               primary key (position, line)
             )`,
-    },
-    {
-      // Credits are named by their back end as well now; the journal is filled again from the facts.
-      id: 'journal-2',
-      sql: `truncate books.journal; delete from books.checkpoints where projection = 'journal';`,
     },
   ],
   rows: (fact) =>

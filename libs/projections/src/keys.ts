@@ -36,6 +36,7 @@ type KeyRow = {
 export const keys: FoldProjection<KeyRow> = {
   kind: 'fold',
   name: 'keys',
+  version: 1,
   key: 'key_id',
   columns: [
     'key_id',

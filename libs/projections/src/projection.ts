@@ -18,6 +18,11 @@ export type Row = Readonly<Record<string, Value>>;
 interface Table<R extends Row> {
   /** Name of the projection and of its table. */
   readonly name: string;
+  /**
+   * Raised when facts that were applied already would make other rows now: by a change of the fold, or because they are
+   * read otherwise. A table of another version is rebuilt before it follows.
+   */
+  readonly version: number;
   readonly migrations: readonly { readonly id: string; readonly sql: string }[];
   readonly columns: readonly (keyof R & string)[];
 }
@@ -56,6 +61,10 @@ export const checkpointMigrations = [
     id: 'projections-2',
     sql: 'alter table books.checkpoints alter column writer type bigint using 0; -- the token of a lease',
   },
+  {
+    id: 'projections-3',
+    sql: 'alter table books.checkpoints add column version integer not null default 1; -- of the rows',
+  },
 ];
 
 /** Connection options of writers and readers of the tables. They can be rebuilt, so their commits need not wait for
@@ -87,10 +96,10 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Si
   async function checkpoint(): Promise<bigint> {
     kept.clear();
     const { rows } = await pool.query<{ position: string }>(
-      `insert into checkpoints as c values ($1, $2, $3)
+      `insert into checkpoints as c (projection, position, writer, version) values ($1, $2, $3, $4)
        on conflict (projection) do update set writer = excluded.writer where c.writer <= excluded.writer
        returning c.position`,
-      [name, START, token],
+      [name, START, token, projection.version],
     );
     if (!rows[0]) throw turnLost();
     position = BigInt(rows[0].position);

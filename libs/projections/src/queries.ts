@@ -25,6 +25,7 @@ type QueryRow = {
 export const queries: LogProjection<QueryRow> = {
   kind: 'log',
   name: 'queries',
+  version: 1,
   columns: [
     'position',
     'at',

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { type Batch, pump, START, TurnLost } from '#kernel';
-import { Progress, type Projection, projections, rebuild, sinkOf } from '#projections';
+import { Progress, type Projection, projections, rebuild, rebuildIfOutdated, sinkOf } from '#projections';
 import { Books, tableOf } from '../../testing/src/books.ts';
 import { asNew, type Fact, someHistory } from '../../testing/src/histories.ts';
 
@@ -57,6 +57,8 @@ afterEach(async () => {
 });
 afterAll(() => books.close());
 
+const options = () => ({ store, databaseUrl: books.url, drawToken });
+
 /** Projects as the projector does, until the end of the test; who loses a turn takes another one. */
 function goLive(): void {
   const alarm = (_: string, error: unknown) => void alarms.push((error as Error).name);
@@ -98,7 +100,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     await caughtUp();
     const before = await books.table(projection);
     await spoil(projection);
-    expect(await rebuild(projection, store, books.url, drawToken)).toBe(facts.length);
+    expect(await rebuild(projection, options())).toBe(facts.length);
     expect(await books.table(projection)).toEqual(before);
     await isAsItMustBe(projection);
     expect(await drafts()).toBe(0);
@@ -114,7 +116,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
       // While the old table is still there, everybody goes on; then the projectors wait for the new one.
       if (reading === 1) await caughtUp();
     };
-    await rebuild(projection, store, books.url, drawToken);
+    await rebuild(projection, options());
     await store.tell(facts.length);
     await caughtUp();
     for (const each of projections) await isAsItMustBe(each);
@@ -130,7 +132,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
       store.meanwhile = async (reading) => {
         if (reading === crashingReading) throw new Error('killed');
       };
-      await expect(rebuild(projection, store, books.url, drawToken)).rejects.toThrow('killed');
+      await expect(rebuild(projection, options())).rejects.toThrow('killed');
       await isAsItMustBe(projection);
     }
     store.meanwhile = async () => {};
@@ -139,7 +141,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     await isAsItMustBe(projection);
     expect(alarms).toEqual([]);
     await spoil(projection);
-    await rebuild(projection, store, books.url, drawToken);
+    await rebuild(projection, options());
     await isAsItMustBe(projection);
   });
 });
@@ -154,18 +156,18 @@ describe('a rebuild', () => {
     const old = await books.table(journal);
     const seen: unknown[] = [];
     store.meanwhile = async () => void seen.push(await books.table(journal));
-    await rebuild(journal, store, books.url, drawToken);
+    await rebuild(journal, options());
     expect(seen).toEqual([old, old]);
   });
 
   test('is not undone by what the projector remembers of the damaged table', async () => {
     await store.tell(60);
-    await rebuild(balances, store, books.url, drawToken);
+    await rebuild(balances, options());
     await books.pool.query('update balances set available = available + 1');
     goLive();
     await store.tell(100);
     await caughtUp();
-    await rebuild(balances, store, books.url, drawToken);
+    await rebuild(balances, options());
     await isAsItMustBe(balances);
     await store.tell(facts.length);
     await caughtUp();
@@ -174,7 +176,7 @@ describe('a rebuild', () => {
 
   test('of a read model that was never written writes it', async () => {
     await store.tell(facts.length);
-    await rebuild(balances, store, books.url, drawToken);
+    await rebuild(balances, options());
     await isAsItMustBe(balances);
     goLive();
     await caughtUp();
@@ -182,7 +184,7 @@ describe('a rebuild', () => {
   });
 
   test('of no facts is an empty table', async () => {
-    expect(await rebuild(balances, store, books.url, drawToken)).toBe(0);
+    expect(await rebuild(balances, options())).toBe(0);
     expect(await books.table(balances)).toEqual([]);
     expect(await books.checkpoint(balances)).toBe(START);
   });
@@ -192,8 +194,56 @@ describe('a rebuild', () => {
     await books.pool.query(
       'create schema books_rebuild_balances; create table books_rebuild_balances.balances (x int)',
     );
-    await rebuild(balances, store, books.url, drawToken);
+    await rebuild(balances, options());
     await isAsItMustBe(balances);
     expect(await drafts()).toBe(0);
+  });
+
+  test('by a turn that is over changes nothing', async () => {
+    await store.tell(60);
+    const over = await drawToken();
+    goLive();
+    await caughtUp();
+    await expect(rebuild(balances, { ...options(), drawToken: async () => over })).rejects.toThrow(TurnLost);
+    await store.tell(facts.length);
+    await caughtUp();
+    await isAsItMustBe(balances);
+    expect(alarms).toEqual([]);
+  });
+
+  test('ends when its turn does', async () => {
+    await store.tell(60);
+    await expect(rebuild(balances, { ...options(), signal: AbortSignal.abort() })).rejects.toThrow(/abort/i);
+    expect(await books.table(balances)).toEqual([]);
+  });
+});
+
+describe('a read model of another version', () => {
+  const [balances] = projections as [Projection];
+
+  beforeEach(async () => {
+    await store.tell(60);
+    await rebuild(balances, options());
+    await spoil(balances);
+  });
+
+  test('is rebuilt, under the same turn, and then it is of this one', async () => {
+    const token = await drawToken();
+    const next = { ...balances, version: balances.version + 1 };
+    await rebuildIfOutdated(next, { ...options(), drawToken: async () => token });
+    await isAsItMustBe(next);
+    const end = (await store.all()).at(-1)?.position;
+    expect(await sinkOf(next, books.pool, token).checkpoint()).toBe(end);
+    store.readings = 0;
+    await rebuildIfOutdated(next, options());
+    expect(store.readings).toBe(0);
+  });
+
+  test('is none where the version is this one, or nothing was written yet', async () => {
+    store.readings = 0;
+    await rebuildIfOutdated(balances, options());
+    await books.clear();
+    await rebuildIfOutdated({ ...balances, version: 7 }, options());
+    expect(store.readings).toBe(0);
   });
 });

@@ -1,20 +1,33 @@
 import pg from 'pg';
-import type { EventStore } from '#kernel';
+import { type FactReader, type Sink, TurnLost } from '#kernel';
 import { BOOKS_OPTIONS, type Projection, sinkOf } from './projection.ts';
+
+export interface RebuildOptions {
+  readonly store: Pick<FactReader, 'history'>;
+  readonly databaseUrl: string;
+  /** Draws a token that no other writer has that is ahead of this one. */
+  readonly drawToken: () => Promise<number>;
+  readonly signal?: AbortSignal;
+}
+
+/** Rebuilds a read model whose rows were written by a program that folds otherwise. */
+export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
+  const client = new pg.Client({ connectionString: options.databaseUrl });
+  await client.connect();
+  const text = 'select version from books.checkpoints where projection = $1';
+  const { rows } = await client.query<{ version: number }>(text, [projection.name]).finally(() => client.end());
+  if (rows[0] && rows[0].version !== projection.version) await rebuild(projection, options);
+}
 
 /**
  * Drops a read model and replays it, while the service runs. The new table is filled beside the old one, which readers
- * see until both change places in one transaction. The projector finds that it has lost its turn, and goes on from there
- * with a new one.
- * @param drawToken draws a token that is higher than that of the projector now
+ * see until both change places in one transaction. Another projector finds that it has lost its turn, and goes on from
+ * there with a new one.
  * @returns how many facts were replayed
+ * @throws TurnLost when a writer with a higher token has the table
  */
-export async function rebuild(
-  projection: Projection,
-  store: EventStore,
-  connectionString: string,
-  drawToken: () => Promise<number>,
-): Promise<number> {
+export async function rebuild(projection: Projection, options: RebuildOptions): Promise<number> {
+  const { databaseUrl: connectionString, drawToken } = options;
   const { name } = projection;
   const draft = `books_rebuild_${name}`;
   const admin = new pg.Pool({ connectionString, max: 1 });
@@ -28,20 +41,24 @@ export async function rebuild(
       create table ${draft}.${name} (like books.${name} including all);
       create table ${draft}.checkpoints (like books.checkpoints including all)`);
     const sink = sinkOf(projection, pool, await drawToken());
-    let replayed = await replay(store, sink);
+    let replayed = await replay(sink, options);
     const client = await admin.connect();
     try {
       await client.query('begin');
       // The projectors wait. This lock takes no transaction id, which the readers of the log would wait for.
       await client.query('lock table books.checkpoints in share row exclusive mode');
-      replayed += await replay(store, sink);
+      replayed += await replay(sink, options);
       await client.query(`drop table books.${name}; alter table ${draft}.${name} set schema books`);
       // Drawn here, where no other process can take the table: an earlier projector has lost its turn.
-      await client.query(
-        `insert into books.checkpoints select projection, position, $1 from ${draft}.checkpoints
-         on conflict (projection) do update set position = excluded.position, writer = excluded.writer`,
+      const { rowCount } = await client.query(
+        `insert into books.checkpoints as c (projection, position, writer, version)
+         select projection, position, $1, version from ${draft}.checkpoints
+         on conflict (projection) do update
+            set position = excluded.position, writer = excluded.writer, version = excluded.version
+          where c.writer <= excluded.writer`,
         [await drawToken()],
       );
+      if (rowCount !== 1) throw new TurnLost(`${name} is written by another process, which has a higher token`);
       await client.query(`drop schema ${draft} cascade`);
       await client.query('commit');
     } catch (error) {
@@ -57,9 +74,10 @@ export async function rebuild(
   }
 }
 
-async function replay(store: EventStore, sink: ReturnType<typeof sinkOf>): Promise<number> {
+async function replay(sink: Sink, { store, signal }: RebuildOptions): Promise<number> {
   let replayed = 0;
   for await (const batch of store.history(await sink.checkpoint())) {
+    signal?.throwIfAborted();
     await sink.apply(batch);
     replayed += batch.events.length;
   }

@@ -40,6 +40,7 @@ type TopupRow = {
 export const topups: FoldProjection<TopupRow> = {
   kind: 'fold',
   name: 'topups',
+  version: 2,
   key: 'topup_id',
   columns: [
     'topup_id',

@@ -1,0 +1,32 @@
+/**
+ * Rows that were written from the facts of the first version stay as they are, for as long as a read model keeps its
+ * version. Where a row comes out otherwise on purpose, raise the version of its read model, so that its table is rebuilt,
+ * and put the new digest into `rows.json`.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { KNOWN_FACTS } from '#domain';
+import { type Recorded, upcast } from '#kernel';
+import { type Fact, projections } from '#projections';
+import { tableOf } from '../../testing/src/books.ts';
+
+const FOLDER = path.resolve(import.meta.dirname, '../../testing/src/fixtures/first-version');
+
+const facts = readFileSync(path.join(FOLDER, 'facts.jsonl'), 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line))
+  .map((fact): Recorded => ({ ...fact, position: BigInt(fact.position), revision: Number(fact.revision) }))
+  .map((fact) => upcast(fact, KNOWN_FACTS) as Fact);
+const written = JSON.parse(readFileSync(path.join(FOLDER, 'rows.json'), 'utf8'));
+
+test.each(projections.map((each) => [each.name, each] as const))(
+  '%s has the rows of its version',
+  (name, projection) => {
+    const rows = tableOf(projection, facts);
+    const digest = createHash('sha256').update(rows.join('\n')).digest('hex');
+    expect({ version: projection.version, rows: rows.length, digest }).toEqual(written[name]);
+  },
+);
