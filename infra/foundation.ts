@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES, KNOWN_FACTS } from '#domain';
 import { eventStoreMigrations, type OpenedEventStore, openEventStore } from '#eventstore';
-import type { EventStore, Runtime } from '#kernel';
+import type { FactReader, Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { leaseMigrations } from './lease.ts';
@@ -62,7 +62,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
 }
 
 /** @throws StartError that names the address, without its credentials */
-async function assertAnswers(store: EventStore, url: string | undefined): Promise<void> {
+async function assertAnswers(store: FactReader, url: string | undefined): Promise<void> {
   await store.head(ANY_STREAM).catch((cause) => {
     const where = url === undefined ? 'in PostgreSQL' : `at ${new URL(url).host}`;
     throw new StartError(`The event store ${where} does not answer.`, { cause });

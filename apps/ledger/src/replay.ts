@@ -1,13 +1,13 @@
 import { type DomainEvent, idOf, instantIn, postings } from '#domain';
 import { StartError } from '#infra';
-import { type EventStore, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
+import { type FactReader, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
 
 /** Returns whether a fact belongs to the books as of some moment. */
 type Within = (fact: Recorded) => boolean;
 
 /** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
 export async function replay(
-  store: EventStore,
+  store: FactReader,
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {

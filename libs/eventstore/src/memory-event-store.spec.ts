@@ -2,6 +2,6 @@ import { MemoryEventStore } from '#eventstore';
 import { eventStoreContract } from '#testing';
 
 eventStoreContract('the memory event store', async () => {
-  const store = new MemoryEventStore();
+  const store = new MemoryEventStore(['account-']);
   return { store, another: () => store, prefix: 'account-', close: () => store.close() };
 });

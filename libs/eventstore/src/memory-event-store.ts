@@ -1,4 +1,5 @@
 import type { Batch, EventStore, Head, NewEvent, Recorded } from '#kernel';
+import { assertListed } from './listed.ts';
 
 /** Facts per batch. */
 const PAGE = 1_000;
@@ -9,8 +10,12 @@ export class MemoryEventStore implements EventStore {
   private readonly streams = new Map<string, Recorded[]>();
   private readonly waiters = new Set<() => void>();
 
+  /** @param streamPrefixes how the names of streams begin; none other is appended to */
+  constructor(private readonly streamPrefixes: readonly string[] = ['']) {}
+
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
+    assertListed(stream, this.streamPrefixes);
     const known = this.streams.get(stream) ?? [];
     const last = events.length + expected;
     if (known.length !== expected + 1) {

@@ -27,7 +27,7 @@ export function openEventStore({ knownFacts, ...address }: EventStoreAddress): O
 
 function openAdapter(address: Omit<EventStoreAddress, 'knownFacts'>): ClosableEventStore {
   const { eventStoreUrl, databaseUrl, categories, onProblem } = address;
-  if (eventStoreUrl === undefined) return new PostgresEventStore({ connectionString: databaseUrl, onProblem });
-  const streamPrefixes = categories.map((category) => `${category}-`);
-  return new EventStoreDbEventStore({ connectionString: eventStoreUrl, streamPrefixes, onProblem });
+  const shared = { streamPrefixes: categories.map((category) => `${category}-`), onProblem };
+  if (eventStoreUrl === undefined) return new PostgresEventStore({ connectionString: databaseUrl, ...shared });
+  return new EventStoreDbEventStore({ connectionString: eventStoreUrl, ...shared });
 }

@@ -2,7 +2,8 @@ import { type Cause, metadataOf } from './cause.ts';
 import { type Decider, fold, type StateCodec } from './decider.ts';
 import type { Message, NewEvent } from './message.ts';
 import {
-  type EventStore,
+  type FactAppender,
+  type FactReader,
   type Head,
   NO_STREAM,
   type Runtime,
@@ -60,7 +61,7 @@ interface Decided<State, Event> {
 export interface RunnerOptions<Command extends Message, State, Event extends Message> {
   readonly category: string;
   readonly decider: Decider<Command, State, Event>;
-  readonly store: EventStore;
+  readonly store: FactReader & FactAppender;
   readonly runtime: Runtime;
   readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
 }

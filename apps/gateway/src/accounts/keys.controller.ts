@@ -2,13 +2,13 @@ import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
 import { type Caller, Clock, CreateKey, RevokeKey, Secrets, UpdateKey } from '#application';
-import type { KeyRecord, RejectionCode } from '#domain';
-import { type Cause, Rejection, usdNumber } from '#kernel';
+import type { KeyRecord } from '#domain';
+import { type Cause, usdNumber } from '#kernel';
 import { readKey, readKeys } from '#projections';
 import { Authenticator } from '../edge/authenticator.ts';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, CausedBy } from '../edge/caller.ts';
-import { BooksBehind } from '../edge/errors.ts';
+import { BooksBehind, NotFound } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { fieldsOf, KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
 import { KeyAnswer, KeyList, KeyRevoked } from './keys.schemas.ts';
@@ -156,6 +156,6 @@ function isTrue(value: unknown): boolean {
   return value === 'true' || value === '1' || value === true;
 }
 
-function keyNotFound(): Rejection<RejectionCode> {
-  return new Rejection('key_not_found', 'There is no such key');
+function keyNotFound(): NotFound {
+  return new NotFound('There is no such key');
 }

@@ -31,6 +31,11 @@ export class Unauthorized extends Error {
   override readonly name = 'Unauthorized';
 }
 
+/** There is nothing of this id that the caller may see. */
+export class NotFound extends Error {
+  override readonly name = 'NotFound';
+}
+
 /** A request is not what the endpoint takes. */
 export class InvalidRequest extends Error {
   override readonly name = 'InvalidRequest';
@@ -135,6 +140,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   }
   if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
+  if (error instanceof NotFound) return answer(NOT_FOUND, error.message);
   if (error instanceof InvalidRequest) return answer(INVALID, error.message, { param: error.param });
   if (error instanceof IdempotencyConflict) {
     const { retryAfterSeconds } = error;

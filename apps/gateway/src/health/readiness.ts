@@ -1,8 +1,8 @@
-import type { EventStore } from '#kernel';
+import type { FactReader } from '#kernel';
 
 /** The store and the bound that readiness is judged by. */
 export abstract class ReadinessOptions {
-  abstract readonly store: EventStore;
+  abstract readonly store: FactReader;
   abstract readonly maxLagMs: number;
 }
 

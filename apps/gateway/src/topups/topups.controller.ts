@@ -1,19 +1,12 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { type Caller, Clock, CreateTopup, PaymentBackends, TOPUP_ID_LENGTH } from '#application';
-import {
-  COINS,
-  type Coin,
-  type Destination,
-  PAYMENT_METHODS,
-  type PaymentMethod,
-  type RejectionCode,
-  wholeCoins,
-} from '#domain';
-import { type Cause, money, plainNumber, Rejection } from '#kernel';
+import { COINS, type Coin, type Destination, PAYMENT_METHODS, type PaymentMethod, wholeCoins } from '#domain';
+import { type Cause, money, plainNumber } from '#kernel';
 import type { TopupView } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, CausedBy } from '../edge/caller.ts';
+import { NotFound } from '../edge/errors.ts';
 import { PublicAddress } from '../edge/public-address.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { NewTopup } from './topups.requests.ts';
@@ -103,7 +96,7 @@ export class TopupsController {
 
   private async find(topupId: string): Promise<TopupView> {
     const topup = TOPUP_ID.test(topupId) ? await this.books.topup(topupId, this.clock.now()) : undefined;
-    if (!topup) throw new Rejection<RejectionCode>('topup_not_found', 'Invoice not found');
+    if (!topup) throw new NotFound('Invoice not found');
     return topup;
   }
 }

@@ -17,6 +17,7 @@ import {
   type Recorded,
   StoreUnavailable,
 } from '#kernel';
+import { assertListed, isListed } from '../listed.ts';
 import { connect, failed, Gate } from './connection.ts';
 import { recordedIn, toEventData } from './events.ts';
 import { Feed, toPosition } from './feed.ts';
@@ -56,6 +57,7 @@ export class EventStoreDbEventStore implements EventStore {
 
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
+    assertListed(stream, this.streamPrefixes);
     const data = events.map(toEventData);
     const options = {
       expectedRevision: expected === NO_STREAM ? NO_STREAM_YET : BigInt(expected),
@@ -97,7 +99,7 @@ export class EventStoreDbEventStore implements EventStore {
         next = this.logPage(last);
         next.catch(() => {}); // thrown where it is awaited
       }
-      const events = entries.filter(({ stream }) => this.isOurs(stream));
+      const events = entries.filter(({ stream }) => isListed(stream, this.streamPrefixes));
       if (last > position) yield { events, position: last };
       if (!more) return;
       position = last;
@@ -125,10 +127,6 @@ export class EventStoreDbEventStore implements EventStore {
   async close(): Promise<void> {
     this.closing.abort();
     await this.client.dispose();
-  }
-
-  private isOurs(stream: string): boolean {
-    return this.streamPrefixes.some((prefix) => stream.startsWith(prefix));
   }
 
   /** Events of a stream from a revision on, or its last one. */

@@ -15,7 +15,7 @@ async function openDatabase(): Promise<TestDatabase> {
 
 eventStoreContract('the PostgreSQL event store', async () => {
   const database = await openDatabase();
-  const another = () => new PostgresEventStore({ connectionString: database.url });
+  const another = () => new PostgresEventStore({ connectionString: database.url, streamPrefixes: ['account-'] });
   const store = another();
   const close = async () => {
     await store.close();

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, StoreUnavailable } from '#kernel';
+import { assertListed } from '../listed.ts';
 import { AppendLane } from './append-lane.ts';
 import { Tail } from './tail.ts';
 
@@ -26,6 +27,8 @@ const asText = { getTypeParser: () => (value: string) => value };
 
 export interface PostgresEventStoreOptions {
   readonly connectionString: string;
+  /** How the names of streams begin. None other is appended to. */
+  readonly streamPrefixes?: readonly string[];
   /** Something failed that is tried again. */
   readonly onProblem?: (problem: string, error: unknown) => void;
 }
@@ -38,13 +41,15 @@ export class PostgresEventStore implements EventStore {
   private readonly recentPages = new Map<string, Promise<readonly Recorded[]>>();
   private readonly onProblem: (problem: string, error: unknown) => void;
   private readonly connectionString: string;
+  private readonly streamPrefixes: readonly string[];
   private listener: pg.Client | undefined;
   private listening: Promise<void> | undefined;
   private notifyAt = 0;
   private notifyTimer: NodeJS.Timeout | undefined;
   private closed = false;
 
-  constructor({ connectionString, onProblem = () => {} }: PostgresEventStoreOptions) {
+  constructor({ connectionString, streamPrefixes = [''], onProblem = () => {} }: PostgresEventStoreOptions) {
+    this.streamPrefixes = streamPrefixes;
     this.connectionString = connectionString;
     this.onProblem = onProblem;
     this.pool = new pg.Pool({
@@ -62,6 +67,7 @@ export class PostgresEventStore implements EventStore {
 
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
+    assertListed(stream, this.streamPrefixes);
     if (/[\n\\]/.test(stream)) throw new RangeError(`not a stream name: ${JSON.stringify(stream)}`);
     return this.lane.append(stream, expected, events);
   }

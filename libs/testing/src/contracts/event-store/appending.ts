@@ -130,4 +130,11 @@ export function appending(subject: () => Opened): void {
   test('an append of no event is refused', async () => {
     await expect(subject().store.append(newStream(subject()), NO_STREAM, [])).rejects.toThrow(RangeError);
   });
+
+  test('an append to a stream that no follower would see is refused, and stores nothing', async () => {
+    const { store } = subject();
+    const stream = `unlisted-${newStream(subject())}`;
+    await expect(store.append(stream, NO_STREAM, facts(1))).rejects.toThrow(RangeError);
+    expect(await store.head(stream)).toBeUndefined();
+  });
 }
