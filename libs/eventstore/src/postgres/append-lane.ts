@@ -5,10 +5,10 @@ import { type Head, type NewEvent, StoreUnavailable } from '#kernel';
 const BATCHES_IN_FLIGHT = 2;
 const MAX_EVENTS_IN_BATCH = 1_000;
 
-/** SQLSTATE that `es.append` raises when a stream ends elsewhere than expected. */
+/** SQLSTATE that `es.append_facts` raises when a stream ends elsewhere than expected. */
 const STALE = 'ES409';
 
-const APPEND = { name: 'append', text: 'select es.append($1, $2, $3, $4, $5, $6, $7) as positions' };
+const APPEND = { name: 'append', text: 'select es.append_facts($1, $2, $3, $4, $5, $6, $7) as positions' };
 
 interface Row {
   readonly id: string;

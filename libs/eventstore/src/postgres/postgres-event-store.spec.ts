@@ -60,7 +60,7 @@ describe('the PostgreSQL event store', () => {
 
   const fact = (): NewEvent => ({ id: randomUUID(), type: 'Happened', data: {}, metadata: {} });
   const appendRaw = (client: pg.Client, stream: string) =>
-    client.query('select es.append($1, $2, $3, $4, $5, $6, $7)', [
+    client.query('select es.append_facts($1, $2, $3, $4, $5, $6, $7)', [
       ...[stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
     ]);
 
@@ -228,7 +228,7 @@ describe('the PostgreSQL event store', () => {
     await rival.query('rollback');
     expect(await store.append(stream, NO_STREAM, events)).toMatchObject({ revision: 1 });
   }
-  const isWaiting = `datname = current_database() and wait_event_type = 'Lock' and query like '%es.append%'`;
+  const isWaiting = `datname = current_database() and wait_event_type = 'Lock' and query like '%es.append_facts%'`;
 
   test('an append that the server breaks off is unknown, and one append when it is sent again', async () => {
     const kill = `select pg_terminate_backend(pid) from pg_stat_activity where ${isWaiting}`;

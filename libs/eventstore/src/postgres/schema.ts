@@ -109,4 +109,9 @@ export const eventStoreMigrations = [
       create index on es.due (workflow, at);
     `,
   },
+  {
+    // A program from before facts had versions would take new facts for old ones: from here on its appends fail.
+    id: 'event-store-2',
+    sql: 'alter function es.append(text, bigint[], bigint[], uuid[], text, text, text) rename to append_facts',
+  },
 ] as const;
