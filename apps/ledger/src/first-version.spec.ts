@@ -9,7 +9,7 @@ import pg from 'pg';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#infra';
 import { formatUsd, picoUsd } from '#kernel';
-import { BOOKS_OPTIONS } from '#projections';
+import { BOOKS_OPTIONS, projections } from '#projections';
 import { createTestDatabase, type TestDatabase, World } from '#testing';
 import { verify } from './verify.ts';
 
@@ -35,6 +35,8 @@ const stored: readonly Stored[] = readFileSync(path.join(FOLDER, 'facts.jsonl'),
   .split('\n')
   .map((line) => JSON.parse(line));
 const books = JSON.parse(readFileSync(path.join(FOLDER, 'books.json'), 'utf8'));
+/** How far all read models have come. */
+const ALL_APPLIED = `select min(position) from books.checkpoints having count(*) = ${projections.length}`;
 const last = BigInt(stored.at(-1)?.position ?? 0);
 
 let database: TestDatabase;
@@ -46,7 +48,7 @@ beforeAll(async () => {
   pool = new pg.Pool({ connectionString: database.url, max: 1, options: BOOKS_OPTIONS });
   await insert(pool);
   world = await World.open({ DATABASE_URL: database.url, MASTER_KEY });
-  await applied('select min(position) from books.checkpoints', last);
+  await applied(ALL_APPLIED, last);
 });
 afterAll(async () => {
   await world.close();
@@ -140,7 +142,7 @@ describe('an account of them', () => {
 
   test('is topped up, and the books stay at drift 0', async () => {
     await world.fund(ACCOUNT, 1);
-    await applied('select min(position) from books.checkpoints', (await world.facts()).at(-1)?.position);
+    await applied(ALL_APPLIED, (await world.facts()).at(-1)?.position);
     expect((await verified()).at(-1)).toBe('drift 0');
   });
 });
