@@ -18,8 +18,7 @@ const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream
 export async function withAttempts<T>(
   { of: model, provider, creditor }: Tariff,
   attempts: Attempt[],
-  tries: number,
-  signal: AbortSignal,
+  { tries, signal }: { readonly tries: number; readonly signal: AbortSignal },
   call: () => Promise<T>,
 ): Promise<T> {
   for (let left = tries; ; ) {

@@ -117,8 +117,9 @@ export class Purchase {
     this.endpoint = endpoint;
     const asked = performance.now();
     const tries = last ? MAX_TRIES : 1;
+    const { signal } = this;
     try {
-      const answer = await withAttempts(endpoint.tariff, this.attempts, tries, this.signal, () => call.make(endpoint));
+      const answer = await withAttempts(endpoint.tariff, this.attempts, { tries, signal }, () => call.make(endpoint));
       const began = performance.now();
       this.watch.pulses.answered(this.sale.model, endpoint, began - asked);
       return { answer, endpoint, began };

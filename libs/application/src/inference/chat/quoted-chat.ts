@@ -62,8 +62,8 @@ export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses
   if (wish === undefined) {
     return { named, priceList, body, reasoning, plan: undefined, carried, online: always, quote: plain(routed) };
   }
-  const { plan, endpoints } = searchPlan(wish, body, model, routed, catalogue);
-  const quote = plan ? searchQuote(plan, body, model, endpoints, carried) : plain(endpoints);
+  const { plan, endpoints } = searchPlan(wish, { body, model, endpoints: routed }, catalogue);
+  const quote = plan ? searchQuote(plan, { body, model, endpoints, carried }) : plain(endpoints);
   return {
     named,
     priceList,
@@ -83,7 +83,7 @@ export function affordedSearches(
   held: PicoUsd,
 ): { readonly quote: Quote; readonly native?: NativeSearch } {
   for (let maxUses = plan.wish.maxUses; maxUses > 0; maxUses--) {
-    const quoted = quoteForUpstream(plan, maxUses, body, named.model, quote.endpoints, carried);
+    const quoted = quoteForUpstream(plan, maxUses, { body, model: named.model, endpoints: quote.endpoints, carried });
     if (quoted.atLeast <= held) return { quote: quoted, native: { ...plan.wish, maxUses } };
   }
   return { quote: quoteFor(body, named.model, quote.endpoints, beside(carried)) };

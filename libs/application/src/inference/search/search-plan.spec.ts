@@ -62,9 +62,9 @@ function planned(id: string, more: object, online = false) {
   const wish = searchRequest(asked, model, online);
   const body = withoutSearch(asked, model);
   const { plan, endpoints } = wish
-    ? searchPlan(wish, body, model, model.endpoints, catalogue)
+    ? searchPlan(wish, { body, model, endpoints: model.endpoints }, catalogue)
     : { plan: undefined, endpoints: model.endpoints };
-  return { plan, endpoints, body, quote: plan && searchQuote(plan, body, model, endpoints) };
+  return { plan, endpoints, body, quote: plan && searchQuote(plan, { body, model, endpoints }) };
 }
 
 describe('a search', () => {

@@ -64,10 +64,8 @@ export interface Planned {
  */
 export function searchPlan(
   request: SearchRequest,
-  body: ChatBody,
-  model: Model,
-  endpoints: readonly Endpoint[],
-  catalogue: Catalogue,
+  { body, model, endpoints }: { body: ChatBody; model: Model; endpoints: readonly Endpoint[] },
+  catalogue: Pick<Catalogue, 'service'>,
 ): Planned {
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };

@@ -16,32 +16,31 @@ const TOOL_TOKENS = 512;
 /** What a search of an upstream's own adds to the input: it reads longer parts of pages than we give. */
 const UPSTREAM_RESULT_TOKENS = 16_000;
 
+/** What is asked, and the endpoints that may serve it. */
+export interface Asked {
+  readonly body: ChatBody;
+  readonly model: Model;
+  readonly endpoints: readonly Endpoint[];
+  /** Tokens of input that only an upstream gets that is asked in Responses. */
+  readonly carried?: number;
+}
+
 /**
- * @param carried tokens of input that only an upstream gets that is asked in Responses
- *
  * Searches that the model may or may not make are part of the most that is held, not of the least: a caller that has little
  * money gets an answer without them.
  */
-export function searchQuote(
-  plan: SearchPlan,
-  body: ChatBody,
-  model: Model,
-  endpoints: readonly Endpoint[],
-  carried = 0,
-): Quote {
+export function searchQuote(plan: SearchPlan, asked: Asked): Quote {
+  const { body, model, endpoints, carried = 0 } = asked;
   switch (plan.kind) {
     case 'before': {
       const more = { inputTokens: boundTokensBefore(plan), fees: priceOfSearches(plan.fee, 1) };
       return quoteFor(body, model, endpoints, more);
     }
     case 'tool':
-      return quoteForTool(plan, body, model, endpoints);
+      return quoteForTool(plan, asked);
     case 'upstream': {
-      const most = quoteForUpstream(plan, plan.wish.maxUses, body, model, endpoints, carried);
-      return {
-        ...most,
-        atLeast: quoteForUpstream(plan, plan.wish.first ? 1 : 0, body, model, endpoints, carried).atLeast,
-      };
+      const most = quoteForUpstream(plan, plan.wish.maxUses, asked);
+      return { ...most, atLeast: quoteForUpstream(plan, plan.wish.first ? 1 : 0, asked).atLeast };
     }
     case 'anyway':
       return quoteFor(body, model, endpoints, beside(carried));
@@ -50,12 +49,9 @@ export function searchQuote(
 
 /** What an answer costs for which an upstream makes so many searches: it reads all that there is again after each. */
 export function quoteForUpstream(
-  { fee }: SearchByUpstream,
+  { fee }: Pick<SearchByUpstream, 'fee'>,
   searches: number,
-  body: ChatBody,
-  model: Model,
-  endpoints: readonly Endpoint[],
-  carried = 0,
+  { body, model, endpoints, carried = 0 }: Asked,
 ): Quote {
   if (searches === 0) return quoteFor(body, model, endpoints, beside(carried));
   const again = searches * boundInputTokens(body, model) + (searches + 1) * carried + (searches + 1) * TOOL_TOKENS;
@@ -64,7 +60,7 @@ export function quoteForUpstream(
   return quoteFor(body, model, endpoints, more);
 }
 
-function quoteForTool(plan: SearchByTool, body: ChatBody, model: Model, endpoints: readonly Endpoint[]): Quote {
+function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Quote {
   const plain = quoteFor(body, model, endpoints);
   const output = plain.wanted ?? model.maxOutput;
   const input = plain.inputTokens + TOOL_TOKENS;
@@ -75,7 +71,7 @@ function quoteForTool(plan: SearchByTool, body: ChatBody, model: Model, endpoint
     );
     return money.add(money.sum(rounds), dearest(Math.min(input, model.context), output, endpoint.tariff));
   });
-  const must = mostOf((endpoint) => searchAndAnswer(plan, input, output, model, endpoint));
+  const must = mostOf((endpoint) => searchAndAnswer(plan, { input, output }, model, endpoint));
   const atLeast = plan.first ? money.most(plain.atLeast, must) : plain.atLeast;
   return { ...plain, atLeast, atMost: money.most(atMost, atLeast) };
 }
@@ -91,24 +87,28 @@ function searchRound(plan: SearchByTool, input: number, model: Model, { tariff }
   return money.add(priceOfSearches(plan.fee, 1), dearest(read, 0, tariff));
 }
 
+/** Tokens of a round at most. */
+interface Tokens {
+  readonly input: number;
+  readonly output: number;
+}
+
 /** The least that a call for a search, the search and a short answer cost. */
 export function searchAndAnswer(
   plan: SearchByTool,
-  input: number,
-  output: number,
+  { input, output }: Tokens,
   model: Model,
   endpoint: Endpoint,
 ): PicoUsd {
   const call = dearest(Math.min(input, model.context), Math.min(output, CALL_TOKENS), endpoint.tariff);
-  const answer = answerAfter(plan, input + CALL_TOKENS, output, model, endpoint);
+  const answer = answerAfter(plan, { input: input + CALL_TOKENS, output }, model, endpoint);
   return money.sum([call, priceOfSearches(plan.fee, 1), answer]);
 }
 
 /** The least that a short answer costs that has the results of a search to read. */
 export function answerAfter(
   plan: SearchByTool,
-  input: number,
-  output: number,
+  { input, output }: Tokens,
   model: Model,
   { tariff }: Endpoint,
 ): PicoUsd {

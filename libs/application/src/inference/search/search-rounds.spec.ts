@@ -60,7 +60,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const terms = { maxResults: 5, includeDomains: [], excludeDomains: [], fee };
         const plan: SearchByTool = { kind: 'tool', ...terms, maxUses: 3, first: false };
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
-        const { atLeast, atMost } = searchQuote(plan, asked, model, endpoints);
+        const { atLeast, atMost } = searchQuote(plan, { body: asked, model, endpoints });
         const amount = money.picoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
         const hold = { holdId: 'h', payer: 'account-a', amount, expiresAt: 0 };
         const { signal } = new AbortController();

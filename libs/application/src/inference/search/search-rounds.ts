@@ -129,7 +129,8 @@ export class SearchRounds {
   private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     if (this.begun >= plan.maxUses) return false;
-    return searchAndAnswer(plan, boundInputTokens(body, model), this.room, model, endpoint) <= this.purchase.left;
+    const tokens = { input: boundInputTokens(body, model), output: this.room };
+    return searchAndAnswer(plan, tokens, model, endpoint) <= this.purchase.left;
   }
 
   /** Whether there is money for a search and the round that reads it. */
@@ -137,7 +138,7 @@ export class SearchRounds {
     const { plan, model } = this.request;
     const needed = money.add(
       priceOfSearches(plan.fee, 1),
-      answerAfter(plan, boundInputTokens(body, model), this.room, model, endpoint),
+      answerAfter(plan, { input: boundInputTokens(body, model), output: this.room }, model, endpoint),
     );
     return this.room > 0 && needed <= this.purchase.left;
   }
