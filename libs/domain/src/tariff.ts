@@ -87,13 +87,7 @@ export const NO_USAGE: Usage = {};
 /** Cost and price of a use, each rounded once, up to the next pico-USD. @throws UnpricedUnit */
 export function priceOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): Amounts {
   const known = withSizes(terms, usage, prices);
-  const cost = new Sum();
-  const price = new Sum();
-  for (const [unit, quantity] of entriesOf(usage)) {
-    addAmount(cost, 'cost', { unit, quantity, prices, terms: known });
-    addAmount(price, 'price', { unit, quantity, prices, terms: known });
-  }
-  return { cost: cost.roundedUp(), price: price.roundedUp() };
+  return { cost: amountOf('cost', usage, prices, known), price: amountOf('price', usage, prices, known) };
 }
 
 /**
@@ -102,7 +96,7 @@ export function priceOf(usage: Usage, prices: readonly Price[], terms: Terms = {
  * @throws UnpricedUnit when a use within these bounds could have no price
  */
 export function boundOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
-  return boundedSum(usage, prices, withSizes(terms, usage, prices)).roundedUp();
+  return roundedUp(boundedSum(usage, prices, withSizes(terms, usage, prices)));
 }
 
 /**
@@ -116,26 +110,25 @@ export function affordable(
   terms: Terms = {},
 ): number {
   const known = withSizes(terms, beside, prices, unit);
-  const before = boundedSum(beside, prices, known);
+  const { over, under } = boundedSum(beside, prices, known);
   const each = dearestOf(unit, prices, known);
-  if (before.isAbove(amount)) return -1;
-  if (each === undefined || each.price === 0n) return Number.MAX_SAFE_INTEGER;
-  const most = before.unitsWithin(amount, each.price, each.per);
+  const left = amount * under - over;
+  if (left < 0n) return -1;
+  if (each === undefined || each.over === 0n) return Number.MAX_SAFE_INTEGER;
+  const most = (left * each.under) / (under * each.over);
   return most > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(most);
 }
 
 /** Two uses as one. */
 export function addedUsage(a: Usage, b: Usage): Usage {
   const sum: Partial<Record<Unit, number>> = { ...a };
-  for (const [unit, quantity] of entriesOf(b)) sum[unit] = (sum[unit] ?? 0) + quantity;
+  for (const unit of unitsIn(b)) sum[unit] = (sum[unit] ?? 0) + (b[unit] ?? 0);
   return sum;
 }
 
 /** How much was used of a unit and of all that falls back to it. */
 export function quantityOf(unit: Unit, usage: Usage): number {
-  let quantity = 0;
-  for (const [used, each] of entriesOf(usage)) if (fallsBackTo(used, unit)) quantity += each;
-  return quantity;
+  return FAMILIES[unit].reduce((sum, each) => sum + (usage[each] ?? 0), 0);
 }
 
 /** A use as it stands in facts: what is 0 is left out. @throws RangeError for what is no whole number from 0 */
@@ -172,31 +165,51 @@ export function priceFromJson({ unit, per, cost, price, when }: PriceJson): Pric
 // lines -------------------------------------------------------------------------------------------------------------
 
 const ALL_UNITS = Object.keys(UNITS) as readonly Unit[];
+/** Each unit, what it falls back to, and so on. */
+const CHAINS = byUnit(chainOf);
+/** Each unit, and all that fall back to it. */
+const FAMILIES = byUnit((unit) => ALL_UNITS.filter((each) => CHAINS[each].includes(unit)));
 /** Terms that follow from how much of a unit one call has used. */
 const SIZES: Readonly<Record<string, Unit>> = { inputTokens: 'input' };
 
 type Kind = 'cost' | 'price';
 type Met = 'yes' | 'no' | 'perhaps';
 
-interface Counted {
-  readonly unit: Unit;
-  readonly quantity: number;
-  readonly prices: readonly Price[];
-  readonly terms: Terms;
+function chainOf(unit: Unit): readonly Unit[] {
+  const { of } = UNITS[unit] as { readonly of?: Unit };
+  return of === undefined ? [unit] : [unit, ...chainOf(of)];
 }
 
-function addAmount(sum: Sum, kind: Kind, { unit, quantity, prices, terms }: Counted): void {
-  const [line] = linesFor(unit, kind, prices, (when) => metBy(terms, when));
-  if (line) sum.add(quantity, line[kind] as bigint, line.per);
+function byUnit<T>(of: (unit: Unit) => T): Readonly<Record<Unit, T>> {
+  return Object.fromEntries(ALL_UNITS.map((unit) => [unit, of(unit)])) as Record<Unit, T>;
 }
 
-/** The dearest line that a unit, or one that falls back to it, may be sold by; undefined when it is not what is sold. */
-function dearestOf(unit: Unit, prices: readonly Price[], terms: Terms) {
-  let dearest: { readonly price: bigint; readonly per: bigint } | undefined;
-  for (const each of ALL_UNITS) {
-    if (!fallsBackTo(each, unit)) continue;
-    for (const { per, price = 0n } of linesFor(each, 'price', prices, (when) => mayBeMetBy(terms, when))) {
-      if (dearest === undefined || price * dearest.per > dearest.price * per) dearest = { price, per };
+function amountOf(kind: Kind, usage: Usage, prices: readonly Price[], terms: Terms): PicoUsd {
+  let sum = ZERO;
+  for (const unit of unitsIn(usage)) {
+    const [line] = linesFor(unit, kind, prices, (when) => metBy(when, terms));
+    if (line) sum = plus(sum, usage[unit] ?? 0, { over: line[kind] as bigint, under: line.per });
+  }
+  return roundedUp(sum);
+}
+
+function boundedSum(usage: Usage, prices: readonly Price[], terms: Terms): Fraction {
+  let sum = ZERO;
+  for (const unit of unitsIn(usage)) {
+    const dearest = dearestOf(unit, prices, terms);
+    if (dearest) sum = plus(sum, usage[unit] ?? 0, dearest);
+  }
+  return sum;
+}
+
+/** The most that one of a unit, or of what falls back to it, may be sold for; undefined when it is not what is sold. */
+function dearestOf(unit: Unit, prices: readonly Price[], terms: Terms): Fraction | undefined {
+  let dearest: Fraction | undefined;
+  for (const each of FAMILIES[unit]) {
+    // Without lines of its own it is sold by those of what it falls back to.
+    if (each !== unit && !prices.some((line) => line.unit === each)) continue;
+    for (const { per, price = 0n } of linesFor(each, 'price', prices, (when) => mayBeMetBy(when, terms))) {
+      if (dearest === undefined || price * dearest.under > dearest.over * per) dearest = { over: price, under: per };
     }
   }
   return dearest;
@@ -211,7 +224,7 @@ function linesFor(unit: Unit, kind: Kind, prices: readonly Price[], met: (when: 
   const lines: Price[] = [];
   let known = false;
   let other = false;
-  for (let level: Unit | undefined = unit; level; level = parentOf(level)) {
+  for (const level of CHAINS[unit]) {
     for (const line of prices) {
       if (line.unit !== level) continue;
       if (line[kind] === undefined) {
@@ -228,7 +241,7 @@ function linesFor(unit: Unit, kind: Kind, prices: readonly Price[], met: (when: 
   return lines;
 }
 
-function metBy(terms: Terms, when: Conditions): Met {
+function metBy(when: Conditions, terms: Terms): Met {
   for (const name in when) {
     const condition = when[name] as Condition;
     const term = terms[name];
@@ -239,7 +252,7 @@ function metBy(terms: Terms, when: Conditions): Met {
 }
 
 /** Whether conditions are met when a missing term may be anything, and a number is the most that it may be. */
-function mayBeMetBy(terms: Terms, when: Conditions): Met {
+function mayBeMetBy(when: Conditions, terms: Terms): Met {
   let all: Met = 'yes';
   for (const name in when) {
     const condition = when[name] as Condition;
@@ -263,60 +276,35 @@ function withSizes(terms: Terms, usage: Usage, prices: readonly Price[], growing
   if (!prices.some(({ when }) => when !== undefined)) return terms;
   const sizes: Record<string, string | number> = {};
   for (const [name, unit] of Object.entries(SIZES))
-    if (growing === undefined || !fallsBackTo(growing, unit)) sizes[name] = quantityOf(unit, usage);
+    if (growing === undefined || !CHAINS[growing].includes(unit)) sizes[name] = quantityOf(unit, usage);
   return { ...sizes, ...terms };
 }
 
-function parentOf(unit: Unit): Unit | undefined {
-  return (UNITS[unit] as { readonly of?: Unit }).of;
-}
-
-function fallsBackTo(unit: Unit, ancestor: Unit): boolean {
-  for (let level: Unit | undefined = unit; level; level = parentOf(level)) if (level === ancestor) return true;
-  return false;
-}
-
-function entriesOf(usage: Usage): readonly (readonly [Unit, number])[] {
-  return (Object.entries(usage) as [Unit, number][]).filter(([, quantity]) => quantity !== 0);
+function unitsIn(usage: Usage): readonly Unit[] {
+  const units = Object.keys(usage) as Unit[];
+  return units.filter((unit) => usage[unit] !== 0);
 }
 
 // sums --------------------------------------------------------------------------------------------------------------
 
-function boundedSum(usage: Usage, prices: readonly Price[], terms: Terms): Sum {
-  const sum = new Sum();
-  for (const [unit, quantity] of entriesOf(usage)) {
-    const dearest = dearestOf(unit, prices, terms);
-    if (dearest) sum.add(quantity, dearest.price, dearest.per);
-  }
-  return sum;
+/** An exact amount of pico-USD. */
+interface Fraction {
+  readonly over: bigint;
+  readonly under: bigint;
 }
 
-/** An exact fraction of pico-USD. */
-class Sum {
-  private numerator = 0n;
-  private denominator = 1n;
+const ZERO: Fraction = { over: 0n, under: 1n };
 
-  add(quantity: number, amount: bigint, per: bigint): void {
-    if (this.denominator % per !== 0n) {
-      const common = (this.denominator / greatestDivisor(this.denominator, per)) * per;
-      this.numerator *= common / this.denominator;
-      this.denominator = common;
-    }
-    this.numerator += BigInt(quantity) * amount * (this.denominator / per);
-  }
+function plus({ over, under }: Fraction, quantity: number, each: Fraction): Fraction {
+  const more = BigInt(quantity) * each.over;
+  if (more === 0n || under === each.under) return { over: over + more, under };
+  if (over === 0n) return { over: more, under: each.under };
+  const common = (under / greatestDivisor(under, each.under)) * each.under;
+  return { over: over * (common / under) + more * (common / each.under), under: common };
+}
 
-  roundedUp(): PicoUsd {
-    return picoUsd(money.divideUp(this.numerator, this.denominator));
-  }
-
-  isAbove(amount: PicoUsd): boolean {
-    return this.numerator > amount * this.denominator;
-  }
-
-  /** How many units at `price` for `per` can be added without exceeding an amount. */
-  unitsWithin(amount: PicoUsd, price: bigint, per: bigint): bigint {
-    return ((amount * this.denominator - this.numerator) * per) / (this.denominator * price);
-  }
+function roundedUp({ over, under }: Fraction): PicoUsd {
+  return picoUsd(money.divideUp(over, under));
 }
 
 function greatestDivisor(a: bigint, b: bigint): bigint {
