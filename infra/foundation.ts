@@ -12,12 +12,12 @@ import { openTogether } from './open-together.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
-/** How often it is looked whether the embedded database still runs. */
+/** How often the embedded database is checked. */
 const WATCH_MS = 500;
-/** Whether it exists does not matter. */
+/** It need not exist. */
 const ANY_STREAM = 'start';
 
-/** What every role stands on: the settings, a migrated database and the event store. One of each in a process. */
+/** What every role is built on: the settings, a migrated database and the event store. One of each in a process. */
 export abstract class Foundation {
   abstract readonly settings: Settings;
   abstract readonly log: Log;

@@ -1,9 +1,9 @@
 /**
- * One process at a time. A lease is a row in PostgreSQL with a name and an end by the database's clock; its holder puts
- * the end off with a heartbeat. A holder that stops, hangs or loses its host loses the lease when it runs out; one that
+ * One process at a time. A lease is a row in PostgreSQL with a name and an end by the database's clock; its holder extends
+ * it with a heartbeat. A holder that stops, hangs or loses its host loses the lease when it runs out; one that
  * dies loses it as soon as the database notices that its connection is gone.
  *
- * The old holder may not know yet that it is none any more, so every turn has a token that is higher than all before
+ * The old holder may not know yet that it has lost the lease, so every turn has a token that is higher than all before
  * it, and what a holder writes is checked against the highest one that was seen.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,7 +13,7 @@ import type { Lease } from '#kernel';
 const LENGTH_MS = 10_000;
 /** A heartbeat may fail this often before the lease runs out. */
 const HEARTBEATS_PER_LENGTH = 4;
-/** How often those that stand by try. */
+/** How often standbys try. */
 const TRY_EVERY_MS = 500;
 /** The holder counts on this part of the length: its clock may run more slowly than that of the database. */
 const RELIED_ON = 0.95;
@@ -36,9 +36,9 @@ const NEXT_TOKEN = 'greatest(drawn + 1, (extract(epoch from statement_timestamp(
 
 export interface Leadership {
   readonly databaseUrl: string;
-  /** What is done by one process at a time. */
+  /** Work for one process at a time. */
   readonly name: string;
-  /** Ends the leadership, or the wait for it, for good. */
+  /** Ends the leadership, or the wait for it. */
   readonly signal: AbortSignal;
   alarm(problem: string, error: unknown): void;
   /** How long a lease lasts without a heartbeat. */
@@ -46,7 +46,7 @@ export interface Leadership {
 }
 
 /**
- * Runs `work` while this process holds the lease of that name, and again each time it gets it anew; others stand by.
+ * Runs `work` while this process holds the lease of that name, and again each time it gets it back; others stand by.
  * `work` returns what runs side by side: when one of it fails, or the lease is lost, the turn of all of it ends.
  */
 export async function whileLeading(
@@ -69,7 +69,7 @@ export async function whileLeading(
   }
 }
 
-/** Draws a token that is higher than that of whoever holds the lease now, without taking it from them. */
+/** Draws a token that is higher than the current holder's, without taking the lease. */
 export async function drawToken(databaseUrl: string, name: string): Promise<number> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -89,7 +89,7 @@ export async function drawToken(databaseUrl: string, name: string): Promise<numb
 class LeaseRow {
   private readonly leadership: Leadership;
   private readonly lengthMs: number;
-  /** One connection, kept open: that it is there tells others that its process lives. */
+  /** One connection, kept open: its existence shows others that this process is alive. */
   private readonly pool: pg.Pool;
   private turn: Turn | undefined;
 
@@ -109,7 +109,7 @@ class LeaseRow {
     this.pool.on('error', (error) => this.turn?.end(error));
   }
 
-  /** Tries to take the lease; who gets it works until the turn is over. */
+  /** Tries to take the lease; the process that gets it works until the turn is over. */
   async lead(work: (lease: Lease) => readonly Promise<void>[]): Promise<void> {
     const turn = await this.take();
     if (!turn) return;
@@ -126,7 +126,7 @@ class LeaseRow {
       turn.end();
       signal.removeEventListener('abort', stop);
       await heartbeat;
-      await this.release(turn).catch(() => {}); // it runs out by itself
+      await this.release(turn).catch(() => {}); // it expires by itself
     }
     if (turn.failure !== undefined) throw turn.failure;
   }

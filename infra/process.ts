@@ -9,7 +9,7 @@ export type Where = Readonly<Record<string, string>>;
 /** What a role has started. */
 export interface Running {
   readonly where: Where;
-  /** Takes no new work, finishes or settles what runs, and lets go of everything. */
+  /** Takes no new work, finishes or settles what runs, and releases all resources. */
   close(): Promise<void>;
 }
 

@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 interface Setting<T> {
   readonly variable: string;
   readonly meaning: string;
-  /** How the default reads in the documentation. */
+  /** The default, as the documentation shows it. */
   readonly byDefault: string;
   read(env: Environment): T;
 }
@@ -93,17 +93,17 @@ export interface Vendor {
   readonly env: string;
   /** Its own address. */
   readonly baseUrl: string;
-  /** Where the sandbox plays it. */
+  /** Its path in the sandbox. */
   readonly sandboxPath: string;
 }
 
-/** Where a vendor is reached, and with what. */
+/** The address and the credential of a vendor. */
 export interface Reach {
   readonly baseUrl: string;
   readonly credential: string;
 }
 
-/** What the sandbox takes for a credential. */
+/** A credential that the sandbox accepts. */
 const SANDBOX_KEY = 'sandbox';
 
 /**
@@ -128,7 +128,7 @@ function vendorsOf({ catalogueDir }: Fixed, vendorsIn: (catalogueDir: string | u
   }
 }
 
-/** The sandbox plays those without settings, as long as no vendor has a key: then the others are left out. */
+/** Vendors without settings are in the sandbox, as long as no vendor has a key; else they are left out. */
 function reached(env: Environment, vendors: readonly Vendor[]): ReadonlyMap<string, Reach> {
   const isReal = vendors.some((vendor) => given(env, `${vendor.env}_API_KEY`) !== undefined);
   return new Map(
@@ -207,7 +207,7 @@ function url(variable: string, protocols: readonly string[], meaning: string, by
   };
 }
 
-/** By default everything outside is the sandbox. */
+/** The default is the sandbox. */
 function inSandbox(variable: string, path: string, meaning: string): Setting<string> {
   const setting = url(variable, ['http:', 'https:'], meaning);
   return {
@@ -221,7 +221,7 @@ function sandboxOf(env: Environment): string {
   return SETTINGS.sandboxUrl.read(env) ?? `http://127.0.0.1:${SETTINGS.sandboxPort.read(env)}`;
 }
 
-/** What it says is secret, so it is not repeated. */
+/** The value is secret, so it is not repeated. */
 function hex(variable: string, bytes: number | undefined, meaning: string, byDefault = ''): Setting<string> {
   return {
     variable,
@@ -243,7 +243,7 @@ function directory(variable: string, meaning: string): Setting<string> {
   return existing(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
 }
 
-/** The name of something that is there. */
+/** The name of an existing file or directory. */
 function existing(
   variable: string,
   what: string,
@@ -258,7 +258,7 @@ function existing(
       const name = given(env, variable) ?? '';
       try {
         if (isThere(name)) return name;
-      } catch {} // as good as not there
+      } catch {} // treated as missing
       return wrong(variable, what, name);
     },
   };

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { StartError } from '../start-error.ts';
 import { type Binaries, dataPath, spawnIn, type User } from './binaries.ts';
 
-/** A cluster of databases, as PostgreSQL calls a data directory, and who runs a server on it. */
+/** A cluster of databases, as PostgreSQL calls a data directory, and the user of its server. */
 export interface Cluster {
   readonly dir: string;
   readonly binaries: Binaries;

@@ -195,7 +195,7 @@ describe('a data directory that cannot be used', () => {
 
   test.each([
     ['the server does not start', 'postgres/global', /does not start: .*global/],
-    ['the server refuses everybody', 'postgres/base', /cannot be used: database "postgres" does not exist/],
+    ['the server refuses every client', 'postgres/base', /cannot be used: database "postgres" does not exist/],
     ['the password is another', 'postgres.password', /cannot be used: it refuses the password in .*postgres\.password/],
   ])('because %s is refused in one sentence, and no server is left behind', async (_, part, reason) => {
     const error = await without(part);

@@ -24,14 +24,14 @@ function run(
   });
 }
 
-test('a catalogue that can be used is told by its size and the version of its prices', async () => {
+test('a valid catalogue is reported with its size and the version of its prices', async () => {
   const { models, priceList } = readCatalogue();
   const out = `${models.length} models, price list ${priceList.version}\n`;
   expect(await run('check')).toEqual({ code: 0, out, err: '' });
   expect(await run('check', directory)).toEqual({ code: 0, out, err: '' });
 });
 
-test('a slip is told with its file, its line and its field, as the gateway tells it', async () => {
+test('a mistake is reported with its file, its line and its field, as by the gateway', async () => {
   const file = path.join(directory, 'images.json');
   const good = await readFile(file, 'utf8');
   const line = good.slice(0, good.indexOf('"margin"')).split('\n').length;

@@ -11,7 +11,7 @@ import { InferenceModule } from './inference/inference.module.ts';
 import { DocsModule } from './openapi/docs.module.ts';
 import { TopupsModule } from './topups/topups.module.ts';
 
-/** How long clients may keep a connection open once all is answered. */
+/** How long clients may keep a connection open after the last answer. */
 const LINGER_MS = 1_000;
 
 /** The HTTP gateway: a module for each surface. */

@@ -26,7 +26,7 @@ export function comparisonOf(projection: Projection, client: pg.Client, report: 
     : new FoldComparison(projection, client, report);
 }
 
-/** A log is compared as it goes: its rows come in the order of the facts. */
+/** A log is compared row by row: its rows come in the order of the facts. */
 class LogComparison implements Comparison {
   readonly name: string;
   compared = 0;
@@ -136,7 +136,7 @@ class RowCursor {
     private readonly order: string,
   ) {}
 
-  /** The row that is next; undefined behind the last. */
+  /** The next row; undefined after the last. */
   async current(): Promise<Row | undefined> {
     if (this.at >= this.rows.length && !this.ended) await this.fetch();
     return this.rows[this.at];

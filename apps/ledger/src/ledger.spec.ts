@@ -17,7 +17,7 @@ let world: World;
 let database: pg.Pool;
 let rich: TestAccount;
 let poor: TestAccount;
-/** Requests that nobody answers before the world ends: their holds stay open. */
+/** Requests that are not answered before the world ends: their holds stay open. */
 let waiting: Promise<Answer>[];
 /** The moment between the money coming in and its first use. */
 let funded: { readonly position: bigint; readonly time: string };
@@ -142,7 +142,7 @@ describe('verify', () => {
 describe('replay', () => {
   const table = ({ lines }: Ended) => lines.map((line) => line.split(/\s{2,}/));
 
-  test('tells every balance and the trial balance as of a position', async () => {
+  test('reports every balance and the trial balance as of a position', async () => {
     const facts = (await world.facts()).filter(({ position }) => position <= funded.position);
     const ended = await ledger('replay', '--until', String(funded.position));
     const balances = [
@@ -168,12 +168,12 @@ describe('replay', () => {
   test.each([
     ['in UTC', (time: string) => time],
     ['in another zone', (time: string) => `${new Date(Date.parse(time) + 3_600_000).toISOString().slice(0, -1)}+01:00`],
-  ])('tells them as of a time %s', async (_, written) => {
+  ])('reports them as of a time %s', async (_, written) => {
     const asOfPosition = await ledger('replay', '--until', String(funded.position));
     expect(await ledger('replay', '--until', written(funded.time))).toEqual(asOfPosition);
   });
 
-  test('tells them as of now, when it is not told otherwise: what the service says itself', async () => {
+  test('reports them as of now by default: what the service says itself', async () => {
     const ended = table(await ledger('replay'));
     expect(ended).toContainEqual([rich.creditId, await world.balance(rich), '0.01']);
     expect(ended).toContainEqual([poor.creditId, '1.03', '0.01']);
@@ -187,7 +187,7 @@ describe('replay', () => {
     }
   });
 
-  test('before the first fact tells of nothing', async () => {
+  test('before the first fact is empty', async () => {
     const { code, lines } = await ledger('replay', '--until', '0');
     expect([code, lines[0]]).toEqual([0, 'As of the beginning: 0 facts, 0 accounts with money']);
   });

@@ -5,7 +5,7 @@ import { BOOKS_OPTIONS, type Projection, projections, rebuildIfOutdated, sinkOf 
 
 /** The name of the lease that read models are written under. */
 export const PROJECTOR = 'projector';
-/** A statement to a host that is lost would be waited for in vain. */
+/** Without it, a statement to a lost host would be waited for indefinitely. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */

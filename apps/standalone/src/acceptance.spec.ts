@@ -46,7 +46,7 @@ let ended: Promise<number | null>;
 let api: string;
 let sandbox: string;
 let key: string;
-/** Ids of answers that somebody had of the sandbox without the gateway. */
+/** Ids of answers that came from the sandbox without the gateway. */
 const direct = new Set<string>();
 
 beforeAll(async () => {
@@ -118,7 +118,7 @@ const CITY = {
   required: ['city'],
   additionalProperties: false,
 };
-const FUNCTION = { name: 'weather', description: 'Tells the weather', parameters: CITY };
+const FUNCTION = { name: 'weather', description: 'Returns the weather', parameters: CITY };
 const ARGUMENTS = { city: 'Ur' };
 const RESULT = 'sunny';
 
@@ -155,7 +155,7 @@ describe("OpenAI's client", () => {
     expect((await stream.totalUsage()).completion_tokens).toBe(3);
   });
 
-  test.each(MODELS)('hears what a stream used: %s', async (model) => {
+  test.each(MODELS)('receives the usage of a stream: %s', async (model) => {
     const stream = client.chat.completions.stream({
       model,
       messages: user(ASKING),
@@ -165,7 +165,7 @@ describe("OpenAI's client", () => {
   });
 
   test.each(MODELS.flatMap((model) => [false, true].map((streamed) => [model, streamed] as const)))(
-    'makes a call, and tells what came of it: %s (stream: %p)',
+    'makes a call, and returns its result: %s (stream: %p)',
     async (model, streamed) => {
       const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
         const asked = { model, messages, tools };
@@ -179,8 +179,8 @@ describe("OpenAI's client", () => {
       const [call] = message.tool_calls as OpenAI.ChatCompletionMessageFunctionToolCall[];
       expect([call?.function.name, JSON.parse(call?.function.arguments ?? '')]).toEqual(['weather', ARGUMENTS]);
       const result = { role: 'tool' as const, tool_call_id: call?.id ?? '', content: RESULT };
-      const told = await ask([...user(CALLING), message, result]);
-      expect(told).toMatchObject({ finish_reason: 'stop', message: { content: expect.stringContaining(SAID) } });
+      const answered = await ask([...user(CALLING), message, result]);
+      expect(answered).toMatchObject({ finish_reason: 'stop', message: { content: expect.stringContaining(SAID) } });
     },
   );
 
@@ -212,8 +212,8 @@ describe("OpenAI's client", () => {
     const call = output.find(({ type }) => type === 'function_call') as OpenAI.Responses.ResponseFunctionToolCall;
     expect([call.name, JSON.parse(call.arguments)]).toEqual(['weather', ARGUMENTS]);
     const input = [{ type: 'function_call_output' as const, call_id: call.call_id, output: RESULT }];
-    const told = await client.responses.create({ model, previous_response_id: id, input, tools });
-    expect(told.output_text).toContain(SAID);
+    const answered = await client.responses.create({ model, previous_response_id: id, input, tools });
+    expect(answered.output_text).toContain(SAID);
   });
 
   test('embeds as floats, and as base64, which is what it asks for by itself', async () => {
@@ -266,15 +266,15 @@ describe("OpenRouter's client, which checks everything it reads", () => {
     expect(chunks.at(-1)?.usage).toMatchObject({ completionTokens: 3, cost: expect.any(Number) });
   });
 
-  test.each(MODELS)('makes a call, and tells what came of it: %s', async (model) => {
+  test.each(MODELS)('makes a call, and returns its result: %s', async (model) => {
     const ask = async (messages: ChatMessages[]) =>
       (await client.chat.send({ chatRequest: { model, messages, tools, stream: false } })) as ChatResult;
     const message = (await ask(user(CALLING))).choices[0]?.message;
     const [call] = message?.toolCalls ?? [];
     expect([call?.function.name, JSON.parse(call?.function.arguments ?? '')]).toEqual(['weather', ARGUMENTS]);
     const result = { role: 'tool' as const, toolCallId: call?.id ?? '', content: RESULT };
-    const told = await ask([...user(CALLING), message as ChatMessages, result]);
-    expect(told.choices[0]?.message.content).toContain(SAID);
+    const answered = await ask([...user(CALLING), message as ChatMessages, result]);
+    expect(answered.choices[0]?.message.content).toContain(SAID);
   });
 
   test.each(MODELS)('reads a response, whole and streamed: %s', async (model) => {
@@ -348,7 +348,7 @@ describe("Vercel's AI SDK", () => {
     expect([(await result.usage).outputTokens, await result.finishReason]).toEqual([3, 'stop']);
   });
 
-  test.each(each)('makes a call, runs it, and hears what came of it (%s): %s', async (way, model) => {
+  test.each(each)('makes a call, runs it, and receives the result (%s): %s', async (way, model) => {
     const { steps, text } = await generateText({ model: ways[way](model), ...acting });
     expect(steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
     expect(steps[0]?.toolResults).toMatchObject([{ toolName: 'weather', input: ARGUMENTS, output: RESULT }]);
@@ -400,7 +400,7 @@ describe("Anthropic's client, at the sandbox", () => {
     }
   });
 
-  test('makes a call, and tells what came of it', async () => {
+  test('makes a call, and returns its result', async () => {
     const { name, description, parameters } = FUNCTION;
     const tools = [{ name, description, input_schema: parameters as Anthropic.Tool.InputSchema }];
     const { content } = had(await client.messages.create({ ...asked, tools, messages: user(CALLING) }));
@@ -412,8 +412,8 @@ describe("Anthropic's client, at the sandbox", () => {
       { role: 'assistant' as const, content },
       { role: 'user' as const, content: [result] },
     ];
-    const told = had(await client.messages.create({ ...asked, tools, messages }));
-    expect(told.content).toEqual([{ type: 'text', text: expect.stringContaining(SAID) }]);
+    const answered = had(await client.messages.create({ ...asked, tools, messages }));
+    expect(answered.content).toEqual([{ type: 'text', text: expect.stringContaining(SAID) }]);
   });
 
   test('reads an error', async () => {

@@ -300,10 +300,10 @@ describe('the program that `npm start` runs', () => {
   test('settles a stream as it is when that takes longer than a shutdown may, on Ctrl-C as well', async () => {
     const messages = asked('tokens=64 chunk_delay=100');
     const stream = await program.client(key).chat.completions.create({ model: MODEL, messages, stream: true });
-    const told: unknown[] = [];
+    const received: unknown[] = [];
     const read = async () => {
       for await (const chunk of stream) {
-        if (told.push(chunk) === 2) program.send('SIGINT');
+        if (received.push(chunk) === 2) program.send('SIGINT');
       }
     };
     await expect(read()).rejects.toThrow('shutting down');
@@ -313,7 +313,7 @@ describe('the program that `npm start` runs', () => {
     expect(lines).toContainEqual(expect.stringMatching(/charges computed again, 1 of them estimates$/));
   });
 
-  test('ends in order when npm is told to, also twice', async () => {
+  test('ends in order when npm is asked to, also twice', async () => {
     const started = await new Program({}, NPM_START).ready();
     started.send('SIGTERM');
     started.send('SIGINT');

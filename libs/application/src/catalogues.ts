@@ -3,10 +3,10 @@ import { startedBy } from '#kernel';
 import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
 
-/** What vendors are good for, and whether they can be asked here. */
+/** The capabilities of vendors, and whether they are available here. */
 export interface Vendors {
   can(upstream: string, capability: Capability): boolean;
-  /** Why a vendor cannot be asked here; undefined when it can. */
+  /** Why a vendor is not available here; undefined when it is. */
   objection(upstream: string): string | undefined;
 }
 
@@ -25,7 +25,7 @@ export class Catalogues {
     return catalogues;
   }
 
-  /** What can be had here of it. */
+  /** The part of it that is available here. */
   get current(): Catalogue {
     return this.inForce;
   }
@@ -40,7 +40,7 @@ export class Catalogues {
 }
 
 /**
- * A catalogue whose vendors can do what it wants of them. One that has just been added to the files is known from the next
+ * A catalogue whose vendors have the capabilities that it needs. One that has just been added to the files is known from the next
  * start on.
  * @throws Error that names the model and the vendor
  */

@@ -1,12 +1,12 @@
-/** What the outside world did to us: expected, and answered by the edge with a status of its own. */
+/** Failures of the outside world: expected, each with a status at the edge. */
 
 export type FailureCode =
-  /** The upstream refused the request itself: its fault is in what the caller sent. */
+  /** The upstream refused the request itself, because of what the caller sent. */
   | 'invalid_request'
   | 'rate_limited'
   | 'timeout'
   | 'upstream_error'
-  /** It could not be reached, or hung up before it said anything. */
+  /** It could not be reached, or closed the connection before its answer. */
   | 'upstream_unavailable'
   /** The client went away, and the answer took too long to be read to its end. */
   | 'client_disconnected'
@@ -46,7 +46,7 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** Whatever went wrong, as a failure of the upstream. */
+/** Any error, as a failure of the upstream. */
 export function asFailure(error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   return new UpstreamFailure('upstream_error', 'The upstream answered in a way that cannot be understood', {
@@ -54,7 +54,7 @@ export function asFailure(error: unknown): UpstreamFailure {
   });
 }
 
-/** What was asked for does not exist, or cannot be had; nothing was held or called. */
+/** The requested resource does not exist or is not available; nothing was held or called. */
 export class UnservableRequest extends Error {
   override readonly name = 'UnservableRequest';
   readonly status: 400 | 404;

@@ -96,11 +96,11 @@ async function complaint(files: Readonly<Record<string, string>>): Promise<strin
   }
 }
 
-test('files without a slip are read', async () => {
+test('files without a mistake are read', async () => {
   expect(await complaint({ 'models.json': CHAT, 'videos.json': VIDEO })).toBe('none');
 });
 
-describe('a slip is named with its file, its line and its field', () => {
+describe('a mistake is named with its file, its line and its field', () => {
   const USD = 'must be an amount of USD as text, such as "0.25"';
   test.each([
     [
@@ -156,12 +156,12 @@ describe('a slip is named with its file, its line and its field', () => {
       '"parameters": "many"',
       '28 cannot be used: endpoints[0].parameters of model "vendor/chat" names the list "many", which is not there',
     ],
-  ])('%s → %s', async (field, slip, sentence) => {
+  ])('%s → %s', async (field, mistake, sentence) => {
     expect(CHAT).toContain(field);
     // The file before it has a model of its own, so that lines and indexes of files could be mixed up.
     const files = { 'a.json': CHAT.replaceAll('"chat"', '"other"').replaceAll('/chat', '/other') };
     files['a.json'] = files['a.json'].replace('"type": "other"', '"type": "chat"');
-    expect(await complaint({ ...files, 'models.json': CHAT.replace(field, slip) })).toBe(`models.json:${sentence}`);
+    expect(await complaint({ ...files, 'models.json': CHAT.replace(field, mistake) })).toBe(`models.json:${sentence}`);
   });
 
   test.each([
@@ -205,12 +205,12 @@ describe('a slip is named with its file, its line and its field', () => {
       '"usdPerMillionTokens"',
       '23 cannot be used: endpoints[0] of model "vendor/video-i2v" has an unknown field "usdPerMillionTokens"',
     ],
-  ])('of a model that is not paid by tokens: %s → %s', async (field, slip, sentence) => {
+  ])('of a model that is not paid by tokens: %s → %s', async (field, mistake, sentence) => {
     expect(VIDEO).toContain(field);
-    expect(await complaint({ 'videos.json': VIDEO.replace(field, slip) })).toBe(`videos.json:${sentence}`);
+    expect(await complaint({ 'videos.json': VIDEO.replace(field, mistake) })).toBe(`videos.json:${sentence}`);
   });
 
-  test('a name that stands in two files is told of the second one', async () => {
+  test('a name that stands in two files is reported for the second one', async () => {
     const sentence = 'models.json:3 cannot be used: model "vendor/chat" is there twice';
     expect(await complaint({ 'a.json': CHAT, 'models.json': CHAT })).toBe(sentence);
   });
@@ -234,7 +234,7 @@ describe('a slip is named with its file, its line and its field', () => {
     ['no end', '[\n  {\n    "id": "a"', 3],
     ['more after its end', '[]\n[]', 2],
     ['nothing in it', '', 1],
-  ])('a file that is no JSON is told with the line of the mistake: %s', async (_, content, line) => {
+  ])('a file that is no JSON is reported with the line of the mistake: %s', async (_, content, line) => {
     expect(await complaint({ 'models.json': content })).toMatch(
       new RegExp(`^models\\.json:${line} cannot be used: it is no JSON: .*`),
     );
@@ -250,7 +250,7 @@ describe('the list of vendors', () => {
     sandboxPath: '/openai/v1',
     onDisconnect: 'stops',
   };
-  const told = (...vendors: object[]) =>
+  const complaintAbout = (...vendors: object[]) =>
     complaint({ 'models.json': CHAT, 'providers.json': JSON.stringify(vendors, null, 2) });
 
   test.each<[object, string]>([
@@ -270,18 +270,18 @@ describe('the list of vendors', () => {
     [{ onDisconnect: 'maybe' }, ':8 cannot be used: onDisconnect of provider "openai" must be one of stops, bills on'],
     [{ key: 'hush' }, ':9 cannot be used: provider "openai" has an unknown field "key"'],
   ])('with %j is refused with its line and its field', async (change, why) => {
-    expect(await told({ ...vendor, ...change })).toBe(`providers.json${why}`);
+    expect(await complaintAbout({ ...vendor, ...change })).toBe(`providers.json${why}`);
   });
 
   test('names each vendor and its settings once', async () => {
-    expect(await told(vendor, { ...vendor, env: 'OTHER' })).toMatch('with the slug "openai" is there twice');
-    expect(await told(vendor, { ...vendor, slug: 'other' })).toMatch('with the env "OPENAI" is there twice');
+    expect(await complaintAbout(vendor, { ...vendor, env: 'OTHER' })).toMatch('with the slug "openai" is there twice');
+    expect(await complaintAbout(vendor, { ...vendor, slug: 'other' })).toMatch('with the env "OPENAI" is there twice');
   });
 
   test('of the project is used where a directory has none of its own', async () => {
     await complaint({ 'models.json': CHAT });
     expect(readProviders(directory)).toEqual(readProviders());
-    expect(await told(vendor)).toBe('none');
+    expect(await complaintAbout(vendor)).toBe('none');
     expect(readProviders(directory)).toEqual([vendor]);
   });
 

@@ -113,7 +113,7 @@ test('a list of parameters has a name that endpoints refer to', async () => {
   expect(models[0]?.endpoints[0]?.parameters).toEqual(['max_tokens', 'stop']);
 });
 
-describe('a slip in a data file stops the start and is named with its file', () => {
+describe('a mistake in a data file stops the start and is named with its file', () => {
   test.each([
     ['no JSON', 'models', /Unexpected token/],
     ['a comma too many', '[\n{"id": "a",}\n]', /line 2 column 12/],
@@ -167,9 +167,9 @@ describe('a slip in a data file stops the start and is named with its file', () 
     ['a margin that is a number', 'endpoints.0.margin', 1.055],
     ['no upstream', 'endpoints.0.upstream', ''],
     ['no model of the upstream', 'endpoints.0.model', undefined],
-    ['a quantization that nobody knows', 'endpoints.0.quantization', 'int5'],
+    ['an unknown quantization', 'endpoints.0.quantization', 'int5'],
     ['a share above one', 'endpoints.0.toolReliability', 1.5],
-    ['a type that nobody knows', 'type', 'text'],
+    ['an unknown type', 'type', 'text'],
     ['a parameter that is no text', 'endpoints.0.parameters', ['max_tokens', 5]],
     ['no endpoint', 'endpoints', []],
     ['a context of nothing', 'context', 0],
@@ -178,7 +178,7 @@ describe('a slip in a data file stops the start and is named with its file', () 
     ['more output than context', 'maxOutput', 1001],
     ['a day that is not in the calendar', 'released', '2026-02-29'],
     ['a day with a time', 'released', '2026-02-28T00:00:00.000Z'],
-    ['a word of privacy that nobody knows', 'privacy', 'secret'],
+    ['an unknown word of privacy', 'privacy', 'secret'],
     ['a popularity that is a word', 'popular', 'yes'],
     ['no inputs', 'inputs', []],
     ['no name', 'name', ' '],
@@ -193,7 +193,7 @@ describe('a slip in a data file stops the start and is named with its file', () 
     ['usdPerRequst', 'endpoints.0.usdPerRequst'],
     ['cacheread', 'endpoints.0.usdPerMillionTokens.cacheread'],
     ['margin', 'margin'],
-  ])('that is a field "%s" which nobody reads', async (name, field) => {
+  ])('that is an unknown field "%s"', async (name, field) => {
     expect(await reading([changed(field, '1')])).toThrow(`has an unknown field "${name}"`);
   });
 });

@@ -24,7 +24,7 @@ export interface UnitPriceFile {
   readonly unit: MediaUnit;
   /** USD for one, where no variant fits. */
   readonly usd: string;
-  /** Prices that depend on what is chosen; the first counts whose words were all chosen. */
+  /** Prices that depend on parameters; the first variant whose parameters all match applies. */
   readonly variants?: readonly { readonly when: Choices; readonly usd: string }[];
 }
 

@@ -45,7 +45,7 @@ export type OnDisconnect = (typeof ON_DISCONNECT)[number];
 
 /** Where a model can be had. */
 export interface OfferFile {
-  /** Who runs it, as people call them: `OpenAI`. Unique among the endpoints of a model. */
+  /** The display name of its provider: `OpenAI`. Unique among the endpoints of a model. */
   readonly provider: string;
   /** The configured connection it is reached by. */
   readonly upstream: string;
@@ -56,7 +56,7 @@ export interface OfferFile {
   readonly parameters: readonly string[] | string;
   /** It is a router itself: names of providers that are not ours are its own. */
   readonly routes?: boolean;
-  /** Where this differs from what its provider does: behind a router it depends on who answers. */
+  /** Where this differs from what its provider does: behind a router it depends on the provider that answers. */
   readonly onDisconnect?: OnDisconnect;
   /** Nothing of a request is kept there. */
   readonly zdr?: boolean;

@@ -65,7 +65,7 @@ test.each([
   ['no price', { pricing: {} }, 'no fixed price'],
   ['images only', { architecture: { output_modalities: ['image'] } }, 'no text'],
   ['no id', { id: '' }, 'no id'],
-])('a row with %s is left out, and told', (_, more, why) => {
+])('a row with %s is left out, and reported', (_, more, why) => {
   const { models, skipped } = imported(row(more), row({ id: 'vendor/other' }));
   expect(models.map(({ id }) => id)).toEqual(['vendor/other']);
   expect(skipped).toEqual([expect.stringContaining(why)]);

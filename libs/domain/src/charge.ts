@@ -3,13 +3,13 @@ import { money, type PicoUsd } from '#kernel';
 import { type Price, type PriceJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
 import type { Amount } from './values.ts';
 
-/** Who sells what, and who is owed for it. */
+/** What is sold, and the creditor of its cost. */
 export interface Sold {
   /** Our name of the model or service; null where a fact of before did not name it. */
   readonly of: string | null;
-  /** Who does it. */
+  /** The provider that does it. */
   readonly provider: string;
-  /** Who invoices it: of a router's endpoint the router, not the provider behind it. */
+  /** The vendor that invoices it: of a router's endpoint the router, not the provider behind it. */
   readonly creditor: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Facts are for ever: what was appended years ago must still be read. For each version of each type of fact there is a
+ * Facts are forever: what was appended years ago must still be read. For each version of each type of fact there is a
  * golden file with examples: the data as it was stored, as it is read today, and what it books. The latest version is
  * what the deciders state. A difference means that the books of every installation would change their meaning: make a
  * new version instead, with an upcaster. Of older files only what is read today may change, and never what is booked.

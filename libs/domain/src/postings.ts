@@ -19,7 +19,7 @@ export type LedgerAccount =
 
 export interface Posting {
   readonly account: LedgerAccount;
-  /** Whose account, for the customer accounts; null for the house's own. */
+  /** The account id, for customer accounts; null for the house's own. */
   readonly customer: string | null;
   readonly amount: PicoUsd;
 }

@@ -48,7 +48,7 @@ export type Condition = string | { readonly above: number };
 export type Conditions = Readonly<Record<string, Condition>>;
 
 /**
- * What `per` units cost and are sold for, in pico-USD. Of the lines of a unit the first counts whose conditions are all met.
+ * What `per` units cost and are sold for, in pico-USD. Of the lines of a unit, the first whose conditions are all met applies.
  * One of the amounts may be missing: a model may be billed by tokens and sold by the image.
  */
 export interface Price {

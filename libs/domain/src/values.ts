@@ -1,4 +1,4 @@
-/** How values stand in facts. */
+/** The JSON form of values in facts. */
 
 /** An ISO 8601 instant in UTC with milliseconds, as `Date.toISOString` prints it: sorts as text. */
 export type Instant = string;

@@ -1,8 +1,8 @@
 import type { Metadata, Recorded } from './message.ts';
 
-/** What led to facts. It is stored beside each of them, so that an audit can go back from any fact to who wanted it. */
+/** What led to facts. It is stored beside each of them, so that an audit can go back from any fact to its actor. */
 export interface Cause {
-  /** Who made the wish, such as `key:…`, `account:…`, `workflow:topups`. */
+  /** The actor of the command, such as `key:…`, `account:…`, `workflow:topups`. */
   readonly actor: string;
   /** What everything that follows from one request or one workflow has in common: its id. */
   readonly correlationId: string;

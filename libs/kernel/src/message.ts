@@ -5,7 +5,7 @@ export type Message<Type extends string = string, Data = unknown> = Readonly<{ t
 export interface Metadata {
   /** Of the fact's type; 1 where it is left out. */
   readonly version?: number;
-  /** Who made the wish. */
+  /** The actor of the command. */
   readonly actor?: string;
   /** What it belongs to: a request, a workflow. Facts of before have a `request` or a `topup` instead. */
   readonly $correlationId?: string;

@@ -243,7 +243,7 @@ describe('a stream with a fact that this program does not know', () => {
   const known = { upcasters: { Added: [] }, revision: 1, skippable: new Set<string>() };
   const newer = { id: 'newer', type: 'Multiplied', data: { by: 2 }, metadata: {} };
 
-  test('is used by nobody, also where it was warm, and others are', async () => {
+  test('is not used, also where it was warm, and others are', async () => {
     const store = new MemoryEventStore();
     const runner = runnerOn(decoded(store, known));
     await runner.run('a', add(5));

@@ -55,7 +55,7 @@ class CountingStore extends PostgresEventStore {
   }
 }
 
-/** Knows when it has saved what nobody waits for. */
+/** Knows when it has saved in the background. */
 class WatchedSnapshots extends PostgresSnapshots {
   readonly saved: Promise<void>[] = [];
 

@@ -83,7 +83,7 @@ describe.each([
     await raw.append(stream, NO_STREAM, [event('Kept'), event('Noted'), unknown, event('Kept')]);
   });
 
-  test('stops whoever reads its stream', async () => {
+  test('stops readers of its stream', async () => {
     expect(await readAll(store.read(stream, NO_STREAM))).toEqual({ batches: [], error: expect.any(UnknownFact) });
     expect(await readAll(store.read(stream, 2))).toMatchObject({ batches: [[{ revision: 3 }]] });
   });

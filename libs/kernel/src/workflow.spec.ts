@@ -200,7 +200,7 @@ describe('a process that has lost its turn', () => {
     let other: Promise<void> | undefined;
     const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, holds: () => true });
     const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
-    // It sleeps between having decided to ship and saying so; meanwhile another one has begun.
+    // It sleeps between having decided to ship and saying so; meanwhile another one has started.
     const zombie = world.process(
       () => false,
       async (what, work) => {

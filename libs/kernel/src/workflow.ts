@@ -56,9 +56,9 @@ export interface BegunEffect {
 export interface Effects<Command extends Message, State, S extends Step> {
   /** The effect that was started and whose result is not known yet. */
   begun(state: State): BegunEffect | undefined;
-  /** The command whose fact says that it is about to be done, by whom has the turn with this token. */
+  /** The command whose fact says that it is about to be done, by the process whose turn has this token. */
   begin(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
-  /** The command whose fact says what came of it. An answer may come after a fact that said "unknown". */
+  /** The command whose fact records the result. An answer may come after a fact that said "unknown". */
   end(key: string, outcome: EffectOutcome, at: string): Command;
 }
 

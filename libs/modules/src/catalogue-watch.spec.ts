@@ -14,10 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-test('a slip in a changed file is told once with file, line and field; what is in force stays until it is mended', async () => {
-  const told: string[] = [];
+test('a mistake in a changed file is reported once with file, line and field; what is in force stays until it is corrected', async () => {
+  const messages: string[] = [];
   const replaced: Catalogue[] = [];
-  const log = { error: ({ err }: { err: Error }) => told.push(err.message), info: () => undefined } as unknown as Log;
+  const log = {
+    error: ({ err }: { err: Error }) => messages.push(err.message),
+    info: () => undefined,
+  } as unknown as Log;
   const catalogues = { replace: async (next: Catalogue) => void replaced.push(next) } as unknown as Catalogues;
   const file = path.join(directory, 'audio.json');
   const good = await readFile(file, 'utf8');
@@ -35,12 +38,12 @@ test('a slip in a changed file is told once with file, line and field; what is i
     await watch.look();
     await watch.look();
     const field = 'endpoints[0].usdPerUnit.usd of model "eleven_multilingual_v2"';
-    const slip = 'must be an amount of USD as text, such as "0.25"';
-    expect(told).toEqual([`${file}:${line} cannot be used: ${field} ${slip}`]);
+    const must = 'must be an amount of USD as text, such as "0.25"';
+    expect(messages).toEqual([`${file}:${line} cannot be used: ${field} ${must}`]);
     expect(replaced).toEqual([]);
     await write(good.replace('"usd": "0.1"', '"usd": "0.11"'));
     await watch.look();
-    expect(told).toHaveLength(1);
+    expect(messages).toHaveLength(1);
     const prices = replaced.map(({ priceList }) => priceList.lines.find(({ of }) => of === 'eleven_multilingual_v2'));
     expect(prices).toMatchObject([{ prices: [{ unit: 'character', per: 1_000, cost: '110000000000' }] }]);
   } finally {

@@ -8,17 +8,17 @@ import { openRole, Role } from './role.ts';
 const settings = readSettings({});
 const log = createLog('fatal');
 
-/** Opens a container with these modules; what happens is told in `told`. */
+/** Opens a container with these modules; what happens is recorded in `happened`. */
 const open = (...modules: readonly (new () => object)[]) =>
   openRole('test', settings, log, async (role) => {
     await openContext(role, modules);
     return {};
   });
 
-let told: string[] = [];
+let happened: string[] = [];
 
 function resource(name: string) {
-  return { close: () => void told.push(`${name} closed`) };
+  return { close: () => void happened.push(`${name} closed`) };
 }
 
 class Store {}
@@ -36,23 +36,23 @@ class Stores {}
 @Module({ imports: [Stores] })
 class Worker implements OnApplicationBootstrap, BeforeApplicationShutdown {
   onApplicationBootstrap(): void {
-    told.push('started');
+    happened.push('started');
   }
 
   beforeApplicationShutdown(): void {
-    told.push('drained');
+    happened.push('drained');
   }
 }
 
 test('work drains before what it stands on is closed, in the opposite order of opening', async () => {
-  told = [];
+  happened = [];
   const role = await open(Worker);
   await role.close();
-  expect(told).toEqual(['started', 'drained', 'feed closed', 'store closed']);
+  expect(happened).toEqual(['started', 'drained', 'feed closed', 'store closed']);
 });
 
-test('a start that fails tells its error as it is, and closes what was opened, also what is opened behind it', async () => {
-  told = [];
+test('a start that fails throws its error as it is, and closes what was opened, also what is opened behind it', async () => {
+  happened = [];
   const failed = Promise.withResolvers<void>();
   const late = Promise.withResolvers<void>();
 
@@ -75,5 +75,5 @@ test('a start that fails tells its error as it is, and closes what was opened, a
   await expect(open(Broken)).rejects.toThrow(new Error('cannot start'));
   failed.resolve();
   await late.promise.catch(() => {});
-  expect(told).toEqual(['feed closed', 'store closed', 'late closed']);
+  expect(happened).toEqual(['feed closed', 'store closed', 'late closed']);
 });

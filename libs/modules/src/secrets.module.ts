@@ -3,7 +3,7 @@ import { Secrets } from '#application';
 import { readMasterKey } from '#infra';
 import { Role } from './role.ts';
 
-/** Who reads or writes secrets. Only such roles need the master key. */
+/** For roles that read or write secrets; only they need the master key. */
 @Module({
   providers: [
     {

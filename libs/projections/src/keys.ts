@@ -205,7 +205,7 @@ export async function readKey(
   return rows[0] && viewOf(rows[0], now);
 }
 
-/** Whose key a secret is, by its keyed hash. Says nothing about whether it may be used. */
+/** The owner of a key, by the keyed hash of its secret. Whether it may be used is not decided here. */
 export async function findKey(pool: pg.Pool, hash: string): Promise<KeyOwner | undefined> {
   const { rows } = await pool.query<Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at'>>({
     name: 'find-key',

@@ -16,7 +16,7 @@ async function waited(progress: Progress, position: bigint): Promise<readonly [b
   return [reached, performance.now() - started >= WAIT_MS];
 }
 
-test('where somebody has waited in vain, nobody else waits until it moves', async () => {
+test('where a wait has timed out, no other waits until it moves', async () => {
   let at = 1n;
   const progress = progressOf(() => at);
   expect(await waited(progress, 2n)).toEqual([false, true]);

@@ -85,7 +85,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       await standsBehind(second);
     });
 
-    test('goes on where another one has stopped, also when that one never heard that it was done', async () => {
+    test('goes on where another one has stopped, also when that one never learned that it was done', async () => {
       await (await writer(projection)).apply(first);
       const next = sinkWithTurn(projection);
       expect(await next.checkpoint()).toBe(first.position);

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => books.close());
 
-/** Makes the read models anew. */
+/** Makes the read models again. */
 async function project(batches: readonly Batch[], chosen = projections): Promise<void> {
   await books.clear();
   const written = chosen.map(async (projection) => {
@@ -129,7 +129,7 @@ describe('a balance', () => {
         expect(await readBalance(books.pool, id)).toEqual({ available, held });
     }));
 
-  test('of nobody is none', async () => {
+  test('of an unknown account is none', async () => {
     expect(await readBalance(books.pool, crypto.randomUUID())).toBeUndefined();
   });
 });
@@ -216,7 +216,7 @@ describe('a key', () => {
       7n,
     ],
     [
-      'begins anew when its reset period changes, also for requests that were made before',
+      'restarts when its reset period changes, also for requests that were made before',
       [created('daily', FRIDAY), charged('5', FRIDAY), changed('weekly', SATURDAY), charged('7', FRIDAY)],
       SATURDAY,
       0n,
@@ -230,7 +230,7 @@ describe('a key', () => {
       12n,
     ],
     [
-      'without a reset period counts everything for ever',
+      'without a reset period counts everything forever',
       [created(null, FRIDAY), charged('5', FRIDAY), charged('7', SATURDAY)],
       '2036-01-01T00:00:00.000Z',
       12n,

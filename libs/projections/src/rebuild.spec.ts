@@ -12,7 +12,7 @@ class WatchedStore extends MemoryEventStore {
   readings = 0;
   /** Called when a reading begins, with its number. */
   meanwhile: (reading: number) => Promise<void> = async () => {};
-  private told = 0;
+  private appended = 0;
 
   override async *history(after: bigint): AsyncGenerator<Batch> {
     const reading = ++this.readings;
@@ -20,10 +20,11 @@ class WatchedStore extends MemoryEventStore {
     yield* super.history(after);
   }
 
-  /** Tells what happened up to the fact with this number. */
-  async tell(end: number): Promise<void> {
-    for (const fact of facts.slice(this.told, end)) await this.append(fact.stream, fact.revision - 1, [asNew(fact)]);
-    this.told = Math.max(this.told, end);
+  /** Appends what happened up to the fact with this number. */
+  async appendUpTo(end: number): Promise<void> {
+    for (const fact of facts.slice(this.appended, end))
+      await this.append(fact.stream, fact.revision - 1, [asNew(fact)]);
+    this.appended = Math.max(this.appended, end);
   }
 
   async all(): Promise<Fact[]> {
@@ -95,7 +96,7 @@ const drafts = async () =>
 
 describe.each(projections.map((each) => [each.name, each] as const))('rebuilding %s', (_, projection) => {
   test('gives the table that projecting gave, and repairs one that is damaged', async () => {
-    await store.tell(facts.length);
+    await store.appendUpTo(facts.length);
     goLive();
     await caughtUp();
     const before = await books.table(projection);
@@ -107,24 +108,24 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
   });
 
   test('goes on beside the projector, which then goes on with the new table', async () => {
-    await store.tell(60);
+    await store.appendUpTo(60);
     goLive();
     await caughtUp();
     await spoil(projection);
     store.meanwhile = async (reading) => {
-      await store.tell(60 + 30 * reading);
-      // While the old table is still there, everybody goes on; then the projectors wait for the new one.
+      await store.appendUpTo(60 + 30 * reading);
+      // While the old table is still there, all go on; then the projectors wait for the new one.
       if (reading === 1) await caughtUp();
     };
     await rebuild(projection, options());
-    await store.tell(facts.length);
+    await store.appendUpTo(facts.length);
     await caughtUp();
     for (const each of projections) await isAsItMustBe(each);
     expect(new Set(alarms)).toEqual(new Set(['TurnLost']));
   });
 
   test('that crashes leaves the old table as it is, and can be done again', async () => {
-    await store.tell(100);
+    await store.appendUpTo(100);
     goLive();
     await caughtUp();
     for (const crashingReading of [1, 2]) {
@@ -136,7 +137,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
       await isAsItMustBe(projection);
     }
     store.meanwhile = async () => {};
-    await store.tell(facts.length);
+    await store.appendUpTo(facts.length);
     await caughtUp();
     await isAsItMustBe(projection);
     expect(alarms).toEqual([]);
@@ -150,7 +151,7 @@ describe('a rebuild', () => {
   const [balances, journal] = projections as [Projection, Projection];
 
   test('shows readers the old table until the new one is complete', async () => {
-    await store.tell(100);
+    await store.appendUpTo(100);
     goLive();
     await caughtUp();
     const old = await books.table(journal);
@@ -161,21 +162,21 @@ describe('a rebuild', () => {
   });
 
   test('is not undone by what the projector remembers of the damaged table', async () => {
-    await store.tell(60);
+    await store.appendUpTo(60);
     await rebuild(balances, options());
     await books.pool.query('update balances set available = available + 1');
     goLive();
-    await store.tell(100);
+    await store.appendUpTo(100);
     await caughtUp();
     await rebuild(balances, options());
     await isAsItMustBe(balances);
-    await store.tell(facts.length);
+    await store.appendUpTo(facts.length);
     await caughtUp();
     await isAsItMustBe(balances);
   });
 
   test('of a read model that was never written writes it', async () => {
-    await store.tell(facts.length);
+    await store.appendUpTo(facts.length);
     await rebuild(balances, options());
     await isAsItMustBe(balances);
     goLive();
@@ -190,7 +191,7 @@ describe('a rebuild', () => {
   });
 
   test('finds what a crashed one has left, and leaves nothing itself', async () => {
-    await store.tell(20);
+    await store.appendUpTo(20);
     await books.pool.query(
       'create schema books_rebuild_balances; create table books_rebuild_balances.balances (x int)',
     );
@@ -200,19 +201,19 @@ describe('a rebuild', () => {
   });
 
   test('by a turn that is over changes nothing', async () => {
-    await store.tell(60);
+    await store.appendUpTo(60);
     const over = await drawToken();
     goLive();
     await caughtUp();
     await expect(rebuild(balances, { ...options(), drawToken: async () => over })).rejects.toThrow(TurnLost);
-    await store.tell(facts.length);
+    await store.appendUpTo(facts.length);
     await caughtUp();
     await isAsItMustBe(balances);
     expect(alarms).toEqual([]);
   });
 
   test('ends when its turn does', async () => {
-    await store.tell(60);
+    await store.appendUpTo(60);
     await expect(rebuild(balances, { ...options(), signal: AbortSignal.abort() })).rejects.toThrow(/abort/i);
     expect(await books.table(balances)).toEqual([]);
   });
@@ -222,7 +223,7 @@ describe('a read model of another version', () => {
   const [balances] = projections as [Projection];
 
   beforeEach(async () => {
-    await store.tell(60);
+    await store.appendUpTo(60);
     await rebuild(balances, options());
     await spoil(balances);
   });

@@ -42,7 +42,7 @@ function writePath(): Accounts {
   return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime).accounts;
 }
 
-/** Starts an instance, in a process of its own unless it is told otherwise. */
+/** Starts an instance, in a process of its own by default. */
 function start({ accounts = writePath(), overdue = openHoldsPast, signal = stop.signal } = {}): void {
   const alarm = (problem: string) => void alarms.push(problem);
   running.push(expireHolds({ accounts, clock: time, overdue, alarm }, signal));
@@ -134,9 +134,9 @@ describe('a hold', () => {
     const first = new AbortController();
     const path = writePath();
     const stopsAfterOne: Accounts = {
-      run: async (...wish) => {
+      run: async (...command) => {
         first.abort();
-        return path.run(...wish);
+        return path.run(...command);
       },
     };
     start({ accounts: stopsAfterOne, signal: first.signal });

@@ -24,7 +24,7 @@ const secret = { key: '', box: '' };
 
 type Report = { readonly hint: string } | Error | 'end';
 
-/** A node that settles, reports and breaks off as it is told. */
+/** A node that settles, reports and breaks off as directed. */
 class Node implements PaymentBackend {
   readonly name = 'lnd';
   readonly batch: number = 1;
@@ -39,7 +39,7 @@ class Node implements PaymentBackend {
   }
 
   request(): never {
-    throw new Error('nobody asks for a payment here');
+    throw new Error('no payment is requested here');
   }
 
   async look(references: readonly string[]) {

@@ -38,7 +38,7 @@ export class ParcelWorld {
   /** From then on there is stock. */
   stockFrom = 0;
   readonly shipped: string[] = [];
-  /** Ids whose customers were told: telling them twice is telling them once. */
+  /** Ids whose customers were notified: twice is as good as once. */
   readonly announced = new Set<string>();
   announcements = 0;
   readonly askedAt: number[] = [];

@@ -24,7 +24,7 @@ describe('a new account', () => {
   test.each([
     ['an empty body with a JSON content type', { headers: { 'content-type': 'application/json' } }],
     ['an empty object', { body: {} }],
-    ['fields that nobody knows', { body: { name: 'x', plan: { a: 1 } } }],
+    ['unknown fields', { body: { name: 'x', plan: { a: 1 } } }],
   ])('is created with %s', async (_, sent) => {
     expect((await world.send('POST', '/accounts/create', sent)).status).toBe(201);
   });
@@ -48,7 +48,7 @@ describe('a new account', () => {
     expect(a.apiKey).not.toBe(b.apiKey);
   });
 
-  test('is two facts: it was opened, and it has a key, whose secret they do not tell', async () => {
+  test('is two facts: it was opened, and it has a key, whose secret they do not reveal', async () => {
     const account = await world.account();
     const facts = await world.facts(account);
     expect(facts.map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
@@ -82,8 +82,8 @@ describe('the balance', () => {
       () => asked({ 'api-key': account.apiKey, 'content-type': 'application/json' }),
     ],
     ['a key and the credit_id', () => asked({ 'api-key': account.apiKey }, { credit_id: account.creditId })],
-    ['a key beside fields that nobody knows', () => asked({ 'api-key': account.apiKey }, { foo: [1] })],
-  ])('is told to who sends %s', async (_, ask) => {
+    ['a key beside unknown fields', () => asked({ 'api-key': account.apiKey }, { foo: [1] })],
+  ])('is returned to a caller that sends %s', async (_, ask) => {
     const { status, body } = await ask();
     expect(status).toBe(200);
     expect(body).toEqual({ balance: 1.05, balance_usd: 1.05, held_usd: 0, currency: 'USD' });

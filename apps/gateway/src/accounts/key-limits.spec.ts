@@ -200,7 +200,7 @@ describe('a key that has ended', () => {
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
   });
 
-  test('has still paid for what it had begun', async () => {
+  test('has still paid for what it had started', async () => {
     const key = await newKey();
     const running = world.chat(key, 'tokens=1 latency=150', FLAT);
     await world.until(async () => (await world.facts(account)).at(-1)?.type === 'FundsHeld');

@@ -8,7 +8,7 @@ import { BOOLEAN, dateOrTime, text } from '../openapi/schemas.ts';
 
 const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
 
-/** A larger limit is as good as none, and would not fit where the books are kept. */
+/** A larger limit would not fit into the columns of the read models. */
 const MAX_LIMIT_USD = 1_000_000_000;
 
 const NAME = text('The name of the key, unique among the active keys');

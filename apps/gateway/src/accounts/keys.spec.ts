@@ -64,7 +64,7 @@ describe('a key', () => {
     expect((await created({ expire_at: '2999-01-01T12:00:00' })).expire_at).toBe('2999-01-01T12:00:00.000Z');
   });
 
-  test('ignores fields that nobody knows, whatever their names', async () => {
+  test('ignores unknown fields, whatever their names', async () => {
     const { status, body } = await create({
       constructor: 1,
       toString: 2,
@@ -115,7 +115,7 @@ describe('a key', () => {
     expect((await create(fields)).status).toBe(400);
   });
 
-  test('that was refused leaves no trace, and keeps nobody from making others', async () => {
+  test('that was refused leaves no trace, and does not prevent others', async () => {
     await create({ name: 'a\0b' });
     await create({ usage_limit_usd: 1e300 });
     expect((await world.facts(account)).map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
@@ -138,7 +138,7 @@ describe('a key', () => {
 describe('the list of keys', () => {
   const listed = async (query = '') => (await ask('GET', `/keys${query}`)).body.data;
 
-  test('is in the order of creation, and tells no secret unasked', async () => {
+  test('is in the order of creation, and reveals secrets only on request', async () => {
     const { api_key } = await created();
     expect((await listed()).map(({ name }: { name: string }) => name)).toEqual(['Default', 'bot']);
     expect((await ask('GET', '/keys')).text).not.toContain('api_key');
@@ -163,7 +163,7 @@ describe('one key', () => {
     expect((await ask('GET', `/keys/${shown._id}?show_key=true`)).body.data).toEqual({ ...shown, api_key });
   });
 
-  test('changes only in what is sent, and its secret is not told again', async () => {
+  test('changes only in what is sent, and its secret is not returned again', async () => {
     const { api_key, ...before } = await created({ usage_limit_usd: 5, reset_period: 'daily' });
     const { status, body } = await ask('PATCH', `/keys/${before._id}`, { name: 'renamed' });
     expect(status).toBe(200);
@@ -228,7 +228,7 @@ describe('one key', () => {
   });
 });
 
-describe('whoever has no x-credit-id of an account', () => {
+describe('a caller without the x-credit-id of an account', () => {
   test.each(['GET /keys', 'POST /keys', 'GET /keys/x', 'PATCH /keys/x', 'DELETE /keys/x'])(
     'may not %s',
     async (route) => {

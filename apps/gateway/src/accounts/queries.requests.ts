@@ -7,7 +7,7 @@ import { BOOLEAN, CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
 
 export const PAGE_SIZE = 20;
 export const MAX_PAGE_SIZE = 100;
-/** Far past the end of everything, and an exact number of records all the same. */
+/** Beyond any history, and still exact as a number of records. */
 const MAX_PAGE = 1_000_000_000;
 
 export class HistoryQuery {
@@ -53,7 +53,7 @@ export class HistoryQuery {
   page_count?: unknown;
 }
 
-/** Clients send all kinds of pages; only what is no number at all is refused. */
+/** Out-of-range pages are clamped; only values that are not numbers are refused. */
 export function pageNumber(name: string, value: unknown, byDefault: number): number {
   if (value === undefined || value === '') return byDefault;
   const number = Number(value);

@@ -63,7 +63,7 @@ describe('the query history', () => {
     expect(failed).toMatchObject({ input_count: 0, output_count: 0, price_in_usd: 0, error_code: 'upstream_error' });
   });
 
-  test('tells which key asked, and none where the account itself did', async () => {
+  test('has the key that was used, and none where it was the account itself', async () => {
     const { data } = (await ofAccount()).body;
     const keys = data.map(({ api_key_id }: { api_key_id: string }) => api_key_id);
     expect(keys).toEqual([ids.first, null, ids.second, ids.first]);
@@ -121,11 +121,11 @@ describe('who asks', () => {
     ['a key, with an api_key to filter by', 400, () => world.get(`/queries/history?api_key=${account.apiKey}`, second)],
     ['a credit_id, with all_keys', 400, () => ofAccount('all_keys=true')],
     [
-      'a credit_id, with a key of somebody else',
+      'a credit_id, with a key of another account',
       400,
       async () => ofAccount(`api_key=${(await world.account()).apiKey}`),
     ],
-    ['a credit_id, with a key of nobody', 400, () => ofAccount('api_key=sk-x')],
+    ['a credit_id, with an unknown key', 400, () => ofAccount('api_key=sk-x')],
   ])('and sends %s is refused with %i', async (_, status, asked) => {
     expect((await asked()).status).toBe(status);
   });

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-/** A body whose model is an object with an id, as some clients send it, with the id itself; others as they are. */
+/** Replaces a model object by its id, as some clients send one; other bodies stay as they are. */
 export function withModelId(body: unknown): unknown {
   const { model } = (body ?? {}) as { readonly model?: unknown };
   if (typeof model !== 'object' || model === null) return body;
@@ -8,7 +8,7 @@ export function withModelId(body: unknown): unknown {
   return typeof id === 'string' ? { ...(body as object), model: id } : body;
 }
 
-/** Where a use says it comes from, as the query history shows it. */
+/** The source of a request, as the query history shows it. */
 export function sourceOf({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }

@@ -6,7 +6,7 @@ import type { BooksReader } from './books-reader.ts';
 import { Unauthorized } from './errors.ts';
 
 const REMEMBERED_KEYS = 100_000;
-/** A longer credential is none of ours, and not worth a look. */
+/** Longer credentials were not issued here and are not looked up. */
 const MAX_CREDENTIAL = 512;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const INVALID_KEY = 'The API key was not found or has been revoked';
@@ -14,7 +14,7 @@ const INVALID_ACCOUNT = 'The credit id is not valid';
 
 /**
  * Finds the caller. The owner of a key never changes, so it is remembered; whether it may still be used is decided on the
- * account's stream with every hold, and looked up for everything that is only read.
+ * account's stream with every hold, and looked up for reads.
  */
 export class Authenticator {
   private readonly owners = new LRUCache<string, Caller>({ max: REMEMBERED_KEYS });
@@ -25,7 +25,7 @@ export class Authenticator {
     private readonly clock: Clock,
   ) {}
 
-  /** Who pays for a use. Says nothing about whether they may: the hold does. */
+  /** Returns the payer. Whether it may spend is decided by the hold. */
   async payer(request: FastifyRequest): Promise<Caller> {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) return { accountId: claimedAccount(request), keyId: null };
@@ -37,12 +37,12 @@ export class Authenticator {
     return caller;
   }
 
-  /** Says whose a key is that was made here, also before the read models show it. */
+  /** Remembers the owner of a key that was made here, before the read models show it. */
   remember(apiKey: string, caller: Caller): void {
     this.owners.set(this.secrets.hash(apiKey), caller);
   }
 
-  /** Who reads: by an active key, or by the account's id in a header or at `creditId`. */
+  /** Returns the reader: by an active key, or by the account's id in a header or at `creditId`. */
   async reader(request: FastifyRequest, creditId?: unknown): Promise<Caller> {
     const apiKey = apiKeyOf(request);
     if (apiKey !== undefined) return this.verify(this.secrets.hash(apiKey));
@@ -56,7 +56,7 @@ export class Authenticator {
     return claimed;
   }
 
-  /** Which key of an account a secret is, for filters; undefined when it is none of them. */
+  /** The id of an account's key, by its secret; undefined when the account has no such key. */
   async keyOf(account: string, apiKey: string): Promise<string | undefined> {
     const owner = await findKey(this.books.pool, this.secrets.hash(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
@@ -84,7 +84,7 @@ export function apiKeyOf({ headers }: FastifyRequest): string | undefined {
   return bearer ?? (typeof header === 'string' ? header : undefined);
 }
 
-/** The account that a request is made for; whether there is one is not said. */
+/** The account that a request names, which need not exist. */
 function claimedAccount({ headers }: FastifyRequest, creditId?: unknown): string {
   const claimed = creditId ?? headers['x-credit-id'];
   if (claimed === undefined) {

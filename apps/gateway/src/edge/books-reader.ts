@@ -5,7 +5,7 @@ import { type FactReader, streamName } from '#kernel';
 import { Progress, readTopup, type TopupView } from '#projections';
 import { BooksBehind } from './errors.ts';
 
-/** How long an answer waits for the read model it is read from; after that it shows what there is, and says so. */
+/** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
 const WAIT_MS = 2_000;
 
 const BEHIND = 'x-books-behind';
@@ -40,7 +40,7 @@ export class BooksReader {
     return readTopup(this.pool, topupId, now);
   }
 
-  /** Whether there is such an account: asked of the facts, so that nothing is refused or promised by a late read model. */
+  /** Whether an account exists: by its facts, so that a late read model refuses nothing. */
   async knows(accountId: string): Promise<boolean> {
     return (await this.store.head(streamName(ACCOUNT, accountId))) !== undefined;
   }

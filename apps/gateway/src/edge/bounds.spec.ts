@@ -30,7 +30,7 @@ describe('has a limit of its length:', () => {
     ['a tag', { metadata: { tag: long } }, 'tag'],
     ['a provider', { provider: { order: [long] } }, 'order'],
     ['the earlier response', { previous_response_id: long }, 'previous_response_id'],
-    ['a field that nobody knows', { mystery: { inside: [long] } }, 'inside'],
+    ['an unknown field', { mystery: { inside: [long] } }, 'inside'],
   ])('%s', (_, body, param) => expect(refused(body)).toBe(param));
 
   test('the name of a field', () => {

@@ -1,15 +1,15 @@
 /**
- * Limits of what stands in a request beside its content: names, ids, roles, tags. They are checked before anything looks
+ * Limits of everything in a request but its content: names, ids, roles, tags. They are checked before anything looks
  * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
  */
 import { InvalidRequest } from './errors.ts';
 
 /** Nesting of objects and lists. */
 const MAX_DEPTH = 64;
-/** Elements and fields of a body in all. The longest that is meant is the input of embeddings: 300,000 tokens as numbers. */
+/** Elements and fields of a body in total. The longest legitimate one is the input of embeddings: 300,000 tokens as numbers. */
 const MAX_VALUES = 500_000;
 const MAX_FIELD_NAME = 256;
-/** Of what has no limit of its own. */
+/** For fields without a limit of their own. */
 const MAX_TEXT = 4_096;
 const MAX_NAME = 256;
 
@@ -30,7 +30,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'currency',
 ]);
 
-/** What a model reads or has made, by the fields that carry it. */
+/** Content: what a model reads or has generated, by the fields that carry it. */
 const CONTENT: ReadonlySet<string> = new Set([
   'arguments',
   'code',

@@ -1,5 +1,5 @@
 /**
- * Who pays or asks is found before the body of a request is read: a stranger sends no body. A guard of Nest's comes
+ * The caller is found before the body of a request is read: a stranger sends no body. A guard of Nest's comes
  * too late for that, and a hook of the whole instance would answer without CORS headers, which no browser shows to its page.
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
@@ -11,9 +11,9 @@ import type { Authenticator } from './authenticator.ts';
 
 /** Images and files come inside the JSON. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
-/** Of what is not paid for. */
+/** Limit of a body that is not paid for. */
 const MAX_SETTINGS_BYTES = 64 * 1024;
-/** Of a body that must be read to know whose it is, or that is anybody's. */
+/** Limit of a body that must be read to find the account, or that needs no account. */
 const MAX_UNKNOWN_BYTES = 4 * 1024;
 
 /** The actor of a request that needs no credential. */
@@ -40,7 +40,7 @@ export const CausedBy = createParamDecorator((_: unknown, context: ExecutionCont
   return startedBy(caller ? actorOf(caller) : ANYBODY, id);
 });
 
-/** From here on, every route that is declared finds its caller as its operation says, and limits its body. */
+/** Adds a hook to every route that is declared from now on: it finds the caller as the operation says, and limits the body. */
 export function findCallers(fastify: FastifyInstance, authenticator: Authenticator): void {
   fastify.decorateRequest('caller', null as unknown as Caller);
   fastify.addHook('onRoute', (route) => {

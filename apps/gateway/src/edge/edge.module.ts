@@ -14,7 +14,7 @@ import { ValidationPipe } from './validation.pipe.ts';
 
 const SWEEP_EVERY_MS = 60_000;
 
-/** What all surfaces share: who asks, reads that follow writes, answers that are kept, and the one error shape. */
+/** What all surfaces share: callers, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({
   imports: [PayingModule, SecretsModule, StoresModule],
   providers: [

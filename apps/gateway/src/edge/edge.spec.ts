@@ -25,7 +25,7 @@ describe('a known path with another method', () => {
     ['POST', '/topup/status/x', 'GET, HEAD'],
     ['GET', '/topup/create/x', 'POST'],
     ['POST', '/health/live', 'GET, HEAD'],
-  ])('%s %s is told that it takes only others, before its body is read', async (method, route, allow) => {
+  ])('%s %s is refused with the methods that are allowed, before its body is read', async (method, route, allow) => {
     const body = method === 'GET' ? undefined : '{"broken';
     const { status, headers, body: answer } = await world.send(method, route, { body });
     expect([status, headers.get('allow')]).toEqual([405, allow]);
@@ -33,7 +33,7 @@ describe('a known path with another method', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  test('HEAD is told so without a body', async () => {
+  test('HEAD is refused without a body', async () => {
     const answer = await fetch(`${world.api}/accounts/create`, { method: 'HEAD' });
     expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'POST', '']);
   });

@@ -1,4 +1,4 @@
-/** Every error on every surface: its status, its one shape for all readers, and that nobody pays for it. */
+/** Every error on every surface: its status, its one shape for all readers, and that it costs nothing. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -194,7 +194,7 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
     expect(await books()).toEqual(before);
   });
 
-  test.each([26 * MIB, 25 * MIB + 1])('a body of %i bytes: 413, told before it has come', async (bytes) => {
+  test.each([26 * MIB, 25 * MIB + 1])('a body of %i bytes: 413, before it has come', async (bytes) => {
     const answer = await raw(
       `POST ${route} HTTP/1.1\nHost: x\nAuthorization: Bearer ${rich.apiKey}\nContent-Type: application/json\nContent-Length: ${bytes}`,
     );
@@ -295,8 +295,8 @@ const CONTINUED = { model: GPT, input: 'x', previous_response_id: 'resp_x' };
 
 describe('whatever is not paid for refuses', () => {
   test.each<readonly [string, string, Kind, param: string | null | undefined, ...Sent]>([
-    ['an address', 'that nobody has', NOT_FOUND, null, 'GET /v1/nope'],
-    ['an address', 'that nobody has, by another method', NOT_FOUND, null, 'PUT /nope'],
+    ['an address', 'that does not exist', NOT_FOUND, null, 'GET /v1/nope'],
+    ['an address', 'that does not exist, by another method', NOT_FOUND, null, 'PUT /nope'],
     ['an address', 'that cannot be decoded', INVALID, undefined, 'GET /v1/%zz'],
     ['an address', 'with a NUL', INVALID, null, 'GET /topup/status/%00'],
     ['an address', 'that is too long', TOO_LONG, null, `GET /topup/status/${LONG}`],
@@ -410,7 +410,7 @@ async function send(request: string, by: Caller = 'nobody', body?: unknown): Pro
   return world.send(method, route, { headers: await CALLERS[by](), body });
 }
 
-test('what nobody expected is 500, in the same shape, and tells nothing of the inside', async () => {
+test('what is unexpected is 500, in the same shape, and reveals nothing', async () => {
   const database = new pg.Client({ connectionString: world.databaseUrl });
   await database.connect();
   const { rows } = await database.query("select schemaname from pg_tables where tablename = 'queries'");

@@ -36,7 +36,7 @@ export class NotFound extends Error {
   override readonly name = 'NotFound';
 }
 
-/** A request is not what the endpoint takes. */
+/** A request is invalid for its endpoint. */
 export class InvalidRequest extends Error {
   override readonly name = 'InvalidRequest';
   readonly param: string | null;
@@ -47,7 +47,7 @@ export class InvalidRequest extends Error {
   }
 }
 
-/** What was asked for is known, but the read model that it is read from is too far behind to show it. */
+/** The resource exists, but its read model is too far behind to show it. */
 export class BooksBehind extends Error {
   override readonly name = 'BooksBehind';
 
@@ -168,7 +168,7 @@ function answer([status, type, kind]: Kind, message: string, more: Partial<Error
   return { status, message, type, kind, ...more };
 }
 
-/** Satisfies three readers at once: the specification's, OpenAI's clients, and OpenRouter's strict ones. */
+/** Fits three readers at once: the specification's, OpenAI's clients, and OpenRouter's strict ones. */
 export function errorBody({ status, message, type, kind, param = null, details = {} }: ErrorAnswer) {
   return {
     status: 'error',

@@ -182,7 +182,7 @@ describe('a gateway that was only taken for dead', () => {
     });
   const lapsed = () => requests.change('leased_until = now()', [], pool);
 
-  test('while its money was being held gives that back, calls nobody, and leaves the answer to the other', async () => {
+  test('while its money was being held releases it, calls no upstream, and leaves the answer to the other', async () => {
     let first: Promise<Answer> | undefined;
     let second: Promise<Answer> | undefined;
     await locked(async () => {
@@ -204,7 +204,7 @@ describe('a gateway that was only taken for dead', () => {
     expect(data.map((each: { error_code: string | null }) => each.error_code).toSorted()).toEqual(['not_served', null]);
   });
 
-  test('and that nobody replaced is served as ever', async () => {
+  test('and that was not replaced is served as usual', async () => {
     let first: Promise<Answer> | undefined;
     await locked(async () => {
       first = ask();

@@ -74,7 +74,7 @@ describe.each([
     expect(await requests.billed()).toBe(1);
   });
 
-  test('is refused while it is in progress, on any gateway, and told when to come again', async () => {
+  test('is refused while it is in progress, on any gateway, with the time to wait', async () => {
     const slow = 'tokens=3 latency=800';
     const first = send(slow);
     await requests.held();
@@ -140,7 +140,7 @@ describe('a stream', () => {
     expect(events.at(-3)).toMatchObject(third);
     if (third !== GONE) expect(events.at(-2).usage).toMatchObject({ completion_tokens: 8 });
     expect(events.at(-1)).toBe('[DONE]');
-    await requests.world.until(async () => (await requests.billed()) === 1); // a provider finishes what nobody reads
+    await requests.world.until(async () => (await requests.billed()) === 1); // a provider finishes what is not read
     await chargedOnce();
   });
 

@@ -1,2 +1,2 @@
-/** Of answers whose JSON is already text. */
+/** Content type of answers whose JSON is already text. */
 export const JSON_TYPE = 'application/json; charset=utf-8';

@@ -1,4 +1,4 @@
-/** Large requests that nobody pays for: they cost the process next to nothing, whoever sends them. */
+/** Large requests without a payer: they cost the process next to nothing. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -66,7 +66,7 @@ test.each([
   expect(await send(kib * 1024)).not.toBe(413);
 });
 
-test('a body that must be read to know whose it is is refused when nobody is named in it', async () => {
+test('a body that must be read to find the account is refused when it names none', async () => {
   expect((await world.post('/credits/balance', {})).status).toBe(401);
   expect((await world.send('POST', '/keys', { body: '{"broken' })).status).toBe(401);
 });

@@ -4,14 +4,14 @@ import type { BooksReader } from './books-reader.ts';
 /** Medians move slowly, and the list of models is requested often. */
 const KEPT_MS = 30_000;
 
-/** What a query of each model costs in the middle, from the history of all accounts. */
+/** The median cost of a query of each model, from the history of all accounts. */
 export class MedianCosts {
   private known: Promise<ReadonlyMap<string, MedianCost>> | undefined;
   private readAt = 0;
 
   constructor(private readonly books: BooksReader) {}
 
-  /** Without a history to read there are none: the list of models does not fail for it. */
+  /** Empty when the history cannot be read: the list of models does not fail because of it. */
   byModel(): Promise<ReadonlyMap<string, MedianCost>> {
     const now = performance.now();
     if (!this.known || now - this.readAt > KEPT_MS) {

@@ -21,7 +21,7 @@ function recorded() {
   return { reply, raw, headers, kept, answers };
 }
 
-test('a stream ends once it is recorded, so that nobody who saw its end is told that it is in progress', async () => {
+test('a stream ends once it is recorded, so that a client that saw its end never gets 409', async () => {
   const { reply, raw, headers, kept, answers } = recorded();
   const client = new SseClient(reply);
   client.begin();
@@ -47,7 +47,7 @@ test('a whole answer is sent once it is recorded', async () => {
   expect(sent).toHaveBeenCalledWith(null, '{}');
 });
 
-test('an answer that nobody records is sent at once', () => {
+test('an answer that is not recorded is sent at once', () => {
   const sent = jest.fn();
   recordSent(undefined, {} as FastifyReply, '{}', sent);
   expect(sent).toHaveBeenCalledWith(null, '{}');

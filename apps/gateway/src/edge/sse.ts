@@ -6,7 +6,7 @@ import { type Recording, recordingOf } from './recording.ts';
 /** A stream that is silent for longer gets a comment, so that no proxy between takes it for dead. */
 const KEEP_ALIVE_MS = 10_000;
 const KEEP_ALIVE = sseComment('COUNTINGHOUSE PROCESSING');
-/** A client that takes nothing for this long is taken as gone. */
+/** A client that reads nothing for this long is treated as gone. */
 const STALLED_MS = 60_000;
 
 /**
@@ -55,7 +55,7 @@ export class SseClient {
     if (this.gone) clearInterval(this.silence);
   }
 
-  /** Whether what is written gets anywhere: to the client, or into the record for when it asks again. */
+  /** Whether anyone receives what is written: the client, or the record for a repeat of the request. */
   get heard(): boolean {
     return !this.gone || this.recording !== undefined;
   }

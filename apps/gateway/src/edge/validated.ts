@@ -21,12 +21,12 @@ function messageOf({ constraints, property }: ValidationError): string {
   return Object.values(constraints ?? {})[0] ?? `${property} is invalid`;
 }
 
-/** Text that can be written down: PostgreSQL knows no NUL, and half of a surrogate pair is no character. */
+/** Text that can be stored: PostgreSQL accepts no NUL, and half of a surrogate pair is no character. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 }
 
-/** A rule of its own, for what class-validator has no word for. */
+/** A custom rule, for what class-validator cannot express. */
 export function Satisfies(rule: (value: unknown) => boolean, message: string): PropertyDecorator {
   return ValidateBy({ name: message, validator: { validate: rule, defaultMessage: () => message } });
 }

@@ -4,7 +4,7 @@ import { EdgeModule } from '../edge/edge.module.ts';
 import { HealthController } from './health.controller.ts';
 import { Readiness, ReadinessOptions } from './readiness.ts';
 
-/** Whether this process lives, and whether it wants traffic. */
+/** Liveness and readiness of this process. */
 @Module({
   imports: [EdgeModule],
   controllers: [HealthController],

@@ -6,7 +6,7 @@ export abstract class ReadinessOptions {
   abstract readonly maxLagMs: number;
 }
 
-/** Whether this process wants new traffic. */
+/** Readiness of this process. */
 export class Readiness {
   /** Set when the process begins to stop. */
   draining = false;

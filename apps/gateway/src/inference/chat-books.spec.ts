@@ -6,7 +6,7 @@ import { isEstimated, isExplained, type TestAccount, World } from '#testing';
 
 const FLAT = 'countinghouse/flat';
 const MODELS = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', FLAT];
-/** What can happen so that the upstream tells exactly what it will invoice, or invoices nothing. */
+/** What can happen such that the upstream reports exactly what it will invoice, or invoices nothing. */
 const TOLD = [
   '',
   'tokens=40',
@@ -74,13 +74,13 @@ interface Line {
 }
 
 describe('after a mixed run', () => {
-  test('the upstream bills to the last pico-USD what the books say, wherever it told its usage', async () => {
+  test('the upstream bills to the last pico-USD what the books say, wherever it reported its usage', async () => {
     const lines: Line[] = (await world.send('GET', '/bill/lines', { api: world.sandbox })).body;
-    const told = lines.filter(({ fault }) => fault !== 'cut' && fault !== 'no_usage');
+    const reported = lines.filter(({ fault }) => fault !== 'cut' && fault !== 'no_usage');
     const exact = (await charges()).filter((charge) => !isEstimated(charge));
-    expect(exact).toHaveLength(told.length);
+    expect(exact).toHaveLength(reported.length);
     expect(exact.length).toBeGreaterThan(MODELS.length * 8);
-    expect(total(exact.map(({ cost }) => cost))).toBe(total(told.map(({ usd }) => money.toJson(money.usd(usd)))));
+    expect(total(exact.map(({ cost }) => cost))).toBe(total(reported.map(({ usd }) => money.toJson(money.usd(usd)))));
   });
 
   test('the books have an estimate for every other line of the bill, and no more', async () => {

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-interface Tale {
+interface Exchange {
   readonly answer: Answer;
   // biome-ignore lint/suspicious/noExplicitAny: facts of every shape
   readonly facts: readonly { readonly type: string; readonly data: any }[];
@@ -16,8 +16,8 @@ interface Tale {
   readonly spent: string;
 }
 
-/** One request of a new account: what it was answered, what was stated after the hold, and what the history tells. */
-async function tell(directive: string, more: object = {}): Promise<Tale> {
+/** One request of a new account: its answer, the facts after the hold, and its record in the history. */
+async function exchange(directive: string, more: object = {}): Promise<Exchange> {
   const account = await world.account(1.05);
   const answer = await world.chat(account, directive, more);
   const facts = await world.facts(account);
@@ -34,8 +34,8 @@ async function spentBy(account: TestAccount): Promise<string> {
 }
 
 const NOTHING = '0.000000000000';
-const types = ({ facts }: Tale) => facts.map(({ type }) => type);
-const attempts = ({ facts }: Tale) =>
+const types = ({ facts }: Exchange) => facts.map(({ type }) => type);
+const attempts = ({ facts }: Exchange) =>
   facts[0]?.data.attempts.map(({ outcome, status }: { outcome: string; status?: number }) => [outcome, status]);
 
 const BOTH = [{ stream: false }, { stream: true }] as const;
@@ -74,66 +74,66 @@ describe('an upstream that delivers nothing', () => {
   ])(
     'by $fault is answered with $status, in a stream as well, and costs nothing',
     async ({ fault, status, type, code, tries }) => {
-      for (const tale of await Promise.all(BOTH.map((stream) => tell(`fault=${fault}`, stream)))) {
-        const { answer, facts, record } = tale;
+      for (const exchanged of await Promise.all(BOTH.map((stream) => exchange(`fault=${fault}`, stream)))) {
+        const { answer, facts, record } = exchanged;
         expect(answer.status).toBe(status);
         expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
         expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
         expect(answer.body).toMatchObject({ status: 'error', statusCode: status, error: { type, code: status } });
-        expect(types(tale)).toEqual(['HoldReleased']);
+        expect(types(exchanged)).toEqual(['HoldReleased']);
         expect(facts[0]?.data).toMatchObject({ errorCode: code, reason: answer.body.message });
-        expect(attempts(tale)).toEqual(tries);
+        expect(attempts(exchanged)).toEqual(tries);
         expect(record).toMatchObject({ price_in_usd: 0, error_code: code, isEstimated: false });
-        expect(tale.spent).toBe(NOTHING);
+        expect(exchanged.spent).toBe(NOTHING);
       }
     },
   );
 
   test('is tried again, and charged once when it answers after all', async () => {
     for (const stream of BOTH) {
-      const tale = await tell(`id="again ${stream.stream}" fault=500 fault_times=2 tokens=3`, stream);
-      expect(tale.answer.status).toBe(200);
-      expect(types(tale)).toEqual(['HoldSettled']);
-      const [settled] = tale.facts;
+      const exchanged = await exchange(`id="again ${stream.stream}" fault=500 fault_times=2 tokens=3`, stream);
+      expect(exchanged.answer.status).toBe(200);
+      expect(types(exchanged)).toEqual(['HoldSettled']);
+      const [settled] = exchanged.facts;
       const outcomes = settled?.data.charge.attempts.map(({ outcome }: { outcome: string }) => outcome);
       expect(outcomes).toEqual(['upstream_error', 'upstream_error', 'ok']);
-      expect(tale.record).toMatchObject({ error_code: null, output_count: 3 });
-      expect(tale.spent).toBe((Number(settled?.data.charged) / 1e12).toFixed(12));
+      expect(exchanged.record).toMatchObject({ error_code: null, output_count: 3 });
+      expect(exchanged.spent).toBe((Number(settled?.data.charged) / 1e12).toFixed(12));
     }
   });
 
   test('is not tried a fourth time', async () => {
-    expect((await tell('id=four fault=refuse fault_times=3')).answer.status).toBe(503);
+    expect((await exchange('id=four fault=refuse fault_times=3')).answer.status).toBe(503);
   });
 });
 
 describe('an answer in one piece', () => {
   test('that breaks off is not asked for again, costs nothing, and is borne by the house as an estimate', async () => {
-    const tale = await tell('id=cut fault=cut fault_times=1 tokens=40');
-    expect(tale.answer.status).toBe(502);
-    expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
-    expect(attempts(tale)).toEqual([['upstream_error', undefined]]);
-    const { charge } = tale.facts[1]?.data ?? {};
+    const exchanged = await exchange('id=cut fault=cut fault_times=1 tokens=40');
+    expect(exchanged.answer.status).toBe(502);
+    expect(types(exchanged)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+    expect(attempts(exchanged)).toEqual([['upstream_error', undefined]]);
+    const { charge } = exchanged.facts[1]?.data ?? {};
     expect(charge).toMatchObject({ items: [{ estimated: true, provider: 'openai' }], errorCode: 'upstream_error' });
     expect(Number(charge.cost)).toBeGreaterThan(0);
-    expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
-    expect(tale.spent).toBe(NOTHING);
+    expect(exchanged.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
+    expect(exchanged.spent).toBe(NOTHING);
   });
 
   test('that is no chat completion is an error, and costs nothing', async () => {
-    const tale = await tell('fault=malformed');
-    expect([tale.answer.status, tale.answer.body.error.type]).toEqual([502, 'upstream_error']);
-    expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
-    expect(attempts(tale)).toEqual([['upstream_error', 200]]);
-    expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
-    expect(tale.spent).toBe(NOTHING);
+    const exchanged = await exchange('fault=malformed');
+    expect([exchanged.answer.status, exchanged.answer.body.error.type]).toEqual([502, 'upstream_error']);
+    expect(types(exchanged)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+    expect(attempts(exchanged)).toEqual([['upstream_error', 200]]);
+    expect(exchanged.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
+    expect(exchanged.spent).toBe(NOTHING);
   });
 });
 
 describe('a stream', () => {
-  test('that breaks off tells so in a last chunk, and is charged for what was delivered, as an estimate', async () => {
-    const tale = await tell('fault=cut tokens=8', { stream: true });
-    const { events, status, headers } = tale.answer;
+  test('that breaks off says so in a last chunk, and is charged for what was delivered, as an estimate', async () => {
+    const exchanged = await exchange('fault=cut tokens=8', { stream: true });
+    const { events, status, headers } = exchanged.answer;
     expect(status).toBe(200);
     const text = events.map((each) => each.choices?.[0]?.delta.content ?? '').join('');
     expect(text).toBe('every coin that comes ');
@@ -150,79 +150,85 @@ describe('a stream', () => {
         }),
         choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
       },
-      expect.objectContaining({ choices: [], usage: expect.objectContaining({ cost: tale.record.price_in_usd }) }),
+      expect.objectContaining({ choices: [], usage: expect.objectContaining({ cost: exchanged.record.price_in_usd }) }),
       '[DONE]',
     ]);
-    expect(types(tale)).toEqual(['HoldSettled']);
-    expect(tale.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'upstream_error' });
-    expect(tale.record).toMatchObject({ error_code: 'upstream_error', isEstimated: true });
-    expect(tale.record.output_count).toBeGreaterThanOrEqual(4);
-    expect(tale.record.output_count).toBeLessThanOrEqual(5);
-    expect(tale.spent).toBe(tale.record.price_in_usd.toFixed(12));
+    expect(types(exchanged)).toEqual(['HoldSettled']);
+    expect(exchanged.facts[0]?.data.charge).toMatchObject({
+      items: [{ estimated: true }],
+      errorCode: 'upstream_error',
+    });
+    expect(exchanged.record).toMatchObject({ error_code: 'upstream_error', isEstimated: true });
+    expect(exchanged.record.output_count).toBeGreaterThanOrEqual(4);
+    expect(exchanged.record.output_count).toBeLessThanOrEqual(5);
+    expect(exchanged.spent).toBe(exchanged.record.price_in_usd.toFixed(12));
   });
 
   test.each(['malformed', 'cut'])(
     'that breaks off before its first token (%s) costs nothing, and the house bears its input',
     async (fault) => {
-      const tale = await tell(`id="early ${fault}" fault=${fault} fault_times=1 tokens=1`, { stream: true });
-      expect(tale.answer.status).toBe(200);
-      expect(tale.answer.events[0].choices[0].delta).toMatchObject({ role: 'assistant', content: '' });
-      expect(tale.answer.events.at(-3)).toMatchObject({ error: { code: 502 }, choices: [{ finish_reason: 'error' }] });
-      expect(tale.answer.events.at(-2).usage).toMatchObject({ total_tokens: 0, cost: 0 });
-      expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
-      const [item] = tale.facts[1]?.data.charge.items ?? [];
+      const exchanged = await exchange(`id="early ${fault}" fault=${fault} fault_times=1 tokens=1`, { stream: true });
+      expect(exchanged.answer.status).toBe(200);
+      expect(exchanged.answer.events[0].choices[0].delta).toMatchObject({ role: 'assistant', content: '' });
+      expect(exchanged.answer.events.at(-3)).toMatchObject({
+        error: { code: 502 },
+        choices: [{ finish_reason: 'error' }],
+      });
+      expect(exchanged.answer.events.at(-2).usage).toMatchObject({ total_tokens: 0, cost: 0 });
+      expect(types(exchanged)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+      const [item] = exchanged.facts[1]?.data.charge.items ?? [];
       expect(item).toMatchObject({ estimated: true, usage: { input: expect.any(Number) } });
       expect(item.usage.output).toBeUndefined();
-      expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
-      expect(tale.spent).toBe(NOTHING);
+      expect(exchanged.record).toMatchObject({ price_in_usd: 0, error_code: 'upstream_error' });
+      expect(exchanged.spent).toBe(NOTHING);
     },
   );
 
   test('that falls silent ends with a timeout, and is charged for what was delivered', async () => {
-    const tale = await tell('tokens=2 chunk_delay=2000', { stream: true });
-    expect(tale.answer.events.at(-3)).toMatchObject({ error: { code: 504, type: 'timeout' } });
-    expect(types(tale)).toEqual(['HoldSettled']);
-    expect(tale.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
-    expect(tale.record).toMatchObject({ error_code: 'timeout', isEstimated: true });
-    expect(tale.record.price_in_usd).toBeGreaterThan(0);
+    const exchanged = await exchange('tokens=2 chunk_delay=2000', { stream: true });
+    expect(exchanged.answer.events.at(-3)).toMatchObject({ error: { code: 504, type: 'timeout' } });
+    expect(types(exchanged)).toEqual(['HoldSettled']);
+    expect(exchanged.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
+    expect(exchanged.record).toMatchObject({ error_code: 'timeout', isEstimated: true });
+    expect(exchanged.record.price_in_usd).toBeGreaterThan(0);
   });
 
   test('that takes its time between chunks, but is never silent for long, is complete', async () => {
-    const tale = await tell('tokens=4 chunk_delay=120', { stream: true });
-    expect(tale.answer.events).toHaveLength(8);
-    expect(tale.record).toMatchObject({ error_code: null, output_count: 4, isEstimated: false });
+    const exchanged = await exchange('tokens=4 chunk_delay=120', { stream: true });
+    expect(exchanged.answer.events).toHaveLength(8);
+    expect(exchanged.record).toMatchObject({ error_code: null, output_count: 4, isEstimated: false });
   });
 });
 
 describe.each(BOTH)('usage (%j)', (stream) => {
   const usage = ({ body, events }: Answer) => (body ?? events.at(-2)).usage;
 
-  test('that the upstream does not tell is counted, and marked as an estimate', async () => {
-    const tale = await tell('fault=no_usage tokens=8', stream);
-    expect(types(tale)).toEqual(['HoldSettled']);
-    expect(tale.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true, usage: { output: 8 } }] });
-    expect(tale.facts[0]?.data.charge.errorCode).toBeUndefined();
-    expect(usage(tale.answer).cost).toBe(tale.record.price_in_usd);
-    expect(tale.record).toMatchObject({ error_code: null, isEstimated: true, output_count: 8 });
-    expect(tale.spent).toBe(tale.record.price_in_usd.toFixed(12));
+  test('that the upstream does not report is counted, and marked as an estimate', async () => {
+    const exchanged = await exchange('fault=no_usage tokens=8', stream);
+    expect(types(exchanged)).toEqual(['HoldSettled']);
+    expect(exchanged.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true, usage: { output: 8 } }] });
+    expect(exchanged.facts[0]?.data.charge.errorCode).toBeUndefined();
+    expect(usage(exchanged.answer).cost).toBe(exchanged.record.price_in_usd);
+    expect(exchanged.record).toMatchObject({ error_code: null, isEstimated: true, output_count: 8 });
+    expect(exchanged.spent).toBe(exchanged.record.price_in_usd.toFixed(12));
   });
 
   test('of zero is believed', async () => {
-    const tale = await tell('fault=zero', stream);
-    expect(tale.facts[0]).toMatchObject({
+    const exchanged = await exchange('fault=zero', stream);
+    expect(exchanged.facts[0]).toMatchObject({
       type: 'HoldSettled',
       data: { charged: '0', charge: { items: [{ estimated: false }] } },
     });
-    expect(usage(tale.answer)).toMatchObject({ prompt_tokens: 0, completion_tokens: 0, cost: 0 });
-    expect(tale.record).toMatchObject({ price_in_usd: 0, error_code: null, isEstimated: false });
-    expect(tale.spent).toBe(NOTHING);
+    expect(usage(exchanged.answer)).toMatchObject({ prompt_tokens: 0, completion_tokens: 0, cost: 0 });
+    expect(exchanged.record).toMatchObject({ price_in_usd: 0, error_code: null, isEstimated: false });
+    expect(exchanged.spent).toBe(NOTHING);
   });
 
   test('that was cached costs less', async () => {
-    const tale = await tell('fault=cached tokens=8', stream);
-    expect(tale.facts[0]?.data.charge.items[0].usage).toMatchObject({ input: 9, cacheRead: 9, output: 8 });
-    expect(tale.record.price_in_usd).toBe(0.000019491125);
-    expect(usage(tale.answer)).toMatchObject({ prompt_tokens: 18, prompt_tokens_details: { cached_tokens: 9 } });
+    const exchanged = await exchange('fault=cached tokens=8', stream);
+    expect(exchanged.facts[0]?.data.charge.items[0].usage).toMatchObject({ input: 9, cacheRead: 9, output: 8 });
+    expect(exchanged.record.price_in_usd).toBe(0.000019491125);
+    expect(usage(exchanged.answer)).toMatchObject({ prompt_tokens: 18, prompt_tokens_details: { cached_tokens: 9 } });
   });
 });
 
@@ -230,7 +236,7 @@ describe('an answer that breaks off while its reasoning, which is not to be show
   test.each([
     ['deepseek/deepseek-r1', 'deepinfra', 200, 'cut', 40],
     ['deepseek/deepseek-r1', 'deepinfra', 200, 'error', 40],
-    // Anthropic tells only that it thinks.
+    // Anthropic reports only that it thinks.
     ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'cut', 0],
     ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'error', 0],
   ])(
@@ -238,13 +244,13 @@ describe('an answer that breaks off while its reasoning, which is not to be show
     async (model, provider, status, fault, output) => {
       const reasoning = { max_tokens: 2_000, exclude: true };
       const more = { model, stream: true, max_tokens: 4_000, reasoning, provider: { only: [provider] } };
-      const tale = await tell(`tokens=41 reasoning=40 chunks=1 fault=${fault} at=${provider}`, more);
-      expect(tale.answer.status).toBe(status);
-      expect(types(tale)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
-      expect(tale.facts[0]?.data.attempts).toHaveLength(1);
+      const exchanged = await exchange(`tokens=41 reasoning=40 chunks=1 fault=${fault} at=${provider}`, more);
+      expect(exchanged.answer.status).toBe(status);
+      expect(types(exchanged)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+      expect(exchanged.facts[0]?.data.attempts).toHaveLength(1);
       const usage = output > 0 ? { output } : { input: expect.any(Number) };
-      expect(tale.facts[1]?.data.charge).toMatchObject({ items: [{ provider, estimated: true, usage }] });
-      expect(tale.spent).toBe(NOTHING);
+      expect(exchanged.facts[1]?.data.charge).toMatchObject({ items: [{ provider, estimated: true, usage }] });
+      expect(exchanged.spent).toBe(NOTHING);
     },
   );
 });

@@ -17,7 +17,7 @@ async function poor(): Promise<TestAccount> {
 }
 
 describe('an account without enough money', () => {
-  test('is told that its balance is insufficient, and what was required', async () => {
+  test('learns that its balance is insufficient, and what was required', async () => {
     const { status, body } = await world.chat(await world.account(), '', FLAT);
     expect(status).toBe(402);
     expect(body).toMatchObject({
@@ -32,7 +32,7 @@ describe('an account without enough money', () => {
     });
   });
 
-  test('is told how many tokens it can afford: that many are served, and not one more', async () => {
+  test('learns how many tokens it can afford: that many are served, and not one more', async () => {
     const account = await poor();
     const { status, body } = await world.chat(account, 'tokens=1', { max_tokens: 100_000 });
     expect(status).toBe(402);
@@ -43,14 +43,14 @@ describe('an account without enough money', () => {
     expect((await world.chat(account, 'tokens=1', { max_tokens: most })).status).toBe(200);
   });
 
-  test('is told so when it cannot even afford the question', async () => {
+  test('learns when it cannot even afford the question', async () => {
     const messages = [{ role: 'user', content: 'x'.repeat(200_000) }];
     const { status, body } = await world.chat(await poor(), '', { messages });
     expect(status).toBe(402);
     expect(body.message).toMatch(/^Insufficient balance: .* not enough for this input$/);
   });
 
-  test('is told so with a status, not within a stream', async () => {
+  test('learns it from a status, not within a stream', async () => {
     const { status, headers, body } = await world.chat(await world.account(), '', { stream: true });
     expect([status, body.statusCode]).toEqual([402, 402]);
     expect(headers.get('content-type')).toMatch(/^application\/json/);

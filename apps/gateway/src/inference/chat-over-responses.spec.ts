@@ -95,7 +95,7 @@ describe('a chat with a model that speaks only Responses', () => {
     expect((await lastCharge()).cost).toBe(pico((await lastLine()).usd));
   });
 
-  test.each([false, true])('calls tools and hears what came of them (stream: %p)', async (streamed) => {
+  test.each([false, true])('calls tools and receives their results (stream: %p)', async (streamed) => {
     const messages: OpenAI.ChatCompletionMessageParam[] = [
       { role: 'system', content: 'Be brief' },
       { role: 'user', content: [{ type: 'text', text: '[[sandbox tool=weather]]' }] },

@@ -1,4 +1,4 @@
-/** OpenAI's shapes of a finished chat completion, with what OpenRouter's clients expect besides. */
+/** OpenAI's shapes of a finished chat completion, with the additions that OpenRouter's clients expect. */
 import { DONE, type Receipt, sseEvent } from '#application';
 import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';

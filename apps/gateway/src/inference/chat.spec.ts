@@ -201,13 +201,13 @@ describe('a streamed chat completion', () => {
     },
   );
 
-  test('tells its usage whatever was asked of it', async () => {
+  test('reports its usage whatever was requested', async () => {
     for (const stream_options of [{ include_usage: false }, { include_usage: true }, null]) {
       expect((await stream({ stream_options })).events.at(-2).usage.cost).toBe(0.00001028625);
     }
   });
 
-  test('costs what it costs in one piece, and is charged before its end is told', async () => {
+  test('costs what it costs in one piece, and is charged before its end is sent', async () => {
     const other = await world.account(0.105);
     const { events } = await ask({ ...HELLO, stream: true }, { 'x-api-key': other.apiKey });
     expect(events.at(-2).usage).toEqual((await ask(HELLO)).body.usage);

@@ -41,7 +41,7 @@ describe('once a vendor has a key, those with neither a key nor an address', () 
     expect(keys.at(-1)).toBe('Bearer secret');
   });
 
-  test('are not routed to: a model that nobody else has is not found, with the reason', async () => {
+  test('are not routed to: a model that no other provider has is not found, with the reason', async () => {
     const answer = await world.chat(account, '', { model: 'anthropic/claude-haiku-4.5' });
     expect(answer.status).toBe(404);
     expect(answer.body.error.message).toBe(
@@ -61,7 +61,7 @@ describe('once a vendor has a key, those with neither a key nor an address', () 
     expect(published).toMatchObject([{ data: { version: priceList.version } }]);
   });
 
-  test('do not search: who wants a search is told, and pays nothing', async () => {
+  test('do not search: a request for a search is refused, and costs nothing', async () => {
     const before = await world.balance(account);
     const answer = await world.chat(account, '', { model: shared, plugins: [{ id: 'web' }] });
     expect(answer.status).toBe(503);

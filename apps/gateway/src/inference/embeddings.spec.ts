@@ -22,8 +22,8 @@ afterAll(() => world.close());
 const embed = (input: unknown, more: object = {}, by = account, api = world.api) =>
   world.post('/v1/embeddings', { model: SMALL, input, ...more }, by, api);
 
-/** One request of a new account: what it was answered, what was stated after the hold, and what the history tells. */
-async function tell(input: unknown, more: object = {}, api = world.api) {
+/** One request of a new account: its answer, the facts after the hold, and its record in the history. */
+async function exchange(input: unknown, more: object = {}, api = world.api) {
   const by = await world.account(1.05);
   const answer = await embed(input, more, by, api);
   const facts = await world.facts(by);
@@ -104,7 +104,7 @@ describe('embeddings', () => {
     ['more dimensions than there are', /at most 1536/, 'a', { dimensions: 1_537 }],
     ['dimensions where there is no choice', /1536 dimensions only/, 'a', { model: ADA, dimensions: 8 }],
     ['a model that chats', /of type chat/, 'a', { model: 'openai/gpt-5-mini' }],
-    ['a wish that is none', /provider/, 'a', { provider: 5 }],
+    ['malformed preferences', /provider/, 'a', { provider: 5 }],
   ])('are refused for %s, and nothing is held', async (_, message, input, more: object = {}) => {
     const before = (await world.facts(account)).length;
     const { status, body } = await embed(input, more);
@@ -173,7 +173,7 @@ describe('an upstream', () => {
     ['malformed', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
     ['cut', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
   ])('that fails (%s) is answered with %d and costs nothing', async (fault, status, outcomes, types) => {
-    const { answer, facts, record, spent } = await tell(`[[sandbox fault=${fault}]]`);
+    const { answer, facts, record, spent } = await exchange(`[[sandbox fault=${fault}]]`);
     expect(answer.status).toBe(status);
     expect(facts.map(({ type }) => type)).toEqual(types);
     expect(facts[0]?.data.attempts.map(({ outcome }: { outcome: string }) => outcome)).toEqual(outcomes);
@@ -182,15 +182,15 @@ describe('an upstream', () => {
   });
 
   test('that answers in the end is charged once', async () => {
-    const { answer, facts, spent } = await tell('[[sandbox id=embed fault=500 fault_times=2]]');
+    const { answer, facts, spent } = await exchange('[[sandbox id=embed fault=500 fault_times=2]]');
     expect(answer.status).toBe(200);
     expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
     expect(facts[0]?.data.charge.attempts).toHaveLength(3);
     expect(spent).toBe((Number(facts[0]?.data.charged) / 1e12).toFixed(12));
   });
 
-  test('that does not tell its usage has it counted, and marked as an estimate', async () => {
-    const { answer, facts, record, spent } = await tell(['[[sandbox fault=no_usage]]', 'one two three']);
+  test('that does not report its usage has it counted, and marked as an estimate', async () => {
+    const { answer, facts, record, spent } = await exchange(['[[sandbox fault=no_usage]]', 'one two three']);
     expect(facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }] });
     expect(answer.body.usage.prompt_tokens).toBeGreaterThan(3);
     expect(answer.body.usage.cost).toBe(record.price_in_usd);
@@ -198,8 +198,8 @@ describe('an upstream', () => {
     expect(spent).toBe(record.price_in_usd.toFixed(12));
   });
 
-  test('that tells of no tokens is believed', async () => {
-    const { answer, facts, spent } = await tell('[[sandbox fault=zero]]');
+  test('that reports no tokens is believed', async () => {
+    const { answer, facts, spent } = await exchange('[[sandbox fault=zero]]');
     expect(answer.body.usage).toEqual({ prompt_tokens: 0, total_tokens: 0, cost: 0 });
     expect(facts[0]?.data.charge).toMatchObject({ items: [{ estimated: false }] });
     expect(spent).toBe(NOTHING);
@@ -211,7 +211,7 @@ describe('a model of several providers', () => {
   /** Each time at a gateway of its own: one that has just seen a provider fail leaves it alone for a while. */
   const asked = async (directive: string, more: object = {}) => {
     const input = [`[[sandbox ${directive}]]`, 'one two'];
-    return tell(input, { model: QWEN, dimensions: 8, ...more }, await world.anotherGateway());
+    return exchange(input, { model: QWEN, dimensions: 8, ...more }, await world.anotherGateway());
   };
   const bill = async () => (await world.send('GET', '/bill', { api: world.sandbox })).body;
   const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
@@ -276,7 +276,7 @@ describe('a model of several providers', () => {
     expect(spent).toBe(NOTHING);
   });
 
-  test('that all fail costs nothing, and is told by the last', async () => {
+  test('that all fail costs nothing, and is reported by the last', async () => {
     const { answer, facts, record, spent } = await asked('fault=500', { provider: { order: PROVIDERS } });
     expect(answer.status).toBe(502);
     expect(tries(facts[0]?.data)).toEqual([

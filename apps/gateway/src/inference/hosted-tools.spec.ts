@@ -1,4 +1,4 @@
-/** Tools that vendors run themselves, and bill for: none of them goes out, whichever vendor it is of and whoever is asked. */
+/** Tools that vendors run themselves, and bill for: none of them is sent, to any vendor. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type TestAccount, Wiretap, World } from '#testing';
 
@@ -109,7 +109,7 @@ describe('a tool that a vendor runs is refused by its name, nothing is sent, and
   });
 });
 
-test('a part of the content that nobody has a price for is refused by its name', async () => {
+test('a part of the content without a price is refused by its name', async () => {
   const content = [
     { type: 'text', text: 'Hi' },
     { type: 'item_reference', id: 'x' },
@@ -138,11 +138,11 @@ test('what would change the bill is left out, wherever a request has it', async 
   for (const model of MODELS) {
     const { status } = await chat({ model, ...body, provider: undefined });
     expect(status).toBe(200);
-    const [heard] = tap.since();
-    const sent = JSON.stringify(heard?.body);
+    const [received] = tap.since();
+    const sent = JSON.stringify(received?.body);
     for (const name of Object.keys(body))
       if (name !== 'store') expect([name, sent]).toEqual([name, expect.not.stringContaining(`"${name}"`)]);
-    expect(heard?.body.store ?? false).toBe(false);
+    expect(received?.body.store ?? false).toBe(false);
   }
 });
 

@@ -30,8 +30,8 @@ const EMBEDDINGS = [
   { model: 'text-embedding-3-small' },
   { model: 'qwen/qwen3-embedding-8b', provider: { order: ['deepinfra'] } },
 ];
-/** After these nobody can know what an upstream will invoice: the books have an estimate. */
-const UNTOLD = new Set(['no_usage', 'cut', 'malformed', 'error']);
+/** After these it cannot be known what an upstream will invoice: the books have an estimate. */
+const UNREPORTED = new Set(['no_usage', 'cut', 'malformed', 'error']);
 
 let world: World;
 let account: TestAccount;
@@ -92,9 +92,9 @@ test('after a mixed run with faults the bill is what the books owe, but for char
     return fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [];
   });
   const lines = (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as readonly Line[];
-  const told = lines.filter(({ fault }) => !UNTOLD.has(fault ?? ''));
-  const invoiced = told.reduce((sum, line) => sum + usd(line.usd), 0n);
-  // Of an estimate only what the model's provider invoices is one: what a search by somebody else cost is known.
+  const reported = lines.filter(({ fault }) => !UNREPORTED.has(fault ?? ''));
+  const invoiced = reported.reduce((sum, line) => sum + usd(line.usd), 0n);
+  // Of an estimate only what the model's provider invoices is one: what a search by another provider cost is known.
   const known = charges.flatMap((charge) => {
     const guessed = new Set(charge.items.flatMap(({ estimated, creditor }) => (estimated ? [creditor] : [])));
     return charge.items.filter(({ creditor }) => !guessed.has(creditor));

@@ -57,7 +57,7 @@ export function modelWire(model: AnyModel) {
   };
 }
 
-/** The prices that are listed: what a request costs that is routed by price. */
+/** The listed prices: those of a request that is routed by price. */
 function tokenPricing({ endpoints }: Model) {
   const typical = { input: 3 * LISTED_TOKENS, output: LISTED_TOKENS, request: 1 };
   const { tariff } = cheapest(endpoints, ({ tariff }) => listPriceOf(typical, tariff).cost);
@@ -104,7 +104,7 @@ function listing({ tariff: { prices } }: Endpoint) {
   return { unit, base: priceOf(one, prices), variants };
 }
 
-/** Badges, and what a request may choose; the first of each is what it gets when it chooses none. */
+/** Badges, and the values that a request may choose; the first of each is the default. */
 function capabilitiesOf({ type, capabilities, choices, maxImages, maxCharacters }: MediaModel) {
   return {
     ...Object.fromEntries(CAPABILITIES[type].map((each) => [each, capabilities.includes(each)])),

@@ -37,7 +37,7 @@ export class ModelsController {
     return { object: 'list', data: priced, total_count: data.length, links: { next: null } };
   }
 
-  /** Ids have a slash in them. */
+  /** Ids contain a slash. */
   @Get(['v1/models/*', 'models/*'])
   @Operation({
     id: 'getModel',

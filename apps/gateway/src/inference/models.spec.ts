@@ -165,7 +165,7 @@ describe('the list of models', () => {
   });
 
   test.each(['pictures', 'image,text', 'Chat', ','])(
-    'of a type that is none is refused and told the words: %s',
+    'of an unknown type is refused with the list of types: %s',
     async (type) => {
       const { status, body } = await world.get(`/v1/models?type=${type}`);
       expect(status).toBe(400);
@@ -199,7 +199,7 @@ describe('one model', () => {
   });
 });
 
-test('a model tells what its queries cost in the middle, and how many 1 USD pays', async () => {
+test('a model has the median cost of its queries, and how many 1 USD pays for', async () => {
   const other = await World.open();
   try {
     const account = await other.account(10);

@@ -23,9 +23,9 @@ const chat = (body: object) => world.post('/v1/chat/completions', { messages, ma
 /** What the one upstream got that was asked. */
 async function heardOf(answer: Promise<Answer>): Promise<Record<string, unknown>> {
   const { status, text } = await answer;
-  const heard = tap.since();
-  expect([status, heard.length, text]).toEqual([200, 1, text]);
-  return heard[0]?.body;
+  const received = tap.since();
+  expect([status, received.length, text]).toEqual([200, 1, text]);
+  return received[0]?.body;
 }
 
 const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Models of upstreams that tell what they reason, each in its own words, and of one that never does. */
+/** Models of upstreams that return their reasoning, each in its own field, and of one that never does. */
 const TELLING = [
   ['anthropic with a budget', 'anthropic/claude-haiku-4.5'],
   ['anthropic by effort', 'anthropic/claude-opus-4.7'],
@@ -60,7 +60,7 @@ test('an effort that a model does not have is refused by its upstream, and costs
   expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
 });
 
-describe('a wish that means nothing', () => {
+describe('a setting without a meaning', () => {
   test.each<[string, object]>([
     ['reasoning', { reasoning: 'low' }],
     ['reasoning', { reasoning: [] }],

@@ -24,11 +24,11 @@ const WEATHER = {
   strict: true,
 };
 
-/** An upstream that thinks, says, and calls for the weather until it is told; then it says that, with a source. */
+/** An upstream that thinks, says, and calls for the weather until it has the result; then it says that, with a source. */
 function startUpstream(): Promise<Server> {
   const citation = { url: 'https://x.example', title: 'X', start_index: 0, end_index: 5 };
-  const deltas = (told: string | undefined) =>
-    told === undefined
+  const deltas = (weather: string | undefined) =>
+    weather === undefined
       ? [
           { role: 'assistant', content: '' },
           { reasoning: 'Weather' },
@@ -41,32 +41,32 @@ function startUpstream(): Promise<Server> {
       : [
           { role: 'assistant', content: '' },
           { content: 'It is ' },
-          { content: told },
+          { content: weather },
           { annotations: [{ type: 'url_citation', url_citation: citation }] },
         ];
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const piece of request) text += piece;
     const asked = JSON.parse(text);
-    const told = asked.messages.findLast(({ role }: { role: string }) => role === 'tool')?.content;
+    const weather = asked.messages.findLast(({ role }: { role: string }) => role === 'tool')?.content;
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     const head = { id: 'x', created: 1, model: asked.model };
-    const finish_reason = told === undefined ? 'tool_calls' : 'stop';
+    const finish_reason = weather === undefined ? 'tool_calls' : 'stop';
     if (asked.stream) {
       const chunk = (more: object) =>
         `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...more })}\n\n`;
-      const said = deltas(told).map((delta) => chunk({ choices: [{ index: 0, delta, finish_reason: null }] }));
+      const said = deltas(weather).map((delta) => chunk({ choices: [{ index: 0, delta, finish_reason: null }] }));
       const end = [chunk({ choices: [{ index: 0, delta: {}, finish_reason }] }), chunk({ choices: [], usage })];
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       return response.end(`${[...said, ...end].join('')}data: [DONE]\n\n`);
     }
     const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Zürich"}' } };
     const message =
-      told === undefined
+      weather === undefined
         ? { role: 'assistant', content: 'Let me see', reasoning: 'Weather?', tool_calls: [call] }
         : {
             role: 'assistant',
-            content: `It is ${told}`,
+            content: `It is ${weather}`,
             annotations: [{ type: 'url_citation', url_citation: citation }],
           };
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -169,7 +169,7 @@ describe("OpenAI's client", () => {
   });
 
   test.each([false, true])(
-    'makes a call and tells what came of it, by sending all back (stream: %p)',
+    'makes a call and returns its result, by sending all back (stream: %p)',
     async (streamed) => {
       const create = (asked: Asked) =>
         streamed ? toolClient.responses.stream(asked).finalResponse() : toolClient.responses.create(asked);
@@ -197,13 +197,13 @@ describe("OpenAI's client", () => {
     },
   );
 
-  test('makes a call and tells what came of it, by continuing', async () => {
+  test('makes a call and returns its result, by continuing', async () => {
     const { id } = await toolClient.responses.create(asking);
     const second = await toolClient.responses.create({ ...asking, previous_response_id: id, input: [TOLD] });
     expect(second.output_text).toBe('It is fine');
   });
 
-  test('hears of each item in its order', async () => {
+  test('receives each item in its order', async () => {
     const types: string[] = [];
     for await (const { type } of await toolClient.responses.create({ ...asking, stream: true })) types.push(type);
     expect(types.map((type) => type.replace('response.', ''))).toEqual([

@@ -76,7 +76,7 @@ afterAll(async () => {
 
 const ask = (input: unknown, more: object = {}, payer = account) =>
   world.post('/v1/responses', { model: GPT, input, ...more }, payer);
-const told = (directive: string) => `[[sandbox ${directive}]]`;
+const directed = (directive: string) => `[[sandbox ${directive}]]`;
 const typesOf = ({ events }: Answer) => events.map((event) => (event === '[DONE]' ? event : event.type));
 const responseIn = (answer: Answer) => answer.body ?? answer.events.at(-2).response;
 
@@ -103,7 +103,7 @@ const WEATHER = {
 
 describe('a model that speaks Responses', () => {
   test.each([false, true])('is asked in them, and billed as a chat is (stream: %p)', async (stream) => {
-    await ask(told('tokens=9 reasoning=4 fault=cached'), { stream });
+    await ask(directed('tokens=9 reasoning=4 fault=cached'), { stream });
     const native = await lastLine();
     expect(await lastLanguage()).toBe('responses');
     expect((await lastCharge()).cost).toBe(pico(native.usd));
@@ -112,10 +112,10 @@ describe('a model that speaks Responses', () => {
     expect([native.tokens, native.usd]).toEqual([chat.tokens, chat.usd]);
   });
 
-  test("tells its reasoning, and what of it is asked for, with OpenAI's client", async () => {
+  test("returns its reasoning, as far as it is requested, with OpenAI's client", async () => {
     const asked = {
       model: GPT,
-      input: told('tokens=9 reasoning=4'),
+      input: directed('tokens=9 reasoning=4'),
       reasoning: { effort: 'low' as const, summary: 'auto' as const },
       include: ['reasoning.encrypted_content' as const],
       store: false,
@@ -140,31 +140,31 @@ describe('a model that speaks Responses', () => {
     }
   });
 
-  test('tells no encrypted reasoning that nobody asked for, and makes use of it when it is continued', async () => {
-    const first = await ask(told('reasoning=40'), { stream: true });
+  test('returns no encrypted reasoning unless requested, and uses it when it is continued', async () => {
+    const first = await ask(directed('reasoning=40'), { stream: true });
     expect(first.text).not.toContain('encrypted_content');
     const { id, output } = responseIn(first);
     expect(output[0]).toEqual({ id: expect.stringMatching(/^rs_/), type: 'reasoning', summary: [] });
     expect((await world.get(`/v1/responses/${id}`, account)).text).not.toContain('encrypted_content');
     const second = (await ask('Go on', { previous_response_id: id })).body;
     const without = (
-      await ask([{ role: 'user', content: told('reasoning=40') }, output[1], { role: 'user', content: 'Go on' }])
+      await ask([{ role: 'user', content: directed('reasoning=40') }, output[1], { role: 'user', content: 'Go on' }])
     ).body;
     expect(second.usage.input_tokens - without.usage.input_tokens).toBe(40);
   });
 
-  test('forgets reasoning that was sent back and that nobody can read', async () => {
-    const { output } = (await ask(told('tokens=9 reasoning=4'), { store: false })).body;
+  test('drops reasoning that was sent back and cannot be read', async () => {
+    const { output } = (await ask(directed('tokens=9 reasoning=4'), { store: false })).body;
     const { status } = await ask([{ role: 'user', content: 'Hi' }, ...output, { role: 'user', content: 'Go' }]);
     expect(status).toBe(200);
   });
 
-  test.each([false, true])('is told of calls and what came of them (stream: %p)', async (stream) => {
+  test.each([false, true])('receives calls and their results (stream: %p)', async (stream) => {
     const create = (asked: object) =>
       stream
         ? client.responses.stream({ model: GPT, ...asked } as never).finalResponse()
         : client.responses.create({ model: GPT, ...asked } as never);
-    const input = told('tool=weather');
+    const input = directed('tool=weather');
     const first = (await create({ input, tools: [WEATHER] })) as OpenAI.Responses.Response;
     expect(first.output).toMatchObject([{ type: 'function_call', name: 'weather', arguments: '{"city":"Zürich"}' }]);
     const { call_id } = first.output[0] as OpenAI.Responses.ResponseFunctionToolCall;
@@ -194,7 +194,7 @@ describe('a model that speaks Responses', () => {
     { text: { format: { type: 'json_schema', name: 's', schema: { type: 'object' }, strict: true } } },
     { response_format: { type: 'json_schema', json_schema: { name: 's', schema: { type: 'object' }, strict: true } } },
   ])('answers in a structure: %j', async (more) => {
-    const { body } = await ask(told('text={}'), more);
+    const { body } = await ask(directed('text={}'), more);
     expect(body.output_text).toBe('{}');
     expect(body.text.format).toEqual({ type: 'json_schema', name: 's', schema: { type: 'object' }, strict: true });
     expect(await lastLanguage()).toBe('responses');
@@ -220,7 +220,7 @@ describe('a model that speaks Responses', () => {
   });
 
   test.each([false, true])('reaches its limit (stream: %p)', async (stream) => {
-    const answer = await ask(told('tokens=40'), { max_output_tokens: 20, stream });
+    const answer = await ask(directed('tokens=40'), { max_output_tokens: 20, stream });
     expect(responseIn(answer)).toMatchObject({
       status: 'incomplete',
       incomplete_details: { reason: 'max_output_tokens' },
@@ -232,7 +232,7 @@ describe('a model that speaks Responses', () => {
   });
 
   test('may think until it has reached its limit', async () => {
-    const { body } = await ask(told('tokens=40 reasoning=30'), { max_output_tokens: 20 });
+    const { body } = await ask(directed('tokens=40 reasoning=30'), { max_output_tokens: 20 });
     expect(body).toMatchObject({ status: 'incomplete', output: [{ type: 'reasoning' }], output_text: '' });
     const next = await ask('Go on', { previous_response_id: body.id });
     expect(next.status).toBe(200);
@@ -241,7 +241,7 @@ describe('a model that speaks Responses', () => {
   test('shortens what is too long where that is asked for, and refuses it where it is not', async () => {
     const input = [
       { role: 'user', content: 'word '.repeat(130_000) },
-      { role: 'user', content: told('tokens=3') },
+      { role: 'user', content: directed('tokens=3') },
     ];
     const refused = await ask(input, { model: PLAIN });
     expect([refused.status, refused.body.message]).toEqual([400, expect.stringContaining('context window')]);
@@ -254,7 +254,7 @@ describe('a model that speaks Responses', () => {
     ['presence_penalty', { presence_penalty: 0.5 }],
     ['a limit that is too low for it', { max_output_tokens: 4 }],
   ])('is asked as a chat for what only chats know: %s', async (_, more) => {
-    expect((await ask(told('tokens=3'), { model: PLAIN, ...more })).status).toBe(200);
+    expect((await ask(directed('tokens=3'), { model: PLAIN, ...more })).status).toBe(200);
     expect(await lastLanguage()).toBe('chat');
   });
 
@@ -274,7 +274,7 @@ describe('probabilities of tokens', () => {
     [TRANSLATED, false],
     [TRANSLATED, true],
   ])('come with the text (%s, stream: %p)', async (name, stream) => {
-    const answer = await ask(told('tokens=3'), { model: name, stream, ...asked });
+    const answer = await ask(directed('tokens=3'), { model: name, stream, ...asked });
     const [{ logprobs }] = responseIn(answer).output[0].content;
     expect(logprobs.map(({ token }: { token: string }) => token)).toEqual(['every ', 'coin ', 'that']);
     expect(logprobs[0].top_logprobs).toHaveLength(2);
@@ -287,8 +287,8 @@ describe('probabilities of tokens', () => {
 });
 
 describe('a stream', () => {
-  test('tells of reasoning and text in this order, numbered from 0', async () => {
-    const answer = await ask(told('tokens=5 reasoning=3'), { stream: true, reasoning: { summary: 'auto' } });
+  test('reports reasoning and text in this order, numbered from 0', async () => {
+    const answer = await ask(directed('tokens=5 reasoning=3'), { stream: true, reasoning: { summary: 'auto' } });
     const order = [
       'created',
       'in_progress',
@@ -323,7 +323,7 @@ describe('a stream', () => {
   test.each(['cut', 'error'])(
     'that breaks off (%s) ends with a failure, and what came of it is charged',
     async (fault) => {
-      const answer = await ask(told(`fault=${fault} tokens=8 reasoning=2`), { stream: true });
+      const answer = await ask(directed(`fault=${fault} tokens=8 reasoning=2`), { stream: true });
       expect(typesOf(answer).slice(-3)).toEqual(['response.output_text.delta', 'response.failed', '[DONE]']);
       const { response } = answer.events.at(-2);
       expect(response).toMatchObject({
@@ -340,7 +340,7 @@ describe('a stream', () => {
 
   test('that was recorded is replayed as it was', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'native-1' };
-    const body = { model: GPT, input: told('tokens=3 reasoning=2'), stream: true };
+    const body = { model: GPT, input: directed('tokens=3 reasoning=2'), stream: true };
     const first = await world.send('POST', '/v1/responses', { body, headers });
     const lines = (await bill()).length;
     const again = await world.send('POST', '/v1/responses', { body, headers });
@@ -361,7 +361,7 @@ describe('a fault', () => {
   ])('before the answer (%s) is an error, and costs nothing', async (fault, expected) => {
     for (const stream of fault === 'timeout' ? [true] : [false, true]) {
       const lines = (await bill()).length;
-      const { status } = await ask(told(`fault=${fault}`), { stream });
+      const { status } = await ask(directed(`fault=${fault}`), { stream });
       expect([status, (await lastFact()).type]).toEqual([expected, 'HoldReleased']);
       expect((await bill()).length).toBe(lines);
     }
@@ -369,21 +369,21 @@ describe('a fault', () => {
 
   test.each(['zero', 'cached'])('of the usage (%s) is charged as it is billed', async (fault) => {
     for (const stream of [false, true]) {
-      await ask(told(`fault=${fault} tokens=8`), { stream });
+      await ask(directed(`fault=${fault} tokens=8`), { stream });
       expect(await lastCharge()).toMatchObject({ cost: pico((await lastLine()).usd), items: [{ estimated: false }] });
     }
   });
 
   test('that hides the usage makes an estimate', async () => {
     for (const stream of [false, true]) {
-      const { usage } = responseIn(await ask(told('fault=no_usage tokens=8'), { stream }));
+      const { usage } = responseIn(await ask(directed('fault=no_usage tokens=8'), { stream }));
       expect(usage.output_tokens).toBeGreaterThan(0);
       expect(isEstimated(await lastCharge())).toBe(true);
     }
   });
 
   test('that passes is tried again', async () => {
-    const { status } = await ask(told('fault=500 fault_times=2 id=native-again tokens=3'), { stream: true });
+    const { status } = await ask(directed('fault=500 fault_times=2 id=native-again tokens=3'), { stream: true });
     expect([status, (await lastCharge()).attempts.length]).toEqual([200, 3]);
   });
 });
@@ -394,7 +394,7 @@ describe('an endpoint that does not answer', () => {
     ['test/chat-first', 'responses'],
   ])('leaves it to the next one, whatever that speaks (%s)', async (name, language) => {
     for (const stream of [false, true]) {
-      const answer = await ask(told('tokens=3'), { model: name, stream });
+      const answer = await ask(directed('tokens=3'), { model: name, stream });
       expect(responseIn(answer)).toMatchObject({ status: 'completed', model: name, output_text: 'every coin that' });
       expect(await lastLanguage()).toBe(language);
     }
@@ -408,12 +408,12 @@ describe('a conversation', () => {
     [GPT, TRANSLATED],
     [TRANSLATED, PLAIN],
   ])('goes on from %s to %s, with calls and reasoning', async (one, other) => {
-    const first = (await ask(told('tool=weather'), { model: one, tools: [WEATHER] })).body;
+    const first = (await ask(directed('tool=weather'), { model: one, tools: [WEATHER] })).body;
     const [call] = first.output.filter(({ type }: { type: string }) => type === 'function_call');
     const output = { type: 'function_call_output', call_id: call.call_id, output: 'sunny' };
     const second = (await ask([output], { model: other, tools: [WEATHER], previous_response_id: first.id })).body;
     expect(second).toMatchObject({ status: 'completed', output: [{ type: 'message' }] });
-    const third = (await ask(told('tokens=3'), { model: one, previous_response_id: second.id })).body;
+    const third = (await ask(directed('tokens=3'), { model: one, previous_response_id: second.id })).body;
     expect(third).toMatchObject({ status: 'completed', output_text: 'every coin that' });
     expect(third.usage.input_tokens).toBeGreaterThan(second.usage.input_tokens - 100);
   });
@@ -425,7 +425,7 @@ describe('a translated response', () => {
       { role: 'system', content: 'Be brief' },
       { role: 'user', content: 'word '.repeat(3_000) },
       { role: 'assistant', content: 'Well' },
-      { role: 'user', content: told('tokens=3') },
+      { role: 'user', content: directed('tokens=3') },
     ];
     const { body } = await ask(input, { model: 'test/short', truncation: 'auto' });
     expect(body).toMatchObject({ status: 'completed', usage: { input_tokens: 3 + 4 + 2 + 4 + 8 } });
@@ -433,8 +433,8 @@ describe('a translated response', () => {
     expect(whole.usage.input_tokens).toBeGreaterThan(3_000);
   });
 
-  test('that fails before its first token is told by its last event, and costs nothing', async () => {
-    const answer = await ask(told('fault=malformed'), { model: TRANSLATED, stream: true });
+  test('that fails before its first token is reported by its last event, and costs nothing', async () => {
+    const answer = await ask(directed('fault=malformed'), { model: TRANSLATED, stream: true });
     expect(typesOf(answer)).toEqual(['response.created', 'response.in_progress', 'response.failed', '[DONE]']);
     expect(answer.events.at(-2).response).toMatchObject({ output: [], usage: { total_tokens: 0, cost: 0 } });
   });

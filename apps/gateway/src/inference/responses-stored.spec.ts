@@ -63,14 +63,14 @@ describe('a stored response', () => {
     expect((await world.post('/v1/responses', body, account, api)).status).toBe(200);
   });
 
-  test('cannot be read by whoever reads the database', async () => {
+  test('cannot be read in the database', async () => {
     const { id } = (await ask('[[sandbox text="the word is xylophone"]]')).body;
     const [row] = await rows(id);
     const bytes = Buffer.from(row.box, 'base64').toString('latin1');
     expect(`${JSON.stringify(row)} ${bytes}`).not.toMatch(/xylophone|sandbox/);
   });
 
-  test('is of its account, and nobody else learns that there is one', async () => {
+  test('belongs to its account, and no other learns that it exists', async () => {
     const { id } = (await ask('Hello')).body;
     const unknown = 'resp_00000000-0000-4000-8000-000000000000';
     for (const each of [read, remove]) {
@@ -152,7 +152,7 @@ describe('a reference to an item', () => {
     }
   });
 
-  test('finds all that was said before with one look-up, whoever answered', async () => {
+  test('finds the conversation before it with one look-up, from any provider', async () => {
     const first = (await ask([user('One')])).body;
     const second = (await ask([user('One'), ...first.output.map(refer), user('Two')], { model: 'claude-haiku-4.5' }))
       .body;
@@ -242,14 +242,14 @@ describe('conversations', () => {
   const keeping = (stored: StoredResponses, secret = 1, alarm: (problem: string) => void = () => {}, clock?: Clock) =>
     new Conversations(stored, new Secrets(Buffer.alloc(32, secret)), clock ?? new SystemClock(), alarm);
 
-  test('are not kept by a store that fails, which is told to whoever watches', async () => {
+  test('are not kept by a store that fails, which raises an alarm', async () => {
     const alarms: string[] = [];
     const failing = new Stored(() => Promise.reject(new Error('away')));
     expect(await keeping(failing, 1, (problem) => alarms.push(problem)).keep('a', ID, said)).toBe(false);
     expect(alarms).toEqual(['a response was not stored']);
   });
 
-  test('do not wait for ever for a store that hangs', async () => {
+  test('do not wait forever for a store that hangs', async () => {
     expect(await keeping(new Stored(() => new Promise(() => {}))).keep('a', ID, said)).toBe(false);
   });
 

@@ -108,7 +108,7 @@ function isTextConfig(value: unknown): boolean {
   return isObjectWith(value, 'verbosity');
 }
 
-/** An object with text, or nothing, in a field. */
+/** An object whose field is a text or missing. */
 function isObjectWith(value: unknown, field: string): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const found = (value as Thing)[field] ?? '';

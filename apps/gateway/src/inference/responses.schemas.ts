@@ -4,7 +4,7 @@ import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } f
 const NUMBER: Schema = { type: 'number' };
 const NULL: Schema = { type: 'null' };
 const ANY_OBJECT: Schema = { type: 'object', additionalProperties: true };
-/** Items have many types, and models may make new ones. */
+/** Items have many types, and there may be new ones. */
 const typed = (description: string): Schema => ({ ...object({ type: text(description) }), additionalProperties: true });
 
 export const ResponseUsage = named(

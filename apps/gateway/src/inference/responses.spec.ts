@@ -194,7 +194,7 @@ describe('a streamed response', () => {
     'response.completed',
   ];
 
-  test('is told in this order, each event by its name and its number, and ends with a marker', async () => {
+  test('comes in this order, each event with its name and its number, and ends with a marker', async () => {
     const answer = await stream();
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toMatch(/^text\/event-stream/);
@@ -206,15 +206,22 @@ describe('a streamed response', () => {
 
   test('begins without an answer, and ends with all of it, with usage and cost', async () => {
     const { events, headers } = await stream();
-    const begun = { ...RESPONSE, status: 'in_progress', completed_at: null, output: [], output_text: '', usage: null };
-    expect(events[0].response).toEqual(begun);
-    expect(events[1].response).toEqual(begun);
+    const started = {
+      ...RESPONSE,
+      status: 'in_progress',
+      completed_at: null,
+      output: [],
+      output_text: '',
+      usage: null,
+    };
+    expect(events[0].response).toEqual(started);
+    expect(events[1].response).toEqual(started);
     expect(events.at(-2).response).toEqual(RESPONSE);
     expect(events.at(-2).response.id).toBe(`resp_${headers.get('x-request-id')}`);
     expect(events.at(-3).item).toEqual(MESSAGE);
   });
 
-  test('is told as it comes', async () => {
+  test('is sent as it comes', async () => {
     const more = { stream: true, input: '[[sandbox tokens=2 chunk_delay=300]]', model: GPT };
     const headers = { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' };
     const { body } = await fetch(`${world.api}/v1/responses`, { method: 'POST', headers, body: JSON.stringify(more) });
@@ -227,7 +234,7 @@ describe('a streamed response', () => {
     expect(read).not.toContain('"delta":"coin"');
   });
 
-  test('costs what it costs in one piece, and is charged before its end is told', async () => {
+  test('costs what it costs in one piece, and is charged before its end is sent', async () => {
     const payer = await world.account(1.05);
     await stream('tokens=3', {}, payer);
     expect(await spentBy(payer)).toBe(COST.toFixed(12));
@@ -260,7 +267,7 @@ describe('a failure', () => {
     expect(await spentBy(payer)).toBe('0.000000000000');
   });
 
-  test('within a stream is told by its last event, and what was delivered is charged', async () => {
+  test('within a stream is reported by its last event, and what was delivered is charged', async () => {
     const payer = await world.account(1.05);
     const answer = await stream('fault=cut tokens=8', {}, payer);
     expect(typesOf(answer).slice(-3)).toEqual(['response.output_text.delta', 'response.failed', '[DONE]']);

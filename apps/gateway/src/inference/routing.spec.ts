@@ -87,7 +87,7 @@ async function lastCharge() {
 }
 
 describe('a request', () => {
-  test('goes on to the next endpoint when the first does not answer, and the charge tells of both', async () => {
+  test('goes on to the next endpoint when the first does not answer, and the charge names both', async () => {
     const answer = await ask('test/falls-back');
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({ model: 'test/falls-back', provider: 'There' });
@@ -149,10 +149,10 @@ describe('a request', () => {
       { ignore: ['google-ai-studio'], max_price: { prompt: 9 } },
     ],
   ])(
-    'for %s with %j goes on to a router behind us with its own wishes, under our rules',
+    'for %s with %j is passed on to a router behind us with its own preferences, under our rules',
     async (name, provider, expected) => {
-      const wish = Object.keys(provider).length > 0 ? { provider } : {};
-      expect((await ask(name, wish)).status).toBe(200);
+      const preferences = Object.keys(provider).length > 0 ? { provider } : {};
+      expect((await ask(name, preferences)).status).toBe(200);
       expect(sent.at(-1)?.provider).toEqual(expected);
     },
   );
@@ -166,7 +166,7 @@ describe('a request', () => {
     ['a model without an endpoint that retains nothing', 'test/two', { provider: { zdr: true } }, 404],
     ['a variant that is not there', 'test/two:extended', {}, 404],
     ['a model that does not exist', 'test/none:nitro', {}, 404],
-    ['a wish that cannot be understood', 'test/two', { provider: { sort: 'best' } }, 400],
+    ['preferences that cannot be understood', 'test/two', { provider: { sort: 'best' } }, 400],
     ['a private model', 'private/any', {}, 400],
   ])('for %s is refused before anything is held', async (_, name, more, status) => {
     const facts = (await world.facts()).length;
@@ -196,7 +196,7 @@ describe('a request', () => {
   });
 
   test.each([false, true])(
-    'takes a suffix that nobody knows on to the upstreams, and is refused when none knows it (stream: %s)',
+    'passes an unknown suffix on to the upstreams, and is refused when none knows it (stream: %s)',
     async (stream) => {
       const balance = await world.balance(account);
       const answer = await ask('test/two:beta', { stream }); // the upstream has no gpt-4o-mini:beta
@@ -208,7 +208,7 @@ describe('a request', () => {
     },
   );
 
-  test('with a suffix that nobody knows leaves the endpoint in its place for all others', async () => {
+  test('with an unknown suffix leaves the endpoint in its place for all others', async () => {
     await ask('test/two:beta');
     await ask('test/two', { provider: { sort: 'price' } });
     expect(await lastCharge()).toMatchObject({ items: [{ provider: 'cheap' }], attempts: [{ outcome: 'ok' }] });
@@ -233,7 +233,7 @@ describe('the catalogue, edited while the service runs', () => {
     expect(lists.map(({ data }) => (data as { version: string }).version)).toContain(priceList);
   });
 
-  test('stays as it was when a file has a slip', async () => {
+  test('stays as it was when a file has a mistake', async () => {
     const before = await readFile(file(), 'utf8');
     await write('[{]');
     expect((await world.get('/v1/models/test/new')).status).toBe(200);

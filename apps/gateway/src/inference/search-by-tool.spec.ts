@@ -215,8 +215,8 @@ describe('a model that may search', () => {
   });
 
   test('cannot, when it costs nothing: nothing is searched, and nothing is said of it', async () => {
-    const wishes = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'nobody’s' }] };
-    const answer = await ask('tokens=4', { model: 'test/free:online', ...wishes });
+    const settings = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'nobody’s' }] };
+    const answer = await ask('tokens=4', { model: 'test/free:online', ...settings });
     expect([answer.status, answer.body.usage.cost]).toEqual([200, 0]);
     const [record] = (await world.get('/queries/history', account)).body.data;
     expect(record.isOnline).toBe(false);
@@ -264,11 +264,14 @@ describe('a stream with searches', () => {
 describe('what goes wrong', () => {
   const failing = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox fault=500 at=exa]]' }))}`;
 
-  test.each([false, true])('a search that fails costs nothing, and the model is told (stream: %p)', async (stream) => {
-    expect((await ask(failing, { stream })).status).toBe(200);
-    expect(counts((await charged()).charge)).toMatchObject({ calls: 2, searches: 0 });
-    await assertBooksAreTheBill();
-  });
+  test.each([false, true])(
+    'a search that fails costs nothing, and the model learns of it (stream: %p)',
+    async (stream) => {
+      expect((await ask(failing, { stream })).status).toBe(200);
+      expect(counts((await charged()).charge)).toMatchObject({ calls: 2, searches: 0 });
+      await assertBooksAreTheBill();
+    },
+  );
 
   test('an upstream that fails after a search: the answer is an error, and the house bears what it took', async () => {
     const balance = await world.balance(account);
@@ -313,7 +316,7 @@ describe('what goes wrong', () => {
 });
 
 describe('rounds that are cut short', () => {
-  /** An answer by a gateway of other limits; `reached` is the text behind which it is told to stop. */
+  /** An answer by a gateway of other limits; `reached` is the text after which it is stopped. */
   async function cutShort(settings: object, directive: string, reached?: string) {
     const gateway = await world.gateway(settings);
     const response = await fetch(`${gateway.api}/v1/chat/completions`, {
@@ -371,13 +374,13 @@ describe('a client that hangs up during a search', () => {
     }),
   });
 
-  /** Leaves when the first event is there: the search has begun then, or is about to. */
+  /** Leaves when the first event is there: the search has started then, or is about to. */
   async function leave(more?: object): Promise<void> {
     const response = await fetch(`${world.api}/v1/chat/completions`, request(more));
     for await (const _ of response.body ?? []) break;
   }
 
-  test('pays for what was used, and nothing more is begun', async () => {
+  test('pays for what was used, and nothing more is started', async () => {
     await leave();
     const { charge, type } = await charged();
     expect([type, charge.errorCode]).toEqual(['HoldSettled', 'client_disconnected']);
@@ -438,7 +441,7 @@ describe('money', () => {
 test.each([
   ['too many results', { max_results: 100 }],
   ['no number of uses', { max_uses: 0 }],
-  ['an engine that nobody knows', { engine: 'altavista' }],
+  ['an unknown engine', { engine: 'altavista' }],
   ['a search of its own where the model has none', { engine: 'native' }],
   ['domains that are no list', { filters: { allowed_domains: 'a.example' } }],
 ])('%s: 400, and nothing is asked', async (_, options) => {

@@ -27,7 +27,7 @@ type Event = any;
 const streamed = async (body: object): Promise<readonly Event[]> =>
   (await world.post('/v1/responses', { stream: true, ...body }, account)).events.filter((event) => event !== '[DONE]');
 
-/** What a client would make of the events: items by their index, filled as they are told of. */
+/** What a client would make of the events: items by their index, filled as they are reported. */
 function assertCoherent(events: readonly Event[]): void {
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, i) => i));
   const open = new Map<number, string>();
@@ -65,7 +65,7 @@ describe.each([
     expect(items.at(-1)).toMatchObject({ content: [{ annotations: expect.arrayContaining([expect.anything()]) }] });
   });
 
-  test('tells of each as it is made', async () => {
+  test('reports each as it is made', async () => {
     const events = await streamed(body);
     assertCoherent(events);
     const items = events.at(-1).response.output as readonly Item[];
@@ -89,7 +89,7 @@ describe.each([
   });
 });
 
-test('a search that fails is told of as failed', async () => {
+test('a search that fails is reported as failed', async () => {
   const body = { model: GPT, tools: TOOLS, input: FAILING };
   const { output } = (await world.post('/v1/responses', body, account)).body;
   expect(output[0]).toMatchObject({ type: 'web_search_call', status: 'failed' });

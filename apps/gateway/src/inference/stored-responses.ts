@@ -4,10 +4,10 @@ import { PostgresStoredResponses, storedResponseMigrations } from '#connectors';
 import { type Foundation, migrate } from '#infra';
 import type { Role } from '#modules';
 
-/** How long an expired response may lie about at most; it is not found any more either way. */
+/** How long an expired response may stay in the database; it is not found any more either way. */
 const SWEEP_EVERY_MS = 60 * 60_000;
 
-/** Opens the responses that requests can continue from. Every gateway sweeps: what one has deleted, another does not miss. */
+/** Opens the responses that requests can continue from. Every gateway deletes expired ones; doing so twice is harmless. */
 export async function openConversations(
   role: Role,
   { databaseUrl, runtime }: Foundation,

@@ -83,7 +83,7 @@ describe('a chat with web search', () => {
     expect(inputs[2]).toBeGreaterThan((inputs[0] as number) + 30);
   });
 
-  test('tells a stream’s client the sources before the answer', async () => {
+  test('sends a stream’s client the sources before the answer', async () => {
     const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
     const stream = await client.chat.completions.create({
       model: `${MODEL}:online`,
@@ -163,7 +163,7 @@ test.each([
   ['plugins that are no list', { plugins: 'web' }],
   ['too many results', web({ max_results: 100 })],
   ['results that are no number', web({ max_results: 'many' })],
-  ['an engine that nobody knows', web({ engine: 'altavista' })],
+  ['an unknown engine', web({ engine: 'altavista' })],
   ['a search of its own where the model has none', web({ engine: 'native' })],
   ['domains that are no list', web({ include_domains: 'a.example' })],
 ])('%s: 400, and nothing is searched', async (_, more) => {

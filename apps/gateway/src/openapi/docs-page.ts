@@ -1,4 +1,4 @@
-/** The document as one page for people: no script, nothing from elsewhere. */
+/** The document as one page for people, without scripts or external resources. */
 import { createHash } from 'node:crypto';
 import type { DocumentedResponse, OpenApiDocument, Parameter, PathOperation } from './document.ts';
 import { Html, html } from './html.ts';
@@ -133,7 +133,7 @@ function referred(schema: Schema, { components }: OpenApiDocument): Schema {
   return components.schemas[lastOf(String(schema.$ref))] ?? schema;
 }
 
-/** What an object has in it; of everything else, what it is. */
+/** The fields of an object; the type of everything else. */
 function shape(schema: Schema): Html {
   const { description, properties, required = [], items } = schema;
   if (!properties) return items ? html`${typeOf(schema)}` : html`<p>${typeOf(schema)} ${description}</p>`;

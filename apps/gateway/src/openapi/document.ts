@@ -16,7 +16,7 @@ import { requestSchema } from './request-schema.ts';
 import type { Route } from './routes.ts';
 import { ErrorSchema } from './schemas.ts';
 
-/** Of the interface, not of the program. */
+/** The version of the interface, not of the program. */
 const VERSION = '1.0.0';
 const DESCRIPTION = `A prepaid gateway to many AI models, compatible with OpenAI's API: change a client's base URL and its key.
 
@@ -36,7 +36,7 @@ const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
   account: ['x-credit-id'],
 };
 
-/** Whatever is asked: an address can be broken, and so can the service. */
+/** Statuses of every operation. */
 const ANYWHERE = [400, 500];
 const WITH_CREDENTIAL = [401, 503];
 const WITH_BODY = [413, 415];
@@ -115,7 +115,7 @@ export function openApiDocument(routes: readonly Route[], url: string): OpenApiD
   };
 }
 
-/** `/keys/:id` is `/keys/{id}`; a wildcard is called as the operation calls it. */
+/** `/keys/:id` is `/keys/{id}`; a wildcard gets the name that the operation gives it. */
 function templateOf(path: string, { params = {} }: OperationNotes): string {
   const names = Object.keys(params);
   let next = 0;
@@ -168,7 +168,7 @@ function queryParameters({ query, example }: OperationNotes, components: Compone
   }));
 }
 
-/** A query has no null. */
+/** Query parameters have no null. */
 function withoutNull(schema: Schema): Schema {
   const { type, enum: values } = schema;
   const [only, ...others] = [type].flat().filter((each) => each !== 'null');

@@ -1,6 +1,6 @@
 /**
- * Requests that nobody meant: made from the document's own schemas and then spoilt. Whatever is sent, the answer is one
- * that is documented and never a 500, and nobody pays for an error.
+ * Malformed requests: made from the document's own schemas and then spoilt. Whatever is sent, the answer is one
+ * that is documented and never a 500, and an error costs nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';

@@ -1,8 +1,8 @@
-/** Headers beside those of HTTP itself: what answers carry, and what requests that are paid for may. */
+/** Headers beside those of HTTP itself: those of answers, and those of paid requests. */
 
 import type { OperationNotes } from './operation.ts';
 
-/** Statuses of errors that may pass by themselves. */
+/** Statuses of temporary errors. */
 const RETRIED = [409, 429, 502, 503, 504];
 
 export const HEADERS = {
@@ -26,7 +26,7 @@ export const HEADERS = {
   'x-should-retry': { description: 'The same request would get the same answer', schema: { const: 'false' } },
 };
 
-/** Headers of requests that are paid for. */
+/** Headers of paid requests. */
 export const PAID_PARAMETERS = [
   {
     name: 'idempotency-key',

@@ -1,6 +1,6 @@
 /**
- * What a route says about itself. The document, the page and the contract test are made of it, and the hooks that find who
- * asks and limit the body.
+ * What a route says about itself. The document, the page and the contract test are made of it, and the hooks that find the
+ * caller and limit the body.
  */
 import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
@@ -14,7 +14,7 @@ export type Dto = new () => object;
 /** Schemas by media type. */
 export type Content = Readonly<Record<string, Schema>>;
 
-/** Who may call: anyone, a caller with a key or the account's id, or only the account by its own id. */
+/** Permitted callers: anyone, a caller with a key or the account's id, or only the account by its own id. */
 export type Auth = 'public' | 'key' | 'account';
 
 export const TAGS = {
@@ -36,7 +36,7 @@ export interface OperationNotes {
   readonly auth: Auth;
   /** Where the account may be named by its `credit_id`, beside the credentials in headers. */
   readonly payer?: 'query' | 'body';
-  /** Money is held for it: it takes an Idempotency-Key, and what it makes has an id. */
+  /** A paid operation: it accepts an Idempotency-Key, and its answer has a generation id. */
   readonly paid?: true;
   /** It reads what follows from an account's facts, and says when that may be older than these. */
   readonly follows?: true;
@@ -55,7 +55,7 @@ export interface OperationNotes {
 
 const NOTES = Symbol('operation');
 
-/** Documents the route that it stands on. */
+/** Documents the route that it decorates. */
 export function Operation(notes: OperationNotes): MethodDecorator {
   const note: MethodDecorator = (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
   return applyDecorators(note, RouteConfig({ operation: notes }));

@@ -24,7 +24,7 @@ const RULES: Readonly<Record<string, Keywords>> = {
 
 const described = new WeakMap<object, Map<string, Schema>>();
 
-/** Says of a field what no rule can: what it means, or what it is where a rule of our own checks it. */
+/** Describes a field beyond its rules: its meaning, or its type where a custom rule checks it. */
 export function Field(schema: Schema): PropertyDecorator {
   return (prototype, property) => {
     const fields = described.get(prototype) ?? new Map<string, Schema>();
@@ -51,7 +51,7 @@ export function requestSchema(type: Dto): Schema {
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
 }
 
-/** Of the class and of those that it extends, the nearest last. */
+/** The class and its base classes, the nearest last. */
 function descriptionsOf(type: Dto): [string, Schema][] {
   const all: [string, Schema][] = [];
   for (let each = type.prototype; each !== null; each = Object.getPrototypeOf(each)) {

@@ -1,4 +1,4 @@
-/** Words that schemas are written in. */
+/** Building blocks of schemas. */
 import { ERROR_KINDS } from '../edge/errors.ts';
 import { named, type Schema } from './operation.ts';
 
@@ -12,7 +12,7 @@ export function array(items: Schema): Schema {
   return { type: 'array', items };
 }
 
-/** Text, with what it means. */
+/** Text, with its meaning. */
 export function text(description: string, more: Schema = {}): Schema {
   return { type: 'string', description, ...more };
 }

@@ -104,7 +104,7 @@ describe('a paid top-up', () => {
     const after = await invoiced(1);
     await world.pay(invoice.lightning_invoice, { report: 'twice' });
     await world.pay(after.invoice.lightning_invoice);
-    await settled(after.invoice); // so the second report has been heard as well
+    await settled(after.invoice); // so the second report has been received as well
     expect(await world.balance(account)).toBe('1.05');
     expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
   });

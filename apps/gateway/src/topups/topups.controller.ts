@@ -131,7 +131,7 @@ function whereToPay({ kind, value }: Destination) {
   }
 }
 
-/** With what wallets take as it is. */
+/** The destination in a form that wallets accept. */
 function howToPay(destination: Destination, coin: Coin, due: string) {
   const { kind, value } = destination;
   const { scheme, amount } = COINS[coin].link;

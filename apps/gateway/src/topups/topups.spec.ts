@@ -149,7 +149,7 @@ describe('a Lightning top-up', () => {
     ['an api-key header', 201, () => ({ headers: { 'api-key': account.apiKey } })],
     ['an x-credit-id header', 201, () => ({ headers: { 'x-credit-id': account.creditId } })],
     ['a credit_id in the body', 201, () => ({ body: { credit_id: account.creditId } })],
-    ['a key and fields that nobody knows', 201, () => ({ headers: { 'api-key': account.apiKey }, body: { memo: 1 } })],
+    ['a key and unknown fields', 201, () => ({ headers: { 'api-key': account.apiKey }, body: { memo: 1 } })],
     ['nothing', 401, () => ({})],
     ['an unknown key', 401, () => ({ headers: { 'api-key': 'sk-x' } })],
     ['the id of no account', 401, () => ({ headers: { 'x-credit-id': crypto.randomUUID() } })],
@@ -170,7 +170,7 @@ describe('the status of a top-up', () => {
     },
   );
 
-  test('tells nothing of the account', async () => {
+  test('reveals nothing of the account', async () => {
     const { invoice_id } = (await create({ amount: 1, currency: 'USD' })).body;
     const { text } = await world.get(`/topup/status/${invoice_id}`);
     expect(text).not.toContain(account.creditId);

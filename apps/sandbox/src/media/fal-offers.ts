@@ -8,7 +8,7 @@ export interface FalOffer {
   /** A video's length is one of its fields; a clip has one price whatever its length. */
   readonly per: 'image' | 'second' | 'clip';
   readonly usd: string;
-  /** The first counts whose words were all chosen. */
+  /** The first variant whose parameters all match applies. */
   readonly others?: readonly { readonly when: Readonly<Record<string, string>>; readonly usd: string }[];
 }
 

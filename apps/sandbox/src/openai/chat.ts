@@ -1,4 +1,4 @@
-/** `POST /openai/v1/chat/completions`, and the same of those who copy it: read, judge, compose, deliver, bill. */
+/** `POST /openai/v1/chat/completions`, and the same of vendors that copy it: read, judge, compose, deliver, bill. */
 import type { Bill } from '../bill.ts';
 import { serve } from '../provider/serve.ts';
 import type { Call, Routes } from '../router.ts';

@@ -18,7 +18,7 @@ export interface OpenAiProvider {
 }
 
 const OPEN_WEIGHTS = ['top_k', 'min_p', 'repetition_penalty'];
-/** Documented by those who took over OpenAI's API before it had this name for the limit. */
+/** Documented by vendors that copied OpenAI's API before it had this name for the limit. */
 const NEWER = ['max_completion_tokens'];
 const OF_OPENROUTER = [...OPEN_WEIGHTS, 'provider', 'plugins', 'reasoning', 'usage', 'models'];
 

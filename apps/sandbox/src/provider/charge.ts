@@ -6,7 +6,7 @@ import type { Fault } from './directive.ts';
 /** The price of a search, of Anthropic as of OpenAI: 10 USD for 1,000. */
 const OWN_SEARCH = { input: 0n, cachedInput: 0n, output: 0n, request: usd('0.01') as bigint };
 
-/** Whose usage tells of searches: one that is zero is without them. OpenAI tells of them in the answer alone. */
+/** Vendors whose usage reports searches: a zero usage is without them. OpenAI reports them in the answer alone. */
 const IN_USAGE = new Set(['anthropic']);
 
 /** An answer as it was delivered. */

@@ -55,7 +55,7 @@ describe('the tool', () => {
   });
 
   test.each<[string, Toolbox, string | undefined, string | undefined]>([
-    ['none when nobody wants one', box('auto'), undefined, undefined],
+    ['none unless requested', box('auto'), undefined, undefined],
     ['the one the directive names', box('auto'), 'g', 'g'],
     ['the first one when any will do', box('auto'), 'any', 'f'],
     ['none when its result is there', box('auto', 1), 'g', undefined],

@@ -13,7 +13,7 @@ export interface KeyFields {
   readonly expireAt: string | null;
 }
 
-/** The key as it was decided, and from where on the read models show it. */
+/** The key as decided, and the position from which the read models show it. */
 interface ChangedKey {
   readonly key: KeyRecord;
   readonly position: bigint;

@@ -8,11 +8,11 @@ const FIRST_WAIT_MS = 50;
 /** An upstream that asks for a longer pause is not tried again. */
 const LONGEST_WAIT_MS = 2_000;
 
-/** What another try may mend. A timeout is not among them: the caller has waited long enough. */
+/** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
 const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 
 /**
- * Makes a call, again when it fails before the first byte, and keeps a record of each try in `attempts`.
+ * Makes a call, retries it when it fails before the first byte, and records each try in `attempts`.
  * @throws UpstreamFailure of the last try
  */
 export async function withAttempts<T>(

@@ -3,7 +3,7 @@ import { Rejection } from '#kernel';
 import { UpstreamFailure } from '../failures.ts';
 import type { Hold, HoldRequest, Payer, Release } from './payer.ts';
 
-/** What this process knows of the money of a request. `open` also means: it could not learn how it ended. */
+/** What this process knows of the money of a request. `open` also means: how it ended could not be found out. */
 export type Standing = 'none' | 'open' | 'charged' | 'released';
 
 /** Refusals that tell of another hold with the same id, whose fate is not known here. */

@@ -1,4 +1,4 @@
-/** Who pays, as the money path sees it: the one interface between what is sold and the one who has the money. */
+/** The payer, as the money path sees it: the one interface between what is sold and where the money is. */
 import type { Attempt, Charge, Query } from '#domain';
 import type { PicoUsd } from '#kernel';
 import type { UpstreamFailure } from '../failures.ts';
@@ -9,7 +9,7 @@ export interface Caller {
   readonly keyId: string | null;
 }
 
-/** The one who asks, as the facts that follow name it. */
+/** The caller, as the facts that follow name it. */
 export function actorOf({ accountId, keyId }: Caller): string {
   return keyId === null ? `account:${accountId}` : `key:${keyId}`;
 }
@@ -36,28 +36,28 @@ export interface HoldRequest {
   readonly lifetimeMs: number;
 }
 
-/** Why a hold is given back. */
+/** Why a hold is released. */
 export interface Release {
   readonly failure: UpstreamFailure;
   readonly attempts: readonly Attempt[];
-  /** What upstreams will invoice all the same: the house bears it. */
+  /** What upstreams will invoice nevertheless: the house bears it. */
   readonly absorbed?: Charge | undefined;
 }
 
 /** What a payer must be able to do. Nothing beside it knows which kind of payer it is. */
 export interface Payer {
   /**
-   * Holds as much as there is, between `atLeast` and `atMost`.
+   * Holds what is available, between `atLeast` and `atMost`.
    * @throws Rejection when there is less, HoldTaken when the request has its hold already
    */
   take(request: HoldRequest): Promise<Hold>;
   /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
-  /** Gives a hold back, because nothing was delivered. */
+  /** Releases a hold, because nothing was delivered. */
   release(hold: Hold, why: Release): Promise<void>;
 }
 
-/** The hold of this id belongs to another request that runs, or ran: serving it again would serve it for nothing. */
+/** The hold of this id belongs to another request, running or ended: serving it again would be free. */
 export class HoldTaken extends Error {
   override readonly name = 'HoldTaken';
 }

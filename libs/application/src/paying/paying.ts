@@ -16,7 +16,7 @@ export interface StreamClient {
   readonly begun: boolean;
   /** Resolves when the client has gone before the end. */
   readonly left: Promise<void>;
-  /** Sends how it ended, once the charge is durable; without a receipt when that is not known. */
+  /** Sends the end, once the charge is durable; without a receipt when the charge is not known. */
   end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 }
 
@@ -35,8 +35,8 @@ export class Paying {
 
   /**
    * Sells an answer in one piece. What `serve` has billed is charged when it returns; when it throws, the money is
-   * given back, and what was used all the same the house bears.
-   * @throws Rejection when the payer cannot pay, UpstreamFailure when there is no answer
+   * released, and the house bears what was used nevertheless.
+   * @throws Rejection when the payer cannot pay; UpstreamFailure when there is no answer
    */
   async whole<A>(payer: Payer, sale: Sale, serve: (purchase: Purchase) => Promise<A>): Promise<Sold<A>> {
     const task = this.running.begin(this.limits.totalTimeoutMs);

@@ -1,4 +1,4 @@
-/** One request while it is served: what it holds, which endpoints it has asked, and what it has used of them. */
+/** One request while it is served: its hold, the endpoints that it has called, and what it has used. */
 import type { Endpoint } from '#catalogue';
 import {
   type Attempt,
@@ -23,7 +23,7 @@ import { MAX_TRIES, withAttempts } from './attempts.ts';
 import type { Hold } from './payer.ts';
 import type { Sale } from './sale.ts';
 
-/** A call of an upstream, as it can be made of any endpoint. */
+/** A call that can be made to any endpoint. */
 export interface UpstreamCall<A> {
   /** @throws UpstreamFailure */
   make(endpoint: Endpoint): Promise<A>;
@@ -31,7 +31,7 @@ export interface UpstreamCall<A> {
   counted(delivered: string): Promise<Usage>;
 }
 
-/** An answer and where it comes from. */
+/** An answer and its endpoint. */
 export interface Served<A> {
   readonly answer: A;
   readonly endpoint: Endpoint;
@@ -61,7 +61,7 @@ export interface Watch {
   readonly alarm: (problem: string, error: unknown) => void;
 }
 
-/** What a request came to. */
+/** The result of a request in money. */
 export interface Receipt {
   readonly usage: Usage;
   readonly charged: PicoUsd;
@@ -131,7 +131,7 @@ export class Purchase {
     }
   }
 
-  /** Puts a call of the model on the bill: as reported, or else counted from what was delivered. */
+  /** Bills a call of the model: as reported, or else counted from what was delivered. */
   async billCall(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
     { usage: reported, delivered, vendorId }: CallMade,

@@ -2,7 +2,7 @@ import type { Endpoint, Model, PriceList } from '#catalogue';
 import type { Query } from '#domain';
 import type { PicoUsd } from '#kernel';
 
-/** What is sold, before it is: who may serve it, and what it may cost. */
+/** What is about to be sold: the endpoints that may serve it, and what it may cost. */
 export interface Sale {
   /** One request, one charge: the id of the request, and of its hold. */
   readonly id: string;

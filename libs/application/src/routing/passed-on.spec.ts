@@ -54,7 +54,7 @@ describe('an upstream that knows the field gets, as the provider object,', () =>
       { only: ['google-vertex'], zdr: true },
       { only: ['google-vertex'], zdr: true },
     ],
-    ['also what nobody here knows', 'v/through', { order: ['a'], brand_new: 1 }, { order: ['a'], brand_new: 1 }],
+    ['also what is not known here', 'v/through', { order: ['a'], brand_new: 1 }, { order: ['a'], brand_new: 1 }],
     ['the sort of a suffix', 'v/through:nitro', { sort: 'price' }, { sort: 'throughput' }],
     ['the sort of a suffix alone', 'v/through:floor', undefined, { sort: 'price' }],
     ['enforced rules when the caller says nothing', 'v/ruled', undefined, { ignore: ['google-ai-studio'] }],
@@ -66,7 +66,7 @@ describe('an upstream that knows the field gets, as the provider object,', () =>
     ],
     ['zdr without a search', 'v/searching', { zdr: true }, { zdr: true }],
     ['names of its own providers', 'v/router', { only: ['Google Vertex'] }, { only: ['Google Vertex'] }],
-    ['no list that names nobody but itself', 'v/router', { only: ['OpenRouter'] }, undefined],
+    ['no list that names only itself', 'v/router', { only: ['OpenRouter'] }, undefined],
     [
       'no list of others when it may be asked itself',
       'v/router',

@@ -1,4 +1,4 @@
-/** What goes on to an upstream as it came: suffixes that mean nothing here, and the `provider` object for one that is itself a router, under the model's own rules. */
+/** What is passed on to an upstream: unknown suffixes, and the `provider` object for one that is itself a router, under the model's own rules. */
 import { type AnyModel, type Endpoint, slugOf } from '#catalogue';
 import { UpstreamFailure } from '../failures.ts';
 import type { NamedModel, Sort } from './wish.ts';
@@ -7,7 +7,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * A request whose `provider` says what holds for it: a router behind us must not undo what is enforced here, and
- * sorts its providers as the suffix of the name wants it. Most requests come back as they are.
+ * sorts its providers by the suffix of the name. Most requests stay as they are.
  */
 export function withEnforcedRouting<B extends { readonly [field: string]: unknown }>(
   body: B,

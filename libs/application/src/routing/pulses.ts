@@ -17,7 +17,7 @@ interface Measured {
   coolUntil: number;
 }
 
-/** How endpoints do, as this process has seen it: what routing sorts by, and whom it leaves alone for a while. */
+/** How endpoints perform, as seen by this process: what routing sorts by, and which ones it avoids for a while. */
 export class Pulses {
   private readonly measured = new Map<string, Measured>();
 
@@ -44,7 +44,7 @@ export class Pulses {
     measured.tokensPerSecond = average(measured.tokensPerSecond, (tokens * 1_000) / milliseconds);
   }
 
-  /** It is left alone for as long as it asks for, or for longer each time it fails. What the caller sent is not its fault. */
+  /** It is avoided for as long as it asks for, or for longer with each failure. Invalid requests do not count. */
   failed(model: Model, endpoint: Endpoint, { code, retryAfterSeconds }: UpstreamFailure): void {
     if (code === 'invalid_request' || code === 'client_disconnected' || code === 'shutdown') return;
     const measured = this.at(model, endpoint);

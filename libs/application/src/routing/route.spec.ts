@@ -144,12 +144,12 @@ describe('endpoints are asked in this order', () => {
       ['beta', 'gamma-cloud', 'alpha'],
     ],
     [
-      'whoever failed a moment ago comes last',
+      'an endpoint that failed a moment ago comes last',
       { pulses: { beta: { coolingDown: true } } },
       ['gamma-cloud', 'alpha', 'beta'],
     ],
     [
-      'whoever failed is asked when there is nobody else',
+      'an endpoint that failed is asked when there is no other',
       { provider: { only: ['beta'] }, pulses: { beta: { coolingDown: true } } },
       ['beta'],
     ],
@@ -210,7 +210,7 @@ describe('endpoints of about the same price share the load', () => {
     expect(order({ model: 'v/equals', chance })).toEqual(expected);
   });
 
-  test('and the route tells how it was drawn', () => {
+  test('and the route reports how it was drawn', () => {
     const { draw } = route({ model: 'v/equals', chance: 0.5 });
     expect(draw?.chance).toBe(0.5);
     expect(Object.keys(draw?.shares ?? {})).toEqual(['b', 'd', 'a']);
@@ -261,7 +261,7 @@ describe('no endpoint is left', () => {
     ['for zdr beside an enforced rule', { model: 'v/pinned', provider: { quantizations: ['int4'] } }],
     ['for zdr, which stays the caller’s under enforced rules', { model: 'v/keeping', provider: { zdr: true } }],
     ['for a provider that has it not', { provider: { only: ['delta'] } }],
-    ['for a field that nobody knows', { fields: ['top_k'], provider: { require_parameters: true } }],
+    ['for an unknown field', { fields: ['top_k'], provider: { require_parameters: true } }],
   ])('%s: 404, with the reason for each', (_, given) => {
     expect(() => order(given)).toThrow(UnservableRequest);
     expect(() => order(given)).toThrow(/No endpoints found for v\/\w+: alpha /);
@@ -291,7 +291,7 @@ describe('a name with a suffix', () => {
   });
 });
 
-describe('a wish that cannot be understood is refused and named', () => {
+describe('a preference that cannot be understood is refused and named', () => {
   test.each([
     ['provider', 'fast'],
     ['provider', []],
@@ -311,7 +311,7 @@ describe('a wish that cannot be understood is refused and named', () => {
     expect(() => routingWish(provider)).toThrow(new RegExp(`^${field.replaceAll('.', '\\.')} must be`));
   });
 
-  test.each([undefined, null, {}, { order: null, sort: null, max_price: null }])('%j is no wish', (provider) => {
+  test.each([undefined, null, {}, { order: null, sort: null, max_price: null }])('%j is no preference', (provider) => {
     expect(routingWish(provider)).toEqual(NO_WISH);
   });
 });

@@ -4,12 +4,12 @@ import type { Usage } from '#domain';
 import { UnservableRequest } from '../failures.ts';
 import type { RoutingWish, Sort } from './wish.ts';
 
-/** How an endpoint does at present. */
+/** The present performance of an endpoint. */
 export interface Pulse {
   /** Milliseconds to the first token; undefined when nothing is known. */
   readonly latencyMs: number | undefined;
   readonly tokensPerSecond: number | undefined;
-  /** It failed a moment ago and is left alone for a while. */
+  /** It failed a moment ago and is avoided for a while. */
   readonly coolingDown: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface RouteRequest {
   pulse(endpoint: Endpoint): Pulse;
 }
 
-/** The fields that a request has a value for, but for those that are not a model's to know. */
+/** The fields that a request has a value for, without those that no model needs to support. */
 export function fieldsGiven(body: Readonly<Record<string, unknown>>, besides: ReadonlySet<string>): readonly string[] {
   return Object.keys(body).filter((field) => (body[field] ?? null) !== null && !besides.has(field));
 }
@@ -83,7 +83,7 @@ interface Ranked {
 
 /**
  * Endpoints that differ by little but their price share the load, each by the inverse square of its price, as
- * OpenRouter does it. An order or a sort of the caller's says who is first.
+ * OpenRouter does it. An order or a sort of the caller's decides which is first.
  */
 function drawAmong(ranked: readonly Ranked[], wish: RoutingWish, chance: number): Draw | undefined {
   const [first] = ranked;
@@ -153,7 +153,7 @@ function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingW
   );
 }
 
-/** What decides, the most important first; less is better. */
+/** The ranking criteria, the most important first; less is better. */
 function rankOf(endpoint: Endpoint, wish: RoutingWish, pulse: Pulse, request: RouteRequest): readonly number[] {
   const place = wish.order.indexOf(endpoint.slug);
   const latency = pulse.latencyMs ?? endpoint.latencyMs ?? Number.MAX_VALUE;

@@ -41,7 +41,7 @@ describe('a vendor', () => {
     expect(refused('two')).toMatchObject({ code: 'upstream_unavailable', message: '"two" has no credential here' });
   });
 
-  test('of a protocol that nobody knows can do nothing', () => {
+  test('of an unknown protocol can do nothing', () => {
     expect(providers.can('odd', 'chat')).toBe(false);
     expect(refused('odd').message).toBe('"odd" does not offer chat');
   });

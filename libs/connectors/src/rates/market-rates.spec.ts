@@ -152,7 +152,7 @@ describe('a source', () => {
 
   test.each<[string, Answer]>([
     ['answers with an error', away],
-    ['is told to wait', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
+    ['is rate limited', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
     ['has an error in a good answer, as Kraken does', json({ error: ['EQuery:Unknown asset pair'] })],
     ['sends an empty object', json({})],
     ['sends null', json('null')],
@@ -200,7 +200,7 @@ describe('there is no rate', () => {
     await expect(rates()).rejects.toEqual(unavailable);
   });
 
-  test('when nobody is configured to ask', async () => {
+  test('when no source is configured', async () => {
     await expect(new MarketRates([], clock, alarm).usdPer('BTC')).rejects.toEqual(unavailable);
   });
 });

@@ -260,7 +260,7 @@ describe('a key', () => {
       .when(hold('2.1'))
       .thenRefused('key_limit_exceeded');
   });
-  test('starts anew with each reset window, by the time of the request', () => {
+  test('restarts with each reset window, by the time of the request', () => {
     const past = [
       opened,
       keyed({ limit: pico('3'), resetPeriod: 'daily' }),

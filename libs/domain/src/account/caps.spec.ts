@@ -19,33 +19,33 @@ class Story {
 
   constructor(resetPeriod: ResetPeriod | null) {
     const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: LIMIT.toString(), resetPeriod, expireAt: null };
-    this.wish({ type: 'OpenAccount', data: { key, at: this.at() } });
+    this.send({ type: 'OpenAccount', data: { key, at: this.at() } });
     const credit = { creditId: 'c', method: 'm', amount: usd('1000'), bonus: usd('0'), at: this.at() };
-    this.wish({ type: 'AddCredit', data: credit });
+    this.send({ type: 'AddCredit', data: credit });
   }
 
   /** What the cap lets through of so much. */
   hold(holdId: string, amount: PicoUsd): bigint {
     const expiresAt = this.at(1);
     const hold = { holdId, keyId: 'k', atLeast: usd('0'), atMost: amount, expiresAt, query, at: this.at() };
-    this.wish({ type: 'HoldFunds', data: hold });
+    this.send({ type: 'HoldFunds', data: hold });
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 
   settle(holdId: string, price: bigint): void {
-    this.wish({ type: 'SettleHold', data: { holdId, charge: charge(price), at: this.at() } });
+    this.send({ type: 'SettleHold', data: { holdId, charge: charge(price), at: this.at() } });
   }
 
   release(holdId: string): void {
-    this.wish({ type: 'ReleaseHold', data: { holdId, errorCode: 'e', reason: '', attempts: [], at: this.at() } });
+    this.send({ type: 'ReleaseHold', data: { holdId, errorCode: 'e', reason: '', attempts: [], at: this.at() } });
   }
 
   expire(): void {
-    this.wish({ type: 'ExpireHolds', data: { at: this.at() } });
+    this.send({ type: 'ExpireHolds', data: { at: this.at() } });
   }
 
   reset(resetPeriod: ResetPeriod | null): void {
-    this.wish({ type: 'UpdateKey', data: { keyId: 'k', changes: { resetPeriod }, at: this.at() } });
+    this.send({ type: 'UpdateKey', data: { keyId: 'k', changes: { resetPeriod }, at: this.at() } });
   }
 
   wait(hours: number): void {
@@ -60,7 +60,7 @@ class Story {
     return new Date(this.now + inHours * HOUR_MS).toISOString();
   }
 
-  private wish(command: AccountCommand): void {
+  private send(command: AccountCommand): void {
     try {
       this.account = fold(accountDecider, this.account, accountDecider.decide(command, this.account));
     } catch (error) {

@@ -47,7 +47,7 @@ interface Release {
   readonly absorbed?: Charge;
 }
 
-/** A hold of as much as there is, between `atLeast` (or it is refused) and `atMost`. */
+/** A hold of what is available, between `atLeast` (or it is rejected) and `atMost`. */
 export interface HoldRequest {
   readonly holdId: string;
   readonly keyId: string | null;

@@ -31,12 +31,12 @@ export interface Topup {
 /** A payment that is worth its amount. */
 interface Received {
   readonly data: PaymentReceived['data'];
-  /** What has not been reversed of it. */
+  /** The part that has not been reversed. */
   readonly unitsLeft: bigint;
   readonly credited: boolean;
 }
 
-/** What a payment is called everywhere outside its top-up: the id of the credit that it becomes. */
+/** The name of a payment outside its top-up: the id of its credit. */
 export function paymentKey({ backend, id }: PaymentId): string {
   return `${backend}/${id}`;
 }
@@ -84,7 +84,7 @@ export type TopupCommand =
 export interface Payment {
   readonly payment: PaymentId;
   readonly units: bigint;
-  /** What the back end kept of them, where it did. */
+  /** The back end's fee, where there was one. */
   readonly fee?: bigint;
   /** How often the network has confirmed it, or that nothing can undo it any more. */
   readonly confirmations: number | 'final';
@@ -97,7 +97,7 @@ export interface Payment {
 
 /** A payment is taken back: refunded, disputed, or undone by its network. */
 export interface Reversal {
-  /** What the back end calls this event; it counts once. */
+  /** The back end's id of this event; it counts once. */
   readonly reversalId: string;
   readonly payment: PaymentId;
   /** Negative: what is taken back. Positive: what comes again, such as after a dispute that was won. */
@@ -168,7 +168,7 @@ function paymentReceived(
   return { type: 'PaymentReceived', data };
 }
 
-/** Paid exactly is worth exactly what was asked for; more or less is worth its share of that. */
+/** An exact payment is worth exactly the requested amount; more or less is worth its share of that. */
 function worthAsInvoiced(units: bigint, invoice: InvoiceIssued['data']): PicoUsd {
   return ((money.fromJson(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
 }

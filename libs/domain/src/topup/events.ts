@@ -1,15 +1,15 @@
-/** What can be said of a top-up. */
+/** The facts of a top-up. */
 import type { Message } from '#kernel';
 import type { Amount, Instant } from '../values.ts';
 import type { Coin } from './coins.ts';
 
-/** How a payment is known: its back end, and what that calls it. One payment is credited once. */
+/** The identity of a payment: its back end, and the back end's id. One payment is credited once. */
 export interface PaymentId {
   readonly backend: string;
   readonly id: string;
 }
 
-/** An exchange rate, USD for one coin, with who said so and when; facts of old do not name every source. */
+/** An exchange rate, USD for one coin, with its source and time; old facts do not name every source. */
 export interface RateUsed {
   readonly value: string;
   readonly source: string | null;
@@ -28,15 +28,15 @@ export type InvoiceIssued = Message<
     readonly accountId: string;
     readonly method: string;
     readonly coin: Coin;
-    /** As the customer asked for it. */
+    /** As requested by the customer. */
     readonly requested: { readonly amount: string; readonly currency: string };
     readonly usd: Amount;
-    /** Of the coin's smallest unit. */
+    /** In the coin's smallest unit. */
     readonly units: string;
-    /** The exchange rate it was made with. */
+    /** The exchange rate at creation. */
     readonly rate: RateUsed;
     readonly backend: string;
-    /** What the back end is asked after it by. */
+    /** The back end's reference for it. */
     readonly reference: string;
     readonly destination: Destination;
     /** Terms of the method as they were promised: the gift on a payment, and how often one must be confirmed. */
@@ -66,11 +66,11 @@ export type PaymentReceived = Message<
     readonly method: string;
     readonly coin: Coin;
     readonly payment: PaymentId;
-    /** What the customer paid, of the coin's smallest unit. */
+    /** What the customer paid, in the coin's smallest unit. */
     readonly units: string;
     readonly amount: Amount;
     readonly bonus: Amount;
-    /** What the back end kept of `units`, where it did; the customer is credited all the same. */
+    /** The back end's fee out of `units`, where there was one; the customer is credited in full. */
     readonly fee?: string;
     /** The exchange rate it is credited at. */
     readonly rate: RateUsed;
@@ -87,7 +87,7 @@ export type PaymentReversed = Message<
   {
     readonly accountId: string;
     readonly method: string;
-    /** What the back end calls this event; it counts once. */
+    /** The back end's id of this event; it counts once. */
     readonly reversalId: string;
     readonly payment: PaymentId;
     readonly units: string;

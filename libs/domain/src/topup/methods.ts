@@ -1,8 +1,8 @@
-/** How an account can be topped up. A method is data: one more on a back end that exists is an entry here. */
+/** How an account can be topped up. A method is data: another one on an existing back end is an entry here. */
 import type { Coin } from './coins.ts';
 
 export interface PaymentMethod {
-  /** Its name in addresses and in the books. */
+  /** Its name in paths and in the books. */
   readonly method: string;
   readonly displayName: string;
   readonly coin: Coin;
@@ -11,7 +11,7 @@ export interface PaymentMethod {
   /** Smallest and largest amount by currency, as decimals. Minimums apply to what is asked for, not to what is paid. */
   readonly limits: Readonly<Record<string, { readonly min: string; readonly max: string }>>;
   readonly expiryMinutes: number;
-  /** A gift on each payment, and what it is called. */
+  /** A bonus on each payment, and its name. */
   readonly bonus: { readonly percent: number; readonly description: string } | null;
   /** How often the network must have confirmed a payment before it is credited, where its back end leaves that to us. */
   readonly confirmations: number;

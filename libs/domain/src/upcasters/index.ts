@@ -33,6 +33,6 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
 export const KNOWN_FACTS: KnownFacts = {
   upcasters,
   revision: 1,
-  // A type that a newer program states and that an older one may do without, for as long as both run.
+  // A type that a newer program writes and that an older one may skip, as long as both run.
   skippable: new Set<string>(),
 };

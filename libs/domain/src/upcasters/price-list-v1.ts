@@ -27,7 +27,7 @@ interface UnitPricesV1 extends OfferV1 {
   readonly unit: keyof typeof UNITS;
   /** Where no variant fits. */
   readonly amount: Amount;
-  /** The first counts whose words were all chosen. */
+  /** The first variant whose parameters all match applies. */
   readonly variants: readonly { readonly when: Readonly<Record<string, string>>; readonly amount: Amount }[];
 }
 

@@ -13,10 +13,10 @@ is configured otherwise, and resets what is beyond ("Bandwidth exhausted", Kurre
  */
 const CALLS_IN_FLIGHT = 64;
 
-/** The answers that say no: asking again cannot help. */
+/** Refusals, which a retry cannot change. */
 const REFUSALS = [AccessDeniedError, InvalidArgumentError, MaxAppendSizeExceededError, StreamDeletedError];
 
-/** What the client asks of itself, and does wrong. */
+/** Internal calls of the client, which fail in its own code. */
 interface Inner {
   supports(): Promise<boolean>;
   handleError(client: unknown, error: Error): Promise<void>;
@@ -47,14 +47,14 @@ export function connect(connectionString: string): EventStoreDBClient {
   });
 }
 
-/** What a failed call means to who made it: the answer itself where it is a refusal, else that there was no answer. */
+/** What a failed call means to its caller: the answer itself where it is a refusal, else that there was no answer. */
 export function failed(problem: string, error: unknown): Error {
   if (error instanceof StoreUnavailable) return error;
   if (REFUSALS.some((Refusal) => error instanceof Refusal)) return error as Error;
   return new StoreUnavailable(problem, { cause: error });
 }
 
-/** Lets so many calls run at a time; the others wait for their turn. */
+/** Limits concurrent calls; the others wait for their turn. */
 export class Gate {
   private free = CALLS_IN_FLIGHT;
   private readonly waiting: (() => void)[] = [];

@@ -25,7 +25,7 @@ export function toRecorded(event: RecordedEvent): Recorded {
   };
 }
 
-/** All that a read finds. */
+/** All events that a read returns. */
 export async function recordedIn(found: StreamingRead<{ readonly event?: RecordedEvent }>): Promise<Recorded[]> {
   found.on('error', () => {}); // a connection that breaks after the answer has no other listener, which ends the process
   const events: Recorded[] = [];

@@ -33,7 +33,7 @@ export interface EventStoreDbOptions {
   readonly connectionString: string;
   /** How the names of our streams begin. `history` and `follow` see no others; a server has streams of its own. */
   readonly streamPrefixes: readonly string[];
-  /** Something failed that is tried again. */
+  /** A failure that is retried. */
   readonly onProblem?: (problem: string, error: unknown) => void;
 }
 

@@ -39,7 +39,7 @@ export class Feed {
   }
 
   /**
-   * What has come since the last time; waits until there is something.
+   * What has come since the last call; waits until there is something.
    * @returns undefined when `signal` aborts
    * @throws StoreUnavailable when the subscription has broken and all that came before was taken
    */

@@ -29,7 +29,7 @@ export interface PostgresEventStoreOptions {
   readonly connectionString: string;
   /** How the names of streams begin. None other is appended to. */
   readonly streamPrefixes?: readonly string[];
-  /** Something failed that is tried again. */
+  /** A failure that is retried. */
   readonly onProblem?: (problem: string, error: unknown) => void;
 }
 

@@ -1,4 +1,4 @@
-/** `POST /openai/v1/embeddings`, and the same of those who copy it: read, judge, embed, bill, deliver. A directive may stand in the text of any one input. */
+/** `POST /openai/v1/embeddings`, and the same of vendors that copy it: read, judge, embed, bill, deliver. A directive may stand in the text of any one input. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Bill, NO_TOKENS } from '../../bill.ts';

@@ -1,4 +1,4 @@
-/** A chat that has been ordered: what was asked, and all that was decided about it before money is held. */
+/** A chat request with everything that was decided about it before money is held. */
 import type { Endpoint } from '#catalogue';
 import type { QueryType, Usage } from '#domain';
 import type { Hold } from '../../paying/payer.ts';
@@ -15,7 +15,7 @@ export interface ChatOrder extends QuotedChat {
   readonly source: string;
   readonly type: QueryType;
   readonly stream: boolean;
-  /** The same request for endpoints that speak Responses; an answer in their words is asked for only with it. */
+  /** The same request for endpoints that speak Responses; their protocol is used only with it. */
   readonly responses?: NativeRequest | undefined;
 }
 
@@ -25,7 +25,7 @@ export function saleOf({ requestId, named, type, source, online, quote, priceLis
   return { id: requestId, query, model: named.model, endpoints, priceList, atLeast, atMost };
 }
 
-/** What an answer calls itself, whichever endpoint gives it. */
+/** The identity of an answer, from any endpoint. */
 export function identityOf({ named }: ChatOrder, { holdId }: Hold): (endpoint: Endpoint) => AnswerIdentity {
   return ({ provider }) => ({ id: `gen-${holdId}`, model: named.model.id, provider });
 }

@@ -17,7 +17,7 @@ import { isOurs, quotedChat } from './quoted-chat.ts';
 import { answering } from './strategies.ts';
 import { fitting } from './truncation.ts';
 
-/** Answers a chat: in one piece, or to a client that takes it as it is made. */
+/** Answers a chat: whole, or as a stream to a client. */
 export class CompleteChat extends Command<WholeChat | undefined> {
   constructor(
     readonly payer: Payer,
@@ -67,7 +67,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
   }
 }
 
-/** Where an endpoint does not leave out by itself what is too long, that is done here. */
+/** Truncates a conversation that is too long, for endpoints that do not do so themselves. */
 async function cut(order: ChatOrder, responses: NativeRequest): Promise<ChatOrder> {
   const { quote, plan, body, named } = order;
   const isDoneThere = (endpoint: Endpoint) => !isOurs(plan) && isAskedNatively(endpoint, responses, quote.wanted);

@@ -1,4 +1,4 @@
-/** What a chat request asks for, who may serve it, and what it may cost: all that is known before money is held. */
+/** What a chat request asks for, the endpoints that may serve it, and what it may cost: all that is known before money is held. */
 import type { Catalogue, Endpoint, PriceList } from '#catalogue';
 import type { PicoUsd } from '#kernel';
 import { UnservableRequest } from '../../failures.ts';
@@ -21,20 +21,20 @@ export interface QuotedChat {
   readonly body: ChatBody;
   readonly plan: SearchPlan | undefined;
   readonly reasoning: Reasoning | undefined;
-  /** The web is searched in any case. Whether a model does that may do so, its charge will say. */
+  /** The web is searched in any case. Whether a model that may search did so is in its charge. */
   readonly online: boolean;
   readonly quote: Quote;
-  /** Tokens of input at most that do not stand in the messages. */
+  /** Maximum tokens of input beside the messages. */
   readonly carried: number;
 }
 
-/** Fields by the name that lists of parameters have for them. */
+/** The names of fields in lists of parameters. */
 const PARAMETER_OF: ReadonlyMap<string, string> = new Map([
   ['max_completion_tokens', 'max_tokens'],
   ['reasoning_effort', 'reasoning'],
   ['include_reasoning', 'reasoning'],
 ]);
-/** Fields that are about the request and not about what a model must know. */
+/** Fields of the request itself, which no model needs to support. */
 const NO_PARAMETERS: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -46,8 +46,8 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * @param carried tokens of input at most that do not stand in the messages
- * @throws UnservableRequest for what does not exist or cannot be had
+ * @param carried maximum tokens of input beside the messages
+ * @throws UnservableRequest for what does not exist or is not available
  */
 export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses, carried = 0): QuotedChat {
   const named = chatModel(asked.model, catalogue);
@@ -111,7 +111,7 @@ function endpointsFor(
   }).endpoints;
 }
 
-/** @throws UnservableRequest when there is no such model, or it cannot be had here */
+/** @throws UnservableRequest when there is no such model, or it is not available here */
 function chatModel(name: string, catalogue: Catalogue): NamedModel {
   if (name.startsWith('private/')) {
     throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
@@ -121,7 +121,7 @@ function chatModel(name: string, catalogue: Catalogue): NamedModel {
   throw new UnservableRequest(400, `The model "${name}" does not chat; it is of type ${named.model.type}`, 'model');
 }
 
-/** What a search of ours has found stands in the messages of a chat. */
+/** Whether our own search puts its results into the messages. */
 export function isOurs(plan: SearchPlan | undefined): boolean {
   return plan?.kind === 'before' || plan?.kind === 'tool';
 }

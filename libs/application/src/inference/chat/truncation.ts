@@ -1,11 +1,11 @@
-/** A conversation that is too long for a model loses its beginning. */
+/** Truncates the beginning of a conversation that is too long for a model. */
 import type { Model } from '#catalogue';
 import { type ChatBody, wantedOutput } from '../vocabulary/chat-body.ts';
 import { boundInputTokens, countInputTokens } from '../vocabulary/tokens.ts';
 
-/** Of the room there is, so much is filled: other tokenizers make up to a quarter more tokens of a text than ours. */
+/** The part of the room that is filled: other tokenizers make up to a quarter more tokens of a text than ours. */
 const FILLED = 0.8;
-/** The output has at most this part of the context to itself. */
+/** The largest part of the context that is reserved for the output. */
 const MOST_OUTPUT = 0.5;
 
 type Messages = ChatBody['messages'];
@@ -31,7 +31,7 @@ export async function fitting(
 
 /**
  * The newest turns that there is room for: a turn is what a user says and all that follows from it, so that a call of a
- * tool and its output are never torn apart. What the system says is always kept, and so is the last turn.
+ * tool and its output are never separated. System messages are always kept, and so is the last turn.
  */
 export async function latest(
   messages: Messages,

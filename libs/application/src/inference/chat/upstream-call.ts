@@ -9,7 +9,7 @@ import type { NativeSearch } from '../vocabulary/searching.ts';
 import { type ChatOrder, identityOf } from './chat-order.ts';
 import { isOurs } from './quoted-chat.ts';
 
-/** Asks one endpoint, in the language that it is best asked in. */
+/** Calls one endpoint, in its best protocol. */
 export type AskUpstream = (
   endpoint: Endpoint,
   body: ChatBody,

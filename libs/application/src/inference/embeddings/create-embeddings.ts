@@ -47,7 +47,7 @@ export class CreateEmbeddings extends Command<EmbeddingAnswer> {
   }
 }
 
-/** Fields that are about the request and not about what a model must know. */
+/** Fields of the request itself, which no model needs to support. */
 const NO_PARAMETERS: ReadonlySet<string> = new Set(['model', 'input', 'provider']);
 
 @CommandHandler(CreateEmbeddings)
@@ -104,7 +104,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   }
 }
 
-/** What the inputs cost at most, whichever of these endpoints embeds them. */
+/** The maximum cost of the inputs, over these endpoints. */
 function mostFor(inputs: readonly EmbeddingInput[], { context }: Model, endpoints: readonly Endpoint[]): PicoUsd {
   const tokens = inputs.reduce((sum, input) => sum + Math.min(boundTokens(input), context), 0);
   return money.most(...endpoints.map(({ tariff }) => dearest(tokens, 0, tariff)));

@@ -31,8 +31,8 @@ export function boundTokens(input: EmbeddingInput): number {
 
 /**
  * Refuses what a model cannot take. Only a text whose bound is too high is counted; in doubt it passes, and the
- * upstream says the last word.
- * @throws UnservableRequest 400 that says how much is too much
+ * upstream decides.
+ * @throws UnservableRequest 400 that names the limit
  */
 export async function assertWithin(inputs: readonly EmbeddingInput[], limit: number): Promise<void> {
   for (const [i, input] of inputs.entries()) {
@@ -51,7 +51,7 @@ export async function countInputs(inputs: readonly EmbeddingInput[]): Promise<nu
   return total;
 }
 
-/** Counts until a limit is surely passed; what cutting adds is given back as far as it decides. */
+/** Counts until a limit is certainly exceeded; what cutting adds is subtracted where it matters. */
 async function countTokens(text: string, limit = Number.POSITIVE_INFINITY): Promise<number> {
   const { countTokens: count } = await import('gpt-tokenizer/encoding/cl100k_base');
   const allow = limit === Number.POSITIVE_INFINITY ? 0 : EXTRA_PER_PART;

@@ -1,6 +1,6 @@
 import type { Thing } from './items.ts';
 
-/** A request in the shape of OpenAI's Responses. What the edge has checked the types of; all else is judged here. */
+/** A request in the shape of OpenAI's Responses. The edge has checked the types; everything else is checked here. */
 export interface ResponsesBody {
   readonly model: string;
   readonly input: string | readonly unknown[];

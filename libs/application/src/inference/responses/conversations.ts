@@ -1,4 +1,4 @@
-/** Responses that are kept, so that a later request can continue from one. They are a cache of what was said, not facts. */
+/** Responses that are kept, so that a later request can continue from one. They are a cache of conversations, not facts. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
 import { Clock } from '../../clock.ts';
@@ -10,9 +10,9 @@ import { isObject, type Thing } from './items.ts';
 const KEPT_FOR_MS = 30 * 24 * 60 * 60_000;
 /** A conversation that has grown beyond this, by its attachments, is not kept: every turn would write all of it again. */
 const MAX_LENGTH = 32 * 1024 * 1024;
-/** An answer that has been paid for does not wait longer than this to be kept. */
+/** The longest that a paid answer waits to be stored. */
 const KEEP_WITHIN_MS = 2_000;
-/** Each look-up finds all that was said up to an item: who continues one conversation needs one. */
+/** Each look-up finds the conversation up to an item: continuing one conversation takes one. */
 const MAX_LOOKUPS = 32;
 /** Longer than any id that an upstream gives. */
 const MAX_ITEM_ID = 256;
@@ -27,7 +27,7 @@ export interface StoredResponse {
   readonly itemIds: readonly string[];
 }
 
-/** Where sealed responses are kept. What has expired is not found. */
+/** The store of sealed responses. Expired ones are not found. */
 export abstract class StoredResponses {
   abstract save(response: StoredResponse): Promise<void>;
   abstract find(accountId: string, id: string, now: Instant): Promise<Sealed | undefined>;
@@ -55,7 +55,7 @@ export class Conversations {
   ) {}
 
   /**
-   * Whether it is kept. A store that fails, or takes too long, is no reason to fail an answer: never throws.
+   * Stores a response; returns whether that succeeded. Never throws: a store that fails or is slow must not fail an answer.
    * @param answered those of its items that can be referred to by their ids
    */
   async keep(
@@ -82,7 +82,7 @@ export class Conversations {
     return kept;
   }
 
-  /** @throws UnservableRequest when the account has no such response, any more or at all */
+  /** @throws UnservableRequest when the account has no such response, or it has expired */
   async recall(accountId: string, id: string, param: string | null = null): Promise<Conversation> {
     const sealed = isId(id) ? await this.stored.find(accountId, id, this.clock.now()) : undefined;
     const text = sealed && this.opened(sealed);
@@ -93,7 +93,7 @@ export class Conversations {
   /**
    * Input with the items that it only refers to, as clients do that leave it to the service to remember them. The last
    * one comes first: it was said after the others, which are kept with it.
-   * @throws UnservableRequest when the account has no such item, any more or at all
+   * @throws UnservableRequest when the account has no such item, or it has expired
    */
   async resolved(accountId: string, input: readonly unknown[]): Promise<readonly unknown[]> {
     const known = new Map<unknown, Thing>();
@@ -113,7 +113,7 @@ export class Conversations {
     return known.size === 0 ? input : input.map((item) => (isReference(item) ? known.get(item.id) : item));
   }
 
-  /** @throws UnservableRequest when the account has no such response, any more or at all */
+  /** @throws UnservableRequest when the account has no such response, or it has expired */
   async forget(accountId: string, id: string): Promise<void> {
     if (!isId(id) || !(await this.stored.remove(accountId, id, this.clock.now()))) throw notFound();
   }
@@ -122,7 +122,7 @@ export class Conversations {
     return this.stored.removeExpired(this.clock.now());
   }
 
-  /** What another master key has sealed is as good as gone. */
+  /** What was sealed with another master key counts as missing. */
   private opened(sealed: Sealed): string | undefined {
     try {
       return this.secrets.open(sealed);

@@ -13,7 +13,7 @@ export interface ResponseRequest {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  /** Whose conversations it may continue. */
+  /** The account whose conversations it may continue. */
   readonly accountId: string;
   readonly body: ResponsesBody;
 }
@@ -76,7 +76,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     return (await this.conversations.recall(accountId, id, 'previous_response_id')).items;
   }
 
-  /** The response as it is answered once it is kept, or is not. It is charged by then, whatever becomes of it. */
+  /** The response as it is answered, after the attempt to store it. It is charged by then in any case. */
   private async kept(accountId: string, request: ResponsesRequest, made: Made): Promise<ResponseWire> {
     const { draft, response, provider } = made;
     if (!request.store) return response;

@@ -50,7 +50,7 @@ class Transcript {
     this.calls = undefined;
   }
 
-  /** Calls that were made together are one message, together with what was said before them. */
+  /** Calls of one turn are one message, together with the text before them. */
   private addCall({ call_id, name, arguments: args }: Thing, param: string): void {
     if (typeof call_id !== 'string' || typeof name !== 'string' || typeof args !== 'string') {
       throw refusal(`${param} must have a call_id, a name and arguments, all of them strings`, param);
@@ -88,7 +88,7 @@ function messageOf({ role, content }: Thing, param: string): Message {
   return { role, content: partsOf(content, param).map((part, at) => chatPart(part, `${param}.content[${at}]`)) };
 }
 
-/** What the model itself has said. */
+/** A message of the model itself. */
 function spoken(content: unknown, param: string): Thing {
   if (typeof content === 'string') return { content };
   const parts = partsOf(content, param);

@@ -12,7 +12,7 @@ const added = (item: object, output_index = 0) => event('output_item.added', { o
 const MESSAGE = { type: 'message', id: 'msg_1', status: 'in_progress', role: 'assistant', content: [] };
 const REASONING = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'secret' };
 
-function told(events: readonly Thing[], showsEncrypted = false) {
+function folded(events: readonly Thing[], showsEncrypted = false) {
   const output = new NativeOutput(showsEncrypted);
   return { output, passed: events.flatMap((each) => output.accept(each)) };
 }
@@ -27,12 +27,12 @@ describe('events of an upstream that speaks Responses', () => {
   ];
 
   test('are passed on as they are, without their numbers', () => {
-    const { passed } = told(TEXT);
+    const { passed } = folded(TEXT);
     expect(passed).toEqual(TEXT.map(({ sequence_number: _, ...each }) => each));
   });
 
-  test('are folded, for whoever asks before the end', () => {
-    const { output } = told(TEXT);
+  test('are folded, for reads before the end', () => {
+    const { output } = folded(TEXT);
     expect(output.outputText).toBe('Hello');
     output.breakOff();
     const content = [{ ...PART, text: 'Hello', annotations: [{ url: 'u' }] }];
@@ -40,7 +40,7 @@ describe('events of an upstream that speaks Responses', () => {
   });
 
   test('of calls, refusals and summaries are folded as well', () => {
-    const { output } = told([
+    const { output } = folded([
       added({ type: 'reasoning', id: 'rs_1', summary: [] }),
       event('reasoning_summary_part.added', { summary_index: 0, part: { type: 'summary_text', text: '' } }),
       event('reasoning_summary_text.delta', { summary_index: 0, delta: 'Hm' }),
@@ -58,7 +58,7 @@ describe('events of an upstream that speaks Responses', () => {
   });
 
   test('end with the output as it is in the end', () => {
-    const { output, passed } = told([
+    const { output, passed } = folded([
       ...TEXT,
       {
         type: 'response.incomplete',
@@ -73,25 +73,22 @@ describe('events of an upstream that speaks Responses', () => {
     expect([output.items, output.cutShort]).toEqual([[{ ...MESSAGE, id: 'x' }], 'content_filter']);
   });
 
-  test.each([false, true])(
-    'show encrypted reasoning to whoever wants it (%p); it is kept for the next turn',
-    (shows) => {
-      const { output, passed } = told([added(REASONING), event('output_item.done', { item: REASONING })], shows);
-      const { encrypted_content: _, ...hidden } = REASONING;
-      const shown = shows ? REASONING : hidden;
-      expect(passed.map(({ item }) => item)).toEqual([shown, shown]);
-      expect(output.items).toEqual([shown]);
-      expect(output.kept('openai')).toEqual([{ ...REASONING, made_by: 'openai' }]);
-    },
-  );
+  test.each([false, true])('show encrypted reasoning where requested (%p); it is kept for the next turn', (shows) => {
+    const { output, passed } = folded([added(REASONING), event('output_item.done', { item: REASONING })], shows);
+    const { encrypted_content: _, ...hidden } = REASONING;
+    const shown = shows ? REASONING : hidden;
+    expect(passed.map(({ item }) => item)).toEqual([shown, shown]);
+    expect(output.items).toEqual([shown]);
+    expect(output.kept('openai')).toEqual([{ ...REASONING, made_by: 'openai' }]);
+  });
 
   test('about items that never came change nothing', () => {
-    const { output, passed } = told([event('output_text.delta', { output_index: 3, content_index: 1, delta: 'x' })]);
+    const { output, passed } = folded([event('output_text.delta', { output_index: 3, content_index: 1, delta: 'x' })]);
     expect([output.items, output.outputText, passed.length]).toEqual([[], '', 1]);
   });
 });
 
 test('a response in one piece is its output', () => {
-  const { output, passed } = told([{ object: 'response', status: 'completed', output: [REASONING, MESSAGE] }]);
+  const { output, passed } = folded([{ object: 'response', status: 'completed', output: [REASONING, MESSAGE] }]);
   expect([passed, output.items.length, output.cutShort]).toEqual([[], 2, undefined]);
 });

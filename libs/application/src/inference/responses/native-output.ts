@@ -13,7 +13,7 @@ const DELTAS: ReadonlyMap<string, 'text' | 'refusal' | 'arguments'> = new Map([
   ['response.reasoning_summary_text.delta', 'text'],
 ]);
 
-/** What only its maker can make use of. */
+/** What only its maker can use. */
 const OWN: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 
 type Item = Record<string, unknown>;
@@ -30,7 +30,7 @@ export class NativeOutput {
     return this.made.map((item) => this.shown(item));
   }
 
-  /** With all that the next answer can make use of. @param provider who made it */
+  /** With everything that the next answer can use. @param provider the maker */
   kept(provider: string): readonly Thing[] {
     return this.made.map((item) => (OWN.has(item.type) ? { ...item, made_by: provider } : item));
   }

@@ -116,7 +116,7 @@ describe('its input', () => {
       ],
     ],
     [
-      'has an answer without what only we can tell of it',
+      'has an answer without our own fields',
       [
         {
           ...SAID,
@@ -142,7 +142,7 @@ describe('its input', () => {
     ],
     ['has reasoning with what it led to', [HI, REASONING, SAID, HI], [HI, REASONING, SAID, HI]],
     ['has no reasoning that led nowhere', [HI, REASONING, HI, REASONING], [HI, HI]],
-    ['has no reasoning that nobody can read', [HI, { ...REASONING, encrypted_content: undefined }, SAID], [HI, SAID]],
+    ['has no reasoning that cannot be read', [HI, { ...REASONING, encrypted_content: undefined }, SAID], [HI, SAID]],
   ])('%s', (_, input, expected) => {
     expect(inputOf(input)).toEqual(expected);
   });
@@ -152,7 +152,7 @@ describe('its input', () => {
     expect(inputOf('Hi', earlier)).toEqual([HI, REASONING, SAID, HI, SAID, HI]);
   });
 
-  test('has searches of the provider itself with the reasoning that led to them, and of nobody else', () => {
+  test('has searches of the provider itself with the reasoning that led to them, and of no other', () => {
     const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } };
     const own = { made_by: 'openai' };
     expect(inputOf('Hi', [HI, { ...REASONING, ...own }, { ...search, ...own }, SAID])).toEqual([

@@ -1,4 +1,4 @@
-/** A request in the words of Responses, for endpoints that speak them: what was asked, as far as an endpoint knows it. */
+/** A request in the protocol of Responses, for endpoints that speak it: the fields that the endpoint knows. */
 import type { Endpoint } from '#catalogue';
 import { boundText } from '../../tokenizer.ts';
 import { LEAST_OUTPUT } from '../vocabulary/quote.ts';
@@ -16,16 +16,16 @@ export interface NativeRequest extends Understood {
   readonly body: ResponsesBody;
   /** All that was said: what was said before, and the input. */
   readonly items: readonly Thing[];
-  /** It has something that only chats know. */
+  /** It has a field that only chats support. */
   readonly chatOnly: boolean;
 }
 
-/** Reasoning that an upstream has encrypted or a search that it has made, and which one: no other knows of it. */
+/** Reasoning that an upstream has encrypted or a search that it has made, and the upstream: no other can use it. */
 export interface Kept {
   readonly made_by?: string;
 }
 
-/** Whether an endpoint is asked in Responses, for it may speak both. @param limit output tokens at most */
+/** Whether an endpoint is called with Responses; it may speak both. @param limit output tokens at most */
 export function isAskedNatively({ speaks }: Endpoint, request: NativeRequest, limit: number | undefined): boolean {
   if (!speaks.includes('responses')) return false;
   return !speaks.includes('chat') || (!request.chatOnly && (limit ?? LEAST_OUTPUT) >= LEAST_OUTPUT);
@@ -51,7 +51,7 @@ export function wantsEncrypted({ include }: ResponsesBody): boolean {
   return include?.includes(ENCRYPTED) === true;
 }
 
-/** Whether a conversation that is too long is to lose its beginning. */
+/** Whether a conversation that is too long may be truncated. */
 export function truncates({ truncation }: ResponsesBody): boolean {
   return truncation === 'auto';
 }

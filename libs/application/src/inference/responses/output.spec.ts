@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { type ChatDelta, type ResponseEvent, ResponseOutput, readResponsesRequest, type Thing } from '#application';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
-function told(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
+function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
   const output = new ResponseOutput('1');
   const events = [...deltas.flatMap((delta) => output.accept(delta)), ...output.end(status)];
   const lines = events.map(({ type, output_index, ...more }) => {
@@ -14,7 +14,7 @@ function told(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' =
   return { output, events, lines };
 }
 
-/** What a chat that continues from it hears of it. */
+/** What a chat that continues it contains of it. */
 const saidBy = ({ items }: ResponseOutput) =>
   readResponsesRequest({ model: 'm', input: 'Go on' }, items as readonly object[] as readonly Thing[]).chat.messages[0];
 
@@ -76,7 +76,7 @@ describe('searches of an answer', () => {
     ]);
   });
 
-  test('that are told of only at their end are told of in full', () => {
+  test('that are reported only at their end are reported in full', () => {
     const output = new ResponseOutput('1');
     const types = output.search(note(0, 'completed')).map(({ type }) => type.replace('response.', ''));
     expect(types).toEqual([
@@ -105,7 +105,7 @@ describe('searches of an answer', () => {
 
 describe('the pieces of an answer', () => {
   test('that is text add an item and a part, fill them, and end them', () => {
-    const { lines, output } = told([{ content: '' }, { content: 'Hel' }, { content: 'lo' }, {}]);
+    const { lines, output } = written([{ content: '' }, { content: 'Hel' }, { content: 'lo' }, {}]);
     expect(lines).toEqual([
       'output_item.added 0 message in_progress',
       'content_part.added 0 output_text',
@@ -128,8 +128,8 @@ describe('the pieces of an answer', () => {
     expect(saidBy(output)).toEqual({ role: 'assistant', content: 'Hello' });
   });
 
-  test('are told as they are at that moment', () => {
-    const { events } = told([{ content: 'Hello' }]);
+  test('are sent as they are at that moment', () => {
+    const { events } = written([{ content: 'Hello' }]);
     expect(events[0]).toEqual({
       type: 'response.output_item.added',
       output_index: 0,
@@ -153,7 +153,7 @@ describe('the pieces of an answer', () => {
   });
 
   test.each(['reasoning', 'reasoning_content'])('that are %s are an item before the text', (name) => {
-    const { lines, output } = told([{ [name]: 'H' }, { [name]: 'm' }, { content: 'Yes' }]);
+    const { lines, output } = written([{ [name]: 'H' }, { [name]: 'm' }, { content: 'Yes' }]);
     expect(lines).toEqual([
       'output_item.added 0 reasoning in_progress',
       'reasoning_summary_part.added 0 summary_text',
@@ -174,7 +174,7 @@ describe('the pieces of an answer', () => {
   });
 
   test('that are calls stay apart, also when their arguments come by turns', () => {
-    const { lines, output } = told([
+    const { lines, output } = written([
       { content: 'Let me see' },
       opening(0, 'call_a', 'f'),
       opening(1, 'call_b', 'g'),
@@ -211,12 +211,12 @@ describe('the pieces of an answer', () => {
   });
 
   test('of a call without an id get one', () => {
-    const { output } = told([call(0, { function: { name: 'f', arguments: '{}' } })]);
+    const { output } = written([call(0, { function: { name: 'f', arguments: '{}' } })]);
     expect(output.items[0]).toMatchObject({ call_id: 'call_fc_1_0', arguments: '{}' });
   });
 
   test('that refuse are a part of their own', () => {
-    const { lines, output } = told([{ content: 'Well' }, { refusal: 'N' }, { refusal: 'o' }]);
+    const { lines, output } = written([{ content: 'Well' }, { refusal: 'N' }, { refusal: 'o' }]);
     expect(lines.slice(2)).toEqual([
       'output_text.delta 0 Well',
       'output_text.done 0 Well',
@@ -233,7 +233,10 @@ describe('the pieces of an answer', () => {
 
   test('that cite are annotations of the text, in the flat form', () => {
     const url_citation = { url: 'https://x.example', title: 'X', content: '…', start_index: 0, end_index: 3 };
-    const { events, output } = told([{ content: 'Yes' }, { annotations: [{ type: 'url_citation', url_citation }, 7] }]);
+    const { events, output } = written([
+      { content: 'Yes' },
+      { annotations: [{ type: 'url_citation', url_citation }, 7] },
+    ]);
     const annotation = { type: 'url_citation', url: 'https://x.example', title: 'X', start_index: 0, end_index: 3 };
     expect(events[3]).toEqual({
       type: 'response.output_text.annotation.added',
@@ -247,7 +250,7 @@ describe('the pieces of an answer', () => {
   });
 
   test('that are none are an empty message', () => {
-    const { lines, output } = told([{}, { content: null, refusal: null, tool_calls: null, annotations: null }]);
+    const { lines, output } = written([{}, { content: null, refusal: null, tool_calls: null, annotations: null }]);
     expect(lines.map((line) => line.split(' ')[0])).toEqual([
       'output_item.added',
       'content_part.added',
@@ -260,18 +263,19 @@ describe('the pieces of an answer', () => {
 
   test('that are of no kind we know change nothing', () => {
     const odd = { content: 7, reasoning: {}, refusal: [], tool_calls: [null, 'x'], annotations: {} };
-    expect(told([odd, { content: 'Yes' }]).output.outputText).toBe('Yes');
+    expect(written([odd, { content: 'Yes' }]).output.outputText).toBe('Yes');
   });
 });
 
-test('an answer in one piece is told like its pieces', () => {
-  const pieces = told([{ reasoning: 'Hm' }, { content: 'Yes' }, opening(0, 'call_a', 'f'), args(0, '{}')]).output.items;
+test('an answer in one piece is reported like its pieces', () => {
+  const pieces = written([{ reasoning: 'Hm' }, { content: 'Yes' }, opening(0, 'call_a', 'f'), args(0, '{}')]).output
+    .items;
   const tool_calls = [{ id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } }];
-  expect(told([{ content: 'Yes', reasoning: 'Hm', refusal: null, tool_calls }]).output.items).toEqual(pieces);
+  expect(written([{ content: 'Yes', reasoning: 'Hm', refusal: null, tool_calls }]).output.items).toEqual(pieces);
 });
 
 test('what was open when the answer was cut short is incomplete, what was done before is not', () => {
-  const { output } = told([{ reasoning: 'Hm' }, { content: 'Ye' }], 'incomplete');
+  const { output } = written([{ reasoning: 'Hm' }, { content: 'Ye' }], 'incomplete');
   expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
 });
 

@@ -17,7 +17,7 @@ export interface ResponsesRequest extends Understood {
 }
 
 const MAX_TAGS = 16;
-/** Meant alike in both shapes. */
+/** The same in both shapes. */
 const SHARED = [
   'model',
   'stream',
@@ -30,7 +30,7 @@ const SHARED = [
   'provider',
   'plugins',
 ] as const;
-/** Asked for, these would change what the answer is: to ignore them would be to answer something else. */
+/** These change the answer: to ignore them would be to answer something else. */
 const UNSUPPORTED = ['background', 'conversation', 'prompt'] as const;
 /** OpenAI's and OpenRouter's names, old and new, for one tool. */
 const WEB_SEARCH = /^(openrouter:)?web_search(_preview)?(_\d{4}_\d{2}_\d{2})?$/;
@@ -117,7 +117,7 @@ function chatToolChoice(choice: string | Thing): unknown {
   return { type: 'function', function: { name: choice.name } };
 }
 
-/** Chat nests the schema, Responses do not; clients send both. */
+/** Chat nests the schema, Responses does not; clients send both. */
 function flatFormat(format: unknown): Thing {
   const param = 'text.format';
   if (isObject(format)) {

@@ -15,7 +15,7 @@ export interface EventOutlet {
   begin(): void;
   write(events: Uint8Array): Promise<void> | undefined;
   finish(events: string): void;
-  /** What is said of an error that ends a response. */
+  /** The description of an error that ends a response. */
   explain(error: unknown): ResponseError;
 }
 

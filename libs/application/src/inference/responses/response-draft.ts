@@ -1,4 +1,4 @@
-/** OpenAI's shape of a response, complete: strict clients want every key, whatever was asked. */
+/** OpenAI's shape of a response, complete: strict clients need every key. */
 import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import type { Receipt } from '../../paying/purchase.ts';
@@ -54,7 +54,7 @@ export class ResponseDraft {
     this.output = new ResponseOutput(id);
   }
 
-  /** To be said before anything is accepted. */
+  /** The first events. */
   answeredBy({ model, language }: Source): void {
     this.model = model;
     if (language === 'responses') this.output = new NativeOutput(wantsEncrypted(this.body));
@@ -82,7 +82,7 @@ export class ResponseDraft {
     return this.output.end(this.cutShort ? 'incomplete' : 'completed');
   }
 
-  /** What can be continued from. @param provider who made it */
+  /** What can be continued. @param provider the maker */
   kept(provider: string): readonly Thing[] {
     const { output } = this;
     return output instanceof NativeOutput

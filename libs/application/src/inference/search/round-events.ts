@@ -35,7 +35,7 @@ interface CallPiece extends Thing {
 
 /** Between what was said before a search and after it. */
 const GAP = '\n\n';
-/** All else is words, and passes as it is. */
+/** Everything else is text, and passes unchanged. */
 const LOOKED_INTO = /"(?:tool_calls|role|reasoning_details)"|"finish_reason":\s*"/;
 
 export class RoundEvents {

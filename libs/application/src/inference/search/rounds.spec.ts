@@ -92,7 +92,7 @@ describe('the streams of several rounds', () => {
     expect(saidMessage('web_search', said[0] as never)).toMatchObject({ reasoning_details: details, content: null });
   });
 
-  test('have told something once there were words, thoughts or calls', () => {
+  test('have delivered something once there were words, thoughts or calls', () => {
     const told = (...chunks: readonly string[]) => streamed(chunks).events.told;
     expect(told(chunk(role), chunk({ content: '' }), chunk({ tool_calls: [call(0, 'web_search', '')] }))).toBe(false);
     expect(told(chunk({ content: 'H' }))).toBe(true);

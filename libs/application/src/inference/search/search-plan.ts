@@ -1,4 +1,4 @@
-/** Who searches the web for an answer, when, and for how much. */
+/** How the web is searched for an answer: by which side, when, and for how much. */
 import type { Catalogue, Endpoint, Model } from '#catalogue';
 import type { Tariff } from '#domain';
 import { UnservableRequest } from '../../failures.ts';
@@ -8,7 +8,7 @@ import type { SearchRequest } from './search-request.ts';
 
 /** The fee's name in price lists and books. */
 export const WEB_SEARCH = 'web_search';
-/** Longer questions find nothing better. */
+/** Longer queries find nothing better. */
 const MAX_QUERY = 2_000;
 
 /** What all searches of one answer have in common. */
@@ -23,7 +23,7 @@ export interface SearchTerms {
 export interface SearchBefore extends SearchTerms {
   readonly kind: 'before';
   readonly query: string;
-  /** The caller's own words above the results; ours where it is left out. */
+  /** The caller's own text above the results; ours where it is omitted. */
   readonly prompt: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface SearchAnyway {
 
 export type SearchPlan = SearchBefore | SearchByTool | SearchByUpstream | SearchAnyway;
 
-/** What a request is served by. */
+/** The plan and the endpoints that serve a request. */
 export interface Planned {
   readonly plan: SearchPlan | undefined;
   readonly endpoints: readonly Endpoint[];
@@ -60,7 +60,7 @@ export interface Planned {
  * answers with several choices, are searched for in advance.
  * @param body without the tool that asks for the search
  * @param endpoints that may serve it, in their order
- * @throws UnservableRequest 400 for a search that cannot be had
+ * @throws UnservableRequest 400 for a search that is not available
  */
 export function searchPlan(
   request: SearchRequest,

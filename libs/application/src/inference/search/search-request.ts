@@ -17,7 +17,7 @@ export interface SearchRequest {
   readonly maxUses: number;
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
-  /** The caller's own words to stand above the results. */
+  /** The caller's own text above the results. */
   readonly prompt: string | undefined;
 }
 
@@ -33,7 +33,7 @@ const ENGINES: ReadonlySet<unknown> = new Set<Engine>(['exa', 'native', 'auto'])
 type Options = Readonly<Record<string, unknown>>;
 
 /**
- * The search that a request asks for. Models that cost nothing search nothing, whatever stands in the request. A plugin
+ * The search that a request asks for. Free models never search, whatever the request says. A plugin
  * that is switched off also switches `:online` off.
  * @throws UnservableRequest 400 that names what is wrong
  */
@@ -65,7 +65,7 @@ export function withoutSearch(body: ChatBody, model: Model): ChatBody {
   return left as ChatBody;
 }
 
-/** Whether an answer costs nothing: then nothing that does may come with it. */
+/** Whether an answer is free: then no paid service may come with it. */
 export function isFree({ endpoints }: Model): boolean {
   return endpoints.every(({ tariff }) => dearest(1, 1, tariff) === 0n);
 }
@@ -74,7 +74,7 @@ function isSearchTool(tool: unknown): boolean {
   return TOOL_TYPES.has((tool as { type?: unknown } | null)?.type);
 }
 
-/** By naming the tool, or by wanting any where there is no other. */
+/** By naming the tool, or by requiring any where there is no other. */
 function mustSearch({ tool_choice, tools }: ChatBody): boolean {
   return isSearchTool(tool_choice) || (tool_choice === 'required' && tools?.every(isSearchTool) === true);
 }

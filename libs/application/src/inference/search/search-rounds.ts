@@ -23,7 +23,7 @@ const NO_MORE = 'There are no more searches to be had. Answer with what there is
 const NO_QUERY = 'Nothing was searched for: the call has no query.';
 const FAILED = 'The search failed. Answer without it, and say so where that matters.';
 
-/** What there is to answer with. */
+/** What the answer is made with. */
 export interface RoundsRequest {
   readonly plan: SearchByTool;
   /** Without the tool that asked for the search. */
@@ -56,7 +56,7 @@ export class SearchRounds {
     this.name = toolName(request.body);
   }
 
-  /** What to ask first, of whichever endpoint. */
+  /** The first call, for any endpoint. */
   first(endpoints: readonly Endpoint[]): Round {
     const { plan, model, wanted } = this.request;
     const offered = offering(this.body, this.name, { first: plan.first, later: false });
@@ -68,7 +68,7 @@ export class SearchRounds {
     return { body, limit: this.limitOf(limit), offers };
   }
 
-  /** What to ask next; undefined when there is no money, or no room within the caller's limit, for another word. */
+  /** The next call; undefined when there is no money, or no room within the caller's limit. */
   next(endpoint: Endpoint): Round | undefined {
     const offered = offering(this.body, this.name, { first: false, later: true });
     const offers = this.affordsSearch(endpoint, offered);

@@ -20,12 +20,12 @@ export interface Said {
   /** Thoughts with their signatures, which some upstreams want back together with the results of tools. */
   readonly reasoningDetails: readonly unknown[];
   readonly calls: readonly SearchCall[];
-  /** Whether it also called functions of the client's, who is then to answer first. */
+  /** Whether it also called functions of the client's, which must then answer first. */
   readonly callsClient: boolean;
   readonly finish: string | undefined;
 }
 
-/** Who takes the answers of all rounds and makes one of them. */
+/** Takes the answers of all rounds and makes one of them. */
 export interface Rounds<A> {
   /** Whether the client has had any of it. */
   readonly told: boolean;
@@ -39,7 +39,7 @@ export interface Rounds<A> {
   end(reason: string): Promise<void> | undefined;
 }
 
-/** A name that the caller has no function of. */
+/** A name that no function of the caller has. */
 export function toolName(body: ChatBody): string {
   let name = WEB_SEARCH;
   for (let i = 2; hasFunction(body, name); i++) name = `${WEB_SEARCH}_${i}`;
@@ -77,7 +77,7 @@ function afterCalls(body: ChatBody): ChatBody {
   return demanding ? { ...body, tool_choice: 'auto' } : body;
 }
 
-/** What the model said, for it to go on from. */
+/** The model's turn, for the next round. */
 export function saidMessage(name: string, { content, reasoningDetails, calls }: Said): Thing {
   return {
     role: 'assistant',
@@ -91,7 +91,7 @@ export function saidMessage(name: string, { content, reasoningDetails, calls }: 
   };
 }
 
-/** What is to be searched for; undefined when the model did not say it. */
+/** The query; undefined when the model gave none. */
 export function queryIn(text: string): string | undefined {
   try {
     const { query } = JSON.parse(text);

@@ -20,7 +20,7 @@ export interface SearchingRequest extends RoundsRequest {
   counted(body: ChatBody, delivered: string): Promise<Usage>;
 }
 
-/** How rounds end that cannot be followed by a search, whatever was called for. */
+/** Ends of rounds after which no search is made, whatever was called. */
 const CUT_SHORT: ReadonlySet<unknown> = new Set(['length', 'content_filter']);
 
 export class SearchingChat implements Answering {

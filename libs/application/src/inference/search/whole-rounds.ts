@@ -70,7 +70,7 @@ export class WholeRounds implements Rounds<WholeAnswer> {
     this.reason = reason;
   }
 
-  /** The answer, as if it had been given at once. */
+  /** The answer, as if it had come from one round. */
   get body(): Thing {
     const { message = {}, ...choice } = this.choice;
     const { tool_calls: _, ...rest } = message;

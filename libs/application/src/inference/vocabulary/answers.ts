@@ -6,9 +6,9 @@ import type { Receipt, Served } from '../../paying/purchase.ts';
 import type { Language, StreamedAnswer, WholeAnswer } from './chat-upstream.ts';
 import type { SearchNote } from './searching.ts';
 
-/** The endpoint that answers, and in what. */
+/** The endpoint that answers, and its protocol. */
 export interface Source {
-  /** The id of the model, whatever name it was asked for by. */
+  /** The id of the model, by whichever name it was requested. */
   readonly model: string;
   readonly language: Language;
   /** The slug of the endpoint. */
@@ -17,9 +17,9 @@ export interface Source {
 
 /** Where a streamed answer goes. */
 export interface AnswerClient extends StreamClient {
-  /** Whether what is written gets anywhere: to the client, or to where it can still have it from. */
+  /** Whether anyone receives what is written: the client, or a record that it can still fetch. */
   readonly heard: boolean;
-  /** There is an answer; until then nothing is sent. */
+  /** Starts the answer; until then nothing is sent. */
   begin(source: Source): void;
   /** Resolves when there is room for more. Everything is written, also when the client has gone. */
   write(events: Uint8Array): Promise<void> | undefined;

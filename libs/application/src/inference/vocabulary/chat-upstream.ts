@@ -1,4 +1,4 @@
-/** Chats as they are asked of a vendor and answered. */
+/** Chat calls to a vendor, and their answers. */
 import type { Language } from '#catalogue';
 import type { Usage } from '#domain';
 import type { CallMade } from '../../paying/purchase.ts';
@@ -6,7 +6,7 @@ import type { NativeSearch, SearchNote } from './searching.ts';
 
 export type { Language };
 
-/** What the answer says about itself, whatever the upstream called it. */
+/** The identity of the answer, in place of the upstream's. */
 export interface AnswerIdentity {
   readonly id: string;
   readonly model: string;
@@ -14,9 +14,9 @@ export interface AnswerIdentity {
 }
 
 export interface ChatCall {
-  /** What the request is in, and is answered in. */
+  /** The protocol of the request and its answer. */
   readonly language: Language;
-  /** What the endpoint can be asked in: it may be another. */
+  /** The protocols of the endpoint, which may differ. */
   readonly speaks: readonly Language[];
   /** The request in OpenAI's shape for this language, with the upstream's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-/** Embeddings as they are asked for and had. */
+/** Embedding calls to a vendor, and their answers. */
 import type { Usage } from '#domain';
 
 export interface EmbeddingCall {

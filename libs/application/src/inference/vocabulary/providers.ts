@@ -11,7 +11,7 @@ import type { Found, SearchWish } from './web-search.ts';
  */
 export interface Provider {
   chat?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
-  /** Asks in the words of Responses and is answered in them. */
+  /** Calls the vendor with Responses. */
   responses?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
   embeddings?(call: EmbeddingCall): Promise<Embeddings>;
   search?(wish: SearchWish): Promise<Found>;
@@ -24,7 +24,7 @@ export abstract class Providers {
   /**
    * What a vendor can do, for a caller with a hold.
    * @param upstream the vendor's slug
-   * @throws UpstreamFailure when it cannot be had here
+   * @throws UpstreamFailure when it is not available here
    */
   abstract of<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
 }

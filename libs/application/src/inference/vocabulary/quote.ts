@@ -4,7 +4,7 @@ import { money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
 import { type ChatBody, wantedOutput } from './chat-body.ts';
 import { boundInputTokens } from './tokens.ts';
 
-/** OpenAI makes no response that could be shorter: where the limit is lower, the chat is asked. */
+/** OpenAI accepts no lower limit for a response: below it, chat completions are called. */
 export const LEAST_OUTPUT = 16;
 
 /** The fewest tokens of output that an endpoint can be asked for. */
@@ -22,19 +22,19 @@ export interface Quote {
   readonly atMost: PicoUsd;
   /** Fees that are part of it, whatever the model does. */
   readonly fees: PicoUsd;
-  /** Those that may serve it: the quote is good for each of them. */
+  /** The endpoints that may serve it: the quote covers each of them. */
   readonly endpoints: readonly Endpoint[];
 }
 
 const NOTHING_MORE = { inputTokens: 0, fees: ZERO };
 
-/** Input that does not stand in the messages. */
+/** Input beside the messages. */
 export function beside(inputTokens: number) {
   return inputTokens === 0 ? NOTHING_MORE : { inputTokens, fees: ZERO };
 }
 
 /**
- * The dearest that a request can get; where the caller named no limit, at least the least output that there can be.
+ * The maximum cost of a request; where the caller named no limit, at least the least output that there can be.
  * @param more what is added to the request before it is sent, what that costs by itself, and how often the model reads
  * all of it where that is more than once
  */

@@ -9,7 +9,7 @@ const PER_MESSAGE = 8;
 const PER_REQUEST = 16;
 /** Upper bound for an image at full detail, over the vendors; those that count more say so in the catalogue. */
 const PER_IMAGE = 5_000;
-/** What most count an image at full detail as. */
+/** What most vendors count an image at full detail as. */
 const USUAL_IMAGE = 2_000;
 /** Attached files and audio are counted by size: no vendor makes more than a token of four base64 characters. */
 const BASE64_PER_TOKEN = 4;
@@ -37,7 +37,7 @@ export function boundInputTokens(body: ChatBody, { imageTokens = PER_IMAGE }: Pi
   return Math.ceil(total);
 }
 
-/** Only parts of a content are attachments, whatever else says that it is one. */
+/** Only content parts are attachments, whatever other fields claim. */
 function boundMessage(message: Part, imageTokens: number): number {
   let total = 0;
   for (const [name, each] of Object.entries(message)) {
@@ -88,7 +88,7 @@ function hidden(part: Part): number {
   return part.type === 'file' ? PER_PDF : 0;
 }
 
-/** What is attached as text is read as such, and may be as hard to put into tokens as any. */
+/** Attached text counts as text. */
 function textIn(data: string): string {
   const start = data.indexOf(',') + 1;
   return data.slice(0, start).includes('base64') ? Buffer.from(data.slice(start), 'base64').toString('utf8') : data;

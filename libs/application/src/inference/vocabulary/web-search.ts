@@ -1,4 +1,4 @@
-/** Searches of the web as they are asked for and had. */
+/** Searches of the web, and their results. */
 export interface SearchWish {
   readonly query: string;
   readonly maxResults: number;

@@ -20,7 +20,7 @@ const PAID = {
   confirmations: 'final',
   receivedAt: '2026-11-20T12:00:00.000Z',
 };
-const wish = (units = 1n) => ({ coin: 'BTC' as const, units, memo: 'Päivää ☕', expirySeconds: 900 });
+const requested = (units = 1n) => ({ coin: 'BTC' as const, units, memo: 'Päivää ☕', expirySeconds: 900 });
 
 /** An invoice as LND prints it. */
 const invoice = (more: object = {}) => ({
@@ -81,7 +81,7 @@ describe('making an invoice', () => {
 
   test('asks LND in its own words: long numbers as text, the macaroon as a header', async () => {
     const node = await start(json(MADE));
-    await node.request(wish(1_500_000n));
+    await node.request(requested(1_500_000n));
     const [{ line, headers, body }] = asked as [(typeof asked)[0]];
     expect([line, headers['grpc-metadata-macaroon']]).toEqual(['POST /v1/invoices', MACAROON]);
     expect(headers['content-type']).toBe('application/json');
@@ -93,7 +93,7 @@ describe('making an invoice', () => {
     ['URL-safe base64', BASE64_HASH.replaceAll('+', '-').replaceAll('/', '_')],
   ])('gives the invoice and its hash in hexadecimal, printed in %s', async (_, r_hash) => {
     const node = await start(json({ ...MADE, r_hash }));
-    expect(await node.request(wish())).toEqual({
+    expect(await node.request(requested())).toEqual({
       reference: HASH,
       destination: { kind: 'bolt11', value: 'lnbcrt1' },
       paymentHash: HASH,
@@ -107,7 +107,7 @@ describe('making an invoice', () => {
     ['says nothing', json('null')],
   ])('fails when the node %s', async (_, first) => {
     const node = await start(first);
-    await expect(node.request(wish())).rejects.toMatchObject({
+    await expect(node.request(requested())).rejects.toMatchObject({
       code: 'upstream_error',
       name: 'UpstreamFailure',
     });
@@ -164,7 +164,7 @@ describe('looking a payment up', () => {
 });
 
 describe('a node that fails', () => {
-  const calls = [(node: LndNode) => node.request(wish()), (node: LndNode) => node.look([HASH])];
+  const calls = [(node: LndNode) => node.request(requested()), (node: LndNode) => node.look([HASH])];
 
   test.each([400, 401, 403, 500, 502, 503])('with status %i is an error of the upstream', async (status) => {
     const node = await start(json({ code: 2, message: 'no' }, status));
@@ -230,7 +230,7 @@ describe('the certificate of the node', () => {
 describe('the report of payments', () => {
   const line = (more: object = {}) => `${JSON.stringify({ result: invoice(more) })}\n`;
 
-  /** Sends these pieces, each as a packet of its own, and then ends as it is told. */
+  /** Sends these pieces, each as a packet of its own, and then ends as directed. */
   const sending =
     (pieces: readonly (string | Buffer)[], end: (response: ServerResponse) => void = (response) => response.end()) =>
     async (response: ServerResponse) => {
@@ -256,7 +256,7 @@ describe('the report of payments', () => {
     ]);
   });
 
-  test('tells of invoices that were paid, and not of those that were only made', async () => {
+  test('reports invoices that were paid, and not those that were only made', async () => {
     const lines = [line({ state: 'OPEN' }), line(), line({ state: 'CANCELED' }), line({ amt_paid_msat: '7' })];
     const node = await start(sending(lines));
     expect(await collect(node)).toEqual([HASH, HASH]);
@@ -269,12 +269,12 @@ describe('the report of payments', () => {
     expect(await collect(node)).toHaveLength(6);
   });
 
-  test('that ends within a line does not tell of that one', async () => {
+  test('that ends within a line does not report that one', async () => {
     const node = await start(sending([line(), line().trimEnd()]));
     expect(await collect(node)).toEqual([HASH]);
   });
 
-  test('that breaks off has told what came before, and fails', async () => {
+  test('that breaks off has reported what came before, and fails', async () => {
     const node = await start(sending([line(), line().slice(0, 30)], (response) => response.destroy()));
     const reports = node.hints(new AbortController().signal);
     expect((await reports.next()).value).toBe(HASH);
@@ -303,7 +303,7 @@ describe('the report of payments', () => {
     await expect(collect(connect(NOWHERE))).rejects.toMatchObject({ code: 'upstream_unavailable' });
   });
 
-  test('ends when it is told to, and lets go of the node', async () => {
+  test('ends when it is asked to, and lets go of the node', async () => {
     const stop = new AbortController();
     const { promise: left, resolve: leave } = Promise.withResolvers<void>();
     const node = await start((response, request) => {

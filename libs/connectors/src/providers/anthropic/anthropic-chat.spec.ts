@@ -41,14 +41,14 @@ async function whole(content: string, more?: object): Promise<WholeAnswer> {
   return answer;
 }
 
-interface Told {
+interface Streamed {
   readonly answer: StreamedAnswer;
   // biome-ignore lint/suspicious/noExplicitAny: chunks of every shape
   readonly chunks: readonly any[];
   readonly failure: unknown;
 }
 
-async function stream(content: string, more?: object): Promise<Told> {
+async function stream(content: string, more?: object): Promise<Streamed> {
   const answer = await chat.chat({ ...callOf(content, more), stream: true });
   if (answer.kind !== 'stream') throw new Error('not a stream');
   let text = '';
@@ -64,7 +64,7 @@ async function stream(content: string, more?: object): Promise<Told> {
   return { answer, chunks: events.map((event) => JSON.parse(event.replace('data: ', ''))), failure };
 }
 
-const deltas = ({ chunks }: Told, field: string): string =>
+const deltas = ({ chunks }: Streamed, field: string): string =>
   chunks.map(({ choices }) => choices[0].delta[field] ?? '').join('');
 
 /** Tokens of the directive and of the format, as the sandbox counts them. */
@@ -129,11 +129,11 @@ describe('an answer in one piece', () => {
     expect(body.choices).toMatchObject([{ finish_reason: 'length' }]);
   });
 
-  test('tells what was cached, in a class of its own', async () => {
+  test('reports what was cached, in a class of its own', async () => {
     expect((await whole('[[sandbox fault=cached]]')).usage).toEqual(usage(8, 16, { cacheRead: 7 }));
   });
 
-  test('that tells zero has cost nothing, and one that tells nothing has to be counted', async () => {
+  test('that reports zero has cost nothing, and one that reports nothing has to be counted', async () => {
     expect((await whole('[[sandbox fault=zero]]')).usage).toEqual(usage(0, 0));
     expect((await whole('[[sandbox fault=no_usage]]')).usage).toBeUndefined();
   });
@@ -149,23 +149,23 @@ describe('an answer in one piece', () => {
 
 describe('a stream', () => {
   test('is one of chat completion chunks under our identity, and its usage is exact', async () => {
-    const told = await stream('[[sandbox tokens=8 chunks=3]]');
-    expect(told.failure).toBeUndefined();
-    expect(told.chunks).toHaveLength(1 + 3 + 1);
-    for (const chunk of told.chunks) expect(chunk).toMatchObject({ ...identity, object: 'chat.completion.chunk' });
-    expect(deltas(told, 'content')).toBe('every coin that comes in is counted twice');
-    expect(told.chunks.at(-1).choices[0].finish_reason).toBe('stop');
-    expect(told.answer.usage()).toEqual(usage(18, 8));
-    expect(told.answer.deliveredText()).toBe('every coin that comes in is counted twice');
+    const streamed = await stream('[[sandbox tokens=8 chunks=3]]');
+    expect(streamed.failure).toBeUndefined();
+    expect(streamed.chunks).toHaveLength(1 + 3 + 1);
+    for (const chunk of streamed.chunks) expect(chunk).toMatchObject({ ...identity, object: 'chat.completion.chunk' });
+    expect(deltas(streamed, 'content')).toBe('every coin that comes in is counted twice');
+    expect(streamed.chunks.at(-1).choices[0].finish_reason).toBe('stop');
+    expect(streamed.answer.usage()).toEqual(usage(18, 8));
+    expect(streamed.answer.deliveredText()).toBe('every coin that comes in is counted twice');
   });
 
   test('has its reasoning before its words', async () => {
-    const told = await stream('[[sandbox text=Yes reasoning=3]]', { reasoning: { effort: 'medium' } });
-    expect([deltas(told, 'reasoning'), deltas(told, 'content')]).toEqual(['every coin that', 'Yes']);
-    expect(told.answer.usage()).toMatchObject({ output: 1, reasoning: 3 });
+    const streamed = await stream('[[sandbox text=Yes reasoning=3]]', { reasoning: { effort: 'medium' } });
+    expect([deltas(streamed, 'reasoning'), deltas(streamed, 'content')]).toEqual(['every coin that', 'Yes']);
+    expect(streamed.answer.usage()).toMatchObject({ output: 1, reasoning: 3 });
   });
 
-  test('tells what was cached, zero, or nothing', async () => {
+  test('reports what was cached, zero, or nothing', async () => {
     expect((await stream('[[sandbox fault=cached]]')).answer.usage()).toEqual(usage(8, 16, { cacheRead: 7 }));
     expect((await stream('[[sandbox fault=zero]]')).answer.usage()).toEqual(usage(0, 0));
     expect((await stream('[[sandbox fault=no_usage]]')).answer.usage()).toBeUndefined();
@@ -174,11 +174,11 @@ describe('a stream', () => {
   test.each([
     ['cut', 'The upstream broke off the answer'],
     ['error', 'Overloaded'],
-  ])('with the fault %s fails after what was delivered, whose usage nobody told', async (fault, message) => {
-    const told = await stream(`[[sandbox tokens=8 chunks=8 fault=${fault}]]`);
-    expect(told.failure).toMatchObject({ code: 'upstream_error', message });
-    expect(told.answer.usage()).toBeUndefined();
-    expect(told.answer.deliveredText()).toBe('every coin that comes ');
+  ])('with the fault %s fails after what was delivered, without a usage', async (fault, message) => {
+    const streamed = await stream(`[[sandbox tokens=8 chunks=8 fault=${fault}]]`);
+    expect(streamed.failure).toMatchObject({ code: 'upstream_error', message });
+    expect(streamed.answer.usage()).toBeUndefined();
+    expect(streamed.answer.deliveredText()).toBe('every coin that comes ');
   });
 });
 
@@ -201,8 +201,8 @@ describe('a tool', () => {
   });
 
   test('is called in a stream, piece by piece', async () => {
-    const told = await stream('[[sandbox tool=any chunks=3]]', { tools, tool_choice: 'auto' });
-    const pieces = told.chunks.flatMap(({ choices }) => choices[0].delta.tool_calls ?? []);
+    const streamed = await stream('[[sandbox tool=any chunks=3]]', { tools, tool_choice: 'auto' });
+    const pieces = streamed.chunks.flatMap(({ choices }) => choices[0].delta.tool_calls ?? []);
     expect(pieces[0]).toEqual({
       index: 0,
       id: expect.stringMatching(/^toolu_/),
@@ -210,7 +210,7 @@ describe('a tool', () => {
       function: { name: 'weather', arguments: '' },
     });
     expect(pieces.map((piece) => piece.function.arguments).join('')).toBe(called.arguments);
-    expect(told.chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
+    expect(streamed.chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
   });
 
   test.each([
@@ -266,7 +266,7 @@ describe('an empty account of ours', () => {
     server.close();
   });
 
-  test('is not told to the caller as a fault of the request', async () => {
+  test('is not reported to the caller as a fault of the request', async () => {
     const failure = { code: 'upstream_error', status: 400, message: expect.not.stringContaining('credit') };
     await expect(broke.chat(callOf('Hello'))).rejects.toMatchObject(failure);
   });

@@ -22,7 +22,7 @@ const tool = (id: string, name: string, input: object = {}) => ({ type: 'tool_us
 
 const printed = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 
-interface Told {
+interface Translated {
   /** Deltas and finish reasons of the chunks. */
   readonly chunks: readonly unknown[];
   readonly events: MessageEvents;
@@ -30,7 +30,7 @@ interface Told {
 }
 
 /** What becomes of a body, in pieces of so many bytes. */
-function tell(body: string, size = Number.POSITIVE_INFINITY): Told {
+function translate(body: string, size = Number.POSITIVE_INFINITY): Translated {
   const events = new MessageEvents(identity);
   const bytes = Buffer.from(body);
   let out = '';
@@ -58,7 +58,7 @@ function tell(body: string, size = Number.POSITIVE_INFINITY): Told {
 }
 
 const role = { role: 'assistant', content: '' };
-const begun = (index: number, id: string, name: string) => ({
+const toolCall = (index: number, id: string, name: string) => ({
   tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
 });
 const args = (index: number, more: string) => ({ tool_calls: [{ index, function: { arguments: more } }] });
@@ -68,7 +68,7 @@ const detail = (index: number, words: string, signature: string | null) => ({
 
 const VECTORS: [string, { type: string }[], unknown[], string][] = [
   [
-    'text, with pings and events that nobody knows yet',
+    'text, with pings and unknown events',
     [
       start(),
       open(0, { type: 'text', text: '' }),
@@ -110,10 +110,10 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
     [
       role,
       { content: 'Wait' },
-      begun(0, 'toolu_1', 'weather'),
+      toolCall(0, 'toolu_1', 'weather'),
       args(0, '{"city":'),
       args(0, ' "Zürich"}'),
-      begun(1, 'toolu_2', 'time'),
+      toolCall(1, 'toolu_2', 'time'),
       args(1, '{"zone":"CET"}'),
       'tool_calls',
     ],
@@ -122,7 +122,7 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
   [
     'a call without arguments, which are an empty object',
     [start(), open(0, tool('toolu_1', 'now')), json('', 0), close(0), end('tool_use'), stop],
-    [role, begun(0, 'toolu_1', 'now'), args(0, '{}'), 'tool_calls'],
+    [role, toolCall(0, 'toolu_1', 'now'), args(0, '{}'), 'tool_calls'],
     'now',
   ],
   [
@@ -174,18 +174,18 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
 
 describe('a stream of Anthropic becomes one of OpenAI', () => {
   test.each(VECTORS)('%s', (_, events, chunks, delivered) => {
-    const told = tell(events.map(printed).join(''));
-    expect(told.failure).toBeUndefined();
-    expect(told.chunks).toEqual(chunks);
-    expect(told.events.deliveredText()).toBe(delivered);
-    expect(told.events.ended).toBe(true);
+    const translated = translate(events.map(printed).join(''));
+    expect(translated.failure).toBeUndefined();
+    expect(translated.chunks).toEqual(chunks);
+    expect(translated.events.deliveredText()).toBe(delivered);
+    expect(translated.events.ended).toBe(true);
   });
 
   test.each([1, 7, 64])('wherever its pieces end: at every %p bytes', (size) => {
     for (const [, events, chunks, delivered] of VECTORS) {
-      const told = tell(events.map(printed).join(''), size);
-      expect(told.chunks).toEqual(chunks);
-      expect(told.events.deliveredText()).toBe(delivered);
+      const translated = translate(events.map(printed).join(''), size);
+      expect(translated.chunks).toEqual(chunks);
+      expect(translated.events.deliveredText()).toBe(delivered);
     }
   });
 
@@ -197,18 +197,21 @@ describe('a stream of Anthropic becomes one of OpenAI', () => {
     );
     const padded = events.map((event) => printed(event).replace(/\}\}\n/, '}      }   \n'));
     const escaped = events.map((event) => printed(event).replace('é', '\\u00e9'));
-    for (const body of [spaced, turned, padded, escaped]) expect(tell(body.join('')).chunks).toEqual(chunks);
+    for (const body of [spaced, turned, padded, escaped]) expect(translate(body.join('')).chunks).toEqual(chunks);
   });
 
   test('however long a piece is', () => {
     const long = 'a"\n'.repeat(500_000);
     const body = [start(), open(0, { type: 'text', text: '' }), text(long), end('end_turn'), stop];
-    expect(tell(body.map(printed).join('')).events.deliveredText()).toBe(long);
+    expect(translate(body.map(printed).join('')).events.deliveredText()).toBe(long);
   });
 
   test('whatever comes behind its end is not read', () => {
     const [, events, chunks] = VECTORS[0] as (typeof VECTORS)[number];
-    expect(tell(`${events.map(printed).join('')}data: nonsense\n\n`)).toMatchObject({ chunks, failure: undefined });
+    expect(translate(`${events.map(printed).join('')}data: nonsense\n\n`)).toMatchObject({
+      chunks,
+      failure: undefined,
+    });
   });
 });
 
@@ -216,20 +219,20 @@ describe('the usage', () => {
   const usage = { input_tokens: 12, cache_read_input_tokens: 100, output_tokens: 1 };
   const known = { input: 12, cacheRead: 100, cacheWrite: 0, output: 5, reasoning: 0 };
 
-  test('is what start and end tell together', () => {
-    const { events } = tell([start(usage), end('end_turn'), stop].map(printed).join(''));
+  test('is what start and end report together', () => {
+    const { events } = translate([start(usage), end('end_turn'), stop].map(printed).join(''));
     expect(events.usage()).toEqual(known);
   });
 
   test('is not known before the end, whose output alone is true', () => {
-    const { events } = tell([start(usage), open(0, { type: 'text', text: '' }), text('A')].map(printed).join(''));
+    const { events } = translate([start(usage), open(0, { type: 'text', text: '' }), text('A')].map(printed).join(''));
     expect(events.usage()).toBeUndefined();
     expect(events.deliveredText()).toBe('A');
   });
 
-  test('is not known where nobody tells it', () => {
+  test('is not known where it is not reported', () => {
     const silent = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
-    expect(tell([start(), silent, stop].map(printed).join('')).events.usage()).toBeUndefined();
+    expect(translate([start(), silent, stop].map(printed).join('')).events.usage()).toBeUndefined();
   });
 });
 
@@ -243,25 +246,25 @@ describe('a stream that goes wrong', () => {
     ['rate_limit_error', 'rate_limited'],
     ['timeout_error', 'timeout'],
   ])('by %s is a failure with the code %s, after what came before', (type, code) => {
-    const { chunks, failure } = tell(opening + printed(text('A')) + error(type));
+    const { chunks, failure } = translate(opening + printed(text('A')) + error(type));
     expect(chunks).toEqual([role, { content: 'A' }]);
     expect(failure).toBeInstanceOf(UpstreamFailure);
     expect(failure).toMatchObject({ code, message: 'So it is' });
   });
 
   test('before its first word has passed nothing on, so that it can be asked for again', () => {
-    expect(tell(opening + printed(ping) + error('overloaded_error')).chunks).toEqual([]);
+    expect(translate(opening + printed(ping) + error('overloaded_error')).chunks).toEqual([]);
   });
 
   test.each([
     ['is not JSON', 'data: {"type":"content_block_de\n\n', 'not JSON'],
     ['is missing', '', 'before the answer was complete'],
   ])('whose next event %s is a failure', (_, more, words) => {
-    const { failure } = tell(opening + printed(text('A')) + more);
+    const { failure } = translate(opening + printed(text('A')) + more);
     expect(failure).toMatchObject({ code: 'upstream_error', message: expect.stringContaining(words) });
   });
 
   test('is complete when its reason to end has come, if only the last event is missing', () => {
-    expect(tell(opening + printed(end('end_turn'))).failure).toBeUndefined();
+    expect(translate(opening + printed(end('end_turn'))).failure).toBeUndefined();
   });
 });

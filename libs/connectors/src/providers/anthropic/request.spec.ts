@@ -358,9 +358,9 @@ describe('what Anthropic cannot do is refused', () => {
 });
 
 describe('a search of the web by Anthropic', () => {
-  const wish = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
+  const search = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
   const searching = (body: Fields, more: object = {}) =>
-    messagesRequest({ ...asked, ...body }, 4_096, { ...wish, ...more });
+    messagesRequest({ ...asked, ...body }, 4_096, { ...search, ...more });
   const tool = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
 
   test.each<[string, Fields, object, Fields]>([

@@ -40,7 +40,7 @@ export function messagesRequest(
   };
 }
 
-/** Anthropic's temperature ends at 1, newer models refuse it together with top_p, and who thinks leaves no choice. */
+/** Anthropic's temperature ends at 1, newer models refuse it together with top_p, and thinking leaves no choice. */
 function sampling({ temperature, top_p, top_k }: ChatRequestBody, fixed: boolean): Fields {
   if (fixed) return {};
   const given = (name: string, value: number | null | undefined) => ((value ?? null) === null ? {} : { [name]: value });

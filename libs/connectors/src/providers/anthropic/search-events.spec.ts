@@ -46,7 +46,7 @@ function streamed(reported: object | undefined): string {
   const delta = (index: number, more: object) => event({ type: 'content_block_delta', index, delta: more } as never);
   const blocks = content.map((block, index) => {
     const isCall = block.type === 'server_tool_use' || block.type === 'tool_use';
-    const begun = block.type === 'text' ? { type: 'text', text: '' } : isCall ? { ...block, input: {} } : block;
+    const started = block.type === 'text' ? { type: 'text', text: '' } : isCall ? { ...block, input: {} } : block;
     const pieces =
       block.type === 'text'
         ? delta(index, { type: 'text_delta', text: block.text }) +
@@ -57,7 +57,7 @@ function streamed(reported: object | undefined): string {
           ? delta(index, { type: 'input_json_delta', partial_json: JSON.stringify(block.input).slice(0, 5) }) +
             delta(index, { type: 'input_json_delta', partial_json: JSON.stringify(block.input).slice(5) })
           : '';
-    const start = event({ type: 'content_block_start', index, content_block: begun } as never);
+    const start = event({ type: 'content_block_start', index, content_block: started } as never);
     return start + pieces + event({ type: 'content_block_stop', index } as never);
   });
   return (
@@ -69,9 +69,9 @@ function streamed(reported: object | undefined): string {
 }
 
 /** Deltas, finish reasons and searches in the order in which they are passed on. */
-function tell(body: string, size: number) {
+function translate(body: string, size: number) {
   const events = new SearchEvents(identity);
-  const told: unknown[] = [];
+  const translated: unknown[] = [];
   const pass = (piece: Uint8Array, search?: SearchNote) => {
     const all = Buffer.from(piece)
       .toString()
@@ -79,20 +79,20 @@ function tell(body: string, size: number) {
       .filter((event) => event !== '');
     for (const each of all) {
       const [{ delta, finish_reason }] = JSON.parse(each.slice(6)).choices;
-      told.push(finish_reason ?? delta);
+      translated.push(finish_reason ?? delta);
     }
-    if (search) told.push(`${search.at} ${search.state}`);
+    if (search) translated.push(`${search.at} ${search.state}`);
   };
   const bytes = Buffer.from(body);
   for (let at = 0; at < bytes.length; at += size) events.accept(bytes.subarray(at, at + size), pass);
   events.end(pass);
-  return { told, events };
+  return { translated, events };
 }
 
 describe('an answer with searches of Anthropic’s own', () => {
-  test.each([1, 7, 100_000])('is told with its searches where they stand, in pieces of %d bytes', (size) => {
-    const { told, events } = tell(streamed(usage), size);
-    expect(told).toEqual([
+  test.each([1, 7, 100_000])('comes with its searches where they stand, in pieces of %d bytes', (size) => {
+    const { translated, events } = translate(streamed(usage), size);
+    expect(translated).toEqual([
       { role: 'assistant', content: '' },
       { content: 'Señor, ' },
       '0 searching',
@@ -121,13 +121,13 @@ describe('an answer with searches of Anthropic’s own', () => {
   });
 
   test('is invoiced for what was found where it does not say', () => {
-    expect(tell(streamed({ output_tokens: 5 }), 100).events.invoiced).toBe(1);
+    expect(translate(streamed({ output_tokens: 5 }), 100).events.invoiced).toBe(1);
     const message = JSON.stringify({ content, stop_reason: 'end_turn' });
     expect(wholeAnswer(message, identity, { searched: true }).searches?.invoiced).toBe(1);
   });
 
   test('takes a reported zero for a zero', () => {
     const none = { ...usage, server_tool_use: { web_search_requests: 0 } };
-    expect(tell(streamed(none), 100).events.invoiced).toBe(0);
+    expect(translate(streamed(none), 100).events.invoiced).toBe(0);
   });
 });

@@ -5,7 +5,7 @@ import { ChatChunks } from './chat-chunks.ts';
 const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra' };
 
 /** The deltas that are passed on of those that come, and what is counted as delivered. */
-function told(deltas: readonly object[], hidesReasoning: boolean) {
+function translated(deltas: readonly object[], hidesReasoning: boolean) {
   const chunks = new ChatChunks(identity, hidesReasoning);
   let out = '';
   const pass = (events: Uint8Array) => {
@@ -29,21 +29,24 @@ describe('the reasoning of a model', () => {
     ['OpenRouter', { reasoning: 'Hm – "', reasoning_details: [{ type: 'reasoning.text', text: 'Hm' }] }],
     ['DeepInfra', { reasoning_content: 'Hm – "' }, { reasoning: 'Hm – "' }],
     ['Groq', { reasoning: 'Hm – "', channel: 'analysis' }],
-  ])('as %s tells it is passed on under one name, or is not where it is not wanted', (_, thought, named = thought) => {
-    const shown = told([...spoken, thought], false);
-    expect(shown.deltas).toEqual([...spoken, named]);
-    const hidden = told([...spoken, thought], true);
-    expect(JSON.stringify(hidden.deltas)).not.toMatch(/reasoning|Hm/);
-    expect(hidden.deltas.slice(0, 2)).toEqual(spoken);
-    expect(hidden.delivered).toBe('Yes – "no"Hm – "');
-    expect(shown.delivered).toBe(hidden.delivered);
-  });
+  ])(
+    'as %s reports it is passed on under one name, or not at all where it is not wanted',
+    (_, thought, named = thought) => {
+      const shown = translated([...spoken, thought], false);
+      expect(shown.deltas).toEqual([...spoken, named]);
+      const hidden = translated([...spoken, thought], true);
+      expect(JSON.stringify(hidden.deltas)).not.toMatch(/reasoning|Hm/);
+      expect(hidden.deltas.slice(0, 2)).toEqual(spoken);
+      expect(hidden.delivered).toBe('Yes – "no"Hm – "');
+      expect(shown.delivered).toBe(hidden.delivered);
+    },
+  );
 
   test('leaves alone what only speaks of it', () => {
     const words = [{ content: '"reasoning": is a word' }];
-    expect(told(words, true).deltas).toEqual(words);
+    expect(translated(words, true).deltas).toEqual(words);
     const others = [{ content: '{"reasoning_content": 1} is a field' }];
-    expect(told(others, false).deltas).toEqual(others);
+    expect(translated(others, false).deltas).toEqual(others);
   });
 });
 

@@ -1,4 +1,4 @@
-/** What those who speak OpenAI's chat completions say differently. */
+/** Where vendors that speak OpenAI's chat completions differ. */
 import type { Reasoning } from '#application';
 import { effortFor } from '../chat/effort.ts';
 

@@ -40,8 +40,8 @@ test.each<[string, object, string | undefined]>([
   ['an error beside the choices', { error, usage }, undefined],
   ['an error in a choice', { choices: [choice({ content: '' }, { error })], usage }, undefined],
   ['an error in a choice without a message', { choices: [{ index: 0, finish_reason: 'error', error }] }, undefined],
-  ['an error in a choice that has begun', { choices: [choice({ content: 'Yes, ' }, { error })], usage }, 'Yes, '],
-])('%s is no answer, and what was generated before it is told', async (_, answer, delivered) => {
+  ['an error in a choice that has started', { choices: [choice({ content: 'Yes, ' }, { error })], usage }, 'Yes, '],
+])('%s is no answer, and what was generated before it is reported', async (_, answer, delivered) => {
   said = answer;
   const failure = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
   expect(failure).toBeInstanceOf(UpstreamFailure);

@@ -66,7 +66,7 @@ describe('a response as a chat', () => {
     expect(end).toMatchObject({ delta: { role: 'assistant', content: '' }, finish_reason: reason });
   });
 
-  test('is told in pieces', () => {
+  test('comes in pieces', () => {
     const at = { output_index: 0 };
     const call = (output_index: number) => ({
       type: 'response.output_item.added',
@@ -78,7 +78,7 @@ describe('a response as a chat', () => {
       output_index,
       delta: `{"a":${output_index}}`,
     });
-    const told = deltas([
+    const translated = deltas([
       { type: 'response.output_item.added', ...at, item: { type: 'reasoning' } },
       { type: 'response.reasoning_summary_text.delta', ...at, delta: 'Hm' },
       { type: 'response.output_text.delta', ...at, delta: 'Hi', logprobs: [LOGPROB] },
@@ -97,7 +97,7 @@ describe('a response as a chat', () => {
       type: 'function',
       function: { name: 'f', arguments: '' },
     });
-    expect(told.map(({ delta }) => delta)).toEqual([
+    expect(translated.map(({ delta }) => delta)).toEqual([
       { role: 'assistant', content: '' },
       { reasoning: 'Hm' },
       { content: 'Hi' },
@@ -116,8 +116,8 @@ describe('a response as a chat', () => {
       { tool_calls: [{ index: 0, function: { arguments: '{"a":3}' } }] },
       {},
     ]);
-    expect(told[2].logprobs).toEqual({ content: [LOGPROB] });
-    expect(told.at(-1).finish_reason).toBe('tool_calls');
+    expect(translated[2].logprobs).toEqual({ content: [LOGPROB] });
+    expect(translated.at(-1).finish_reason).toBe('tool_calls');
   });
 });
 
@@ -199,21 +199,21 @@ describe('a chat request in the words of Responses', () => {
 });
 
 describe('a search of OpenAI’s own', () => {
-  const wish = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
+  const search = { maxUses: 2, first: false, includeDomains: [], excludeDomains: [] };
 
   test('is a tool beside the others, which is called so often at most', () => {
     const tools = [{ type: 'function', name: 'f' }];
-    expect(withSearch({ tools, tool_choice: 'auto' }, wish)).toEqual({
+    expect(withSearch({ tools, tool_choice: 'auto' }, search)).toEqual({
       tools: [...tools, { type: 'web_search' }],
       tool_choice: 'auto',
       max_tool_calls: 2,
     });
-    expect(withSearch({}, { ...wish, first: true, excludeDomains: ['a.example'] })).toEqual({
+    expect(withSearch({}, { ...search, first: true, excludeDomains: ['a.example'] })).toEqual({
       tools: [{ type: 'web_search', filters: { blocked_domains: ['a.example'] } }],
       tool_choice: { type: 'web_search' },
       max_tool_calls: 2,
     });
-    expect(withSearch({ reasoning: { effort: 'minimal' } }, wish).reasoning).toEqual({ effort: 'low' });
+    expect(withSearch({ reasoning: { effort: 'minimal' } }, search).reasoning).toEqual({ effort: 'low' });
     expect(withSearch({}, undefined)).toEqual({});
   });
 

@@ -16,7 +16,7 @@ const ended = (type: string, more: object = {}) => sse(`response.${type}`, { res
 const BEGUN = sse('response.created', { response: { id: 'resp_theirs' } });
 
 /** What is passed on of a body that comes in pieces of so many bytes. */
-function told(body: string, size = 7) {
+function read(body: string, size = 7) {
   const events = new ResponseEvents();
   const bytes = Buffer.from(body);
   let text = '';
@@ -35,8 +35,8 @@ function told(body: string, size = 7) {
 }
 
 describe('events of a response', () => {
-  test.each([1, 3, 1_000])('that tell of the output are passed on, wherever a piece ends (%p bytes)', (size) => {
-    const { events, passed, failure } = told(BEGUN + DELTA + ended('completed', { output: [] }), size);
+  test.each([1, 3, 1_000])('that have output are passed on, wherever a piece ends (%p bytes)', (size) => {
+    const { events, passed, failure } = read(BEGUN + DELTA + ended('completed', { output: [] }), size);
     expect(failure).toBeUndefined();
     expect(passed).toEqual([
       { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Zürich 🏔' },
@@ -48,7 +48,7 @@ describe('events of a response', () => {
   test('may be of kinds that we do not know, as long as they are about an item', () => {
     const known = sse('response.web_search_call.searching', { output_index: 0, item_id: 'ws_1' });
     const body = `: comment\n\n${known}${sse('response.queued', {})}${sse('keepalive', {})}${ended('completed')}`;
-    expect(told(body).passed.map(({ type }) => type)).toEqual([
+    expect(read(body).passed.map(({ type }) => type)).toEqual([
       'response.web_search_call.searching',
       'response.completed',
     ]);
@@ -56,7 +56,7 @@ describe('events of a response', () => {
 
   test('say why they end', () => {
     const incomplete_details = { reason: 'content_filter' };
-    const { passed } = told(ended('incomplete', { incomplete_details }));
+    const { passed } = read(ended('incomplete', { incomplete_details }));
     expect(passed).toMatchObject([{ type: 'response.incomplete', response: { incomplete_details } }]);
   });
 
@@ -67,8 +67,8 @@ describe('events of a response', () => {
     [sse('error', { code: 'server_error', message: 'Ah', param: null }), 'upstream_error', 'Ah'],
     ['data: {"type":\n\n', 'upstream_error', 'The upstream sent an event that is not JSON'],
     ['', 'upstream_error', 'The upstream ended the stream before the answer was complete'],
-  ])('that tell of a failure break the answer off: %j', (last, code, message) => {
-    const { events, failure, passed } = told(DELTA + last);
+  ])('that report a failure break the answer off: %j', (last, code, message) => {
+    const { events, failure, passed } = read(DELTA + last);
     expect(failure).toBeInstanceOf(UpstreamFailure);
     expect(failure).toMatchObject({ code, message });
     expect([passed.length, events.deliveredText()]).toEqual([1, 'Zürich 🏔']);
@@ -83,7 +83,7 @@ describe('events of a response', () => {
     ],
     [{ input_tokens: '3', output_tokens: 1 }, undefined],
   ])('may have the usage %j', (usage, classes) => {
-    expect(told(ended('completed', { usage })).events.usage()).toEqual(classes);
+    expect(read(ended('completed', { usage })).events.usage()).toEqual(classes);
   });
 });
 
