@@ -69,7 +69,7 @@ export interface PriceLine extends Sold {
   readonly prices: readonly PriceJson[];
 }
 
-/** What is known of a call, whoever made it. */
+/** What is known of a call, beside its seller. */
 export type Use = Pick<Item, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
 
 /** A call with its amounts, rounded once. @throws UnpricedUnit */

@@ -64,7 +64,7 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
 
 /**
  * Revenue at the full price, by the surface that was asked and by each service beside it; what the customer does not pay
- * of it is an overrun. The cost is the provider's, and is owed to whoever invoices it.
+ * of it is an overrun. The cost is the provider's, and is owed to its creditor.
  */
 function earned({ items, price }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
   return [

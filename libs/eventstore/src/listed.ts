@@ -1,6 +1,6 @@
 /**
  * Readers of the whole log see the streams of the listed categories and no others, so nothing is appended to another one:
- * it would be stored, and no read model, saga or audit would ever hear of it.
+ * it would be stored, and no read model, saga or audit would ever see it.
  * @throws RangeError
  */
 export function assertListed(stream: string, prefixes: readonly string[]): void {

@@ -52,10 +52,10 @@ class Node implements PaymentBackend {
     this.subscriptions++;
     const stopped = new Promise<'end'>((resolve) => signal.addEventListener('abort', () => resolve('end')));
     for (;;) {
-      const told = new Promise<Report>((resolve) => {
+      const reported = new Promise<Report>((resolve) => {
         this.reports = resolve;
       });
-      const next = await Promise.race([told, stopped]);
+      const next = await Promise.race([reported, stopped]);
       if (next === 'end') return;
       if (next instanceof Error) throw next;
       yield next.hint;
@@ -190,7 +190,7 @@ async function issue(reference: string, more: Partial<InvoiceIssued['data']> = {
   await books.streams.topups.run(reference, { type: 'IssueInvoice', data }, startedBy('account:a', reference));
 }
 
-/** Invoices that were paid, and nobody has noticed yet. */
+/** Invoices that were paid, which was not noticed yet. */
 async function paid(...references: readonly string[]): Promise<void> {
   for (const reference of references) {
     await issue(reference);
@@ -250,7 +250,7 @@ describe('a payment', () => {
     expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
   });
 
-  test('that nobody makes costs no append', async () => {
+  test('that is not made costs no append', async () => {
     await issue('aa');
     books.watch();
     await time.pass(20 * MINUTE);

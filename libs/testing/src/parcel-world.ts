@@ -33,7 +33,7 @@ function memoryCheckpoints(): CheckpointStore {
 
 /** Everything around the parcels that outlives a process, and what it has seen. */
 export class ParcelWorld {
-  /** Milliseconds since 1970; whoever sleeps lets it pass. */
+  /** Milliseconds since 1970; sleeping lets it pass. */
   time = Date.parse('2026-11-20T12:00:00.000Z');
   /** From then on there is stock. */
   stockFrom = 0;
@@ -47,7 +47,7 @@ export class ParcelWorld {
   private readonly sleep: Runtime['sleep'];
   private token = 0;
 
-  /** In memory and without waiting, unless it is told otherwise. */
+  /** In memory and without waiting by default. */
   constructor(
     readonly store: EventStore,
     readonly due: DueTable,

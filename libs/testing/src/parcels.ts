@@ -68,7 +68,7 @@ const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
   },
 };
 
-/** When the stock is there, a parcel is shipped once, and its customer is told. */
+/** When the stock is there, a parcel is shipped once, and its customer is notified. */
 export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> = {
   name: 'parcels',
   category: 'parcel',

@@ -14,7 +14,7 @@ const COST = 0.00001028625;
 const WEATHER = {
   type: 'function' as const,
   name: 'weather',
-  description: 'Tells the weather',
+  description: 'Returns the weather',
   parameters: {
     type: 'object',
     properties: { city: { type: 'string' } },

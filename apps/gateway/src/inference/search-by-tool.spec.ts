@@ -215,7 +215,7 @@ describe('a model that may search', () => {
   });
 
   test('cannot, when it costs nothing: nothing is searched, and nothing is said of it', async () => {
-    const settings = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'nobody’s' }] };
+    const settings = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'unknown' }] };
     const answer = await ask('tokens=4', { model: 'test/free:online', ...settings });
     expect([answer.status, answer.body.usage.cost]).toEqual([200, 0]);
     const [record] = (await world.get('/queries/history', account)).body.data;

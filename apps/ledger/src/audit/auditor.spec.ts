@@ -175,7 +175,7 @@ describe('an auditor who reads only the facts', () => {
       ['the charge of 1 names price list v2, which has no a/model'],
     ],
     [
-      'a debt to somebody who does not invoice it',
+      'a debt to a vendor that does not invoice it',
       [held('1'), settled('1', { creditor: 'another' })],
       ['the charge of 1 names price list v1, which has no a/model'],
     ],
@@ -272,10 +272,10 @@ describe('an auditor of facts of version 1', () => {
   });
   test.each<[string, string, Upcaster]>([
     ['moves money', 'HoldSettled', changedIn(({ price }) => ({ price: `${BigInt(price) + 1n}` }))],
-    ['owes somebody else', 'HoldSettled', changedIn(() => ({ creditor: 'another' }))],
+    ['owes another vendor', 'HoldSettled', changedIn(() => ({ creditor: 'another' }))],
     ['loses tokens', 'HoldSettled', changedIn(() => ({ usage: {} }))],
     ['calls an estimate a report', 'HoldSettled', changedIn(() => ({ estimated: false }))],
-    ['names a model that nobody named', 'ChargeAbsorbed', changedIn(() => ({ of: 'a/model' }))],
+    ['names a model that was not requested', 'ChargeAbsorbed', changedIn(() => ({ of: 'a/model' }))],
     ['loses a search', 'ChargeAbsorbed', changedIn(() => ({ beside: undefined }))],
     ['changes what was held', 'HoldReleased', (data) => ({ ...data, held: '41' })],
     ['calls a credit by another name', 'CreditAdded', (data) => ({ ...data, creditId: 'topup' })],

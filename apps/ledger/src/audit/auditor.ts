@@ -11,7 +11,7 @@ interface OpenHold {
 /** Amounts by ledger account; a debit is positive. */
 type Entry = ReadonlyMap<string, bigint>;
 
-/** Holds that are named in what is told, at most. */
+/** The most holds that a difference names. */
 const MAX_NAMED = 10;
 
 /**

@@ -46,7 +46,7 @@ export interface Directive {
   readonly at: string | undefined;
 }
 
-/** Each provider tells it in its own shape, with status 400. */
+/** Each provider reports it in its own shape, with status 400. */
 export class MisunderstoodDirective extends Error {
   override readonly name = 'MisunderstoodDirective';
 

@@ -34,7 +34,7 @@ export function serve<M extends Model, Q extends Question<M>>(provider: string, 
       const directive = readDirective(question.lastUserText);
       const fault = faults.next(directive, provider, question.toolbox.rounds + 1);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-      // An answer in one piece has no midst to tell an error in.
+      // A whole answer has no middle for an error.
       const outright = fault === 'error' && !question.stream ? '500' : fault;
       if (failedOutright(outright, call, protocol.refusalAsTold)) return;
       const answer = compose(question, directive, fault);

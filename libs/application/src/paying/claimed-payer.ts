@@ -6,12 +6,12 @@ import type { Hold, HoldRequest, Payer, Release } from './payer.ts';
 /** What this process knows of the money of a request. `open` also means: how it ended could not be found out. */
 export type Standing = 'none' | 'open' | 'charged' | 'released';
 
-/** Refusals that tell of another hold with the same id, whose fate is not known here. */
+/** Rejections that mean another hold with the same id, whose fate is not known here. */
 const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
 
 /**
  * A payer of a request whose idempotency key is claimed: the claim is confirmed once the money is held, and before the
- * hold may be used; and how the money ended is noted, so that no use case has to tell whether it charged.
+ * hold may be used; and how the money ended is noted, so that no use case has to report whether it charged.
  */
 export class ClaimedPayer implements Payer {
   private known: Standing = 'none';

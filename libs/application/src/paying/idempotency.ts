@@ -65,7 +65,7 @@ export interface IdempotencyPorts {
   readonly alarm: Runtime['alarm'];
 }
 
-/** How long a request is respected that holds money, when nothing is heard from its gateway any more. */
+/** How long the key of a request that holds money stays taken when its gateway is silent. */
 export function leaseOf({ totalTimeoutMs, drainTimeoutMs }: CallLimits): number {
   return totalTimeoutMs + drainTimeoutMs + LEASE_MARGIN_MS;
 }

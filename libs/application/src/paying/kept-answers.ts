@@ -36,7 +36,7 @@ export type Ending = KeptAnswer | 'lost' | 'unknown' | 'unpaid';
 
 /**
  * Claims of idempotency keys, and the answers to requests that had one. It says what was answered, never what may be
- * charged. Only its owner changes a claim: a request that was taken for dead changes nothing, and is told false.
+ * charged. Only its owner changes a claim: a request that was taken for dead changes nothing, and gets false.
  */
 export abstract class KeptAnswers {
   /** Takes a key, if no other request has it. Of any number at once, on any gateway, one does. */

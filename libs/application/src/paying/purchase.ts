@@ -55,7 +55,7 @@ export interface StreamMade {
   vendorId(): string | undefined;
 }
 
-/** Who is told how endpoints do, and of what should not happen. */
+/** Receives how endpoints perform, and what should not happen. */
 export interface Watch {
   readonly pulses: Pulses;
   readonly alarm: (problem: string, error: unknown) => void;

@@ -1,4 +1,4 @@
-/** Vendors' ids are some dozens of characters long; what is longer is none, and would be kept for ever. */
+/** Vendors' ids are some dozens of characters long; what is longer is not an id, and would be stored forever. */
 const LONGEST = 200;
 
 /** What a vendor calls its answer, by which a line of its invoice can be found. */

@@ -89,9 +89,9 @@ describe('a key', () => {
     await kept.end(expired, 'lost');
     await expire(expired);
     for (const { accountId } of [forgotten, expired]) {
-      const anew = claimOf({ accountId, request: 'another' });
-      expect(await kept.claim(anew)).toBe(true);
-      expect(await kept.find(anew)).toEqual({ ...anew, running: true, held: false, lost: false, answer: null });
+      const another = claimOf({ accountId, request: 'another' });
+      expect(await kept.claim(another)).toBe(true);
+      expect(await kept.find(another)).toEqual({ ...another, running: true, held: false, lost: false, answer: null });
     }
   });
 

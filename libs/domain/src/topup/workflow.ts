@@ -45,7 +45,7 @@ function next(topup: Topup, now: Instant): Next<TopupStep> {
   return { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }
 
-/** A Lightning invoice is paid once, an address as often as somebody pays to it. */
+/** A Lightning invoice is paid once, an address as often as it is paid to. */
 function mayBePaid({ payments }: Topup, { destination }: InvoiceIssued['data']): boolean {
   return destination.kind !== 'bolt11' || payments.size === 0;
 }

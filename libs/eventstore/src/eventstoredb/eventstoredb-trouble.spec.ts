@@ -7,7 +7,7 @@ import { EventStoreDbDouble } from '#testing';
 describe('the EventStoreDB event store', () => {
   let double: EventStoreDbDouble;
   let store: EventStoreDbEventStore;
-  /** Writes the streams of somebody else on the same server. */
+  /** Writes the streams of another program on the same server. */
   let others: EventStoreDbEventStore;
   let problems: string[];
 
