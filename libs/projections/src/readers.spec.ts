@@ -83,13 +83,16 @@ describe('the journal', () => {
       const moved = those(
         history,
         'CreditAdded',
+        'CreditReversed',
         'FundsHeld',
         'HoldReleased',
         'HoldExpired',
         'HoldSettled',
         'ChargeAbsorbed',
       );
-      const some = moved.filter(({ data }) => JSON.stringify(data).match(/"(amount|held|charged|price|cost)":"[1-9]/));
+      const some = moved.filter(({ data }) =>
+        JSON.stringify(data).match(/"(amount|held|charged|price|cost)":"-?[1-9]/),
+      );
       const positions = new Set((await lines()).map(({ position }) => BigInt(position)));
       expect([...positions].toSorted()).toEqual(some.map(({ position }) => position).toSorted());
     }));
@@ -115,7 +118,8 @@ describe('the journal', () => {
       const booked = (name: string) => sum(all.filter(({ account }) => account === name).map(({ amount }) => amount));
       const charges = those(history, 'HoldSettled', 'ChargeAbsorbed').map(({ data }) => data.charge);
       const charged = those(history, 'HoldSettled').map(({ data }) => data.charged);
-      expect(booked('clearing:btc-lightning')).toBe(sum(those(history, 'CreditAdded').map(({ data }) => data.amount)));
+      const paid = those(history, 'CreditAdded', 'CreditReversed').map(({ data }) => data.amount);
+      expect(booked('clearing:btc-lightning')).toBe(sum(paid));
       expect(booked('revenue:chat_completion') + booked('revenue:late')).toBe(-sum(charges.map(({ price }) => price)));
       expect(booked('overrun')).toBe(sum(charges.map(({ price }) => price)) - sum(charged));
       expect(booked('payable:router')).toBe(-sum(charges.map(({ cost }) => cost)));
@@ -264,17 +268,21 @@ describe('a top-up', () => {
       for (const [id, { invoice, payments }] of history.topups) {
         const view = await readTopup(books.pool, id, history.end);
         const received = those(history, 'PaymentReceived').filter((fact) => idOf(fact) === id);
+        const reversed = those(history, 'PaymentReversed').filter((fact) => idOf(fact) === id);
+        const paid = [...received, ...reversed];
         const settled = [...payments.values()].every(({ credited }) => credited);
         const unpaid = (invoice?.expiresAt ?? '') <= history.end ? 'Expired' : 'New';
+        const paidUnits = paid.reduce((all, { data }) => all + BigInt(data.units), 0n);
+        const credited = paidUnits > 0n ? 'Settled' : 'Invalid';
         expect(view).toMatchObject({
           topupId: id,
           accountId: invoice?.accountId,
           coin: 'BTC',
           units: BigInt(invoice?.units ?? 0),
-          paidUnits: received.reduce((all, { data }) => all + BigInt(data.units), 0n),
+          paidUnits,
           destination: invoice?.destination,
-          credited: sum(received.flatMap(({ data }) => [data.amount, data.bonus])),
-          status: received.length === 0 ? unpaid : settled ? 'Settled' : 'Processing',
+          credited: sum(paid.flatMap(({ data }) => [data.amount, data.bonus])),
+          status: received.length === 0 ? unpaid : settled ? credited : 'Processing',
         });
       }
       expect(await readTopup(books.pool, 'nothing', history.end)).toBeUndefined();

@@ -10,6 +10,7 @@ import {
   type Charge,
   chargeOf,
   type DomainEvent,
+  type Payment,
   type PriceListPublished,
   paymentKey,
   priceListDecider,
@@ -125,18 +126,28 @@ interface Paid {
   readonly msat: bigint | null;
   readonly lateRate?: string | null;
   readonly credited: boolean;
+  /** Whether half of it is taken back again. */
+  readonly reversed?: boolean;
 }
 
 /** An invoice of a dollar, and what came of it. */
-function topUp(story: Story, nr: number, { msat, lateRate, credited }: Paid): void {
+function topUp(story: Story, nr: number, { msat, lateRate, credited, reversed }: Paid): void {
   const at = story.at();
   const id = `t${story.topups.size}`;
   const reference = `hash of ${id}`;
-  const data = issuedInvoice({ accountId: accountId(nr), reference, expiresAt: story.at(EXPIRY_MS), at });
+  const confirmations = story.topups.size % 2;
+  const data = issuedInvoice({
+    accountId: accountId(nr),
+    reference,
+    confirmations,
+    expiresAt: story.at(EXPIRY_MS),
+    at,
+  });
   story.topup(id, { type: 'IssueInvoice', data });
   if (msat === null) return;
   const late = lateRate ? { lateRate: { value: lateRate, source: 'kraken', at } } : {};
   const payment = paymentOf(data, { units: msat, ...late });
+  story.topup(id, { type: 'RecordPayment', data: { ...payment, confirmations: 0 } });
   story.topup(id, { type: 'RecordPayment', data: payment });
   const received = story.facts.at(-1);
   if (!credited || received?.type !== 'PaymentReceived') return;
@@ -146,6 +157,18 @@ function topUp(story: Story, nr: number, { msat, lateRate, credited }: Paid): vo
     data: { creditId: paymentKey(payment.payment), method: data.method, ...booked, at },
   });
   story.topup(id, { type: 'MarkCredited', data: { payment: payment.payment, at } });
+  if (reversed) reverse(story, id, { ...payment, units: -(msat + 1n) / 2n });
+}
+
+function reverse(story: Story, id: string, { payment, units, at }: Payment): void {
+  const reversalId = `reversal of ${id}`;
+  story.topup(id, { type: 'ReversePayment', data: { reversalId, payment, units, why: 'refunded', at } });
+  const fact = story.facts.at(-1);
+  if (fact?.type !== 'PaymentReversed') return;
+  const { method, why } = fact.data;
+  const booked = { amount: BigInt(fact.data.amount) as PicoUsd, bonus: BigInt(fact.data.bonus) as PicoUsd };
+  const data = { reversalId, creditId: paymentKey(payment), method, ...booked, why, at };
+  story.account(Number(fact.data.accountId.slice(-1)), { type: 'ReverseCredit', data });
 }
 
 function charge(price: bigint, output: number): Charge {
@@ -219,6 +242,7 @@ const steps = fc.oneof(
         msat: fc.option(fc.bigInt({ min: 1n, max: 2n * MSAT_PER_USD })),
         lateRate: fc.option(fc.constant('50000.00')),
         credited: fc.boolean(),
+        reversed: fc.boolean(),
       }),
     ),
     (story, [nr, paid]) => topUp(story, nr, paid),

@@ -30,14 +30,17 @@ export class BooksReader {
   }
 
   /**
-   * A top-up as its facts are now; undefined when there is none.
-   * @throws BooksBehind when the read model does not show them in time
+   * A top-up, with everything that has happened to it so far; undefined when there is none. Where the read model does not
+   * show all of that in time, the answer says in a header that it may be older.
+   * @throws BooksBehind when the read model does not know it yet
    */
-  async topup(topupId: string, now: string): Promise<TopupView | undefined> {
+  async topup(topupId: string, now: string, reply: FastifyReply): Promise<TopupView | undefined> {
     const head = await this.store.head(streamName(TOPUP, topupId));
     if (!head) return undefined;
-    if (!(await this.progress.reached(['topups'], head.position, WAIT_MS))) throw new BooksBehind();
-    return readTopup(this.pool, topupId, now);
+    await this.follow(head.position, reply, 'topups');
+    const topup = await readTopup(this.pool, topupId, now);
+    if (!topup) throw new BooksBehind();
+    return topup;
   }
 
   /** Whether an account exists: by its facts, so that a late read model refuses nothing. */
@@ -52,7 +55,11 @@ export class BooksReader {
    */
   async showAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
     const head = await this.store.head(streamName(ACCOUNT, accountId));
-    const shown = head === undefined || (await this.show(head.position, ...projections));
+    return head === undefined || this.follow(head.position, reply, ...projections);
+  }
+
+  private async follow(position: bigint, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
+    const shown = await this.show(position, ...projections);
     if (!shown) reply.header(BEHIND, 'true');
     return shown;
   }

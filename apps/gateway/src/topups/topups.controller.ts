@@ -1,5 +1,6 @@
-import { Body, Controller, Get, Param, Post } from '@nestjs/common';
+import { Body, Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply } from 'fastify';
 import { type Caller, Clock, CreateTopup, PaymentBackends, TOPUP_ID_LENGTH } from '#application';
 import { COINS, type Coin, type Destination, PAYMENT_METHODS, type PaymentMethod, wholeCoins } from '#domain';
 import { type Cause, money, plainNumber } from '#kernel';
@@ -66,9 +67,11 @@ export class TopupsController {
     params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
     answer: json(TopupStatus),
     errors: [404, 503],
+    follows: true,
   })
-  async status(@Param('id') id: string) {
-    const topup = await this.find(id);
+  async status(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
+    const topup = TOPUP_ID.test(id) ? await this.books.topup(id, this.clock.now(), reply) : undefined;
+    if (!topup) throw new NotFound('Invoice not found');
     const { coin } = topup;
     const open = topup.status === 'Settled' ? 0n : topup.units;
     return {
@@ -92,12 +95,6 @@ export class TopupsController {
   methods() {
     const methods = PAYMENT_METHODS.filter((method) => this.backends.of(method)).map(methodWire);
     return { status: 'success', success: true, supported_methods: methods, data: methods };
-  }
-
-  private async find(topupId: string): Promise<TopupView> {
-    const topup = TOPUP_ID.test(topupId) ? await this.books.topup(topupId, this.clock.now()) : undefined;
-    if (!topup) throw new NotFound('Invoice not found');
-    return topup;
   }
 }
 

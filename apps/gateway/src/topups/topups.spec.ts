@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decode } from 'light-bolt11-decoder';
 import pg from 'pg';
+import type { Recorded } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
 const LIGHTNING = '/topup/create/btc-lightning';
@@ -195,28 +196,41 @@ describe('the status of a top-up', () => {
 });
 
 describe('while the projector stands still', () => {
-  let held: pg.Client;
+  let lock: pg.Client;
+  /** Nothing moves a checkpoint while this connection holds the table. */
+  const stand = () => lock.query('begin; lock table books.checkpoints in exclusive mode');
+  const goOn = () => lock.query('rollback');
+  const status = async (id: string) => {
+    const { status, body, headers } = await world.get(`/topup/status/${id}`);
+    return [status, body.status, headers.get('x-books-behind'), headers.get('retry-after')];
+  };
   beforeAll(async () => {
-    held = new pg.Client({ connectionString: world.databaseUrl });
-    await held.connect();
-    await held.query('begin');
-    await held.query("select from books.checkpoints where projection = 'topups' for update");
+    lock = new pg.Client({ connectionString: world.databaseUrl });
+    await lock.connect();
   });
-  afterAll(() => held.end());
+  afterAll(() => lock.end());
 
-  test('a top-up is created all the same, and can be read as soon as the projector goes on', async () => {
-    const { status, body } = await create({ amount: 1, currency: 'USD' });
-    expect(status).toBe(201);
-    expect(read(body.lightning_invoice).amount).toBe('1000000');
-    const unread = await world.get(`/topup/status/${body.invoice_id}`);
-    expect([unread.status, unread.body.error.type, unread.headers.get('retry-after')]).toEqual([
-      503,
-      'unavailable',
-      '1',
-    ]);
-    expect((await world.get('/topup/status/AAAAAAAAAAAAAAAAAAAAAA')).status).toBe(404);
-    await held.query('rollback');
-    await world.until(async () => (await world.get(`/topup/status/${body.invoice_id}`)).status === 200);
+  test('a top-up is created all the same, and can be read once the projector goes on', async () => {
+    await stand();
+    const { status: created, body } = await create({ amount: 1, currency: 'USD' });
+    expect([created, read(body.lightning_invoice).amount]).toEqual([201, '1000000']);
+    expect(await status(body.invoice_id)).toEqual([503, 'error', 'true', '1']);
+    expect((await status('AAAAAAAAAAAAAAAAAAAAAA'))[0]).toBe(404);
+    await goOn();
+    expect(await status(body.invoice_id)).toEqual([200, 'New', null, null]);
+  });
+
+  test('an older status says that it is one', async () => {
+    const { body } = await create({ amount: 1, currency: 'USD' });
+    expect(await status(body.invoice_id)).toEqual([200, 'New', null, null]);
+    await stand();
+    await world.pay(body.lightning_invoice);
+    const received = ({ stream, type }: Recorded) =>
+      stream === `topup-${body.invoice_id}` && type === 'PaymentReceived';
+    await world.until(async () => (await world.facts()).some(received));
+    expect(await status(body.invoice_id)).toEqual([200, 'New', 'true', null]);
+    await goOn();
+    await world.until(async () => (await status(body.invoice_id))[1] === 'Settled');
   });
 });
 

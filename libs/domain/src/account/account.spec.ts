@@ -96,6 +96,49 @@ describe('credit', () => {
   });
 });
 
+describe('a credit that is reversed', () => {
+  const reversal = (amount: PicoUsd, more: object = {}) => ({
+    ...{ reversalId: 'r1', creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO, why: 'refunded', at },
+    ...more,
+  });
+  const reverse = (amount: PicoUsd, more: object = {}): AccountCommand => ({
+    type: 'ReverseCredit',
+    data: reversal(amount, more),
+  });
+  const reversed = (dollars: string): AccountEvent => ({
+    type: 'CreditReversed',
+    data: { ...reversal(ZERO), amount: pico(dollars), bonus: '0' },
+  });
+  test('is taken from what is available, once by the id of the reversal', () => {
+    given(opened, credited('5'))
+      .when(reverse(usd('-5')))
+      .then(reversed('-5'));
+    given(opened, credited('5'), reversed('-5'))
+      .when(reverse(usd('-5')))
+      .thenAlreadySo();
+    given(opened, credited('5'), reversed('-5'))
+      .when(reverse(usd('-4')))
+      .thenRefused('credit_conflict');
+    expect(given(opened, credited('5'), reversed('-5')).state.available).toBe(ZERO);
+  });
+  test('must have been added', () => {
+    given(opened, credited('5'))
+      .when(reverse(usd('-5'), { creditId: 'c2' }))
+      .thenRefused('credit_conflict');
+  });
+  test('may leave less than nothing: then nothing is held but what is free', () => {
+    const spent = [opened, keyed(), credited('5'), held('h0', '3'), settled('h0', '3', '3'), reversed('-5')];
+    const below = given(...spent);
+    expect(formatUsd(below.state.available)).toBe('-3');
+    expect(below.when(hold('1')).thenRefused('insufficient_balance')).toMatchObject({ affordable: '0' });
+    const [event] = below.when(hold('0', { atMost: usd('1') })).events();
+    expect(event).toMatchObject({ type: 'FundsHeld', data: { amount: '0' } });
+    given(...spent, reversed('5'))
+      .when(hold('2'))
+      .then(held('h1', '2', at, later));
+  });
+});
+
 describe('a hold', () => {
   test('takes what it is for from what is available', () => {
     const { state } = given(opened, keyed(), credited('5'), held('h1', '2'));
