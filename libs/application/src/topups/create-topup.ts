@@ -11,7 +11,7 @@ import {
 } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
-import { UnservableRequest } from '../failures.ts';
+import { UnservableRequest, UpstreamFailure } from '../failures.ts';
 import { randomBase62 } from '../secrets.ts';
 import { Topups } from '../streams.ts';
 import { ExchangeRates } from './exchange-rates.ts';
@@ -59,10 +59,11 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     const rate = await this.rates.usdPer(terms.coin);
     const priced = price(terms, requested, rate);
     const at = this.clock.now();
-    const { coin, bonus, confirmations, expiryMinutes } = terms;
+    const { coin, destination: kind, bonus, confirmations, expiryMinutes } = terms;
     const expirySeconds = expiryMinutes * 60;
-    const asked = { coin, units: priced.units, memo: 'Countinghouse top-up', expirySeconds };
+    const asked = { coin, kind, units: priced.units, memo: 'Countinghouse top-up', expirySeconds };
     const made = await backend.request(asked);
+    if (made.destination.kind !== kind) throw new UpstreamFailure('upstream_error', `${backend.name} made no ${kind}`);
     const data: InvoiceIssued['data'] = {
       ...{ accountId, method: terms.method, coin, requested },
       ...{ usd: money.toJson(priced.value), units: priced.units.toString(), rate },

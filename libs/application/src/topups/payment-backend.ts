@@ -30,6 +30,7 @@ export interface PaymentBackend {
 
 export interface PaymentRequest {
   readonly coin: Coin;
+  readonly kind: Destination['kind'];
   /** Of the coin's smallest unit. */
   readonly units: bigint;
   readonly memo: string;

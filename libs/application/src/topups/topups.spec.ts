@@ -100,18 +100,12 @@ describe('a method', () => {
   });
 });
 
-describe('an address', () => {
-  test('expires when its method says so', async () => {
-    const wallet: PaymentBackend = Object.assign(new LyingNode(), {
-      request: async () => ({ reference: 'r', destination: { kind: 'address', value: 'bcrt1q' } }),
-    });
-    const { invoice } = await request([wallet]);
-    expect(invoice).toMatchObject({
-      reference: 'r',
-      destination: { kind: 'address', value: 'bcrt1q' },
-      expiresAt: '2026-11-20T12:15:00.000Z',
-    });
+test('an address where an invoice was asked for is not handed out', async () => {
+  const wallet: PaymentBackend = Object.assign(new LyingNode(), {
+    request: async () => ({ reference: 'r', destination: { kind: 'address', value: 'bcrt1q' } }),
   });
+  await expect(request([wallet])).rejects.toMatchObject({ name: 'UpstreamFailure', code: 'upstream_error' });
+  expect(await facts()).toEqual([]);
 });
 
 describe('an invoice', () => {

@@ -1,11 +1,14 @@
 /** How an account can be topped up. A method is data: another one on an existing back end is an entry here. */
 import type { Coin } from './coins.ts';
+import type { Destination } from './events.ts';
 
 export interface PaymentMethod {
   /** Its name in paths and in the books. */
   readonly method: string;
   readonly displayName: string;
   readonly coin: Coin;
+  /** What the customer is given to pay to. */
+  readonly destination: Destination['kind'];
   /** The back ends that can take it: the first that is configured does. */
   readonly backends: readonly string[];
   /** Smallest and largest amount by currency, as decimals. Minimums apply to what is asked for, not to what is paid. */
@@ -22,6 +25,7 @@ export const PAYMENT_METHODS: readonly PaymentMethod[] = [
     method: 'btc-lightning',
     displayName: 'Bitcoin Lightning',
     coin: 'BTC',
+    destination: 'bolt11',
     backends: ['lnd'],
     limits: {
       USD: { min: '0.1', max: '1000' },

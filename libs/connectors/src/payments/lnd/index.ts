@@ -27,7 +27,7 @@ export interface LndSettings {
 
 export const lnd: BackendKind<LndSettings> = {
   name: 'lnd',
-  coins: ['BTC'],
+  takes: [{ coin: 'BTC', kind: 'bolt11' }],
   open: (settings) => new LndNode(settings),
 };
 

@@ -20,7 +20,13 @@ const PAID = {
   confirmations: 'final',
   receivedAt: '2026-11-20T12:00:00.000Z',
 };
-const requested = (units = 1n) => ({ coin: 'BTC' as const, units, memo: 'Päivää ☕', expirySeconds: 900 });
+const requested = (units = 1n) => ({
+  coin: 'BTC' as const,
+  kind: 'bolt11' as const,
+  units,
+  memo: 'Päivää ☕',
+  expirySeconds: 900,
+});
 
 /** An invoice as LND prints it. */
 const invoice = (more: object = {}) => ({
