@@ -6,9 +6,11 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { eventStoreMigrations } from '#eventstore';
+import { openStreams } from '#application';
+import { type DomainEvent, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
+import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#infra';
-import { formatUsd, picoUsd } from '#kernel';
+import { fold, formatUsd, picoUsd, type Recorded, startedBy } from '#kernel';
 import { BOOKS_OPTIONS, projections } from '#projections';
 import { createTestDatabase, type TestDatabase, World } from '#testing';
 import { verify } from './verify.ts';
@@ -114,6 +116,27 @@ test('crediting reads them again from the first one, and credits nothing twice',
   const added = (await world.facts()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
   expect(added).toEqual([]);
 });
+
+test('a payment whose mark was lost is not credited again under its new name', async () => {
+  const snapshots = new PostgresSnapshots(pool);
+  const { accounts } = openStreams(world.foundation.store, snapshots, world.foundation.runtime);
+  const facts = (await world.facts()) as readonly Recorded<DomainEvent>[];
+  const ofTopups = Map.groupBy(facts.filter(isOfTopup), ({ stream }) => stream);
+  const credits = [...ofTopups.values()].flatMap((past) => {
+    const unmarked = past.filter(({ type }) => type !== 'TopupCredited');
+    const topup = fold(topupDecider, topupDecider.initial(), unmarked);
+    const { steps } = topupWorkflow.next(topup, new Date().toISOString());
+    return steps.flatMap((step) => (step.step === 'send' && step.command.to === 'account' ? [step.command] : []));
+  });
+  expect(credits.length).toBe(stored.filter(({ type }) => type === 'CreditAdded').length);
+  for (const { id, command } of credits) {
+    expect((await accounts.run(id, command, startedBy('test', id))).events).toEqual([]);
+  }
+});
+
+function isOfTopup(fact: Recorded<DomainEvent>): fact is Recorded<TopupEvent> {
+  return fact.stream.startsWith('topup-');
+}
 
 describe('an account of them', () => {
   const own = { 'x-credit-id': ACCOUNT.creditId };
