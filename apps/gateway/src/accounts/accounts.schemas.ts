@@ -11,11 +11,17 @@ export const Account = named(
   }),
 );
 
+/** The only amount that can be negative. */
+const BALANCE = {
+  type: 'number',
+  description: 'What can be spent, in USD: a plain decimal; below zero after a payment was reversed',
+};
+
 export const Balance = named(
   'Balance',
   object({
-    balance: usd('What can be spent'),
-    balance_usd: usd('The same as balance'),
+    balance: BALANCE,
+    balance_usd: { ...BALANCE, description: 'The same as balance' },
     held_usd: usd('Held for running requests; not included in the balance'),
     currency: { const: 'USD' },
   }),

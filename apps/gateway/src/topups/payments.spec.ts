@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decode } from 'light-bolt11-decoder';
+import { openStreams } from '#application';
 import { postings } from '#domain';
+import { startedBy } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
 let world: World;
@@ -30,6 +32,24 @@ const hashOf = ({ lightning_invoice }: Invoice) => {
   const found = decode(lightning_invoice).sections.find(({ name }) => name === 'payment_hash');
   return found && 'value' in found ? String(found.value) : '';
 };
+
+describe('a payment that is reversed', () => {
+  test('takes its credit back, also below zero, and then nothing is sold', async () => {
+    const { account, invoice } = await invoiced(1);
+    await world.pay(invoice.lightning_invoice);
+    await settled(invoice);
+    expect((await world.chat(account)).status).toBe(200);
+    const { store, runtime } = world.foundation;
+    const { topups } = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+    const payment = { backend: 'lnd', id: hashOf(invoice) };
+    const at = new Date().toISOString();
+    const data = { reversalId: 'dispute', payment, units: -1_000_000n, why: 'disputed', at };
+    await topups.run(invoice.invoice_id, { type: 'ReversePayment', data }, startedBy('test', 'dispute'));
+    await world.until(async () => (await world.balance(account)).startsWith('-0.'));
+    expect((await world.chat(account)).status).toBe(402);
+    expect(await status(invoice)).toMatchObject({ status: 'Invalid', amount_paid: 0 });
+  });
+});
 
 describe('a paid top-up', () => {
   test.each([
