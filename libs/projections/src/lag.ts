@@ -6,12 +6,19 @@ const SAMPLE_EVERY_MS = 100;
 /** A minute's worth: the oldest matter. */
 const MAX_SAMPLES = 600;
 
+interface Sample {
+  readonly position: bigint;
+  readonly at: number;
+}
+
 /**
  * How far the projector is behind, as seen by one process: the age of the oldest of its own appends that the read models
  * do not show yet. Without traffic there is nothing to be behind of.
  */
 export class ProjectorLag {
-  private samples: { readonly position: bigint; readonly at: number }[] = [];
+  private samples: Sample[] = [];
+  /** The last append, which may have come too soon behind a sample to be one. */
+  private latest: Sample | undefined;
 
   /** The store, whose appends are watched. */
   watching(store: EventStore): EventStore {
@@ -32,13 +39,14 @@ export class ProjectorLag {
   async milliseconds(progress: Progress, projections: readonly string[]): Promise<number> {
     const applied = await progress.applied(projections);
     this.samples = this.samples.filter(({ position }) => position > applied);
-    return this.samples[0] ? performance.now() - this.samples[0].at : 0;
+    const oldest = this.samples[0] ?? this.latest;
+    return oldest && oldest.position > applied ? performance.now() - oldest.at : 0;
   }
 
   private note(position: bigint): void {
-    const now = performance.now();
+    this.latest = { position, at: performance.now() };
     const last = this.samples.at(-1);
-    if (this.samples.length < MAX_SAMPLES && (!last || now - last.at >= SAMPLE_EVERY_MS))
-      this.samples.push({ position, at: now });
+    if (this.samples.length < MAX_SAMPLES && (!last || this.latest.at - last.at >= SAMPLE_EVERY_MS))
+      this.samples.push(this.latest);
   }
 }

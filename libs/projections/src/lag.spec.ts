@@ -1,0 +1,15 @@
+import { expect, test } from '@jest/globals';
+import { MemoryEventStore } from '#eventstore';
+import { type Progress, ProjectorLag } from '#projections';
+
+const fact = () => ({ id: crypto.randomUUID(), type: 'Happened', data: {}, metadata: {} });
+const appliedUpTo = (position: bigint) => ({ applied: async () => position }) as unknown as Progress;
+
+test('the projector is behind as long as an append is not applied, also one right behind another', async () => {
+  const lag = new ProjectorLag();
+  const store = lag.watching(new MemoryEventStore());
+  expect(await lag.milliseconds(appliedUpTo(-1n), [])).toBe(0);
+  for (let revision = -1; revision < 4; revision++) await store.append('s', revision, [fact()]);
+  expect(await lag.milliseconds(appliedUpTo(3n), [])).toBeGreaterThan(0);
+  expect(await lag.milliseconds(appliedUpTo(4n), [])).toBe(0);
+});
