@@ -5,9 +5,9 @@ import { usd, usdNumber } from '#kernel';
 import type { MedianCost } from '#projections';
 import { InvalidRequest } from '../edge/errors.ts';
 import { MedianCosts } from '../edge/median-costs.ts';
-import { json, Operation } from '../openapi/operation.ts';
+import { Operation } from '../openapi/operation.ts';
+import * as operations from './models.operations.ts';
 import { ModelsQuery } from './models.requests.ts';
-import { ModelList, Model as ModelSchema } from './models.schemas.ts';
 import { modelWire, type Row } from './models-wire.ts';
 
 @Controller()
@@ -21,14 +21,7 @@ export class ModelsController {
 
   /** Chat models, or those of the types that are asked for. */
   @Get(['v1/models', 'models'])
-  @Operation({
-    id: 'listModels',
-    tag: 'Models',
-    summary: 'Lists models and their prices',
-    auth: 'public',
-    query: ModelsQuery,
-    answer: json(ModelList),
-  })
+  @Operation(operations.listModels)
   async models(@Query() query: ModelsQuery) {
     const types = typesIn(query.type || 'chat');
     const data = this.rows.filter(({ type, popular }) => types.includes(type) && (popular || query.popular !== 'true'));
@@ -39,17 +32,7 @@ export class ModelsController {
 
   /** Ids contain a slash. */
   @Get(['v1/models/*', 'models/*'])
-  @Operation({
-    id: 'getModel',
-    tag: 'Models',
-    summary: 'Returns one model',
-    auth: 'public',
-    params: {
-      id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
-    },
-    answer: json(ModelSchema),
-    errors: [404],
-  })
+  @Operation(operations.getModel)
   async model(@Param('*') id: string) {
     const model = this.catalogues.current.find(id);
     if (!model || !isServed(model)) throw new UnservableRequest(404, `The model "${id}" does not exist`, 'model');

@@ -7,12 +7,10 @@ import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { JSON_TYPE } from '../edge/json.ts';
 import { PaidRequests } from '../edge/paid-requests.ts';
-import { events, json, Operation } from '../openapi/operation.ts';
+import { Operation } from '../openapi/operation.ts';
 import { ResponseStream } from './answer-streams.ts';
+import * as operations from './responses.operations.ts';
 import { ResponsesInput } from './responses.requests.ts';
-import { ResponseDeleted, ResponseSchema, ResponseStreamEvent } from './responses.schemas.ts';
-
-const ID = { id: { description: 'The id of a response', example: 'resp_00000000-0000-4000-8000-000000000000' } };
 
 @Controller()
 export class ResponsesController {
@@ -24,18 +22,7 @@ export class ResponsesController {
 
   @Post(['v1/responses', 'responses'])
   @HttpCode(200)
-  @Operation({
-    id: 'createResponse',
-    tag: 'Inference',
-    summary: 'Creates a response',
-    description: 'OpenAI’s Responses, with every chat model. A response is stored for 30 days unless `store` is false.',
-    auth: 'key',
-    paid: true,
-    body: ResponsesInput,
-    example: { model: 'openai/gpt-5-mini', input: 'Hello' },
-    answer: { ...json(ResponseSchema), ...events(ResponseStreamEvent) },
-    errors: [402, 404, 409, 429, 502, 504],
-  })
+  @Operation(operations.createResponse)
   async create(
     @Authenticated() caller: Caller,
     @Req() request: FastifyRequest,
@@ -51,15 +38,7 @@ export class ResponsesController {
   }
 
   @Get(['v1/responses/:id', 'responses/:id'])
-  @Operation({
-    id: 'getResponse',
-    tag: 'Inference',
-    summary: 'Returns a stored response',
-    auth: 'key',
-    params: ID,
-    answer: json(ResponseSchema),
-    errors: [404],
-  })
+  @Operation(operations.getResponse)
   async read(
     @Authenticated() { accountId }: Caller,
     @Res() reply: FastifyReply,
@@ -72,15 +51,7 @@ export class ResponsesController {
   }
 
   @Delete(['v1/responses/:id', 'responses/:id'])
-  @Operation({
-    id: 'deleteResponse',
-    tag: 'Inference',
-    summary: 'Deletes a stored response',
-    auth: 'key',
-    params: ID,
-    answer: json(ResponseDeleted),
-    errors: [404],
-  })
+  @Operation(operations.deleteResponse)
   async remove(@Authenticated() { accountId }: Caller, @Param('id') id: string) {
     await this.conversations.forget(accountId, id);
     return { id, object: 'response', deleted: true };

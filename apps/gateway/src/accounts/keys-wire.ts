@@ -1,0 +1,20 @@
+import type { KeyRecord } from '#domain';
+import { usdNumber } from '#kernel';
+
+/** A key as its owner sees it; with its secret where that is wanted. */
+export function keyWire(key: KeyRecord, apiKey?: string) {
+  return {
+    _id: key.keyId,
+    name: key.name,
+    ...(apiKey === undefined ? {} : { api_key: apiKey }),
+    usage_limit_usd: key.limit === null ? null : usdNumber(key.limit),
+    current_period_usage_usd: usdNumber(key.usedInPeriod),
+    total_usage_all_time_usd: usdNumber(key.usedInAll),
+    reset_period: key.resetPeriod,
+    reset_at: key.resetAt,
+    expire_at: key.expireAt,
+    created_at: key.createdAt,
+    updated_at: key.updatedAt,
+    deleted_at: key.revokedAt,
+  };
+}

@@ -1,0 +1,61 @@
+import { json, type OperationNotes } from '../openapi/operation.ts';
+import { KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
+import { KeyAnswer, KeyList, KeyRevoked } from './keys.schemas.ts';
+
+const ID = { id: { description: 'The id of a key', example: '0123456789abcdef01234567' } };
+
+export const listKeys: OperationNotes = {
+  id: 'listKeys',
+  tag: 'Keys',
+  summary: 'Lists the keys of an account',
+  auth: 'account',
+  follows: true,
+  query: KeyQuery,
+  answer: json(KeyList),
+};
+
+export const createKey: OperationNotes = {
+  id: 'createKey',
+  tag: 'Keys',
+  summary: 'Creates a key',
+  auth: 'account',
+  body: NewKey,
+  example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },
+  answer: json(KeyAnswer),
+  errors: [409],
+};
+
+export const getKey: OperationNotes = {
+  id: 'getKey',
+  tag: 'Keys',
+  summary: 'Returns one key',
+  auth: 'account',
+  follows: true,
+  params: ID,
+  query: KeyQuery,
+  answer: json(KeyAnswer),
+  errors: [404],
+};
+
+export const updateKey: OperationNotes = {
+  id: 'updateKey',
+  tag: 'Keys',
+  summary: 'Updates a key',
+  description: 'Omitted fields stay unchanged; null removes a limit, a period or an expiry.',
+  auth: 'account',
+  params: ID,
+  body: KeyChanges,
+  example: { usage_limit_usd: 10 },
+  answer: json(KeyAnswer),
+  errors: [404, 409],
+};
+
+export const revokeKey: OperationNotes = {
+  id: 'revokeKey',
+  tag: 'Keys',
+  summary: 'Revokes a key permanently',
+  auth: 'account',
+  params: ID,
+  answer: json(KeyRevoked),
+  errors: [404],
+};

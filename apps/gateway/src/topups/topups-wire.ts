@@ -1,0 +1,65 @@
+import { COINS, type Coin, type Destination, type PaymentMethod } from '#domain';
+import { money, plainNumber } from '#kernel';
+import type { TopupView } from '#projections';
+
+/** The amount is echoed exactly as it was sent; times are whole Unix seconds. */
+export function head({
+  topupId,
+  requested,
+  createdAt,
+  expiresAt,
+}: Pick<TopupView, 'topupId' | 'requested' | 'createdAt' | 'expiresAt'>) {
+  return {
+    invoice_id: topupId,
+    amount: plainNumber(money.unscaled(money.scaled(requested.amount, 18), 18)),
+    currency: requested.currency,
+    created_at: seconds(createdAt),
+    expires_at: seconds(expiresAt),
+  };
+}
+
+/** The destination under the names that clients look for. */
+export function whereToPay({ kind, value }: Destination) {
+  switch (kind) {
+    case 'bolt11':
+      return { lightning_invoice: value };
+    case 'address':
+      return { address: value };
+    case 'page':
+      return { payment_page: value };
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** The destination in a form that wallets accept. */
+export function howToPay(destination: Destination, coin: Coin, due: string) {
+  const { kind, value } = destination;
+  const { scheme, amount } = COINS[coin].link;
+  const where = whereToPay(destination);
+  if (kind === 'bolt11') return { ...where, payment_request: value };
+  return kind === 'address' ? { ...where, payment_uri: `${scheme}:${value}?${amount}=${due}` } : where;
+}
+
+function seconds(instant: string): number {
+  return Math.floor(Date.parse(instant) / 1000);
+}
+
+export function methodWire({ method, displayName, limits, expiryMinutes, bonus }: PaymentMethod) {
+  const numbers = Object.entries(limits).map(([currency, { min, max }]) => [
+    currency,
+    { min: plainNumber(min), max: plainNumber(max) },
+  ]);
+  const currencies = Object.keys(limits);
+  return {
+    method,
+    display_name: displayName,
+    supported_currencies: currencies,
+    limits: Object.fromEntries(numbers),
+    expiration_minutes: expiryMinutes,
+    bonus: bonus?.description ?? null,
+    min_usd: plainNumber(limits.USD?.min ?? '0'),
+    max_usd: plainNumber(limits.USD?.max ?? '0'),
+    currencies,
+  };
+}

@@ -1,0 +1,36 @@
+import { json, type OperationNotes } from '../openapi/operation.ts';
+import { NewTopup } from './topups.requests.ts';
+import { PaymentMethods, TopupInvoice, TopupStatus } from './topups.schemas.ts';
+
+export const createTopup: OperationNotes = {
+  id: 'createTopup',
+  tag: 'Top-ups',
+  summary: 'Creates a top-up invoice',
+  description: 'The account is credited as soon as the invoice is paid.',
+  auth: 'key',
+  payer: 'body',
+  params: { method: { description: 'A payment method', example: 'btc-lightning' } },
+  body: NewTopup,
+  example: { amount: 5, currency: 'USD' },
+  answer: json(TopupInvoice),
+  errors: [404, 502],
+};
+
+export const getTopup: OperationNotes = {
+  id: 'getTopup',
+  tag: 'Top-ups',
+  summary: 'Returns the status of an invoice',
+  auth: 'public',
+  params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
+  answer: json(TopupStatus),
+  errors: [404, 503],
+  follows: true,
+};
+
+export const listPaymentMethods: OperationNotes = {
+  id: 'listPaymentMethods',
+  tag: 'Top-ups',
+  summary: 'Lists the payment methods and their limits',
+  auth: 'public',
+  answer: json(PaymentMethods),
+};
