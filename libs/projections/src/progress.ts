@@ -3,6 +3,8 @@ import type pg from 'pg';
 import { START } from '#kernel';
 
 const LOOK_EVERY_MS = 3;
+/** How long others wait for a projection that somebody has waited for in vain, as long as it does not move. */
+const IMPATIENT_MS = 200;
 
 /** How far the projections have come, for readers that want to see what they have just written. */
 export class Progress {
@@ -22,15 +24,15 @@ export class Progress {
    * @returns false when that takes longer than `timeoutMs`: a reader then gets what there is
    */
   async reached(projections: readonly string[], position: bigint, timeoutMs: number): Promise<boolean> {
-    const deadline = performance.now() + timeoutMs;
+    const started = performance.now();
     const at = (name: string) => this.positions.get(name) ?? START;
     const behind = () => projections.filter((name) => at(name) < position);
     while (behind().length > 0) {
       await this.look();
       const late = behind();
       if (late.length === 0) return true;
-      if (late.some((name) => this.stuck.get(name) === at(name))) return false;
-      if (performance.now() > deadline) {
+      const stuck = late.some((name) => this.stuck.get(name) === at(name));
+      if (performance.now() - started > (stuck ? Math.min(IMPATIENT_MS, timeoutMs) : timeoutMs)) {
         for (const name of late) this.stuck.set(name, at(name));
         return false;
       }
