@@ -62,5 +62,7 @@ test('a body has a depth and a number of values', () => {
   expect(refused({ messages: nested(60) })).toBeUndefined();
   expect(refused({ messages: nested(64) })).toContain('nested deeper');
   expect(refused(JSON.parse('['.repeat(1_000_000) + ']'.repeat(1_000_000)))).toContain('nested deeper');
-  expect(refused({ input: Array(500_000).fill(1) })).toContain('values');
+  expect(refused({ input: Array(500_000).fill(1) })).toBeUndefined();
+  expect(refused({ input: Array(500_001).fill(1) })).toContain('elements');
+  expect(refused({ messages: Array(50_000).fill({ role: 'user', content: '' }) })).toContain('fields');
 });

@@ -6,8 +6,10 @@ import { InvalidRequest } from './errors.ts';
 
 /** Nesting of objects and lists. */
 const MAX_DEPTH = 64;
-/** Elements and fields of a body in total. The longest legitimate one is the input of embeddings: 300,000 tokens as numbers. */
-const MAX_VALUES = 500_000;
+/** Elements of all lists of a body. The longest legitimate one is the input of embeddings: 300,000 tokens as numbers. */
+const MAX_ELEMENTS = 500_000;
+/** Fields of all objects of a body. A conversation has a few in each of its parts; every new name costs us time. */
+const MAX_FIELDS = 100_000;
 const MAX_FIELD_NAME = 256;
 /** For fields without a limit of their own. */
 const MAX_TEXT = 4_096;
@@ -76,16 +78,18 @@ export function assertShort(value: unknown, name: string): void {
 }
 
 class Bounds {
-  private left = MAX_VALUES;
+  private elements = 0;
+  private fields = 0;
 
   check(value: object, field: string, depth: number, content: boolean): void {
     if (depth > MAX_DEPTH) throw new InvalidRequest(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
     if (Array.isArray(value)) {
-      this.count(value.length);
+      this.elements += value.length;
+      if (this.elements > MAX_ELEMENTS) throw tooMany('elements of lists', MAX_ELEMENTS);
       for (const each of value) this.look(each, field, depth, content);
     } else {
       for (const name in value) {
-        this.count(1);
+        if (++this.fields > MAX_FIELDS) throw tooMany('fields', MAX_FIELDS);
         if (name.length > MAX_FIELD_NAME)
           throw new InvalidRequest(`Names of fields must have at most ${MAX_FIELD_NAME} characters`);
         this.look((value as Record<string, unknown>)[name], name, depth, content);
@@ -101,11 +105,10 @@ class Bounds {
       if (value.length > most) throw tooLong(field, most);
     }
   }
+}
 
-  private count(values: number): void {
-    this.left -= values;
-    if (this.left < 0) throw new InvalidRequest(`The body must not have more than ${MAX_VALUES} values`);
-  }
+function tooMany(what: string, most: number): InvalidRequest {
+  return new InvalidRequest(`The body must have at most ${most} ${what}`);
 }
 
 function tooLong(name: string, most: number): InvalidRequest {
