@@ -1,6 +1,6 @@
 import { createLog, type Log } from './log.ts';
 import { openTogether } from './open-together.ts';
-import { readSettings, SettingError, type Settings, type Vendor } from './settings.ts';
+import { readSettings, SettingError, type Settings, type VendorSettings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
 /** Further fields of the line that says "ready", such as addresses. */
@@ -14,7 +14,7 @@ export interface Running {
 }
 
 /** The vendors of a catalogue's directory, for roles that call them. */
-export type VendorsIn = (catalogueDir: string | undefined) => readonly Vendor[];
+export type VendorsIn = (catalogueDir: string | undefined) => readonly VendorSettings[];
 
 /** Starts something; what it opens is closed in reverse order, at the end or when the start fails. */
 export type Start = (settings: Settings, log: Log, opened: AsyncDisposableStack) => Promise<Where>;

@@ -88,7 +88,7 @@ export interface Settings extends Fixed {
 }
 
 /** A vendor, as far as its settings go: `<env>_BASE_URL` and `<env>_API_KEY`. */
-export interface Vendor {
+export interface VendorSettings {
   readonly slug: string;
   readonly env: string;
   /** Its own address. */
@@ -112,7 +112,7 @@ const SANDBOX_KEY = 'sandbox';
  */
 export function readSettings(
   env: Environment,
-  vendorsIn: (catalogueDir: string | undefined) => readonly Vendor[] = () => [],
+  vendorsIn: (catalogueDir: string | undefined) => readonly VendorSettings[] = () => [],
 ): Settings {
   const fixed = Object.fromEntries(
     Object.entries(SETTINGS).map(([name, setting]) => [name, setting.read(env)]),
@@ -120,7 +120,10 @@ export function readSettings(
   return { ...fixed, providers: reached(env, vendorsOf(fixed, vendorsIn)) };
 }
 
-function vendorsOf({ catalogueDir }: Fixed, vendorsIn: (catalogueDir: string | undefined) => readonly Vendor[]) {
+function vendorsOf(
+  { catalogueDir }: Fixed,
+  vendorsIn: (catalogueDir: string | undefined) => readonly VendorSettings[],
+) {
   try {
     return vendorsIn(catalogueDir);
   } catch (error) {
@@ -129,7 +132,7 @@ function vendorsOf({ catalogueDir }: Fixed, vendorsIn: (catalogueDir: string | u
 }
 
 /** Vendors without settings are in the sandbox, as long as no vendor has a key; else they are left out. */
-function reached(env: Environment, vendors: readonly Vendor[]): ReadonlyMap<string, Reach> {
+function reached(env: Environment, vendors: readonly VendorSettings[]): ReadonlyMap<string, Reach> {
   const isReal = vendors.some((vendor) => given(env, `${vendor.env}_API_KEY`) !== undefined);
   return new Map(
     vendors.flatMap(({ slug, env: prefix, baseUrl: own, sandboxPath }) => {

@@ -27,7 +27,7 @@ export {
   StoredResponses,
 } from './inference/responses/conversations.ts';
 export { CreateResponse, CreateResponseHandler } from './inference/responses/create-response.ts';
-export type { Message, Thing } from './inference/responses/items.ts';
+export type { ChatMessage, Thing } from './inference/responses/items.ts';
 export { NativeOutput } from './inference/responses/native-output.ts';
 export { LOGPROBS, wantsEncrypted } from './inference/responses/native-request.ts';
 export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } from './inference/responses/output.ts';
@@ -54,8 +54,8 @@ export { boundInputTokens, countInputTokens, countTokens } from './inference/voc
 export {
   type Found,
   MAX_RESULT_CHARACTERS,
+  type SearchQuery,
   type SearchResult,
-  type SearchWish,
 } from './inference/vocabulary/web-search.ts';
 export { Payers } from './paying/account-payer.ts';
 export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';
@@ -73,7 +73,7 @@ export {
 export { Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { RunningTasks } from './paying/running.ts';
-export { Pulses } from './routing/pulses.ts';
+export { EndpointHealth } from './routing/endpoint-health.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';
 export { type CreatedTopup, CreateTopup, CreateTopupHandler, TOPUP_ID_LENGTH } from './topups/create-topup.ts';

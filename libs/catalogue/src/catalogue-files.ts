@@ -5,7 +5,7 @@ import { Catalogue } from './catalogue.ts';
 import { feesIn, modelsIn, parameterListsIn } from './data-files.ts';
 import { lineOf, lineOfMistake } from './lines.ts';
 import { connected, type ProviderFile, providersIn } from './provider-file.ts';
-import { type Path, Slip } from './rules.ts';
+import { DataFileError, type Path } from './rules.ts';
 
 /** Lists of request fields that endpoints refer to by name, fees, and vendors; every other file is a list of models. */
 const PARAMETER_LISTS = 'parameters.json';
@@ -33,7 +33,7 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
       fees.content,
     );
   } catch (error) {
-    if (error instanceof Slip) throw foundAmong(models, error);
+    if (error instanceof DataFileError) throw foundAmong(models, error);
     throw unusable(directory, error);
   }
 }
@@ -87,21 +87,21 @@ function read<T>(file: string, check: (data: unknown) => T): DataFile<T> {
     return { file, text, content: check(JSON.parse(text)) };
   } catch (error) {
     if (text === undefined) throw unusable(file, error);
-    if (error instanceof Slip) throw unusable(`${file}:${lineOf(text, error.path)}`, error);
+    if (error instanceof DataFileError) throw unusable(`${file}:${lineOf(text, error.path)}`, error);
     const why = (error as Error).message.replace(/\s+/g, ' ');
     throw unusable(`${file}:${lineOfMistake(text)}`, new Error(`it is no JSON: ${why}`, { cause: error }));
   }
 }
 
 /** The path of a mistake that shows only among the models of all files starts with the index of one of them. */
-function foundAmong(files: readonly DataFile<readonly unknown[]>[], slip: Slip): Error {
-  let [index = 0] = slip.path as readonly number[];
+function foundAmong(files: readonly DataFile<readonly unknown[]>[], mistake: DataFileError): Error {
+  let [index = 0] = mistake.path as readonly number[];
   for (const { file, text, content } of files) {
-    const local: Path = [index, ...slip.path.slice(1)];
-    if (index < content.length) return unusable(`${file}:${lineOf(text, local)}`, slip);
+    const local: Path = [index, ...mistake.path.slice(1)];
+    if (index < content.length) return unusable(`${file}:${lineOf(text, local)}`, mistake);
     index -= content.length;
   }
-  return slip;
+  return mistake;
 }
 
 /** Files are named as editors and terminals know them: `data/models.json:12`. */

@@ -65,7 +65,7 @@ export class Catalogue {
     this.byName = new Map(models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])));
   }
 
-  /** @throws Slip that names the invalid model */
+  /** @throws DataFileError that names the invalid model */
   static of(files: readonly AnyModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []): Catalogue {
     assertConsistent(files, lists, fees);
     const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));

@@ -18,17 +18,17 @@ import {
 } from './model-file.ts';
 import {
   amount,
+  DataFileError,
   isObject,
   isText,
   mapOf,
+  mistakeAt,
   object,
   oneOf,
   type Place,
   placeOf,
   type Rule,
   repeated,
-  Slip,
-  slip,
   text,
   texts,
   within,
@@ -55,10 +55,10 @@ const typed = oneOf(MODEL_TYPES);
 
 /**
  * Checks what one data file holds.
- * @throws Slip that names the model and the field
+ * @throws DataFileError that names the model and the field
  */
 export function modelsIn(data: unknown): readonly AnyModelFile[] {
-  if (!Array.isArray(data)) throw new Slip('it must be a list of models', []);
+  if (!Array.isArray(data)) throw new DataFileError('it must be a list of models', []);
   for (const [i, each] of data.entries()) assertModel(each, placeOf(ownerOf(each, i), i));
   return data;
 }
@@ -70,14 +70,16 @@ function assertModel(data: unknown, place: Place): asserts data is AnyModelFile 
   typed(model.type, within(place, 'type'));
   SHAPES[model.type](data, place);
   if (isMedia(model)) assertSensible(model, place);
-  else if (model.maxOutput > model.context) throw slip(within(place, 'maxOutput'), 'must not be above its context');
+  else if (model.maxOutput > model.context)
+    throw mistakeAt(within(place, 'maxOutput'), 'must not be above its context');
   const twice = repeated(model.endpoints.map(({ provider }) => slugOf(provider)));
-  if (twice) throw slip(within(place, 'endpoints', twice[1], 'provider'), `is ${twice[0]}, which is there already`);
+  if (twice)
+    throw mistakeAt(within(place, 'endpoints', twice[1], 'provider'), `is ${twice[0]}, which is there already`);
 }
 
 /**
  * Checks across files: each name occurs once, and each reference leads to a name.
- * @throws Slip whose path begins with the index of the model
+ * @throws DataFileError whose path begins with the index of the model
  */
 export function assertConsistent(
   models: readonly AnyModelFile[],
@@ -89,25 +91,28 @@ export function assertConsistent(
     ...aliases.map((name, a) => ({ name, path: [i, 'aliases', a] })),
   ]);
   const twice = repeated(names.map(({ name }) => name));
-  if (twice) throw new Slip(`model "${twice[0]}" is there twice`, names[twice[1]]?.path ?? []);
+  if (twice) throw new DataFileError(`model "${twice[0]}" is there twice`, names[twice[1]]?.path ?? []);
   const types = new Map(models.map(({ id, type }) => [id, type]));
   for (const [i, model] of models.entries()) {
     const place = placeOf(ownerOf(model, i), i);
     for (const [suffix, variant] of Object.entries(isMedia(model) ? {} : (model.variants ?? {})))
       if (types.get(variant) !== 'chat')
-        throw slip(within(place, 'variants', suffix), `names "${variant}", which is not there`);
+        throw mistakeAt(within(place, 'variants', suffix), `names "${variant}", which is not there`);
     for (const [e, { parameters }] of model.endpoints.entries())
       if (typeof parameters === 'string' && !Object.hasOwn(parameterLists, parameters))
-        throw slip(within(place, 'endpoints', e, 'parameters'), `names the list "${parameters}", which is not there`);
+        throw mistakeAt(
+          within(place, 'endpoints', e, 'parameters'),
+          `names the list "${parameters}", which is not there`,
+        );
     for (const [e, { searchFee }] of (isMedia(model) ? [] : model.endpoints).entries())
       if (searchFee !== undefined && !fees.some(({ name }) => name === searchFee))
-        throw slip(within(place, 'endpoints', e, 'searchFee'), `names the fee "${searchFee}", which is not there`);
+        throw mistakeAt(within(place, 'endpoints', e, 'searchFee'), `names the fee "${searchFee}", which is not there`);
   }
 }
 
 const lists = mapOf(texts);
 
-/** @throws Slip that names the list */
+/** @throws DataFileError that names the list */
 export function parameterListsIn(data: unknown): Readonly<Record<string, readonly string[]>> {
   lists(data, placeOf('the lists of parameters'));
   return data as Readonly<Record<string, readonly string[]>>;
@@ -124,12 +129,12 @@ export interface FeeFile {
 
 const fee = object({ name: text, provider: text, costUsd: amount, priceUsd: amount });
 
-/** @throws Slip that names the fee and the field */
+/** @throws DataFileError that names the fee and the field */
 export function feesIn(data: unknown): readonly FeeFile[] {
-  if (!Array.isArray(data)) throw new Slip('it must be a list of fees', []);
+  if (!Array.isArray(data)) throw new DataFileError('it must be a list of fees', []);
   for (const [i, each] of data.entries())
     fee(each, placeOf(isText(each?.name) ? `fee "${each.name}"` : `fee ${i + 1}`, i));
   const twice = repeated(data.map(({ name }) => name));
-  if (twice) throw new Slip(`fee "${twice[0]}" is there twice`, [twice[1], 'name']);
+  if (twice) throw new DataFileError(`fee "${twice[0]}" is there twice`, [twice[1], 'name']);
   return data;
 }

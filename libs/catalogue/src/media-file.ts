@@ -1,6 +1,6 @@
 /** Models that are not paid by tokens, as they stand in a data file: images, videos, and audio in both directions. */
 import { DESCRIBED, type DescribedFile, OFFER, type OfferFile } from './model-file.ts';
-import { amount, count, listOf, object, oneOf, optional, type Place, slip, text, texts, within } from './rules.ts';
+import { amount, count, listOf, mistakeAt, object, oneOf, optional, type Place, text, texts, within } from './rules.ts';
 
 /** What a price is for. A clip is a whole video, whatever its length. */
 export const MEDIA_UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'] as const;
@@ -73,30 +73,30 @@ export const audioModel = mediaModel('audio', ['minute', '1k_characters'], { max
 
 /**
  * Checks across fields.
- * @throws Slip
+ * @throws DataFileError
  */
 export function assertSensible(model: MediaModelFile, place: Place): void {
   const { id, type, capabilities, choices = {}, endpoints } = model;
   if (type === 'video') {
-    if (!choices.duration) throw slip(within(place, 'choices', 'duration'), 'must be a list with something in it');
+    if (!choices.duration) throw mistakeAt(within(place, 'choices', 'duration'), 'must be a list with something in it');
     if (id.endsWith('-i2v') !== capabilities.includes('requires_image'))
-      throw slip(within(place, 'capabilities'), 'must have requires_image exactly where the id ends with -i2v');
+      throw mistakeAt(within(place, 'capabilities'), 'must have requires_image exactly where the id ends with -i2v');
   }
   const speaks = capabilities.includes('text_to_speech');
   if (type === 'audio' && speaks === capabilities.includes('speech_to_text'))
-    throw slip(within(place, 'capabilities'), 'must be speech_to_text or text_to_speech');
+    throw mistakeAt(within(place, 'capabilities'), 'must be speech_to_text or text_to_speech');
   if (speaks !== (model.maxCharacters !== undefined))
-    throw slip(within(place, 'maxCharacters'), 'must be there for text_to_speech, and only for it');
+    throw mistakeAt(within(place, 'maxCharacters'), 'must be there for text_to_speech, and only for it');
   for (const [i, { usdPerUnit }] of endpoints.entries()) {
     const priced = within(place, 'endpoints', i, 'usdPerUnit');
     const unit = speaks ? '1k_characters' : 'minute';
-    if (type === 'audio' && usdPerUnit.unit !== unit) throw slip(within(priced, 'unit'), `must be ${unit}`);
+    if (type === 'audio' && usdPerUnit.unit !== unit) throw mistakeAt(within(priced, 'unit'), `must be ${unit}`);
     for (const [v, { when }] of (usdPerUnit.variants ?? []).entries()) {
       const named = within(priced, 'variants', v, 'when');
-      if (Object.keys(when).length === 0) throw slip(named, 'must name a choice');
+      if (Object.keys(when).length === 0) throw mistakeAt(named, 'must name a choice');
       for (const [choice, word] of Object.entries(when))
         if (!choices[choice as Choice]?.includes(word))
-          throw slip(within(named, choice), `must be one of the choices of ${choice}`);
+          throw mistakeAt(within(named, choice), `must be one of the choices of ${choice}`);
     }
   }
 }

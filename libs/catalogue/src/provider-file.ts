@@ -1,7 +1,19 @@
 /** Vendors as they stand in a data file: what each is. What it can do is code, found by its protocol. */
 import type { AnyModelFile } from './data-files.ts';
 import { ON_DISCONNECT, type OnDisconnect, ownerOf } from './model-file.ts';
-import { isText, must, object, oneOf, optional, placeOf, repeated, Slip, slip, text, within } from './rules.ts';
+import {
+  DataFileError,
+  isText,
+  mistakeAt,
+  must,
+  object,
+  oneOf,
+  optional,
+  placeOf,
+  repeated,
+  text,
+  within,
+} from './rules.ts';
 
 export interface ProviderFile {
   /** The name by which endpoints of models refer to it: their `upstream`. */
@@ -44,21 +56,21 @@ const provider = object({
   ),
 });
 
-/** @throws Slip that names the provider and the field */
+/** @throws DataFileError that names the provider and the field */
 export function providersIn(data: unknown): readonly ProviderFile[] {
-  if (!Array.isArray(data)) throw new Slip('it must be a list of providers', []);
+  if (!Array.isArray(data)) throw new DataFileError('it must be a list of providers', []);
   for (const [i, each] of data.entries())
     provider(each, placeOf(isText(each?.slug) ? `provider "${each.slug}"` : `provider ${i + 1}`, i));
   for (const field of ['slug', 'env'] as const) {
     const twice = repeated(data.map((each: ProviderFile) => each[field]));
-    if (twice) throw new Slip(`provider with the ${field} "${twice[0]}" is there twice`, [twice[1], field]);
+    if (twice) throw new DataFileError(`provider with the ${field} "${twice[0]}" is there twice`, [twice[1], field]);
   }
   return data;
 }
 
 /**
  * Every endpoint is reached by a provider that is there, and has its habits where it says nothing else.
- * @throws Slip whose path begins with the index of the model
+ * @throws DataFileError whose path begins with the index of the model
  */
 export function connected(
   models: readonly AnyModelFile[],
@@ -71,7 +83,7 @@ export function connected(
       const onDisconnect = endpoint.onDisconnect ?? habits.get(endpoint.upstream);
       if (habits.has(endpoint.upstream)) return { ...endpoint, onDisconnect };
       const place = within(placeOf(ownerOf(model, i), i), 'endpoints', e, 'upstream');
-      throw slip(place, `names the provider "${endpoint.upstream}", which is not there`);
+      throw mistakeAt(place, `names the provider "${endpoint.upstream}", which is not there`);
     }),
   })) as readonly AnyModelFile[];
 }

@@ -5,8 +5,8 @@ import { money } from '#kernel';
 export type Path = readonly (string | number)[];
 
 /** Something in a data file is not as it must be. */
-export class Slip extends Error {
-  override readonly name = 'Slip';
+export class DataFileError extends Error {
+  override readonly name = 'DataFileError';
 
   constructor(
     message: string,
@@ -36,14 +36,14 @@ export function within({ owner, field, path }: Place, ...names: Path): Place {
 }
 
 /** @returns the error that says it: `endpoints[0].margin of model "vendor/model" must be …` */
-export function slip(place: Place, what: string): Slip {
-  return new Slip(`${place.field ? `${place.field} of ${place.owner}` : place.owner} ${what}`, place.path);
+export function mistakeAt(place: Place, what: string): DataFileError {
+  return new DataFileError(`${place.field ? `${place.field} of ${place.owner}` : place.owner} ${what}`, place.path);
 }
 
 export const must =
   (what: string, holds: (value: unknown) => boolean): Rule =>
   (value, place) => {
-    if (!holds(value)) throw slip(place, `must be ${what}`);
+    if (!holds(value)) throw mistakeAt(place, `must be ${what}`);
   };
 
 export const optional =
@@ -62,7 +62,7 @@ export const object =
     const fields = value as Readonly<Record<string, unknown>>;
     for (const name in fields)
       if (!Object.hasOwn(rules, name))
-        throw new Slip(slip(place, `has an unknown field "${name}"`).message, [...place.path, name]);
+        throw new DataFileError(mistakeAt(place, `has an unknown field "${name}"`).message, [...place.path, name]);
     for (const [name, rule] of Object.entries(rules)) rule(fields[name], within(place, name));
   };
 

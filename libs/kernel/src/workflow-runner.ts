@@ -89,7 +89,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   private readonly outdated = new Set<string>();
   private readonly atWork = new Map<string, Promise<void>>();
   private done: PutOff[] = [];
-  /** Errors of the streams that were begun last. */
+  /** Errors of the streams that were started last. */
   private readonly alarmed = new Set<string>();
   private sleep = new AbortController();
   private lost: TurnLost | undefined;
@@ -217,8 +217,8 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     const { effects } = workflow;
     if (!effects) throw new Error(`${workflow.name} does not say how it records an effect`);
     this.assertHolds();
-    const begun = await this.run(id, effects.begin(step, lease.token, ports.now()));
-    if (begun.length === 0) return; // it was started before
+    const started = await this.run(id, effects.begin(step, lease.token, ports.now()));
+    if (started.length === 0) return; // it was started before
     this.assertHolds();
     const outcome = await ports.perform(step, id, lease.signal).then(
       (answer) => ({ known: true, answer }) as const,
@@ -248,7 +248,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   private async state(id: string): Promise<State> {
     const { effects } = this.workflow;
     const state = await this.read(id);
-    const left = effects?.begun(state);
+    const left = effects?.started(state);
     if (!effects || !left) return state;
     if (left.token > this.lease.token) throw new TurnLost(`another process runs ${this.workflow.name}`);
     await this.run(id, effects.end(left.key, { known: false, why: 'the process ended meanwhile' }, this.ports.now()));

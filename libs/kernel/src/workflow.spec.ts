@@ -216,7 +216,7 @@ describe('a process that has lost its turn', () => {
     expect(world.shipped).toEqual(['a']);
   });
 
-  test('has begun what a later turn does not begin again', async () => {
+  test('has started what a later turn does not begin again', async () => {
     const world = open();
     await world.order('a');
     let other: Promise<void> | undefined;
@@ -236,11 +236,11 @@ describe('a process that has lost its turn', () => {
     expect(world.shipped).toEqual(['a']);
   });
 
-  test('says nothing about what a later turn has begun', async () => {
+  test('says nothing about what a later turn has started', async () => {
     const world = open();
     await world.order('a');
-    const begun = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));
-    await world.store.append('parcel-a', 0, begun);
+    const started = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));
+    await world.store.append('parcel-a', 0, started);
     const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, holds: () => true });
     await expect(world.process(() => false, undefined, early)).rejects.toBeInstanceOf(TurnLost);
     expect(await world.typesOf('a')).toEqual(['ParcelOrdered', 'StockFound', 'ShippingBegun']);

@@ -46,7 +46,7 @@ export type EffectOutcome<Answer = unknown> =
   | { readonly known: true; readonly answer: Answer }
   | { readonly known: false; readonly why: string };
 
-export interface BegunEffect {
+export interface StartedEffect {
   readonly key: string;
   /** Of the turn in which it was started. */
   readonly token: number;
@@ -55,7 +55,7 @@ export interface BegunEffect {
 /** How a workflow records its effects. Its facts have names of their own; `refuseLowerToken` is their fence. */
 export interface Effects<Command extends Message, State, S extends Step> {
   /** The effect that was started and whose result is not known yet. */
-  begun(state: State): BegunEffect | undefined;
+  started(state: State): StartedEffect | undefined;
   /** The command whose fact says that it is about to be done, by the process whose turn has this token. */
   begin(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
   /** The command whose fact records the result. An answer may come after a fact that said "unknown". */

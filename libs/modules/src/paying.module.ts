@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Accounts, CallLimits, Clock, Payers, Paying, Pulses, RunningTasks } from '#application';
+import { Accounts, CallLimits, Clock, EndpointHealth, Payers, Paying, RunningTasks } from '#application';
 import { Foundation } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -10,7 +10,7 @@ import { StoresModule } from './stores.module.ts';
   providers: [
     RunningTasks,
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
-    { provide: Pulses, inject: [Clock], useFactory: (clock: Clock) => new Pulses(clock) },
+    { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
     {
       provide: Payers,
       inject: [Accounts, Clock],
@@ -18,11 +18,11 @@ import { StoresModule } from './stores.module.ts';
     },
     {
       provide: Paying,
-      inject: [Pulses, RunningTasks, CallLimits, Foundation],
-      useFactory: (pulses: Pulses, running: RunningTasks, limits: CallLimits, { runtime }: Foundation) =>
-        new Paying(pulses, running, limits, runtime.alarm),
+      inject: [EndpointHealth, RunningTasks, CallLimits, Foundation],
+      useFactory: (health: EndpointHealth, running: RunningTasks, limits: CallLimits, { runtime }: Foundation) =>
+        new Paying(health, running, limits, runtime.alarm),
     },
   ],
-  exports: [RunningTasks, CallLimits, Pulses, Payers, Paying],
+  exports: [RunningTasks, CallLimits, EndpointHealth, Payers, Paying],
 })
 export class PayingModule {}

@@ -341,8 +341,8 @@ describe('a credit', () => {
     await paid('good');
     const { run } = books.streams.accounts;
     let failures = 2;
-    books.streams.accounts.run = (...wish) =>
-      failures-- > 0 ? Promise.reject(new StoreUnavailable('away')) : run(...wish);
+    books.streams.accounts.run = (...command) =>
+      failures-- > 0 ? Promise.reject(new StoreUnavailable('away')) : run(...command);
     books.watch();
     await time.pass(20 * SECOND);
     expect(await credits()).toMatchObject([{ creditId: 'lnd/good' }]);

@@ -21,7 +21,7 @@ export type ParcelCommand =
 export interface Parcel {
   readonly orderedAt: string | undefined;
   readonly inStock: boolean;
-  readonly shipping: 'not begun' | { readonly key: string; readonly token: number } | 'unknown' | 'done';
+  readonly shipping: 'not started' | { readonly key: string; readonly token: number } | 'unknown' | 'done';
   readonly token: number;
   readonly announced: boolean;
 }
@@ -32,7 +32,7 @@ export const STOCK_IS_LOOKED_FOR_MS = 2_000;
 const GIVEN_UP_AFTER_MS = 60_000;
 
 const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
-  initial: () => ({ orderedAt: undefined, inStock: false, shipping: 'not begun', token: 0, announced: false }),
+  initial: () => ({ orderedAt: undefined, inStock: false, shipping: 'not started', token: 0, announced: false }),
   evolve(parcel, { type, data }) {
     switch (type) {
       case 'ParcelOrdered':
@@ -57,7 +57,7 @@ const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
         return parcel.inStock ? [] : [{ type: 'StockFound', data }];
       case 'BeginShipping':
         refuseLowerToken(parcel.token, data.token);
-        return parcel.shipping === 'not begun' ? [{ type: 'ShippingBegun', data }] : [];
+        return parcel.shipping === 'not started' ? [{ type: 'ShippingBegun', data }] : [];
       case 'EndShipping':
         if (parcel.shipping === 'done') return [];
         if (data.shipped === true) return [{ type: 'ParcelShipped', data: { at: data.at } }];
@@ -81,7 +81,7 @@ export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> =
       if (now >= givenUpAt) return { steps: [] };
       return { steps: [{ step: 'ask', question: 'stock' }], dueAt: in2s };
     }
-    if (parcel.shipping === 'not begun') return { steps: [{ step: 'do', key: 'ship', effect: 'ship' }] };
+    if (parcel.shipping === 'not started') return { steps: [{ step: 'do', key: 'ship', effect: 'ship' }] };
     if (parcel.shipping === 'unknown') {
       return { steps: [{ step: 'ask', question: 'shipping' }], dueAt: in2s };
     }
@@ -94,7 +94,7 @@ export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> =
     };
   },
   effects: {
-    begun: ({ shipping }) => (typeof shipping === 'object' ? shipping : undefined),
+    started: ({ shipping }) => (typeof shipping === 'object' ? shipping : undefined),
     begin: ({ key }, token, at) => ({ type: 'BeginShipping', data: { key, token, at } }),
     end: (_, outcome, at) => ({ type: 'EndShipping', data: { shipped: outcome.known || 'unknown', at } }),
   },

@@ -10,7 +10,7 @@ import { Authenticated, CausedBy } from '../edge/caller.ts';
 import { BooksBehind, Unauthorized } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { BalanceRequest } from './accounts.requests.ts';
-import { Account, Balance } from './accounts.schemas.ts';
+import { AccountSchema, BalanceSchema } from './accounts.schemas.ts';
 
 @Controller()
 export class AccountsController {
@@ -27,7 +27,7 @@ export class AccountsController {
     summary: 'Opens an account',
     description: 'No credential is needed. The account starts with one key, named Default, and no balance.',
     auth: 'public',
-    answer: json(Account),
+    answer: json(AccountSchema),
     errors: [503],
   })
   async create(@CausedBy() cause: Cause) {
@@ -47,7 +47,7 @@ export class AccountsController {
     follows: true,
     payer: 'body',
     body: BalanceRequest,
-    answer: json(Balance),
+    answer: json(BalanceSchema),
   })
   async balance(@Authenticated() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
     const shown = await this.books.showAccount(accountId, reply, 'balances');

@@ -1,7 +1,7 @@
 import { named } from '../openapi/operation.ts';
 import { object, text, usd } from '../openapi/schemas.ts';
 
-export const Account = named(
+export const AccountSchema = named(
   'Account',
   object({
     success: { const: true },
@@ -17,7 +17,7 @@ const BALANCE = {
   description: 'What can be spent, in USD: a plain decimal; below zero after a payment was reversed',
 };
 
-export const Balance = named(
+export const BalanceSchema = named(
   'Balance',
   object({
     balance: BALANCE,

@@ -1,6 +1,6 @@
 import { json, type OperationNotes } from '../openapi/operation.ts';
 import { KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
-import { KeyAnswer, KeyList, KeyRevoked } from './keys.schemas.ts';
+import { KeyAnswer, KeyList, KeyRevokedSchema } from './keys.schemas.ts';
 
 const ID = { id: { description: 'The id of a key', example: '0123456789abcdef01234567' } };
 
@@ -56,6 +56,6 @@ export const revokeKey: OperationNotes = {
   summary: 'Revokes a key permanently',
   auth: 'account',
   params: ID,
-  answer: json(KeyRevoked),
+  answer: json(KeyRevokedSchema),
   errors: [404],
 };

@@ -2,7 +2,7 @@ import { MAX_KEY_NAME } from '#domain';
 import { named, type Schema } from '../openapi/operation.ts';
 import { array, instant, nullable, object, text, usd } from '../openapi/schemas.ts';
 
-export const Key = named(
+export const KeySchema = named(
   'Key',
   object(
     {
@@ -25,6 +25,6 @@ export const Key = named(
 
 const STATUS: Schema = { const: 'success' };
 
-export const KeyAnswer = named('KeyAnswer', object({ status: STATUS, data: Key }));
-export const KeyList = named('KeyList', object({ status: STATUS, data: array(Key) }));
-export const KeyRevoked = named('KeyRevoked', object({ status: STATUS, message: text('A confirmation') }));
+export const KeyAnswer = named('KeyAnswer', object({ status: STATUS, data: KeySchema }));
+export const KeyList = named('KeyList', object({ status: STATUS, data: array(KeySchema) }));
+export const KeyRevokedSchema = named('KeyRevoked', object({ status: STATUS, message: text('A confirmation') }));

@@ -10,7 +10,7 @@ import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { endOfDay, HistoryQuery, MAX_PAGE_SIZE, PAGE_SIZE, pageNumber } from './queries.requests.ts';
-import { History } from './queries.schemas.ts';
+import { HistorySchema } from './queries.schemas.ts';
 
 @Controller('queries')
 export class QueriesController {
@@ -30,7 +30,7 @@ export class QueriesController {
     payer: 'query',
     query: HistoryQuery,
     example: { page: 1, page_count: 20 },
-    answer: json(History),
+    answer: json(HistorySchema),
   })
   async history(
     @Authenticated() caller: Caller,

@@ -20,7 +20,7 @@ export const QueryRecord = named(
   }),
 );
 
-export const History = named(
+export const HistorySchema = named(
   'History',
   object({
     status: { const: 'success' },

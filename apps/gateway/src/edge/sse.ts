@@ -14,7 +14,7 @@ const STALLED_MS = 60_000;
  * of its own. Bytes go out as they come; a slow reader is waited for.
  */
 export class SseClient {
-  begun = false;
+  started = false;
   /** Resolves when the client has gone before the end. */
   readonly left: Promise<void>;
   private readonly response: ServerResponse;
@@ -41,7 +41,7 @@ export class SseClient {
   /** Takes the reply over and sends its head. */
   begin(): void {
     const { reply, response } = this;
-    this.begun = true;
+    this.started = true;
     reply.hijack();
     this.recording = recordingOf(reply);
     response.on('error', () => {}); // shows in `gone`
@@ -56,7 +56,7 @@ export class SseClient {
   }
 
   /** Whether anyone receives what is written: the client, or the record for a repeat of the request. */
-  get heard(): boolean {
+  get listening(): boolean {
     return !this.gone || this.recording !== undefined;
   }
 

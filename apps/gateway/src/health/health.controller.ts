@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { Progress, ProjectorLag, projections } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
 import { json, Operation } from '../openapi/operation.ts';
-import { Alive, Health } from './health.schemas.ts';
+import { Alive, HealthSchema } from './health.schemas.ts';
 import { Readiness, ReadinessOptions } from './readiness.ts';
 
 const NAMES = projections.map(({ name }) => name);
@@ -36,8 +36,8 @@ export class HealthController {
     tag: 'Service',
     summary: 'Reports whether the service is ready',
     auth: 'public',
-    answer: json(Health),
-    others: { 503: json(Health) },
+    answer: json(HealthSchema),
+    others: { 503: json(HealthSchema) },
   })
   async ready(@Res({ passthrough: true }) reply: FastifyReply) {
     const [postgres, eventStore, lagMs] = await Promise.all([

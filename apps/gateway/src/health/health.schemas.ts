@@ -3,7 +3,7 @@ import { BOOLEAN, object } from '../openapi/schemas.ts';
 
 export const Alive = named('Alive', object({ status: { const: 'ok' } }));
 
-export const Health = named(
+export const HealthSchema = named(
   'Health',
   object({
     status: { enum: ['ok', 'unavailable'] },

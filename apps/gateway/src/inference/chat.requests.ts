@@ -3,7 +3,7 @@ import type { ChatBody } from '#application';
 import { Count, Fraction, Satisfies } from '../edge/validated.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
-import { Message } from './chat.schemas.ts';
+import { MessageSchema } from './chat.schemas.ts';
 
 const MAX_CHOICES = 128;
 
@@ -15,7 +15,7 @@ export class ChatRequest implements ChatBody {
   @IsString({ message: 'model must be a string' })
   model!: string;
 
-  @Field({ ...array(Message), minItems: 1 })
+  @Field({ ...array(MessageSchema), minItems: 1 })
   @Satisfies(areMessages, 'messages must be a non-empty array of objects with a role')
   messages!: readonly Readonly<Record<string, unknown>>[];
 

@@ -4,7 +4,7 @@ import { array, COUNT, nullable, object, STRING, seconds, text, usd } from '../o
 /** What comes from the upstream may have more fields than are named here. */
 const open = (schema: Schema): Schema => ({ ...schema, additionalProperties: true });
 
-export const Usage = named(
+export const UsageSchema = named(
   'Usage',
   object({
     prompt_tokens: { ...COUNT, description: 'Input tokens, including cached ones' },
@@ -21,7 +21,7 @@ export const Usage = named(
   }),
 );
 
-export const Message = named('Message', open(object({ role: text('system, user, assistant, tool …') })));
+export const MessageSchema = named('Message', open(object({ role: text('system, user, assistant, tool …') })));
 
 const HEAD = { id: STRING, created: seconds('When it was created'), model: STRING };
 const FINISH = text('stop, length, tool_calls …');
@@ -42,7 +42,7 @@ export const ChatCompletion = named(
         ),
       ),
       system_fingerprint: { type: ['string', 'null'] },
-      usage: Usage,
+      usage: UsageSchema,
     }),
   ),
 );
@@ -56,7 +56,7 @@ export const ChatCompletionChunk = named('ChatCompletionChunk', {
         choices: array(
           open(object({ index: COUNT, delta: open(object({})), finish_reason: nullable(FINISH) }, ['finish_reason'])),
         ),
-        usage: Usage,
+        usage: UsageSchema,
         error: { type: 'object', description: 'Why the stream was interrupted, if it was' },
       },
       ['usage', 'error'],

@@ -2,7 +2,7 @@ import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { EmbeddingBody } from '#application';
 import { Count } from '../edge/validated.ts';
 import { Field } from '../openapi/request-schema.ts';
-import { EmbeddingInput } from './embeddings.schemas.ts';
+import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 
 // Rules are checked from the last one up. What `input` may be depends on the model, and is checked with it.
 export class EmbeddingRequest implements EmbeddingBody {
@@ -12,7 +12,7 @@ export class EmbeddingRequest implements EmbeddingBody {
   @IsString({ message: 'model must be a string' })
   model!: string;
 
-  @Field(EmbeddingInput)
+  @Field(EmbeddingInputSchema)
   @Allow()
   input!: unknown;
 

@@ -4,7 +4,7 @@ import { array, COUNT, object, STRING, usd } from '../openapi/schemas.ts';
 const TOKENS: Schema = array(COUNT);
 
 /** One text, several, or the same as tokens. */
-export const EmbeddingInput: Schema = {
+export const EmbeddingInputSchema: Schema = {
   description: 'A text, a list of texts, or the same as tokens',
   oneOf: [STRING, array(STRING), TOKENS, array(TOKENS)],
 };

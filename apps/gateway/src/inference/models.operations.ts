@@ -1,6 +1,6 @@
 import { json, type OperationNotes } from '../openapi/operation.ts';
 import { ModelsQuery } from './models.requests.ts';
-import { ModelList, Model as ModelSchema } from './models.schemas.ts';
+import { ModelList, ModelSchema } from './models.schemas.ts';
 
 export const listModels: OperationNotes = {
   id: 'listModels',

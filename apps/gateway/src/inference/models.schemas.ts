@@ -47,7 +47,7 @@ const PRICING = object(
   ],
 );
 
-export const Model = named(
+export const ModelSchema = named(
   'Model',
   object(
     {
@@ -104,7 +104,7 @@ export const ModelList = named(
   'ModelList',
   object({
     object: { const: 'list' },
-    data: array(Model),
+    data: array(ModelSchema),
     total_count: COUNT,
     links: object({ next: NOTHING }),
   }),

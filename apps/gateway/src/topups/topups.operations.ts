@@ -1,6 +1,6 @@
 import { json, type OperationNotes } from '../openapi/operation.ts';
 import { NewTopup } from './topups.requests.ts';
-import { PaymentMethods, TopupInvoice, TopupStatus } from './topups.schemas.ts';
+import { PaymentMethods, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
 
 export const createTopup: OperationNotes = {
   id: 'createTopup',
@@ -22,7 +22,7 @@ export const getTopup: OperationNotes = {
   summary: 'Returns the status of an invoice',
   auth: 'public',
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
-  answer: json(TopupStatus),
+  answer: json(TopupStatusSchema),
   errors: [404, 503],
   follows: true,
 };

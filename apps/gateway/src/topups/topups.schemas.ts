@@ -35,7 +35,7 @@ export const TopupInvoice = named(
   ),
 );
 
-export const TopupStatus = named(
+export const TopupStatusSchema = named(
   'TopupStatus',
   object(
     {

@@ -1,6 +1,6 @@
 /** The one money path: hold → serve → settle. Everything that is sold is sold here. */
 import { asFailure, UpstreamFailure } from '../failures.ts';
-import { Pulses } from '../routing/pulses.ts';
+import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { CallLimits } from './limits.ts';
 import type { Hold, Payer } from './payer.ts';
 import { NOTHING, Purchase, type Receipt } from './purchase.ts';
@@ -13,21 +13,21 @@ const HOLD_MARGIN_MS = 60_000;
 /** Where a streamed answer goes, as far as the money path must know. */
 export interface StreamClient {
   /** Whether anything has been sent: until then a failure is answered with a status of its own. */
-  readonly begun: boolean;
+  readonly started: boolean;
   /** Resolves when the client has gone before the end. */
   readonly left: Promise<void>;
   /** Sends the end, once the charge is durable; without a receipt when the charge is not known. */
   end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 }
 
-export interface Sold<A> {
+export interface SoldAnswer<A> {
   readonly answer: A;
   readonly receipt: Receipt;
 }
 
 export class Paying {
   constructor(
-    private readonly pulses: Pulses,
+    private readonly health: EndpointHealth,
     private readonly running: RunningTasks,
     private readonly limits: CallLimits,
     private readonly alarm: (problem: string, error: unknown) => void,
@@ -38,7 +38,7 @@ export class Paying {
    * released, and the house bears what was used nevertheless.
    * @throws Rejection when the payer cannot pay; UpstreamFailure when there is no answer
    */
-  async whole<A>(payer: Payer, sale: Sale, serve: (purchase: Purchase) => Promise<A>): Promise<Sold<A>> {
+  async whole<A>(payer: Payer, sale: Sale, serve: (purchase: Purchase) => Promise<A>): Promise<SoldAnswer<A>> {
     const task = this.running.begin(this.limits.totalTimeoutMs);
     try {
       const purchase = await this.begin(payer, sale, task);
@@ -74,11 +74,11 @@ export class Paying {
         await client.end(await settle(payer, purchase, served.answer), served.answer);
       } else {
         await this.release(payer, purchase, served.failure);
-        if (!client.begun) throw served.failure;
+        if (!client.started) throw served.failure;
         await client.end(NOTHING, served.failure);
       }
     } catch (error) {
-      if (client.begun) await client.end(undefined, error);
+      if (client.started) await client.end(undefined, error);
       throw error;
     } finally {
       patience.over();
@@ -88,7 +88,7 @@ export class Paying {
 
   private async begin(payer: Payer, sale: Sale, task: RunningTask): Promise<Purchase> {
     return new Purchase(sale, await this.hold(payer, sale), task.signal, {
-      pulses: this.pulses,
+      health: this.health,
       alarm: this.alarm,
     });
   }
@@ -101,7 +101,7 @@ export class Paying {
 
   private async release(payer: Payer, purchase: Purchase, failure: UpstreamFailure): Promise<void> {
     const { hold, attempts, sale, endpoint } = purchase;
-    if (endpoint) this.pulses.failed(sale.model, endpoint, failure);
+    if (endpoint) this.health.failed(sale.model, endpoint, failure);
     await payer.release(hold, { failure, attempts, absorbed: purchase.charge(failure) });
   }
 

@@ -4,7 +4,7 @@ import type { Price, Tariff, Usage } from '#domain';
 import { usd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
-import { Pulses } from '../routing/pulses.ts';
+import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { Purchase } from './purchase.ts';
 import type { Sale } from './sale.ts';
 
@@ -27,7 +27,7 @@ function begin() {
   const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
   const sale: Sale = { id: 'h', query, model, endpoints: [endpoint], ...bounds };
   const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), expiresAt: 0 };
-  const watch = { pulses: new Pulses(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
+  const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
   return { purchase: new Purchase(sale, hold, new AbortController().signal, watch), alarms };
 }
 

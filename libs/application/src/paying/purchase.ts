@@ -18,7 +18,7 @@ import {
 } from '#domain';
 import { money, type PicoUsd, ZERO } from '#kernel';
 import { asFailure, type UpstreamFailure } from '../failures.ts';
-import type { Pulses } from '../routing/pulses.ts';
+import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { MAX_TRIES, withAttempts } from './attempts.ts';
 import type { Hold } from './payer.ts';
 import type { Sale } from './sale.ts';
@@ -32,7 +32,7 @@ export interface UpstreamCall<A> {
 }
 
 /** An answer and its endpoint. */
-export interface Served<A> {
+export interface EndpointAnswer<A> {
   readonly answer: A;
   readonly endpoint: Endpoint;
   /** When its first byte was there, in milliseconds of `performance.now`. */
@@ -57,7 +57,7 @@ export interface StreamMade {
 
 /** Receives how endpoints perform, and what should not happen. */
 export interface Watch {
-  readonly pulses: Pulses;
+  readonly health: EndpointHealth;
   readonly alarm: (problem: string, error: unknown) => void;
 }
 
@@ -93,7 +93,7 @@ export class Purchase {
    * Asks one endpoint after the other until one answers. What an endpoint was given up for is kept in the attempts.
    * @throws UpstreamFailure of the last endpoint
    */
-  async ask<A>(call: UpstreamCall<A>): Promise<Served<A>> {
+  async ask<A>(call: UpstreamCall<A>): Promise<EndpointAnswer<A>> {
     const endpoints = [...this.sale.endpoints];
     for (;;) {
       const endpoint = endpoints.shift() as Endpoint;
@@ -102,18 +102,18 @@ export class Purchase {
       } catch (error) {
         const failure = asFailure(error);
         if (endpoints.length === 0 || !mayFallBack(failure, this.signal)) throw failure;
-        this.watch.pulses.failed(this.sale.model, endpoint, failure);
+        this.watch.health.failed(this.sale.model, endpoint, failure);
       }
     }
   }
 
   /** Asks the endpoint that has answered before, and no other: a charge is for one. @throws UpstreamFailure */
-  askAgain<A>(call: UpstreamCall<A>, endpoint: Endpoint): Promise<Served<A>> {
+  askAgain<A>(call: UpstreamCall<A>, endpoint: Endpoint): Promise<EndpointAnswer<A>> {
     return this.askOne(call, endpoint, true);
   }
 
   /** The last endpoint is asked again. What it delivered before it failed is used, and is billed. */
-  private async askOne<A>(call: UpstreamCall<A>, endpoint: Endpoint, last: boolean): Promise<Served<A>> {
+  private async askOne<A>(call: UpstreamCall<A>, endpoint: Endpoint, last: boolean): Promise<EndpointAnswer<A>> {
     this.endpoint = endpoint;
     const asked = performance.now();
     const tries = last ? MAX_TRIES : 1;
@@ -121,7 +121,7 @@ export class Purchase {
     try {
       const answer = await withAttempts(endpoint.tariff, this.attempts, { tries, signal }, () => call.make(endpoint));
       const began = performance.now();
-      this.watch.pulses.answered(this.sale.model, endpoint, began - asked);
+      this.watch.health.answered(this.sale.model, endpoint, began - asked);
       return { answer, endpoint, began };
     } catch (error) {
       const { delivered, vendorId } = asFailure(error);
@@ -147,12 +147,12 @@ export class Purchase {
   /** As `billCall`, for an answer that came as a stream: how fast it came is what routing sorts by. */
   async billStream(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
-    { answer, endpoint, began }: Served<StreamMade>,
+    { answer, endpoint, began }: EndpointAnswer<StreamMade>,
   ): Promise<Usage> {
     const milliseconds = performance.now() - began;
     const made = { usage: answer.usage(), delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
     const usage = await this.billCall(call, made);
-    this.watch.pulses.delivered(this.sale.model, endpoint, quantityOf('output', usage), milliseconds);
+    this.watch.health.delivered(this.sale.model, endpoint, quantityOf('output', usage), milliseconds);
     return usage;
   }
 

@@ -1,7 +1,7 @@
 /** What is passed on to an upstream: unknown suffixes, and the `provider` object for one that is itself a router, under the model's own rules. */
 import { type AnyModel, type Endpoint, slugOf } from '#catalogue';
 import { UpstreamFailure } from '../failures.ts';
-import type { NamedModel, Sort } from './wish.ts';
+import type { NamedModel, Sort } from './preferences.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Endpoint, type Model, type ModelFile } from '#catalogue';
 import { UnservableRequest } from '../failures.ts';
-import { type Pulse, routeFor } from './route.ts';
-import { modelNamed, NO_WISH, routingWish } from './wish.ts';
+import { modelNamed, NO_PREFERENCES, routingPreferences } from './preferences.ts';
+import { type Health, routeFor } from './route.ts';
 
 const endpoint = (provider: string, input: string, more: object = {}): ModelFile['endpoints'][number] => ({
   provider,
@@ -59,7 +59,7 @@ const catalogue = Catalogue.of([
   file('v/free', { endpoints: [endpoint('A', '0'), endpoint('B', '0'), endpoint('C', '0.01')] }),
 ]);
 
-const calm: Pulse = { latencyMs: undefined, tokensPerSecond: undefined, coolingDown: false };
+const calm: Health = { latencyMs: undefined, tokensPerSecond: undefined, coolingDown: false };
 
 interface Case {
   readonly model?: string;
@@ -67,7 +67,7 @@ interface Case {
   readonly fields?: readonly string[];
   readonly usesTools?: boolean;
   readonly searchesWeb?: boolean;
-  readonly pulses?: Readonly<Record<string, Partial<Pulse>>>;
+  readonly health?: Readonly<Record<string, Partial<Health>>>;
   readonly chance?: number;
 }
 
@@ -78,19 +78,19 @@ function route(given: Case) {
     fields = [],
     usesTools = false,
     searchesWeb = false,
-    pulses = {},
+    health = {},
     chance = 0,
   } = given;
   const named = modelNamed(model, catalogue);
-  const wish = provider ? routingWish(provider) : NO_WISH;
+  const preferences = provider ? routingPreferences(provider) : NO_PREFERENCES;
   return routeFor({
     model: named.model as Model,
-    wish: named.sort ? { ...wish, sort: named.sort } : wish,
+    preferences: named.sort ? { ...preferences, sort: named.sort } : preferences,
     fields,
     usesTools,
     searchesWeb,
     chance,
-    pulse: ({ slug }: Endpoint) => ({ ...calm, ...pulses[slug] }),
+    health: ({ slug }: Endpoint) => ({ ...calm, ...health[slug] }),
   });
 }
 
@@ -140,17 +140,17 @@ describe('endpoints are asked in this order', () => {
     ],
     [
       'what was measured counts more than what was expected',
-      { provider: { sort: 'latency' }, pulses: { beta: { latencyMs: 5 } } },
+      { provider: { sort: 'latency' }, health: { beta: { latencyMs: 5 } } },
       ['beta', 'gamma-cloud', 'alpha'],
     ],
     [
       'an endpoint that failed a moment ago comes last',
-      { pulses: { beta: { coolingDown: true } } },
+      { health: { beta: { coolingDown: true } } },
       ['gamma-cloud', 'alpha', 'beta'],
     ],
     [
       'an endpoint that failed is asked when there is no other',
-      { provider: { only: ['beta'] }, pulses: { beta: { coolingDown: true } } },
+      { provider: { only: ['beta'] }, health: { beta: { coolingDown: true } } },
       ['beta'],
     ],
     [
@@ -223,7 +223,7 @@ describe('endpoints of about the same price share the load', () => {
     ['among those that are left', { model: 'v/equals', provider: { ignore: ['b'] } }, ['a', 'd', 'c']],
     [
       'but not with one that failed a moment ago',
-      { model: 'v/equals', provider: { only: ['b', 'd'] }, pulses: { b: { coolingDown: true } } },
+      { model: 'v/equals', provider: { only: ['b', 'd'] }, health: { b: { coolingDown: true } } },
       ['d', 'b'],
     ],
     [
@@ -231,7 +231,7 @@ describe('endpoints of about the same price share the load', () => {
       {
         model: 'v/equals',
         provider: { only: ['b', 'd'], preferred_max_latency: 1 },
-        pulses: { b: { latencyMs: 5_000 }, d: { latencyMs: 10 } },
+        health: { b: { latencyMs: 5_000 }, d: { latencyMs: 10 } },
       },
       ['d', 'b'],
     ],
@@ -308,10 +308,10 @@ describe('a preference that cannot be understood is refused and named', () => {
     ['provider.preferred_max_latency', { preferred_max_latency: { p50: -1 } }],
     ['provider.allow_fallbacks', { allow_fallbacks: 1 }],
   ])('%s in %j', (field, provider) => {
-    expect(() => routingWish(provider)).toThrow(new RegExp(`^${field.replaceAll('.', '\\.')} must be`));
+    expect(() => routingPreferences(provider)).toThrow(new RegExp(`^${field.replaceAll('.', '\\.')} must be`));
   });
 
   test.each([undefined, null, {}, { order: null, sort: null, max_price: null }])('%j is no preference', (provider) => {
-    expect(routingWish(provider)).toEqual(NO_WISH);
+    expect(routingPreferences(provider)).toEqual(NO_PREFERENCES);
   });
 });

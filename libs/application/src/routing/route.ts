@@ -2,10 +2,10 @@
 import { type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
 import type { Usage } from '#domain';
 import { UnservableRequest } from '../failures.ts';
-import type { RoutingWish, Sort } from './wish.ts';
+import type { RoutingPreferences, Sort } from './preferences.ts';
 
 /** The present performance of an endpoint. */
-export interface Pulse {
+export interface Health {
   /** Milliseconds to the first token; undefined when nothing is known. */
   readonly latencyMs: number | undefined;
   readonly tokensPerSecond: number | undefined;
@@ -15,14 +15,14 @@ export interface Pulse {
 
 export interface RouteRequest {
   readonly model: Model;
-  readonly wish: RoutingWish;
+  readonly preferences: RoutingPreferences;
   /** Fields of the request that an endpoint may not know. */
   readonly fields: readonly string[];
   readonly usesTools: boolean;
   readonly searchesWeb: boolean;
   /** From 0 to below 1, by chance: it decides between endpoints that rank equal. */
   readonly chance: number;
-  pulse(endpoint: Endpoint): Pulse;
+  health(endpoint: Endpoint): Health;
 }
 
 /** The fields that a request has a value for, without those that no model needs to support. */
@@ -52,11 +52,11 @@ const EQUAL_PRICES = 1.1;
 
 /** @throws UnservableRequest 404 when no endpoint is left */
 export function routeFor(request: RouteRequest): Route {
-  const { model, pulse } = request;
-  const wish = enforced(request);
+  const { model, health } = request;
+  const preferences = enforced(request);
   const left: Record<string, string> = { ...model.left };
   const able = model.endpoints.filter((endpoint) => {
-    const why = objection(endpoint, request, wish);
+    const why = objection(endpoint, request, preferences);
     if (why !== undefined) left[endpoint.slug] = why;
     return why === undefined;
   });
@@ -66,12 +66,12 @@ export function routeFor(request: RouteRequest): Route {
   }
   if (able.length === 1) return { endpoints: able, left, draw: undefined };
   const ranked = able
-    .map((endpoint, i) => ({ endpoint, rank: rankOf(endpoint, wish, pulse(endpoint), request), i }))
+    .map((endpoint, i) => ({ endpoint, rank: rankOf(endpoint, preferences, health(endpoint), request), i }))
     .sort((a, b) => compare(a.rank, b.rank) || a.i - b.i);
-  const draw = drawAmong(ranked, wish, request.chance);
+  const draw = drawAmong(ranked, preferences, request.chance);
   const inOrder = ranked.map(({ endpoint }) => endpoint);
   const endpoints = draw ? drawnFirst(inOrder, draw) : inOrder;
-  if (wish.allowFallbacks) return { endpoints, left, draw };
+  if (preferences.allowFallbacks) return { endpoints, left, draw };
   for (const { slug } of endpoints.slice(1)) left[slug] = 'is a fallback, and none are allowed';
   return { endpoints: endpoints.slice(0, 1), left, draw };
 }
@@ -85,9 +85,10 @@ interface Ranked {
  * Endpoints that differ by little but their price share the load, each by the inverse square of its price, as
  * OpenRouter does it. An order or a sort of the caller's decides which is first.
  */
-function drawAmong(ranked: readonly Ranked[], wish: RoutingWish, chance: number): Draw | undefined {
+function drawAmong(ranked: readonly Ranked[], preferences: RoutingPreferences, chance: number): Draw | undefined {
   const [first] = ranked;
-  if (first === undefined || ranked.length < 2 || wish.sort !== undefined || wish.order.length > 0) return undefined;
+  if (first === undefined || ranked.length < 2 || preferences.sort !== undefined || preferences.order.length > 0)
+    return undefined;
   const least = first.rank.at(-1) as number;
   const isEqual = ({ rank }: Ranked) =>
     compare(rank.slice(0, -1), first.rank) === 0 && (rank.at(-1) as number) <= least * EQUAL_PRICES;
@@ -111,26 +112,30 @@ function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: Draw): r
 }
 
 /** What a model's own rules say overrides what the caller says; zdr stays the caller's. */
-function enforced({ model, wish, searchesWeb }: RouteRequest): RoutingWish {
+function enforced({ model, preferences, searchesWeb }: RouteRequest): RoutingPreferences {
   const { routing } = model;
-  if (!routing) return wish;
+  if (!routing) return preferences;
   const { order = [], only = [], ignore = [], webSearchDropsZdr = false } = routing;
   const rules = order.length + only.length + ignore.length > 0 ? { order, only, ignore } : {};
-  return { ...wish, ...rules, zdr: wish.zdr && !(webSearchDropsZdr && searchesWeb) };
+  return { ...preferences, ...rules, zdr: preferences.zdr && !(webSearchDropsZdr && searchesWeb) };
 }
 
 /** Why an endpoint cannot serve the request; undefined when it can. */
-function objection(endpoint: Endpoint, request: RouteRequest, wish: RoutingWish): string | undefined {
+function objection(endpoint: Endpoint, request: RouteRequest, preferences: RoutingPreferences): string | undefined {
   const { slug, zdr, collectsData, quantization, parameters } = endpoint;
-  if (wish.only.length > 0 && !wish.only.includes(slug) && !(endpoint.routes && namesOthers(wish.only, request.model)))
+  if (
+    preferences.only.length > 0 &&
+    !preferences.only.includes(slug) &&
+    !(endpoint.routes && namesOthers(preferences.only, request.model))
+  )
     return 'is not among those that are allowed';
-  if (wish.ignore.includes(slug)) return 'is to be ignored';
-  if (wish.zdr && !zdr) return 'retains data';
-  if (wish.denyDataCollection && collectsData) return 'collects data';
-  if (wish.quantizations.length > 0 && !wish.quantizations.includes(quantization))
+  if (preferences.ignore.includes(slug)) return 'is to be ignored';
+  if (preferences.zdr && !zdr) return 'retains data';
+  if (preferences.denyDataCollection && collectsData) return 'collects data';
+  if (preferences.quantizations.length > 0 && !preferences.quantizations.includes(quantization))
     return `is quantized as ${quantization}`;
-  if (isAbove(endpoint, wish.maxPrice)) return 'is too expensive';
-  if (wish.requireParameters) {
+  if (isAbove(endpoint, preferences.maxPrice)) return 'is too expensive';
+  if (preferences.requireParameters) {
     const unknown = request.fields.find((field) => !parameters.includes(field));
     if (unknown !== undefined) return `does not know ${unknown}`;
   }
@@ -144,7 +149,7 @@ function namesOthers(names: readonly string[], { endpoints }: Model): boolean {
   return names.some((name) => !endpoints.some(({ slug }) => slug === name));
 }
 
-function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingWish['maxPrice']): boolean {
+function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingPreferences['maxPrice']): boolean {
   const usd = (usage: Usage) => Number(listPriceOf(usage, tariff).price) / PICO_USD_PER_USD;
   return (
     (prompt !== undefined && usd({ input: LISTED_TOKENS }) > prompt) ||
@@ -154,12 +159,17 @@ function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingW
 }
 
 /** The ranking criteria, the most important first; less is better. */
-function rankOf(endpoint: Endpoint, wish: RoutingWish, pulse: Pulse, request: RouteRequest): readonly number[] {
-  const place = wish.order.indexOf(endpoint.slug);
-  const latency = pulse.latencyMs ?? endpoint.latencyMs ?? Number.MAX_VALUE;
-  const throughput = pulse.tokensPerSecond ?? endpoint.tokensPerSecond ?? 0;
-  const slow = wish.preferredMaxLatency !== undefined && latency > wish.preferredMaxLatency;
-  const thin = wish.preferredMinThroughput !== undefined && throughput < wish.preferredMinThroughput;
+function rankOf(
+  endpoint: Endpoint,
+  preferences: RoutingPreferences,
+  health: Health,
+  request: RouteRequest,
+): readonly number[] {
+  const place = preferences.order.indexOf(endpoint.slug);
+  const latency = health.latencyMs ?? endpoint.latencyMs ?? Number.MAX_VALUE;
+  const throughput = health.tokensPerSecond ?? endpoint.tokensPerSecond ?? 0;
+  const slow = preferences.preferredMaxLatency !== undefined && latency > preferences.preferredMaxLatency;
+  const thin = preferences.preferredMinThroughput !== undefined && throughput < preferences.preferredMinThroughput;
   const unknown = request.fields.filter((field) => !endpoint.parameters.includes(field)).length;
   const key: Record<Sort, number> = {
     price: priceLevel(endpoint),
@@ -168,10 +178,10 @@ function rankOf(endpoint: Endpoint, wish: RoutingWish, pulse: Pulse, request: Ro
     exacto: -(endpoint.toolReliability ?? 0),
   };
   return [
-    Number(pulse.coolingDown),
-    place === -1 ? wish.order.length : place,
+    Number(health.coolingDown),
+    place === -1 ? preferences.order.length : place,
     Number(slow) + Number(thin),
-    wish.sort ? key[wish.sort] : unknown,
+    preferences.sort ? key[preferences.sort] : unknown,
     key.price,
   ];
 }

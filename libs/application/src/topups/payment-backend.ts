@@ -11,7 +11,7 @@ export interface PaymentBackend {
   readonly batch: number;
 
   /** Asks for a payment. Nothing remembers what was asked for when the answer is lost: it is never paid, and expires. */
-  request(wish: PaymentRequest): Promise<RequestedPayment>;
+  request(payment: PaymentRequest): Promise<RequestedPayment>;
 
   /**
    * What has come for these references so far: the truth, as often as it is asked for.

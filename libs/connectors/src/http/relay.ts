@@ -42,7 +42,7 @@ export interface RelayOptions {
   /** What an answer with another status than 200 means. */
   refusalOf(status: number, headers: Headers, body: string): UpstreamFailure;
   /** What a connection error means: whether the answer had started makes a difference. */
-  failureOf(error: unknown, begun: boolean): UpstreamFailure;
+  failureOf(error: unknown, started: boolean): UpstreamFailure;
 }
 
 /**
@@ -61,12 +61,12 @@ export class Relay implements Dispatcher.DispatchHandler {
   private giveUp: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: RelayOptions) {
-    this.outcome.promise.catch(() => {}); // reported by `begun` or by `to`
+    this.outcome.promise.catch(() => {}); // reported by `started` or by `to`
     options.signal.addEventListener('abort', this.abort);
   }
 
   /** Resolves when there is something to hand on, or all has come. @throws UpstreamFailure when nothing has */
-  get begun(): Promise<void> {
+  get started(): Promise<void> {
     return this.begin.promise;
   }
 

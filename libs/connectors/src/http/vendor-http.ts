@@ -1,6 +1,6 @@
 /** The connections to one vendor: all that it offers is had over them. */
 import { Agent } from 'undici';
-import { Endpoint, type EndpointOptions } from './endpoint.ts';
+import { HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.ts';
 
 const CONNECTIONS = 1_024;
 
@@ -27,8 +27,8 @@ export class VendorHttp {
   }
 
   /** @param path begins with a slash */
-  endpoint(path: string, options: EndpointOptions): Endpoint {
-    return new Endpoint(`${this.baseUrl}${path}`, this.dispatcher, options);
+  endpoint(path: string, options: HttpEndpointOptions): HttpEndpoint {
+    return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, options);
   }
 
   close(): Promise<void> {

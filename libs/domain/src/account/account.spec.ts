@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type AccountCommand, type AccountEvent, accountDecider, type HoldRequest } from '#domain';
+import { type AccountCommand, type AccountEvent, accountDecider, type HoldTerms } from '#domain';
 import { formatUsd, type PicoUsd, usd, ZERO } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
@@ -48,7 +48,7 @@ const expired = (holdId: string, dollars: string): AccountEvent => ({
   data: resolved(holdId, dollars),
 });
 
-const hold = (amount: string, more: Partial<HoldRequest & { at: string }> = {}): AccountCommand => ({
+const hold = (amount: string, more: Partial<HoldTerms & { at: string }> = {}): AccountCommand => ({
   type: 'HoldFunds',
   data: { holdId: 'h1', keyId: 'k1', atLeast: usd(amount), atMost: usd(amount), expiresAt: later, query, at, ...more },
 });

@@ -5,11 +5,11 @@ import type { AccountEvent, HoldSettled, Instant, KeyCreated, KeyUpdated, Query 
 import { allowance, assertValidKey, type Key, updated } from '../keys.ts';
 import { assertBalanced, postings } from '../postings.ts';
 import { reject } from '../rejections.ts';
-import { type Account, emptyAccount, evolve, type Hold, howEnded } from './state.ts';
+import { type Account, emptyAccount, evolve, howEnded, type OpenHold } from './state.ts';
 
 // commands ----------------------------------------------------------------------------------------------------------
 
-interface Wish<Type extends string, Data> {
+interface Command<Type extends string, Data> {
   readonly type: Type;
   readonly data: Readonly<Data> & { readonly at: Instant };
 }
@@ -17,16 +17,16 @@ interface Wish<Type extends string, Data> {
 type NewKey = Omit<KeyCreated['data'], 'at'>;
 
 export type AccountCommand =
-  | Wish<'OpenAccount', { key: NewKey }>
-  | Wish<'CreateKey', { key: NewKey }>
-  | Wish<'UpdateKey', { keyId: string; changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> }>
-  | Wish<'RevokeKey', { keyId: string }>
-  | Wish<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
-  | Wish<'ReverseCredit', CreditReversal>
-  | Wish<'HoldFunds', HoldRequest>
-  | Wish<'SettleHold', { holdId: string; charge: Charge }>
-  | Wish<'ReleaseHold', Release>
-  | Wish<'ExpireHolds', object>;
+  | Command<'OpenAccount', { key: NewKey }>
+  | Command<'CreateKey', { key: NewKey }>
+  | Command<'UpdateKey', { keyId: string; changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> }>
+  | Command<'RevokeKey', { keyId: string }>
+  | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
+  | Command<'ReverseCredit', CreditReversal>
+  | Command<'HoldFunds', HoldTerms>
+  | Command<'SettleHold', { holdId: string; charge: Charge }>
+  | Command<'ReleaseHold', ReleaseTerms>
+  | Command<'ExpireHolds', object>;
 
 /** A credit is taken back, wholly or in part (amounts below zero), or given again. The balance may fall below zero. */
 interface CreditReversal {
@@ -38,7 +38,7 @@ interface CreditReversal {
   readonly why: string;
 }
 
-interface Release {
+interface ReleaseTerms {
   readonly holdId: string;
   readonly errorCode: string;
   readonly reason: string;
@@ -48,7 +48,7 @@ interface Release {
 }
 
 /** A hold of what is available, between `atLeast` (or it is rejected) and `atMost`. */
-export interface HoldRequest {
+export interface HoldTerms {
   readonly holdId: string;
   readonly keyId: string | null;
   readonly atLeast: PicoUsd;
@@ -243,7 +243,7 @@ function expireHolds(at: Instant, account: Account): readonly AccountEvent[] {
   return events;
 }
 
-function resolved(holdId: string, hold: Hold, at: Instant) {
+function resolved(holdId: string, hold: OpenHold, at: Instant) {
   const { keyId, amount, at: heldAt, query } = hold;
   return { holdId, keyId, held: money.toJson(amount), heldAt, query, at };
 }

@@ -2,7 +2,7 @@
 import { money, PersistentMap, type StateCodec, versionOf } from '#kernel';
 import type { Key } from '../keys.ts';
 import { KNOWN_FACTS } from '../upcasters/index.ts';
-import type { Account, Hold, Memory } from './state.ts';
+import type { Account, Memory, OpenHold } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
 type MemoryJson = readonly [Entries<string>, Entries<string>];
@@ -14,7 +14,7 @@ interface AccountJson {
   readonly status: Account['status'];
   readonly available: string;
   readonly held: string;
-  readonly holds: Entries<Omit<Hold, 'amount'> & { readonly amount: string }>;
+  readonly holds: Entries<Omit<OpenHold, 'amount'> & { readonly amount: string }>;
   readonly keys: Entries<KeyJson>;
   readonly credits: Entries<string>;
   readonly reversals: Entries<string>;

@@ -11,7 +11,7 @@ import { counterOf, created, type Key, rolled, updated } from '../keys.ts';
 /** Entries a memory holds before it drops its older half. */
 const MEMORY_HALF = 512;
 
-export interface Hold {
+export interface OpenHold {
   readonly amount: PicoUsd;
   readonly keyId: string | null;
   /** What counts it for the key's cap. */
@@ -28,7 +28,7 @@ export interface Account {
   readonly status: 'none' | 'open';
   readonly available: PicoUsd;
   readonly held: PicoUsd;
-  readonly holds: PersistentMap<Hold>;
+  readonly holds: PersistentMap<OpenHold>;
   readonly keys: PersistentMap<Key>;
   /** Credit ids and their amounts. */
   readonly credits: PersistentMap<string>;
@@ -96,7 +96,7 @@ function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsH
   const amount = money.fromJson(data.amount);
   const known = keyId === null ? undefined : account.keys.get(keyId);
   const key = known && rolled(known, at);
-  const hold: Hold = { amount, keyId, counter: key ? counterOf(key) : '', expiresAt, query, at };
+  const hold: OpenHold = { amount, keyId, counter: key ? counterOf(key) : '', expiresAt, query, at };
   return {
     ...account,
     available: money.subtract(account.available, amount),
@@ -128,7 +128,7 @@ function afterEnd(
 }
 
 /** A charge counts for the cap only in the window that its hold was made in. */
-function afterUse(key: Key, { counter, amount }: Hold, charged: PicoUsd): Key {
+function afterUse(key: Key, { counter, amount }: OpenHold, charged: PicoUsd): Key {
   const usedInAll = money.add(key.usedInAll, charged);
   if (counterOf(key) !== counter) return { ...key, usedInAll };
   return { ...key, held: money.subtract(key.held, amount), used: money.add(key.used, charged), usedInAll };

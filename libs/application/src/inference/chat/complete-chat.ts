@@ -5,7 +5,7 @@ import { Catalogues } from '../../catalogues.ts';
 import type { Payer } from '../../paying/payer.ts';
 import { Paying } from '../../paying/paying.ts';
 import type { Purchase } from '../../paying/purchase.ts';
-import { Pulses } from '../../routing/pulses.ts';
+import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { type ChatRequest, Chats } from '../responses/chats.ts';
 import { boundCarried, isAskedNatively, type NativeRequest, truncates } from '../responses/native-request.ts';
 import { boundTokensBefore } from '../search/results.ts';
@@ -32,7 +32,7 @@ export class CompleteChat extends Command<WholeChat | undefined> {
 export class CompleteChatHandler extends Chats implements ICommandHandler<CompleteChat> {
   constructor(
     private readonly catalogues: Catalogues,
-    private readonly pulses: Pulses,
+    private readonly health: EndpointHealth,
     private readonly paying: Paying,
     private readonly providers: Providers,
   ) {
@@ -61,7 +61,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
   }
 
   private async quote({ body, responses, ...request }: ChatRequest, stream: boolean): Promise<ChatOrder> {
-    const quoted = quotedChat(body, this.catalogues.current, this.pulses, responses && boundCarried(responses));
+    const quoted = quotedChat(body, this.catalogues.current, this.health, responses && boundCarried(responses));
     const order = { ...quoted, ...request, responses, stream };
     return responses && truncates(responses.body) ? cut(order, responses) : order;
   }

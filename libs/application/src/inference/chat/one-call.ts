@@ -1,6 +1,6 @@
 import type { Tariff } from '#domain';
 import { asFailure, type UpstreamFailure } from '../../failures.ts';
-import type { Purchase, Served, UpstreamCall } from '../../paying/purchase.ts';
+import type { EndpointAnswer, Purchase, UpstreamCall } from '../../paying/purchase.ts';
 import { citationEvent, withCitations } from '../search/results.ts';
 import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
 import { madeOf, type StreamedAnswer, type WholeAnswer } from '../vocabulary/chat-upstream.ts';
@@ -43,7 +43,7 @@ export class OneCall implements Answering {
   async whole(): Promise<WholeDraft> {
     const { order, purchase, call } = this;
     const { found, searches = [] } = order;
-    const served = (await purchase.ask(call)) as Served<WholeAnswer>;
+    const served = (await purchase.ask(call)) as EndpointAnswer<WholeAnswer>;
     const { answer } = served;
     await purchase.billCall(call, madeOf(answer));
     this.billSearches(answer, answer.searches?.invoiced);
@@ -54,12 +54,12 @@ export class OneCall implements Answering {
   /** Passes events on as they come. */
   async stream(client: AnswerClient): Promise<UpstreamFailure | undefined> {
     const { purchase, call } = this;
-    const served = (await purchase.ask(call)) as Served<StreamedAnswer>;
+    const served = (await purchase.ask(call)) as EndpointAnswer<StreamedAnswer>;
     const { answer } = served;
     let failure: UpstreamFailure | undefined;
     client.begin(sourceOf(this.order.named.model, served));
     try {
-      await this.tellSearches(served, client);
+      await this.sendSearches(served, client);
       await answer.relayTo((events, search) =>
         search === undefined ? client.write(events) : client.searched?.(search),
       );
@@ -75,7 +75,7 @@ export class OneCall implements Answering {
   }
 
   /** What was searched for before the answer. */
-  private async tellSearches({ endpoint }: Served<StreamedAnswer>, client: AnswerClient): Promise<void> {
+  private async sendSearches({ endpoint }: EndpointAnswer<StreamedAnswer>, client: AnswerClient): Promise<void> {
     const { order, purchase } = this;
     const { found = [], searches = [] } = order;
     for (const search of searches) {

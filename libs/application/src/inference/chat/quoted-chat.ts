@@ -2,16 +2,16 @@
 import type { Catalogue, Endpoint, PriceList } from '#catalogue';
 import type { PicoUsd } from '#kernel';
 import { UnservableRequest } from '../../failures.ts';
+import type { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { withEnforcedRouting } from '../../routing/passed-on.ts';
-import type { Pulses } from '../../routing/pulses.ts';
+import { modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
-import { modelNamed, type NamedModel, routingWish } from '../../routing/wish.ts';
 import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/search-plan.ts';
 import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
 import { isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
-import { type Reasoning, reasoningWish } from '../vocabulary/reasoning.ts';
+import { type Reasoning, requestedReasoning } from '../vocabulary/reasoning.ts';
 import type { NativeSearch } from '../vocabulary/searching.ts';
 
 export interface QuotedChat {
@@ -49,20 +49,20 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
  * @param carried maximum tokens of input beside the messages
  * @throws UnservableRequest for what does not exist or is not available
  */
-export function quotedChat(asked: ChatBody, catalogue: Catalogue, pulses: Pulses, carried = 0): QuotedChat {
+export function quotedChat(asked: ChatBody, catalogue: Catalogue, health: EndpointHealth, carried = 0): QuotedChat {
   const named = chatModel(asked.model, catalogue);
   const { priceList } = catalogue;
   const { model } = named;
-  const reasoning = reasoningWish(asked);
-  const wish = searchRequest(asked, model, named.online);
-  const body = withEnforcedRouting(withoutSearch(asked, model), named, wish !== undefined);
-  const routed = endpointsFor(body, named, wish, pulses);
+  const reasoning = requestedReasoning(asked);
+  const search = searchRequest(asked, model, named.online);
+  const body = withEnforcedRouting(withoutSearch(asked, model), named, search !== undefined);
+  const routed = endpointsFor(body, named, search, health);
   const always = model.searchesWeb === true && !isFree(model);
   const plain = (endpoints: readonly Endpoint[]) => quoteFor(body, model, endpoints, beside(carried));
-  if (wish === undefined) {
+  if (search === undefined) {
     return { named, priceList, body, reasoning, plan: undefined, carried, online: always, quote: plain(routed) };
   }
-  const { plan, endpoints } = searchPlan(wish, { body, model, endpoints: routed }, catalogue);
+  const { plan, endpoints } = searchPlan(search, { body, model, endpoints: routed }, catalogue);
   const quote = plan ? searchQuote(plan, { body, model, endpoints, carried }) : plain(endpoints);
   return {
     named,
@@ -82,9 +82,9 @@ export function affordedSearches(
   plan: SearchByUpstream,
   held: PicoUsd,
 ): { readonly quote: Quote; readonly native?: NativeSearch } {
-  for (let maxUses = plan.wish.maxUses; maxUses > 0; maxUses--) {
+  for (let maxUses = plan.native.maxUses; maxUses > 0; maxUses--) {
     const quoted = quoteForUpstream(plan, maxUses, { body, model: named.model, endpoints: quote.endpoints, carried });
-    if (quoted.atLeast <= held) return { quote: quoted, native: { ...plan.wish, maxUses } };
+    if (quoted.atLeast <= held) return { quote: quoted, native: { ...plan.native, maxUses } };
   }
   return { quote: quoteFor(body, named.model, quote.endpoints, beside(carried)) };
 }
@@ -98,16 +98,16 @@ function endpointsFor(
   body: ChatBody,
   { model, sort }: NamedModel,
   search: SearchRequest | undefined,
-  pulses: Pulses,
+  health: EndpointHealth,
 ): readonly Endpoint[] {
   return routeFor({
     model,
-    wish: routingWish(body.provider, sort),
+    preferences: routingPreferences(body.provider, sort),
     fields: fieldsGiven(body, NO_PARAMETERS).map((field) => PARAMETER_OF.get(field) ?? field),
     usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
     searchesWeb: search !== undefined,
     chance: Math.random(),
-    pulse: (endpoint) => pulses.of(model, endpoint),
+    health: (endpoint) => health.of(model, endpoint),
   }).endpoints;
 }
 

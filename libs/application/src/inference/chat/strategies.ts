@@ -5,7 +5,7 @@ import type { SearchBefore, SearchByTool } from '../search/search-plan.ts';
 import { SearchingChat } from '../search/searching-chat.ts';
 import type { Answering } from '../vocabulary/answers.ts';
 import type { Providers } from '../vocabulary/providers.ts';
-import type { SearchWish } from '../vocabulary/web-search.ts';
+import type { SearchQuery } from '../vocabulary/web-search.ts';
 import { type ChatOrder, counted, identityOf } from './chat-order.ts';
 import { OneCall } from './one-call.ts';
 import { affordedSearches } from './quoted-chat.ts';
@@ -56,7 +56,7 @@ function searchedInRounds(plan: SearchByTool, order: ChatOrder, purchase: Purcha
     wanted: quote.wanted,
     identityOf: identityOf(order, hold),
     ask: upstreamCall(order, purchase, providers),
-    search: (wish: SearchWish) => providers.of(hold, plan.fee.provider, 'search')(wish),
+    search: (query: SearchQuery) => providers.of(hold, plan.fee.provider, 'search')(query),
     counted,
   };
   return new SearchingChat(request, purchase);

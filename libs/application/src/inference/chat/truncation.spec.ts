@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { fitting, latest } from './truncation.ts';
 
-type Message = ChatBody['messages'][number];
+type ChatMessage = ChatBody['messages'][number];
 
 const system = { role: 'system', content: 'S' };
 const user = (content: string) => ({ role: 'user', content });
@@ -11,7 +11,7 @@ const CALLS = { role: 'assistant', content: null, tool_calls: [{ id: 'a' }, { id
 const OUTPUTS = ['a', 'b'].map((tool_call_id) => ({ role: 'tool', tool_call_id, content: 'x' }));
 
 /** Each message is a token. */
-const within = (messages: readonly Message[], room: number) => latest(messages, room, (turn) => turn.length);
+const within = (messages: readonly ChatMessage[], room: number) => latest(messages, room, (turn) => turn.length);
 
 describe('a conversation that is too long', () => {
   const TALK = [system, user('1'), assistant('2'), user('3'), assistant('4'), user('5')];
@@ -51,7 +51,7 @@ describe('a conversation that is too long', () => {
 
 describe('a request', () => {
   const model = { context: 1_000, maxOutput: 800 };
-  const body = (messages: readonly Message[], more: object = {}) => ({ model: 'm', messages, ...more }) as ChatBody;
+  const body = (messages: readonly ChatMessage[], more: object = {}) => ({ model: 'm', messages, ...more }) as ChatBody;
 
   test('that fits stays as it is', async () => {
     const short = body([user('Hi')]);

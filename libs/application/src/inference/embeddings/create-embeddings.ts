@@ -9,10 +9,10 @@ import type { Payer } from '../../paying/payer.ts';
 import { Paying } from '../../paying/paying.ts';
 import type { Receipt, UpstreamCall } from '../../paying/purchase.ts';
 import type { Sale } from '../../paying/sale.ts';
+import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { answerOfVariant } from '../../routing/passed-on.ts';
-import { Pulses } from '../../routing/pulses.ts';
+import { modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
-import { modelNamed, type NamedModel, routingWish } from '../../routing/wish.ts';
 import type { Embeddings } from '../vocabulary/embedding-call.ts';
 import { Providers } from '../vocabulary/providers.ts';
 import { dearest } from '../vocabulary/quote.ts';
@@ -54,7 +54,7 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set(['model', 'input', 'provider'
 export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings> {
   constructor(
     private readonly catalogues: Catalogues,
-    private readonly pulses: Pulses,
+    private readonly health: EndpointHealth,
     private readonly paying: Paying,
     private readonly providers: Providers,
   ) {}
@@ -94,12 +94,12 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     const able = (body.dimensions ?? undefined) === undefined ? model.endpoints : model.endpoints.filter(shortens);
     return routeFor({
       model: { ...model, endpoints: able },
-      wish: routingWish(body.provider, sort),
+      preferences: routingPreferences(body.provider, sort),
       fields: fieldsGiven(body, NO_PARAMETERS),
       usesTools: false,
       searchesWeb: false,
       chance: Math.random(),
-      pulse: (endpoint) => this.pulses.of(model, endpoint),
+      health: (endpoint) => this.health.of(model, endpoint),
     }).endpoints;
   }
 }

@@ -3,7 +3,7 @@ import { UnservableRequest } from '../../failures.ts';
 
 export type Thing = Readonly<Record<string, unknown>>;
 /** A message of a chat, in OpenAI's shape. */
-export type Message = Thing & { readonly role: string };
+export type ChatMessage = Thing & { readonly role: string };
 
 /**
  * What a model has done by itself, and what a client sends back with the rest of an answer: its text says what came of
@@ -20,7 +20,7 @@ export function itemsOf(input: string | readonly unknown[]): readonly unknown[] 
  * @param earlier items of what was said before
  * @throws UnservableRequest that names the item
  */
-export function messagesOf(input: readonly unknown[], earlier: readonly Thing[]): readonly Message[] {
+export function messagesOf(input: readonly unknown[], earlier: readonly Thing[]): readonly ChatMessage[] {
   const transcript = new Transcript();
   for (const item of earlier) transcript.append(item, 'previous_response_id');
   for (const [at, item] of input.entries()) transcript.append(item, `input[${at}]`);
@@ -30,7 +30,7 @@ export function messagesOf(input: readonly unknown[], earlier: readonly Thing[])
 
 /** Messages in the order of the items, however many there are: an item never looks through those before it. */
 class Transcript {
-  readonly messages: Message[] = [];
+  readonly messages: ChatMessage[] = [];
   private readonly callIds = new Set<unknown>();
   /** The calls of the last message, as long as more may join them. */
   private calls: Thing[] | undefined;
@@ -45,7 +45,7 @@ class Transcript {
     else throw refusal(`Items of the type "${String(type)}" are not supported`, `${param}.type`);
   }
 
-  private add(message: Message): void {
+  private add(message: ChatMessage): void {
     this.messages.push(message);
     this.calls = undefined;
   }
@@ -68,7 +68,7 @@ class Transcript {
     return tool_calls;
   }
 
-  private outputOf({ call_id, output }: Thing, param: string): Message {
+  private outputOf({ call_id, output }: Thing, param: string): ChatMessage {
     if (!this.callIds.has(call_id)) {
       throw refusal(`There is no function_call with the call_id of ${param}`, `${param}.call_id`);
     }
@@ -77,7 +77,7 @@ class Transcript {
   }
 }
 
-function messageOf({ role, content }: Thing, param: string): Message {
+function messageOf({ role, content }: Thing, param: string): ChatMessage {
   if (role === 'assistant') return { role, ...spoken(content, param) };
   // Every chat model knows "system"; "developer" only some.
   if (role === 'system' || role === 'developer') return { role: 'system', content: textOf(content, param) };
@@ -100,7 +100,7 @@ function spoken(content: unknown, param: string): Thing {
   return refused.length === 0 ? { content: text } : { content: text || null, refusal: refused.join('') };
 }
 
-function callsOf({ tool_calls }: Message): readonly Thing[] {
+function callsOf({ tool_calls }: ChatMessage): readonly Thing[] {
   return Array.isArray(tool_calls) ? tool_calls : [];
 }
 

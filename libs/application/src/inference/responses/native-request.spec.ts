@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ResponsesBody, readResponsesRequest, type Thing } from '#application';
-import { reasoningWish } from '../vocabulary/reasoning.ts';
+import { requestedReasoning } from '../vocabulary/reasoning.ts';
 import { boundCarried, isAskedNatively, responsesBody } from './native-request.ts';
 
 const ALL = ['temperature', 'top_p', 'user', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'];
@@ -8,7 +8,7 @@ const endpoint = (more: readonly string[] = []) => ({ model: 'm', slug: 'openai'
 const native = (more: object = {}, earlier: readonly Thing[] = []) =>
   readResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier).native;
 const sent = (more: object = {}, parameters: readonly string[] = [], limit?: number) =>
-  responsesBody(native({ store: false, ...more }), endpoint(parameters), limit, reasoningWish(more as Thing));
+  responsesBody(native({ store: false, ...more }), endpoint(parameters), limit, requestedReasoning(more as Thing));
 const inputOf = (input: unknown, earlier: readonly Thing[] = []) =>
   responsesBody(native({ input }, earlier), endpoint(), undefined).input;
 

@@ -104,9 +104,9 @@ function orNothing(fields: Thing): Thing | undefined {
 }
 
 /** As in a chat, with the summary that only Responses know. */
-function reasoningOf({ reasoning }: ResponsesBody, wish: Reasoning | undefined): Thing | undefined {
-  const summary = wish?.exclude ? null : reasoning?.summary;
-  return orNothing(given({ ...wish, summary }));
+function reasoningOf({ reasoning }: ResponsesBody, requested: Reasoning | undefined): Thing | undefined {
+  const summary = requested?.exclude ? null : reasoning?.summary;
+  return orNothing(given({ ...requested, summary }));
 }
 
 function textOf({ format, body }: NativeRequest, knows: Knows): Thing | undefined {

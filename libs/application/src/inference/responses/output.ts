@@ -105,16 +105,16 @@ export class ResponseOutput {
     for (const each of objectsIn(annotations)) this.annotate(each);
     if (isSaid(refusal)) this.refuse(refusal);
     for (const [at, each] of objectsIn(tool_calls).entries()) this.callFunction(each, at);
-    return this.told();
+    return this.delivered();
   }
 
   /** Takes a search of the web: what was said before it is complete. One that is reported only at its end starts there. */
   search({ at, query, state }: SearchNote): readonly ResponseEvent[] {
     const item = this.searches.get(at) ?? this.openSearch(at, query);
-    if (state === 'searching') return this.told();
-    if (state === 'completed') this.tell('response.web_search_call.completed', item, {});
+    if (state === 'searching') return this.delivered();
+    if (state === 'completed') this.emit('response.web_search_call.completed', item, {});
     this.done(item, state);
-    return this.told();
+    return this.delivered();
   }
 
   /** Ends all that is open. An answer always has an item, and be it an empty message. */
@@ -123,7 +123,7 @@ export class ResponseOutput {
     this.endText(status);
     for (const call of this.calls.values()) this.endCall(call, status);
     this.calls.clear();
-    return this.told();
+    return this.delivered();
   }
 
   /** The answer broke off: what is open stays so. */
@@ -135,7 +135,7 @@ export class ResponseOutput {
     const item = this.text?.type === 'reasoning' ? this.text : this.openReasoning();
     const [part] = item.summary;
     if (part) part.text += delta;
-    this.tell('response.reasoning_summary_text.delta', item, { summary_index: 0, delta });
+    this.emit('response.reasoning_summary_text.delta', item, { summary_index: 0, delta });
   }
 
   private openReasoning(): ReasoningItem {
@@ -144,7 +144,7 @@ export class ResponseOutput {
     this.add(item);
     this.text = item;
     const part = { type: 'summary_text', text: '' } as const;
-    this.tell('response.reasoning_summary_part.added', item, { summary_index: 0, part: { ...part } });
+    this.emit('response.reasoning_summary_part.added', item, { summary_index: 0, part: { ...part } });
     item.summary.push({ ...part });
     return item;
   }
@@ -154,7 +154,7 @@ export class ResponseOutput {
     const part = this.textPart(item);
     part.text += delta;
     part.logprobs.push(...logprobs);
-    this.tell('response.output_text.delta', item, { content_index: indexOfLast(item.content), delta, logprobs });
+    this.emit('response.output_text.delta', item, { content_index: indexOfLast(item.content), delta, logprobs });
   }
 
   private annotate({ type, url_citation }: Thing): void {
@@ -168,7 +168,7 @@ export class ResponseOutput {
   private cite(item: MessageItem, part: TextPart, annotation: Thing): void {
     const annotation_index = part.annotations.push(annotation) - 1;
     const content_index = indexOfLast(item.content);
-    this.tell('response.output_text.annotation.added', item, { content_index, annotation_index, annotation });
+    this.emit('response.output_text.annotation.added', item, { content_index, annotation_index, annotation });
   }
 
   private refuse(delta: string): void {
@@ -180,7 +180,7 @@ export class ResponseOutput {
       this.addPart(item, part);
     }
     part.refusal += delta;
-    this.tell('response.refusal.delta', item, { content_index: indexOfLast(item.content), delta });
+    this.emit('response.refusal.delta', item, { content_index: indexOfLast(item.content), delta });
   }
 
   private messageItem(): MessageItem {
@@ -207,16 +207,16 @@ export class ResponseOutput {
 
   private addPart(item: MessageItem, part: TextPart | RefusalPart): void {
     const content_index = item.content.push(part) - 1;
-    this.tell('response.content_part.added', item, { content_index, part: structuredClone(part) });
+    this.emit('response.content_part.added', item, { content_index, part: structuredClone(part) });
   }
 
   private endPart(item: MessageItem): void {
     const part = item.content.at(-1);
     if (!part) return;
     const content_index = indexOfLast(item.content);
-    if (part.type === 'refusal') this.tell('response.refusal.done', item, { content_index, refusal: part.refusal });
-    else this.tell('response.output_text.done', item, { content_index, text: part.text, logprobs: [...part.logprobs] });
-    this.tell('response.content_part.done', item, { content_index, part: structuredClone(part) });
+    if (part.type === 'refusal') this.emit('response.refusal.done', item, { content_index, refusal: part.refusal });
+    else this.emit('response.output_text.done', item, { content_index, text: part.text, logprobs: [...part.logprobs] });
+    this.emit('response.content_part.done', item, { content_index, part: structuredClone(part) });
   }
 
   private callFunction({ index, id, function: called }: Thing, at: number): void {
@@ -225,7 +225,7 @@ export class ResponseOutput {
     const item = this.calls.get(key) ?? this.openCall(key, id, name);
     if (!isSaid(args)) return;
     item.arguments += args;
-    this.tell('response.function_call_arguments.delta', item, { delta: args });
+    this.emit('response.function_call_arguments.delta', item, { delta: args });
   }
 
   private openCall(key: number, id: unknown, name: unknown): CallItem {
@@ -245,8 +245,8 @@ export class ResponseOutput {
     const item: SearchItem = { type: 'web_search_call', id, status: 'in_progress', action: { type: 'search', query } };
     this.searches.set(at, item);
     this.add(item);
-    this.tell('response.web_search_call.in_progress', item, {});
-    this.tell('response.web_search_call.searching', item, {});
+    this.emit('response.web_search_call.in_progress', item, {});
+    this.emit('response.web_search_call.searching', item, {});
     return item;
   }
 
@@ -261,13 +261,13 @@ export class ResponseOutput {
 
   private endSummary(item: ReasoningItem): void {
     const [part] = item.summary;
-    this.tell('response.reasoning_summary_text.done', item, { summary_index: 0, text: part?.text });
-    this.tell('response.reasoning_summary_part.done', item, { summary_index: 0, part: { ...part } });
+    this.emit('response.reasoning_summary_text.done', item, { summary_index: 0, text: part?.text });
+    this.emit('response.reasoning_summary_part.done', item, { summary_index: 0, part: { ...part } });
   }
 
   private endCall(item: CallItem, status: 'completed' | 'incomplete'): void {
     const { name, arguments: args } = item;
-    this.tell('response.function_call_arguments.done', item, { name, arguments: args });
+    this.emit('response.function_call_arguments.done', item, { name, arguments: args });
     this.done(item, status);
   }
 
@@ -282,11 +282,11 @@ export class ResponseOutput {
     this.events.push({ type: 'response.output_item.done', output_index, item: structuredClone(item) });
   }
 
-  private tell(type: string, item: OutputItem, more: Thing): void {
+  private emit(type: string, item: OutputItem, more: Thing): void {
     this.events.push({ type, item_id: item.id, output_index: this.items.indexOf(item), ...more });
   }
 
-  private told(): readonly ResponseEvent[] {
+  private delivered(): readonly ResponseEvent[] {
     const { events } = this;
     this.events = [];
     return events;

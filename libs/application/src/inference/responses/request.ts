@@ -3,7 +3,7 @@
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { ResponsesBody, Understood } from './body.ts';
-import { isObject, itemsOf, type Message, messagesOf, type Thing } from './items.ts';
+import { type ChatMessage, isObject, itemsOf, messagesOf, type Thing } from './items.ts';
 import { type NativeRequest, wantsLogprobs } from './native-request.ts';
 
 /** A request as it was understood, and the chat request that it means. */
@@ -55,7 +55,7 @@ export function readResponsesRequest(body: ResponsesBody, earlier: readonly Thin
   return { ...understood, chat: chatOf(body, understood, messages), native, said, metadata };
 }
 
-function chatOf(body: ResponsesBody, understood: Understood, messages: readonly Message[]): ChatBody {
+function chatOf(body: ResponsesBody, understood: Understood, messages: readonly ChatMessage[]): ChatBody {
   const { tools, toolChoice, format } = understood;
   const { instructions, max_output_tokens, reasoning, top_logprobs } = body;
   const system = instructions ? [{ role: 'system', content: instructions }] : [];
@@ -74,7 +74,7 @@ function chatOf(body: ResponsesBody, understood: Understood, messages: readonly 
 }
 
 /** Responses know neither penalties nor sounds. */
-function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, messages: readonly Message[]): boolean {
+function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, messages: readonly ChatMessage[]): boolean {
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as readonly Thing[]) : []));
   return Boolean(presence_penalty || frequency_penalty) || parts.some(({ type }) => type === 'input_audio');
 }

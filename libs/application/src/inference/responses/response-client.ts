@@ -9,9 +9,9 @@ import type { ResponseDraft, ResponseError, ResponseWire } from './response-draf
 
 /** Where the events of a response are sent. */
 export interface EventOutlet {
-  readonly begun: boolean;
+  readonly started: boolean;
   readonly left: Promise<void>;
-  readonly heard: boolean;
+  readonly listening: boolean;
   begin(): void;
   write(events: Uint8Array): Promise<void> | undefined;
   finish(events: string): void;
@@ -31,29 +31,29 @@ export class ResponseClient implements AnswerClient {
     private readonly kept: (response: ResponseWire, provider: string) => Promise<ResponseWire>,
   ) {}
 
-  get begun(): boolean {
-    return this.outlet.begun;
+  get started(): boolean {
+    return this.outlet.started;
   }
 
   get left(): Promise<void> {
     return this.outlet.left;
   }
 
-  get heard(): boolean {
-    return this.outlet.heard;
+  get listening(): boolean {
+    return this.outlet.listening;
   }
 
   begin(source: Source): void {
     this.provider = source.provider;
     this.draft.answeredBy(source);
     this.outlet.begin();
-    const response = this.draft.begun();
+    const response = this.draft.started();
     void this.send(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
   }
 
   /** @throws UpstreamFailure when an event cannot be read */
   write(events: Uint8Array): Promise<void> | undefined {
-    if (!this.heard) return undefined;
+    if (!this.listening) return undefined;
     return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsed(data))));
   }
 
@@ -66,7 +66,7 @@ export class ResponseClient implements AnswerClient {
     if (failure) return this.finish(draft.finished(receipt, outlet.explain(failure)));
     void this.send(draft.end());
     // A client that has gone, and cannot ask again, will never have all of it: there is nothing to continue from.
-    if (this.heard) this.finish(await this.kept(draft.finished(receipt), this.provider));
+    if (this.listening) this.finish(await this.kept(draft.finished(receipt), this.provider));
   }
 
   private finish(response: ResponseWire): void {
@@ -75,7 +75,7 @@ export class ResponseClient implements AnswerClient {
   }
 
   private send(events: readonly ResponseEvent[]): Promise<void> | undefined {
-    if (events.length === 0 || !this.heard) return undefined;
+    if (events.length === 0 || !this.listening) return undefined;
     return this.outlet.write(Buffer.from(events.map((event) => this.event(event)).join('')));
   }
 

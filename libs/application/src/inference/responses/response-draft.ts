@@ -91,7 +91,7 @@ export class ResponseDraft {
   }
 
   /** As it is before anything has come. */
-  begun(): ResponseWire {
+  started(): ResponseWire {
     return this.wire({ status: 'in_progress', output: [], output_text: '', usage: null });
   }
 

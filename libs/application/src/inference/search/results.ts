@@ -31,13 +31,13 @@ export function resultsText(results: readonly SearchResult[]): string {
 }
 
 /** What a search has found before an answer, and on which day: `2026-11-21`. */
-export interface Found {
+export interface DatedResults {
   readonly results: readonly SearchResult[];
   readonly day: string;
 }
 
 /** The conversation with the results in front of its last question. */
-export function withResults(body: ChatBody, plan: SearchBefore, { results, day }: Found): ChatBody {
+export function withResults(body: ChatBody, plan: SearchBefore, { results, day }: DatedResults): ChatBody {
   const content = `${promptOf(plan, day)}\n\n${resultsText(results)}`;
   const last = body.messages.findLastIndex(({ role }) => role === 'user');
   return { ...body, messages: body.messages.toSpliced(last, 0, { role: 'system', content }) };

@@ -40,7 +40,7 @@ const LOOKED_INTO = /"(?:tool_calls|role|reasoning_details)"|"finish_reason":\s*
 
 export class RoundEvents {
   /** Whether the client has been sent any part of an answer. */
-  told = false;
+  delivered = false;
   private hasRole = false;
   private hasText = false;
   /** Words, reasoning and calls of this round. */
@@ -97,7 +97,7 @@ export class RoundEvents {
     const gap = before === '' && this.content !== '' && this.hasText;
     const asItIs = !gap && !LOOKED_INTO.test(data);
     const delta = asItIs ? (choice.delta ?? {}) : this.strippedOf(choice.delta ?? {}, gap);
-    this.told ||= Object.entries(delta).some(([field, value]) => field !== 'role' && isSaid(value));
+    this.delivered ||= Object.entries(delta).some(([field, value]) => field !== 'role' && isSaid(value));
     if (asItIs) return sseEvent(data);
     const { finish_reason } = choice;
     if (typeof finish_reason === 'string') {

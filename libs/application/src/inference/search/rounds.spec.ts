@@ -93,11 +93,13 @@ describe('the streams of several rounds', () => {
   });
 
   test('have delivered something once there were words, thoughts or calls', () => {
-    const told = (...chunks: readonly string[]) => streamed(chunks).events.told;
-    expect(told(chunk(role), chunk({ content: '' }), chunk({ tool_calls: [call(0, 'web_search', '')] }))).toBe(false);
-    expect(told(chunk({ content: 'H' }))).toBe(true);
-    expect(told(chunk({ reasoning: 'H' }))).toBe(true);
-    expect(told(chunk({ tool_calls: [call(0, 'book', '')] }))).toBe(true);
+    const delivered = (...chunks: readonly string[]) => streamed(chunks).events.delivered;
+    expect(delivered(chunk(role), chunk({ content: '' }), chunk({ tool_calls: [call(0, 'web_search', '')] }))).toBe(
+      false,
+    );
+    expect(delivered(chunk({ content: 'H' }))).toBe(true);
+    expect(delivered(chunk({ reasoning: 'H' }))).toBe(true);
+    expect(delivered(chunk({ tool_calls: [call(0, 'book', '')] }))).toBe(true);
   });
 
   test('end in the words of the last chunk, which may have said something', () => {

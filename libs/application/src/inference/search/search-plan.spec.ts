@@ -59,10 +59,10 @@ function planned(id: string, more: object, online = false) {
   const model = catalogue.find(id);
   if (model?.type !== 'chat') throw new Error(`no model ${id}`);
   const asked = { model: id, messages: [{ role: 'user', content: 'Why?' }], ...more } as ChatBody;
-  const wish = searchRequest(asked, model, online);
+  const search = searchRequest(asked, model, online);
   const body = withoutSearch(asked, model);
-  const { plan, endpoints } = wish
-    ? searchPlan(wish, { body, model, endpoints: model.endpoints }, catalogue)
+  const { plan, endpoints } = search
+    ? searchPlan(search, { body, model, endpoints: model.endpoints }, catalogue)
     : { plan: undefined, endpoints: model.endpoints };
   return { plan, endpoints, body, quote: plan && searchQuote(plan, { body, model, endpoints }) };
 }

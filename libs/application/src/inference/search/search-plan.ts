@@ -38,7 +38,7 @@ export interface SearchByTool extends SearchTerms {
 export interface SearchByUpstream {
   readonly kind: 'upstream';
   readonly byModel: boolean;
-  readonly wish: NativeSearch;
+  readonly native: NativeSearch;
   readonly fee: Tariff;
 }
 
@@ -74,7 +74,10 @@ export function searchPlan(
     const fee = first?.searchFee && able.includes(first) ? catalogue.service(first.searchFee) : undefined;
     if (fee) {
       const alike = able.filter(({ searchFee }) => searchFee === fee.of);
-      return { plan: { kind: 'upstream', byModel: request.byModel, wish: wishOf(request), fee }, endpoints: alike };
+      return {
+        plan: { kind: 'upstream', byModel: request.byModel, native: nativeSearch(request), fee },
+        endpoints: alike,
+      };
     }
     if (request.engine === 'native') throw noneOfItsOwn(model, request);
   }
@@ -95,7 +98,7 @@ function planWith(
   return query.trim() === '' ? undefined : { kind: 'before', ...terms, query, prompt };
 }
 
-function wishOf({ byModel, first, maxUses, includeDomains, excludeDomains }: SearchRequest): NativeSearch {
+function nativeSearch({ byModel, first, maxUses, includeDomains, excludeDomains }: SearchRequest): NativeSearch {
   if (includeDomains.length > 0 && excludeDomains.length > 0) {
     const message = 'A search of the model’s own takes domains to include or domains to exclude, not both';
     throw new UnservableRequest(400, message, byModel ? 'tools' : 'plugins');

@@ -39,8 +39,8 @@ export function searchQuote(plan: SearchPlan, asked: Asked): Quote {
     case 'tool':
       return quoteForTool(plan, asked);
     case 'upstream': {
-      const most = quoteForUpstream(plan, plan.wish.maxUses, asked);
-      return { ...most, atLeast: quoteForUpstream(plan, plan.wish.first ? 1 : 0, asked).atLeast };
+      const most = quoteForUpstream(plan, plan.native.maxUses, asked);
+      return { ...most, atLeast: quoteForUpstream(plan, plan.native.first ? 1 : 0, asked).atLeast };
     }
     case 'anyway':
       return quoteFor(body, model, endpoints, beside(carried));

@@ -5,7 +5,7 @@ import { quantityOf } from '#domain';
 import { money } from '#kernel';
 import { Clock } from '../../clock.ts';
 import { Purchase } from '../../paying/purchase.ts';
-import { Pulses } from '../../routing/pulses.ts';
+import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
 import { type Found, MAX_RESULT_CHARACTERS } from '../vocabulary/web-search.ts';
 import type { SearchByTool } from './search-plan.ts';
@@ -65,7 +65,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const hold = { holdId: 'h', payer: 'account-a', amount, expiresAt: 0 };
         const { signal } = new AbortController();
         const sale = { id: 'h', query, model, endpoints, priceList, atLeast, atMost };
-        const purchase = new Purchase(sale, hold, signal, { pulses: new Pulses(clock), alarm: () => {} });
+        const purchase = new Purchase(sale, hold, signal, { health: new EndpointHealth(clock), alarm: () => {} });
         purchase.endpoint = endpoint;
         const rounds = new SearchRounds(
           { plan, body: asked, model, wanted: wanted ?? undefined, search: searching(fails) },

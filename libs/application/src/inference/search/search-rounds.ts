@@ -11,7 +11,7 @@ import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { affordableOutput, leastOutput } from '../vocabulary/quote.ts';
 import type { SearchNote } from '../vocabulary/searching.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
-import type { Found, SearchResult, SearchWish } from '../vocabulary/web-search.ts';
+import type { Found, SearchQuery, SearchResult } from '../vocabulary/web-search.ts';
 import { resultsText } from './results.ts';
 import type { SearchByTool } from './search-plan.ts';
 import { answerAfter, priceOfSearches, searchAndAnswer } from './search-quote.ts';
@@ -31,7 +31,7 @@ export interface RoundsRequest {
   readonly model: Model;
   /** The caller's own limit of output tokens, for all rounds together. */
   readonly wanted: number | undefined;
-  search(wish: SearchWish): Promise<Found>;
+  search(query: SearchQuery): Promise<Found>;
 }
 
 /** One call of the model. */
@@ -46,7 +46,7 @@ export interface Round {
 export class SearchRounds {
   readonly name: string;
   private body: ChatBody;
-  private begun = 0;
+  private started = 0;
 
   constructor(
     private readonly request: RoundsRequest,
@@ -78,11 +78,11 @@ export class SearchRounds {
   }
 
   /** Makes the searches that the model has called for, as far as there is money for them. @throws UpstreamFailure when time is up */
-  async search(endpoint: Endpoint, said: Said, tell: (note: SearchNote) => Promise<void> | undefined) {
+  async search(endpoint: Endpoint, said: Said, notify: (note: SearchNote) => Promise<void> | undefined) {
     const found: SearchResult[] = [];
     this.add(saidMessage(this.name, said));
     for (const call of said.calls) {
-      const content = await this.answerTo(call, endpoint, found, tell);
+      const content = await this.answerTo(call, endpoint, found, notify);
       this.add({ role: 'tool', tool_call_id: call.id, content });
     }
     return found;
@@ -92,18 +92,18 @@ export class SearchRounds {
     call: SearchCall,
     endpoint: Endpoint,
     found: SearchResult[],
-    tell: (note: SearchNote) => Promise<void> | undefined,
+    notify: (note: SearchNote) => Promise<void> | undefined,
   ): Promise<string> {
     const { plan } = this.request;
     const query = queryIn(call.arguments)?.slice(0, MAX_QUERY);
-    if (this.begun >= plan.maxUses) return NO_MORE;
-    const at = this.begun++;
+    if (this.started >= plan.maxUses) return NO_MORE;
+    const at = this.started++;
     if (query === undefined) return NO_QUERY;
     if (!this.affordsResults(endpoint, this.body)) return NO_MORE;
-    await tell({ at, query, state: 'searching' });
+    await notify({ at, query, state: 'searching' });
     const results = await this.resultsOf(query);
     if (results) found.push(...results);
-    await tell({ at, query, state: results ? 'completed' : 'failed' });
+    await notify({ at, query, state: results ? 'completed' : 'failed' });
     return results ? resultsText(results) : FAILED;
   }
 
@@ -128,7 +128,7 @@ export class SearchRounds {
   /** Whether there is money for this round with a call in it, the search, and another round to say what it found. */
   private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
-    if (this.begun >= plan.maxUses) return false;
+    if (this.started >= plan.maxUses) return false;
     const tokens = { input: boundInputTokens(body, model), output: this.room };
     return searchAndAnswer(plan, tokens, model, endpoint) <= this.purchase.left;
   }

@@ -28,7 +28,7 @@ export interface Said {
 /** Takes the answers of all rounds and makes one of them. */
 export interface Rounds<A> {
   /** Whether the client has had any of it. */
-  readonly told: boolean;
+  readonly delivered: boolean;
   /** The rest will never be read. */
   readonly abandoned: boolean;
   /** @throws UpstreamFailure when the answer breaks off */

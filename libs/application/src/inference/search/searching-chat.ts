@@ -3,7 +3,7 @@ import type { Endpoint } from '#catalogue';
 import type { Usage } from '#domain';
 import { asFailure, type UpstreamFailure } from '../../failures.ts';
 import { clientGone } from '../../paying/paying.ts';
-import type { Purchase, Served, UpstreamCall } from '../../paying/purchase.ts';
+import type { EndpointAnswer, Purchase, UpstreamCall } from '../../paying/purchase.ts';
 import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { type AnswerIdentity, madeOf, type StreamedAnswer, type WholeAnswer } from '../vocabulary/chat-upstream.ts';
@@ -44,7 +44,7 @@ export class SearchingChat implements Answering {
   }
 
   async whole(): Promise<WholeDraft> {
-    const first = (await this.purchase.ask(this.call)) as Served<WholeAnswer>;
+    const first = (await this.purchase.ask(this.call)) as EndpointAnswer<WholeAnswer>;
     const answers = new WholeRounds(this.rounds.name);
     await answers.end(await this.allRounds(first, answers));
     return { ...sourceOf(this.request.model, first), body: answers.body, searches: answers.searches };
@@ -52,7 +52,7 @@ export class SearchingChat implements Answering {
 
   async stream(client: AnswerClient): Promise<UpstreamFailure | undefined> {
     const { identityOf, model } = this.request;
-    const first = (await this.purchase.ask(this.call)) as Served<StreamedAnswer>;
+    const first = (await this.purchase.ask(this.call)) as EndpointAnswer<StreamedAnswer>;
     client.begin(sourceOf(model, first));
     const answers = new StreamedRounds(identityOf(first.endpoint), this.rounds.name, client);
     try {
@@ -61,13 +61,13 @@ export class SearchingChat implements Answering {
     } catch (error) {
       const failure = asFailure(error);
       const left = failure.code === 'client_disconnected' && this.completed > 0;
-      if (answers.told || left) return failure;
+      if (answers.delivered || left) return failure;
       throw failure;
     }
   }
 
   /** @returns why it ended. @throws UpstreamFailure when it broke off */
-  private async allRounds<A extends WholeAnswer | StreamedAnswer>(first: Served<A>, answers: Rounds<A>) {
+  private async allRounds<A extends WholeAnswer | StreamedAnswer>(first: EndpointAnswer<A>, answers: Rounds<A>) {
     const { endpoint } = first;
     for (let served = first; ; ) {
       const said = await this.taken(served, answers);
@@ -79,7 +79,7 @@ export class SearchingChat implements Answering {
       if (!next) return 'length';
       if (answers.abandoned) throw clientGone();
       this.round = next;
-      served = (await this.purchase.askAgain(this.call, endpoint)) as Served<A>;
+      served = (await this.purchase.askAgain(this.call, endpoint)) as EndpointAnswer<A>;
     }
   }
 
@@ -88,7 +88,10 @@ export class SearchingChat implements Answering {
   }
 
   /** Reads an answer to its end. Its usage is billed then, also when it broke off. */
-  private async taken<A extends WholeAnswer | StreamedAnswer>(served: Served<A>, answers: Rounds<A>): Promise<Said> {
+  private async taken<A extends WholeAnswer | StreamedAnswer>(
+    served: EndpointAnswer<A>,
+    answers: Rounds<A>,
+  ): Promise<Said> {
     const { answer, endpoint, began } = served;
     try {
       const said = await answers.take(answer);

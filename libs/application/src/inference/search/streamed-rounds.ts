@@ -18,12 +18,12 @@ export class StreamedRounds implements Rounds<StreamedAnswer> {
     this.events = new RoundEvents(identity, tool);
   }
 
-  get told(): boolean {
-    return this.events.told;
+  get delivered(): boolean {
+    return this.events.delivered;
   }
 
   get abandoned(): boolean {
-    return !this.client.heard;
+    return !this.client.listening;
   }
 
   async take(answer: StreamedAnswer): Promise<Said> {

@@ -6,7 +6,7 @@ import type { Rounds, Said, SearchCall } from './search-tool.ts';
 
 type Thing = Readonly<Record<string, unknown>>;
 
-interface Message extends Thing {
+interface AnswerMessage extends Thing {
   readonly content?: unknown;
   readonly reasoning?: unknown;
   readonly reasoning_details?: unknown;
@@ -24,7 +24,7 @@ const GAP = '\n\n';
 
 /** Rounds whose answer is sent in one piece, once there is no more to come. */
 export class WholeRounds implements Rounds<WholeAnswer> {
-  readonly told = false;
+  readonly delivered = false;
   readonly abandoned = false;
   readonly searches: SearchNote[] = [];
   private readonly contents: string[] = [];
@@ -88,11 +88,11 @@ export class WholeRounds implements Rounds<WholeAnswer> {
   }
 
   /** There is only one: requests for several are not served in rounds. */
-  private get choice(): { readonly message?: Message; readonly finish_reason?: string | null } & Thing {
+  private get choice(): { readonly message?: AnswerMessage; readonly finish_reason?: string | null } & Thing {
     return (this.last.choices as readonly Thing[] | undefined)?.[0] ?? {};
   }
 
-  private callsIn({ tool_calls }: Message) {
+  private callsIn({ tool_calls }: AnswerMessage) {
     const calls = listOf(tool_calls) as readonly ToolCall[];
     const isSearch = (call: ToolCall) => call.function?.name === this.tool;
     return { search: calls.filter(isSearch), client: calls.filter((call) => !isSearch(call)) };

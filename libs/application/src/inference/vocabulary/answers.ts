@@ -2,7 +2,7 @@
 import type { Model } from '#catalogue';
 import type { UpstreamFailure } from '../../failures.ts';
 import type { StreamClient } from '../../paying/paying.ts';
-import type { Receipt, Served } from '../../paying/purchase.ts';
+import type { EndpointAnswer, Receipt } from '../../paying/purchase.ts';
 import type { Language, StreamedAnswer, WholeAnswer } from './chat-upstream.ts';
 import type { SearchNote } from './searching.ts';
 
@@ -18,7 +18,7 @@ export interface Source {
 /** Where a streamed answer goes. */
 export interface AnswerClient extends StreamClient {
   /** Whether anyone receives what is written: the client, or a record that it can still fetch. */
-  readonly heard: boolean;
+  readonly listening: boolean;
   /** Starts the answer; until then nothing is sent. */
   begin(source: Source): void;
   /** Resolves when there is room for more. Everything is written, also when the client has gone. */
@@ -50,6 +50,9 @@ export interface Answering {
   stream(client: AnswerClient): Promise<UpstreamFailure | undefined>;
 }
 
-export function sourceOf({ id: model }: Model, { answer, endpoint }: Served<WholeAnswer | StreamedAnswer>): Source {
+export function sourceOf(
+  { id: model }: Model,
+  { answer, endpoint }: EndpointAnswer<WholeAnswer | StreamedAnswer>,
+): Source {
   return { model, language: answer.language, provider: endpoint.slug };
 }

@@ -3,7 +3,7 @@ import type { Capability } from '#catalogue';
 import type { Hold } from '../../paying/payer.ts';
 import type { ChatCall, StreamedAnswer, WholeAnswer } from './chat-upstream.ts';
 import type { EmbeddingCall, Embeddings } from './embedding-call.ts';
-import type { Found, SearchWish } from './web-search.ts';
+import type { Found, SearchQuery } from './web-search.ts';
 
 /**
  * What a vendor can do. Each makes one call and resolves when the first byte of the answer is there, or else all of it.
@@ -14,7 +14,7 @@ export interface Provider {
   /** Calls the vendor with Responses. */
   responses?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
   embeddings?(call: EmbeddingCall): Promise<Embeddings>;
-  search?(wish: SearchWish): Promise<Found>;
+  search?(query: SearchQuery): Promise<Found>;
   close(): Promise<void>;
 }
 

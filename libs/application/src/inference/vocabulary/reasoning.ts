@@ -19,7 +19,7 @@ export interface Reasoning {
  * Reads `reasoning` and `reasoning_effort`; undefined when neither says anything. A number of tokens says more than a word.
  * @throws UnservableRequest 400 that names the field
  */
-export function reasoningWish({ reasoning, reasoning_effort }: Fields): Reasoning | undefined {
+export function requestedReasoning({ reasoning, reasoning_effort }: Fields): Reasoning | undefined {
   if ((reasoning ?? reasoning_effort ?? undefined) === undefined) return undefined;
   if (typeof (reasoning ?? {}) !== 'object' || Array.isArray(reasoning)) throw wrong('reasoning', 'an object');
   const fields = (reasoning ?? {}) as Fields;
@@ -30,13 +30,13 @@ export function reasoningWish({ reasoning, reasoning_effort }: Fields): Reasonin
     read(fields.effort, 'reasoning.effort', `one of ${EFFORTS.join(', ')}`, isEffort);
   const enabled = read(fields.enabled, 'reasoning.enabled', 'a boolean', isFlag);
   const exclude = read(fields.exclude, 'reasoning.exclude', 'a boolean', isFlag);
-  const wish: Reasoning = {
+  const requested: Reasoning = {
     ...(tokens === undefined ? {} : { max_tokens: tokens }),
     ...(effort === undefined || tokens !== undefined ? {} : { effort }),
     ...(enabled === undefined ? {} : { enabled }),
     ...(exclude === undefined ? {} : { exclude }),
   };
-  return Object.keys(wish).length === 0 ? undefined : wish;
+  return Object.keys(requested).length === 0 ? undefined : requested;
 }
 
 function read<T>(value: unknown, field: string, must: string, is: (value: unknown) => value is T): T | undefined {

@@ -1,5 +1,5 @@
 /** Searches of the web, and their results. */
-export interface SearchWish {
+export interface SearchQuery {
   readonly query: string;
   readonly maxResults: number;
   readonly includeDomains: readonly string[];

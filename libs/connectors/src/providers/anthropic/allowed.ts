@@ -48,7 +48,7 @@ const tool = byType(
   () => 'custom',
 );
 
-export const messagesRequest = fields({
+export const allowedMessages = fields({
   model: anything,
   max_tokens: anything,
   messages: list(fields({ role: anything, content: list(block) })),

@@ -6,7 +6,7 @@ import { annotationsOf, type Block, finishReason, reasoningDetail } from './bloc
 import { Searches, WEB_SEARCH } from './searches.ts';
 import { usageFrom } from './usage.ts';
 
-interface Message {
+interface AnthropicMessage {
   readonly content: readonly Block[];
   readonly stop_reason: string;
   readonly usage?: unknown;
@@ -50,8 +50,8 @@ export function wholeAnswer(
   };
 }
 
-function parseMessage(text: string): Message {
-  let message: Partial<Message> | null = null;
+function parseMessage(text: string): AnthropicMessage {
+  let message: Partial<AnthropicMessage> | null = null;
   try {
     message = JSON.parse(text);
   } catch {} // judged with everything else that is not an answer
@@ -59,7 +59,7 @@ function parseMessage(text: string): Message {
     const more = { status: 200, delivered: wordsIn(text), vendorId: vendorIdIn(message) };
     throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is not a message', more);
   }
-  return message as Message;
+  return message as AnthropicMessage;
 }
 
 function isSaid({ type }: Block): boolean {

@@ -1,5 +1,5 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
-import { type Endpoint, messageIn, refusal } from '../../http/endpoint.ts';
+import { type HttpEndpoint, messageIn, refusal } from '../../http/http-endpoint.ts';
 import type { Headers } from '../../http/relay.ts';
 import { wholeAnswer } from './answer.ts';
 import { MessageEvents } from './message-events.ts';
@@ -17,7 +17,7 @@ const OVERLOADED = 529;
 export class AnthropicChat {
   /** @param defaultMaxTokens output tokens at most where the request names no limit */
   constructor(
-    private readonly endpoint: Endpoint,
+    private readonly endpoint: HttpEndpoint,
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
   ) {}
 

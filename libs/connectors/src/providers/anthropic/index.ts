@@ -1,11 +1,11 @@
 import type { Provider } from '#application';
 import type { At } from '../provider.ts';
-import { messagesRequest } from './allowed.ts';
+import { allowedMessages } from './allowed.ts';
 import { AnthropicChat, HEADERS, refusalOf } from './anthropic-chat.ts';
 
 /** A vendor that speaks Anthropic's Messages, at an address without `/v1`. */
 export function anthropic({ http, credential }: At) {
   const headers = { ...HEADERS, 'x-api-key': credential };
-  const chat = new AnthropicChat(http.endpoint('/v1/messages', { headers, allowed: messagesRequest, refusalOf }));
+  const chat = new AnthropicChat(http.endpoint('/v1/messages', { headers, allowed: allowedMessages, refusalOf }));
   return { chat: (call) => chat.complete(call), close: () => http.close() } satisfies Provider;
 }

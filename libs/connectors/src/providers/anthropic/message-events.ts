@@ -188,7 +188,7 @@ export class MessageEvents extends EventTranslator {
   }
 
   /** A chunk with something that no block has said. */
-  protected told(delta: object): string {
+  protected deltaChunk(delta: object): string {
     return this.chunk(latin1Of(delta));
   }
 

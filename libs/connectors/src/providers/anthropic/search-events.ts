@@ -68,7 +68,7 @@ export class SearchEvents extends MessageEvents {
     const from = this.length;
     this.length += said.length;
     const annotations = annotationsOf(citations, from, this.length);
-    return annotations.length === 0 ? closed : closed + this.told({ annotations });
+    return annotations.length === 0 ? closed : closed + this.deltaChunk({ annotations });
   }
 
   protected override used(usage: unknown): void {

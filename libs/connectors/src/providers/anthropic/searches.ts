@@ -10,20 +10,24 @@ export const SEARCH_TOOL = 'web_search_20250305';
 
 /** The searches of one answer, in the order in which they started. */
 export class Searches {
-  private readonly begun = new Map<string, SearchNote>();
+  private readonly started = new Map<string, SearchNote>();
   private readonly ended: SearchNote[] = [];
   private reported: number | undefined;
 
   /** @param input the arguments of the tool */
   begin(id: string, input: unknown): SearchNote {
     const { query } = (input ?? {}) as { query?: unknown };
-    const note: SearchNote = { at: this.begun.size, query: typeof query === 'string' ? query : '', state: 'searching' };
-    this.begun.set(id, note);
+    const note: SearchNote = {
+      at: this.started.size,
+      query: typeof query === 'string' ? query : '',
+      state: 'searching',
+    };
+    this.started.set(id, note);
     return note;
   }
 
   end({ tool_use_id, content }: SearchResultBlock): SearchNote {
-    const note = this.begun.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
+    const note = this.started.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
     const ended: SearchNote = { ...note, state: Array.isArray(content) ? 'completed' : 'failed' };
     this.ended.push(ended);
     return ended;

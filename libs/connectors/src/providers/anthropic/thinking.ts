@@ -32,11 +32,11 @@ export function isAdaptive(model: unknown): boolean {
 }
 
 export function thinkingFor(body: ChatRequestBody, { maxTokens, forced, messages }: Circumstances): Thinking {
-  const wish: Reasoning = body.reasoning ?? {};
+  const settings: Reasoning = body.reasoning ?? {};
   if (forced) return {};
-  const hidden = wish.exclude === true;
-  if (isAdaptive(body.model)) return adaptive(wish, maxTokens, hidden);
-  const wanted = budgetFor(wish, maxTokens);
+  const hidden = settings.exclude === true;
+  if (isAdaptive(body.model)) return adaptive(settings, maxTokens, hidden);
+  const wanted = budgetFor(settings, maxTokens);
   // The budget is part of the limit, and must leave something for the answer.
   if (wanted === undefined || maxTokens <= LEAST || isAmidTools(messages)) return {};
   const budget = Math.min(Math.max(Math.floor(wanted), LEAST), maxTokens - 1);
@@ -44,8 +44,8 @@ export function thinkingFor(body: ChatRequestBody, { maxTokens, forced, messages
 }
 
 /** These models show nothing of their thoughts by themselves. Anthropic's scale begins at `low`. */
-function adaptive(wish: Reasoning, maxTokens: number, hidden: boolean): Thinking {
-  const word = effortFor(wish, maxTokens);
+function adaptive(settings: Reasoning, maxTokens: number, hidden: boolean): Thinking {
+  const word = effortFor(settings, maxTokens);
   if (word === undefined || word === 'none') return {};
   const thinking = { type: 'adaptive', display: hidden ? 'omitted' : 'summarized' };
   return { thinking, effort: word === 'minimal' ? 'low' : word };

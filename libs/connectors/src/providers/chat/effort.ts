@@ -18,18 +18,18 @@ const COMMON = ['low', 'medium', 'high'] as const;
 const USUAL_LIMIT = 32_000;
 
 /** The effort for reasoning settings: for tokens, the effort whose share of the limit is nearest; undefined for no settings. */
-export function effortFor(wish: Reasoning, limit = USUAL_LIMIT): Word | 'none' | undefined {
-  const { effort, max_tokens, enabled } = wish;
+export function effortFor(settings: Reasoning, limit = USUAL_LIMIT): Word | 'none' | undefined {
+  const { effort, max_tokens, enabled } = settings;
   if (enabled === false || max_tokens === 0) return 'none';
   if (max_tokens !== undefined) return nearest(max_tokens / limit);
   return effort ?? (enabled === true ? 'medium' : undefined);
 }
 
 /** Tokens for reasoning settings; undefined when there are none, or they switch reasoning off. */
-export function budgetFor(wish: Reasoning, limit: number): number | undefined {
-  const { max_tokens, enabled } = wish;
+export function budgetFor(settings: Reasoning, limit: number): number | undefined {
+  const { max_tokens, enabled } = settings;
   if (max_tokens !== undefined && max_tokens > 0 && enabled !== false) return max_tokens;
-  const word = effortFor(wish, limit);
+  const word = effortFor(settings, limit);
   return word === undefined || word === 'none' ? undefined : PARTS[word] * limit;
 }
 

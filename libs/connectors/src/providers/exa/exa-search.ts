@@ -1,6 +1,6 @@
-import { type Found, MAX_RESULT_CHARACTERS, type SearchResult, type SearchWish, UpstreamFailure } from '#application';
+import { type Found, MAX_RESULT_CHARACTERS, type SearchQuery, type SearchResult, UpstreamFailure } from '#application';
 import { anything, fields } from '../../http/allowed.ts';
-import type { Endpoint } from '../../http/endpoint.ts';
+import type { HttpEndpoint } from '../../http/http-endpoint.ts';
 import { vendorIdIn } from '../../http/vendor-id.ts';
 
 /** A search takes a second or two; an answer waits for it. */
@@ -19,11 +19,11 @@ export const SEARCH_REQUEST = fields({
 /** Exa's search: https://docs.exa.ai/reference/search */
 export class ExaSearch {
   constructor(
-    private readonly endpoint: Endpoint,
+    private readonly endpoint: HttpEndpoint,
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
-  async search({ query, maxResults, includeDomains, excludeDomains, signal }: SearchWish): Promise<Found> {
+  async search({ query, maxResults, includeDomains, excludeDomains, signal }: SearchQuery): Promise<Found> {
     const body = {
       query,
       type: 'auto',

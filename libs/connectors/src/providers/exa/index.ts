@@ -5,5 +5,5 @@ import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
 export function exa({ http, credential }: At) {
   const headers = { 'x-api-key': credential };
   const web = new ExaSearch(http.endpoint('/search', { headers, allowed: SEARCH_REQUEST }));
-  return { search: (wish) => web.search(wish), close: () => http.close() } satisfies Provider;
+  return { search: (query) => web.search(query), close: () => http.close() } satisfies Provider;
 }

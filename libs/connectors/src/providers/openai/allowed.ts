@@ -68,7 +68,7 @@ const SAMPLING = {
 const USUAL = ['name'];
 
 /** A request for a chat completion, in a vendor's dialect. */
-export function chatRequest({ messages = USUAL }: Dialect): Allowed {
+export function allowedChat({ messages = USUAL }: Dialect): Allowed {
   const marked: Rules = messages.includes('cache_control') ? { cache_control: mark } : {};
   const part = (name: string, rule: Allowed) => fields({ type: anything, [name]: rule, ...marked });
   const content = list(
@@ -142,7 +142,7 @@ const responsePart = byType('Content parts', {
 });
 
 /** A request for a response. The one tool of OpenAI's own is the search that we have a price for. */
-export const responsesRequest = fields({
+export const allowedResponses = fields({
   ...SAMPLING,
   model,
   input: list(
@@ -185,7 +185,7 @@ export const responsesRequest = fields({
   }),
 });
 
-export const embeddingsRequest = fields({
+export const allowedEmbeddings = fields({
   model: anything,
   input: anything,
   encoding_format: anything,

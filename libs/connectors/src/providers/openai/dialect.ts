@@ -44,19 +44,19 @@ export function inDialect(
 export function inResponses(body: Body): Body {
   if (body.reasoning === undefined) return body;
   const { reasoning, ...rest } = body;
-  const { summary, ...wish } = reasoning as Reasoning & { readonly summary?: unknown };
-  const effort = wordFor(wish, rest.max_output_tokens as number | undefined);
+  const { summary, ...settings } = reasoning as Reasoning & { readonly summary?: unknown };
+  const effort = wordFor(settings, rest.max_output_tokens as number | undefined);
   const said = { ...(effort ? { effort } : {}), ...(summary ? { summary } : {}) };
   return Object.keys(said).length > 0 ? { ...rest, reasoning: said } : rest;
 }
 
-function effort(wish: Reasoning, limit: number | undefined): Body {
-  const word = wordFor(wish, limit);
+function effort(settings: Reasoning, limit: number | undefined): Body {
+  const word = wordFor(settings, limit);
   return word === undefined ? {} : { reasoning_effort: word };
 }
 
 /** OpenAI's scale ends at `xhigh`. */
-function wordFor(wish: Reasoning, limit: number | undefined): string | undefined {
-  const word = effortFor(wish, limit);
+function wordFor(settings: Reasoning, limit: number | undefined): string | undefined {
+  const word = effortFor(settings, limit);
   return word === 'max' ? 'xhigh' : word;
 }

@@ -1,16 +1,16 @@
 import type { Provider } from '#application';
 import type { At, Vendor } from '../provider.ts';
-import { chatRequest, embeddingsRequest, responsesRequest } from './allowed.ts';
+import { allowedChat, allowedEmbeddings, allowedResponses } from './allowed.ts';
 import { OpenAiChat } from './openai-chat.ts';
 import { OpenAiEmbeddings } from './openai-embeddings.ts';
 
 /** A vendor that speaks OpenAI's protocol, at an address up to and including `/v1`. */
 export function openAi({ http, credential }: At, { dialect = {} }: Pick<Vendor, 'dialect'>) {
   const headers = { authorization: `Bearer ${credential}` };
-  const completions = http.endpoint('/chat/completions', { headers, allowed: chatRequest(dialect) });
-  const conversations = http.endpoint('/responses', { headers, allowed: responsesRequest });
+  const completions = http.endpoint('/chat/completions', { headers, allowed: allowedChat(dialect) });
+  const conversations = http.endpoint('/responses', { headers, allowed: allowedResponses });
   const chat = new OpenAiChat(completions, conversations, dialect);
-  const vectors = new OpenAiEmbeddings(http.endpoint('/embeddings', { headers, allowed: embeddingsRequest }));
+  const vectors = new OpenAiEmbeddings(http.endpoint('/embeddings', { headers, allowed: allowedEmbeddings }));
   return {
     chat: (call) => chat.chat(call),
     responses: (call) => chat.responses(call),

@@ -1,5 +1,5 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
-import type { Endpoint } from '../../http/endpoint.ts';
+import type { HttpEndpoint } from '../../http/http-endpoint.ts';
 import { vendorIdIn } from '../../http/vendor-id.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import {
@@ -20,8 +20,8 @@ import { usageFrom } from './usage.ts';
 /** Chats in OpenAI's completions, and, where the catalogue says so, in its Responses. */
 export class OpenAiChat {
   constructor(
-    private readonly completions: Endpoint,
-    private readonly conversations: Endpoint,
+    private readonly completions: HttpEndpoint,
+    private readonly conversations: HttpEndpoint,
     private readonly dialect: Dialect,
   ) {}
 

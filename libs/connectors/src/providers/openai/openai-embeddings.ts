@@ -1,5 +1,5 @@
 import { type EmbeddingCall, type Embeddings, UpstreamFailure } from '#application';
-import type { Endpoint } from '../../http/endpoint.ts';
+import type { HttpEndpoint } from '../../http/http-endpoint.ts';
 import { vendorIdIn } from '../../http/vendor-id.ts';
 import { usageFrom } from './usage.ts';
 
@@ -8,7 +8,7 @@ const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
 
 /** Embeddings by OpenAI's protocol. */
 export class OpenAiEmbeddings {
-  constructor(private readonly endpoint: Endpoint) {}
+  constructor(private readonly endpoint: HttpEndpoint) {}
 
   async embed({ body, count, signal }: EmbeddingCall): Promise<Embeddings> {
     const text = await this.endpoint.whole(body, signal);

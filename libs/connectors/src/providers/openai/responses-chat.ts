@@ -30,11 +30,11 @@ export class ResponseChunks extends ResponseEvents {
     }
   }
 
-  protected override output(told: Thing): string {
-    if ((told.item as Thing | undefined)?.type === 'web_search_call') return this.searched(told);
-    const delta = this.deltaOf(told);
+  protected override output(event: Thing): string {
+    if ((event.item as Thing | undefined)?.type === 'web_search_call') return this.searched(event);
+    const delta = this.deltaOf(event);
     if (delta === undefined) return '';
-    const { logprobs } = told;
+    const { logprobs } = event;
     return this.chunk(delta, null, Array.isArray(logprobs) && logprobs.length > 0 ? { content: logprobs } : null);
   }
 
@@ -64,13 +64,13 @@ export class ResponseChunks extends ResponseEvents {
       case 'response.function_call_arguments.delta':
         return { tool_calls: [{ index: this.calls.get(output_index), function: { arguments: delta } }] };
       case 'response.output_item.added':
-        return this.begun(item as Thing, output_index);
+        return this.started(item as Thing, output_index);
       default:
         return undefined;
     }
   }
 
-  private begun(item: Thing, at: unknown): Thing | undefined {
+  private started(item: Thing, at: unknown): Thing | undefined {
     // Not every item that starts has a delta, and a client is sent an event as soon as anything has started.
     if (item.type !== 'function_call') return this.opened ? undefined : {};
     const index = this.calls.size;

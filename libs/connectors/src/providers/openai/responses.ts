@@ -77,10 +77,10 @@ export class ResponseEvents extends EventTranslator {
     return event({ type, response: { object: 'response', output, incomplete_details } });
   }
 
-  private failureIn(told: Thing): UpstreamFailure {
-    const response = (told.response ?? {}) as Thing;
+  private failureIn(failed: Thing): UpstreamFailure {
+    const response = (failed.response ?? {}) as Thing;
     this.reported = responseUsage(response.usage);
-    return failureOf(told.type === 'error' ? (told.error ?? told) : response.error);
+    return failureOf(failed.type === 'error' ? (failed.error ?? failed) : response.error);
   }
 }
 
@@ -148,9 +148,9 @@ function parse(json: string): Thing {
 /** @param known what had come of the answer, in one that is in one piece */
 function failureOf(error: unknown, known?: Pick<UpstreamFailure, 'delivered' | 'vendorId'>): UpstreamFailure {
   const { code, message } = (error ?? {}) as Thing;
-  const told = typeof message === 'string' ? message : BROKEN_OFF;
+  const failed = typeof message === 'string' ? message : BROKEN_OFF;
   const kind = code === 'rate_limit_exceeded' ? 'rate_limited' : 'upstream_error';
-  return new UpstreamFailure(kind, told, known);
+  return new UpstreamFailure(kind, failed, known);
 }
 
 /** The same classes as in a chat, by other names. */

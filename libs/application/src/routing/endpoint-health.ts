@@ -1,7 +1,7 @@
 import type { Endpoint, Model } from '#catalogue';
 import { Clock } from '../clock.ts';
 import type { UpstreamFailure } from '../failures.ts';
-import type { Pulse } from './route.ts';
+import type { Health } from './route.ts';
 
 /** Weight of the newest measurement. */
 const NEWEST = 0.2;
@@ -18,12 +18,12 @@ interface Measured {
 }
 
 /** How endpoints perform, as seen by this process: what routing sorts by, and which ones it avoids for a while. */
-export class Pulses {
+export class EndpointHealth {
   private readonly measured = new Map<string, Measured>();
 
   constructor(private readonly clock: Clock) {}
 
-  of(model: Model, endpoint: Endpoint): Pulse {
+  of(model: Model, endpoint: Endpoint): Health {
     const known = this.measured.get(keyOf(model, endpoint));
     const coolingDown = (known?.coolUntil ?? 0) > this.clock.milliseconds();
     return { latencyMs: known?.latencyMs, tokensPerSecond: known?.tokensPerSecond, coolingDown };

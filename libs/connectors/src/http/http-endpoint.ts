@@ -8,7 +8,7 @@ import { type Chunks, type Headers, Relay } from './relay.ts';
 /** Error bodies are read up to this many bytes. */
 const MAX_ERROR_BODY = 64 * 1024;
 
-export interface EndpointOptions {
+export interface HttpEndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** What of a request may be sent there. */
   readonly allowed: Allowed;
@@ -17,7 +17,7 @@ export interface EndpointOptions {
 }
 
 /** Where an upstream takes its requests. */
-export class Endpoint {
+export class HttpEndpoint {
   private readonly origin: string;
   private readonly path: string;
   private readonly headers: Record<string, string>;
@@ -27,7 +27,7 @@ export class Endpoint {
   constructor(
     url: string,
     private readonly dispatcher: Dispatcher,
-    { headers, allowed, refusalOf = refusal }: EndpointOptions,
+    { headers, allowed, refusalOf = refusal }: HttpEndpointOptions,
   ) {
     const { origin, pathname, search } = new URL(url);
     this.origin = origin;
@@ -75,13 +75,13 @@ export class Endpoint {
     const sent = this.sent(body);
     // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
     const delivered = () => (chunks.generating ? chunks.deliveredText() : undefined);
-    const failureOf = (error: unknown, begun: boolean) =>
-      begun
+    const failureOf = (error: unknown, started: boolean) =>
+      started
         ? brokenOff(failureFrom(error, signal), { delivered: delivered(), vendorId: chunks.vendorId() })
         : failureFrom(error, signal);
     const relay = new Relay({ chunks, signal, refusalOf, failureOf });
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent }, relay);
-    await relay.begun;
+    await relay.started;
     return {
       kind: 'stream',
       language,

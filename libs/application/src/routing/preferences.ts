@@ -5,7 +5,7 @@ import { UnservableRequest } from '../failures.ts';
 export const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type Sort = (typeof SORTS)[number];
 
-export interface RoutingWish {
+export interface RoutingPreferences {
   /** Slugs of providers. */
   readonly order: readonly string[];
   readonly only: readonly string[];
@@ -24,7 +24,7 @@ export interface RoutingWish {
   readonly allowFallbacks: boolean;
 }
 
-export const NO_WISH: RoutingWish = {
+export const NO_PREFERENCES: RoutingPreferences = {
   order: [],
   only: [],
   ignore: [],
@@ -83,8 +83,8 @@ function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: strin
  * Reads the `provider` object of a request; undefined and null are no preferences. A suffix overrides how it sorts.
  * @throws UnservableRequest 400 that names the field
  */
-export function routingWish(provider: unknown, suffix?: Sort): RoutingWish {
-  if (provider === undefined || provider === null) return suffix ? { ...NO_WISH, sort: suffix } : NO_WISH;
+export function routingPreferences(provider: unknown, suffix?: Sort): RoutingPreferences {
+  if (provider === undefined || provider === null) return suffix ? { ...NO_PREFERENCES, sort: suffix } : NO_PREFERENCES;
   if (typeof provider !== 'object' || Array.isArray(provider)) throw wrong('provider', 'an object');
   const fields = provider as Readonly<Record<string, unknown>>;
   const sort = sortIn(fields.sort);
@@ -145,7 +145,7 @@ function quantizationsIn(value: unknown): readonly string[] {
   return list;
 }
 
-function maxPriceIn(value: unknown): RoutingWish['maxPrice'] {
+function maxPriceIn(value: unknown): RoutingPreferences['maxPrice'] {
   if (value === undefined || value === null) return {};
   if (typeof value !== 'object' || Array.isArray(value)) throw wrong('max_price', 'an object');
   const prices: Partial<Record<'prompt' | 'completion' | 'request', number>> = {};
