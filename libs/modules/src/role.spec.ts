@@ -51,6 +51,32 @@ test('work drains before what it stands on is closed, in the opposite order of o
   expect(happened).toEqual(['started', 'drained', 'feed closed', 'store closed']);
 });
 
+test('modules start in the order they are named in, and drain in the opposite one', async () => {
+  happened = [];
+  const worker = (name: string) => {
+    @Module({ imports: [Stores] })
+    class Named implements OnApplicationBootstrap, BeforeApplicationShutdown {
+      onApplicationBootstrap(): void {
+        happened.push(`${name} started`);
+      }
+
+      beforeApplicationShutdown(): void {
+        happened.push(`${name} drained`);
+      }
+    }
+    return Named;
+  };
+  await (await open(worker('projector'), worker('sagas'), worker('gateway'))).close();
+  expect(happened.slice(0, 6)).toEqual([
+    'projector started',
+    'sagas started',
+    'gateway started',
+    'gateway drained',
+    'sagas drained',
+    'projector drained',
+  ]);
+});
+
 test('a start that fails throws its error as it is, and closes what was opened, also what is opened behind it', async () => {
   happened = [];
   const failed = Promise.withResolvers<void>();
