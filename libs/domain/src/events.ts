@@ -1,8 +1,8 @@
 /**
  * Every fact the system can state: the table of contents of the books.
  *
- * Amounts are decimal strings of pico-USD, instants are ISO 8601 in UTC. A fact's shape never changes once it has been
- * appended; a new need is a new optional field or a new type. `events.spec.ts` holds one JSON example of each.
+ * Amounts are decimal strings of pico-USD, instants are ISO 8601 in UTC. What was appended stays as it is; a new
+ * shape is a new version of its type, with an upcaster (`upcasters`) and a golden file (`golden`).
  */
 import type { Message, Recorded } from '#kernel';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
