@@ -102,6 +102,12 @@ describe('a tool that a vendor runs is refused by its name, nothing is sent, and
     await expectRefused(chat({ model, tools: [{ google_search: {} }] }), 'google_search', 'tools[0].type');
   });
 
+  test('before money is held', async () => {
+    const before = (await world.facts(account)).length;
+    await expectRefused(chat({ model: MODELS[0], tools: [{ type: 'mcp' }] }), 'mcp', 'tools[0].type');
+    expect((await world.facts(account)).length).toBe(before);
+  });
+
   test('also where it is only chosen', async () => {
     const tools = [{ type: 'function', function: { name: 'f' } }];
     const asked = chat({ model: MODELS[0], tools, tool_choice: { type: 'mcp', server_label: 's' } });

@@ -8,7 +8,7 @@ import { modelNamed, type NamedModel, routingPreferences } from '../../routing/p
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
 import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/search-plan.ts';
 import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
-import { isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
+import { assertPriced, isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
 import { type Reasoning, requestedReasoning } from '../vocabulary/reasoning.ts';
@@ -51,6 +51,7 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
  */
 export function quotedChat(asked: ChatBody, catalogue: Catalogue, health: EndpointHealth, carried = 0): QuotedChat {
   const named = chatModel(asked.model, catalogue);
+  assertPriced(asked);
   const { priceList } = catalogue;
   const { model } = named;
   const reasoning = requestedReasoning(asked);

@@ -30,6 +30,9 @@ const MOST_USES = 3;
 const TOOL_TYPES: ReadonlySet<unknown> = new Set(['web_search', 'openrouter:web_search']);
 const ENGINES: ReadonlySet<unknown> = new Set<Engine>(['exa', 'native', 'auto']);
 
+/** Tools that the caller runs itself. */
+const OWN_TOOLS: ReadonlySet<string> = new Set(['function', 'custom']);
+
 type Options = Readonly<Record<string, unknown>>;
 
 /**
@@ -68,6 +71,19 @@ export function withoutSearch(body: ChatBody, model: Model): ChatBody {
 /** Whether an answer is free: then no paid service may come with it. */
 export function isFree({ endpoints }: Model): boolean {
   return endpoints.every(({ tariff }) => dearest(1, 1, tariff) === 0n);
+}
+
+/**
+ * Vendors run tools of their own and bill for them: there are prices for the caller's own tools and for searches alone.
+ * Connectors send no others either; here they are refused before money is held.
+ * @throws UnservableRequest 400 that names the tool
+ */
+export function assertPriced({ tools }: ChatBody): void {
+  for (const [i, tool] of (tools ?? []).entries()) {
+    const type = (tool as Options | null)?.type;
+    if (typeof type !== 'string' || OWN_TOOLS.has(type) || isSearchTool(tool)) continue;
+    throw new UnservableRequest(400, `Tools of the type "${type}" are not supported`, `tools[${i}].type`);
+  }
 }
 
 function isSearchTool(tool: unknown): boolean {
