@@ -69,10 +69,16 @@ export function upcast(fact: Recorded, { upcasters }: KnownFacts): Recorded {
 export function decoded(store: EventStore, facts: KnownFacts): EventStore {
   const versions = new Map(Object.keys(facts.upcasters).map((type) => [type, latestVersion(type, facts)]));
 
-  function stamped(event: NewEvent): NewEvent {
-    const version = versions.get(event.type);
-    if (version === undefined) throw new TypeError(`${event.type} is not a type of fact that this program knows`);
-    return { ...event, metadata: { ...event.metadata, version } };
+  /** Not an async function: each append would pay for it. */
+  function append(stream: string, expected: number, events: readonly NewEvent[]): ReturnType<EventStore['append']> {
+    const stamped: NewEvent[] = [];
+    for (const { id, type, data, metadata } of events) {
+      const version = versions.get(type);
+      if (version === undefined)
+        return Promise.reject(new TypeError(`${type} is not a type of fact that this program knows`));
+      stamped.push({ id, type, data, metadata: { ...metadata, version } });
+    }
+    return store.append(stream, expected, stamped);
   }
 
   async function* read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
@@ -80,7 +86,7 @@ export function decoded(store: EventStore, facts: KnownFacts): EventStore {
   }
 
   return {
-    append: async (stream, expected, events) => store.append(stream, expected, events.map(stamped)),
+    append,
     read,
     head: (stream) => store.head(stream),
     history: (after) => understood(store.history(after), facts),
