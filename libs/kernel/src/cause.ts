@@ -20,7 +20,9 @@ export function followingFrom({ id, metadata }: Pick<Recorded, 'id' | 'metadata'
   return { actor, correlationId: metadata.$correlationId ?? id, causationId: id };
 }
 
-/** Under the names that EventStoreDB's own tools look for. */
+/** Under the names that EventStoreDB's own tools look for. What begins by itself belongs to itself: that is said once. */
 export function metadataOf({ actor, correlationId, causationId }: Cause): Metadata {
-  return { actor, $correlationId: correlationId, $causationId: causationId };
+  return causationId === correlationId
+    ? { actor, $correlationId: correlationId }
+    : { actor, $correlationId: correlationId, $causationId: causationId };
 }

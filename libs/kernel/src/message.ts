@@ -9,7 +9,7 @@ export interface Metadata {
   readonly actor?: string;
   /** What it belongs to: a request, a workflow. Facts of before have a `request` or a `topup` instead. */
   readonly $correlationId?: string;
-  /** What directly led to it: a fact, a request. */
+  /** What directly led to it: a fact, a request. That to which it belongs, where it is left out. */
   readonly $causationId?: string;
   readonly [name: string]: string | number | undefined;
 }

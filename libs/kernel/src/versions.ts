@@ -1,6 +1,7 @@
 /**
  * Facts outlive the code that wrote them. Each type of fact has versions: what is appended carries the latest one in
- * its metadata, and what is read is turned into the latest one, so that no other code knows that older ones exist.
+ * its metadata, where that is not the first, and what is read is turned into the latest one, so that no other code knows
+ * that older ones exist.
  */
 import type { NewEvent, Recorded } from './message.ts';
 import type { Batch, EventStore } from './ports.ts';
@@ -72,11 +73,12 @@ export function decoded(store: EventStore, facts: KnownFacts): EventStore {
   /** Not an async function: each append would pay for it. */
   function append(stream: string, expected: number, events: readonly NewEvent[]): ReturnType<EventStore['append']> {
     const stamped: NewEvent[] = [];
-    for (const { id, type, data, metadata } of events) {
+    for (const event of events) {
+      const { id, type, data, metadata } = event;
       const version = versions.get(type);
       if (version === undefined)
         return Promise.reject(new TypeError(`${type} is not a type of fact that this program knows`));
-      stamped.push({ id, type, data, metadata: { ...metadata, version } });
+      stamped.push(version === 1 ? event : { id, type, data, metadata: { ...metadata, version } });
     }
     return store.append(stream, expected, stamped);
   }
