@@ -1,7 +1,7 @@
 import { type BeforeApplicationShutdown, Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
-import { RunningTasks } from '#application';
+import { Paying } from '#application';
 import { Role } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { EdgeModule } from './edge/edge.module.ts';
@@ -22,7 +22,7 @@ export class GatewayModule implements BeforeApplicationShutdown {
   constructor(
     private readonly role: Role,
     private readonly readiness: Readiness,
-    private readonly running: RunningTasks,
+    private readonly paying: Paying,
     private readonly host: HttpAdapterHost,
   ) {}
 
@@ -31,7 +31,7 @@ export class GatewayModule implements BeforeApplicationShutdown {
     this.readiness.draining = true;
     const { httpAdapter } = this.host;
     const closed = httpAdapter.close();
-    await this.running.drain(this.role.settings.shutdownTimeoutMs);
+    await this.paying.drain(this.role.settings.shutdownTimeoutMs);
     const leave = setTimeout(() => httpAdapter.getHttpServer().closeAllConnections(), LINGER_MS);
     await closed;
     clearTimeout(leave);

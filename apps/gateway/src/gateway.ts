@@ -5,8 +5,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
-import { Authenticator } from './edge/authenticator.ts';
-import { findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
+import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
 import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors.ts';
 import { watchMethods } from './edge/methods.ts';
 import { PublicAddress } from './edge/public-address.ts';

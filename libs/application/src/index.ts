@@ -35,22 +35,22 @@ export { type ResponsesRequest, readResponsesRequest } from './inference/respons
 export type { EventOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
 export type { AnswerClient, Source, WholeChat } from './inference/vocabulary/answers.ts';
-export type { ChatBody } from './inference/vocabulary/chat-body.ts';
+export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
 export type {
   AnswerIdentity,
   ChatCall,
+  EmbeddingCall,
+  Embeddings,
   EventReceiver,
   Language,
   StreamedAnswer,
   WholeAnswer,
-} from './inference/vocabulary/chat-upstream.ts';
-export type { EmbeddingCall, Embeddings } from './inference/vocabulary/embedding-call.ts';
+} from './inference/vocabulary/providers.ts';
 export { type Capability, type Provider, Providers } from './inference/vocabulary/providers.ts';
 export { LEAST_OUTPUT } from './inference/vocabulary/quote.ts';
-export type { Reasoning } from './inference/vocabulary/reasoning.ts';
-export type { NativeSearch, SearchNote } from './inference/vocabulary/searching.ts';
 export { DONE, SseReader, sseComment, sseData, sseEvent } from './inference/vocabulary/sse.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
+export type { NativeSearch, SearchNote } from './inference/vocabulary/web-search.ts';
 export {
   type Found,
   MAX_RESULT_CHARACTERS,
@@ -60,7 +60,6 @@ export {
 export { Payers } from './paying/account-payer.ts';
 export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';
 export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './paying/kept-answers.ts';
-export { CallLimits } from './paying/limits.ts';
 export {
   actorOf,
   type Caller,
@@ -70,9 +69,8 @@ export {
   type Payer,
   type Release,
 } from './paying/payer.ts';
-export { Paying } from './paying/paying.ts';
+export { CallLimits, Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
-export { RunningTasks } from './paying/running.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';

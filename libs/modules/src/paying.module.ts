@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Accounts, CallLimits, Clock, EndpointHealth, Payers, Paying, RunningTasks } from '#application';
+import { Accounts, CallLimits, Clock, EndpointHealth, Payers, Paying } from '#application';
 import { Foundation } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -8,7 +8,6 @@ import { StoresModule } from './stores.module.ts';
 @Module({
   imports: [StoresModule],
   providers: [
-    RunningTasks,
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
     { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
     {
@@ -18,11 +17,11 @@ import { StoresModule } from './stores.module.ts';
     },
     {
       provide: Paying,
-      inject: [EndpointHealth, RunningTasks, CallLimits, Foundation],
-      useFactory: (health: EndpointHealth, running: RunningTasks, limits: CallLimits, { runtime }: Foundation) =>
-        new Paying(health, running, limits, runtime.alarm),
+      inject: [EndpointHealth, CallLimits, Foundation],
+      useFactory: (health: EndpointHealth, limits: CallLimits, { runtime }: Foundation) =>
+        new Paying(health, limits, runtime.alarm),
     },
   ],
-  exports: [RunningTasks, CallLimits, EndpointHealth, Payers, Paying],
+  exports: [CallLimits, EndpointHealth, Payers, Paying],
 })
 export class PayingModule {}

@@ -2,7 +2,7 @@ import { IsIn, IsNumber, IsOptional, Length, Max, Min, ValidateIf } from 'class-
 import type { KeyFields } from '#application';
 import { instantIn, MAX_KEY_NAME, type ResetPeriod } from '#domain';
 import { money } from '#kernel';
-import { isText, Satisfies } from '../edge/validated.ts';
+import { isText, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { BOOLEAN, dateOrTime, text } from '../openapi/schemas.ts';
 

@@ -1,7 +1,7 @@
 import { IsOptional, IsString } from 'class-validator';
 import { instantIn } from '#domain';
 import { InvalidRequest } from '../edge/errors.ts';
-import { Satisfies } from '../edge/validated.ts';
+import { Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { BOOLEAN, CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
 

@@ -5,12 +5,12 @@ import { Accounts, Clock, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } f
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
-import { Authenticator } from './authenticator.ts';
 import { BooksReader } from './books-reader.ts';
+import { Authenticator } from './caller.ts';
 import { ErrorFilter } from './errors.ts';
 import { PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
-import { ValidationPipe } from './validation.pipe.ts';
+import { ValidationPipe } from './validation.ts';
 
 const SWEEP_EVERY_MS = 60_000;
 

@@ -1,10 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller, Idempotency, KeptAnswer, Payer, Payers } from '#application';
-import type { Authenticator } from './authenticator.ts';
+import type { Authenticator } from './caller.ts';
 import { InvalidRequest } from './errors.ts';
 import { Recording, record } from './recording.ts';
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
+
+/** The source of a request, as the query history shows it. */
+export function sourceOf({ headers }: FastifyRequest): 'ui' | 'api' {
+  return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
+}
 
 /** What all surfaces that are paid for begin with. */
 export class PaidRequests {

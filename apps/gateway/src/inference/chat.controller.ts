@@ -2,15 +2,12 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CompleteChat } from '#application';
-import { sourceOf } from '../edge/asked.ts';
 import { Authenticated } from '../edge/caller.ts';
-import { JSON_TYPE } from '../edge/json.ts';
-import { PaidRequests } from '../edge/paid-requests.ts';
+import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
-import { ChatStream } from './answer-streams.ts';
 import { ChatRequest } from './chat.requests.ts';
 import { ChatCompletion, ChatCompletionChunk } from './chat.schemas.ts';
-import { completion } from './chat-wire.ts';
+import { ChatStream, completion } from './chat-answer.ts';
 
 @Controller()
 export class ChatController {
@@ -44,7 +41,7 @@ export class ChatController {
       const asked = { requestId: request.id, source: sourceOf(request), body, type: 'chat_completion' } as const;
       const client = body.stream ? new ChatStream(reply) : undefined;
       const whole = await this.commands.execute(new CompleteChat(payer, asked, client));
-      if (whole) reply.type(JSON_TYPE).send(JSON.stringify(completion(whole.body, whole.receipt)));
+      if (whole) reply.type('application/json').send(JSON.stringify(completion(whole.body, whole.receipt)));
     });
   }
 }

@@ -1,6 +1,6 @@
 import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { ChatBody } from '#application';
-import { Count, Fraction, Satisfies } from '../edge/validated.ts';
+import { Count, Fraction, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
 import { MessageSchema } from './chat.schemas.ts';

@@ -4,10 +4,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CreateEmbeddings, type EmbeddingAnswer } from '#application';
 import { quantityOf } from '#domain';
 import { usdNumber } from '#kernel';
-import { sourceOf } from '../edge/asked.ts';
 import { Authenticated } from '../edge/caller.ts';
-import { JSON_TYPE } from '../edge/json.ts';
-import { PaidRequests } from '../edge/paid-requests.ts';
+import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { EmbeddingRequest } from './embeddings.requests.ts';
 import { EmbeddingList } from './embeddings.schemas.ts';
@@ -40,7 +38,7 @@ export class EmbeddingsController {
   ) {
     await this.paid.once(request, reply, caller, async (payer) => {
       const answer = await this.commands.execute(new CreateEmbeddings(payer, request.id, sourceOf(request), body));
-      reply.type(JSON_TYPE).send(wire(answer));
+      reply.type('application/json').send(wire(answer));
     });
   }
 }

@@ -1,6 +1,6 @@
 import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { EmbeddingBody } from '#application';
-import { Count } from '../edge/validated.ts';
+import { Count } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 

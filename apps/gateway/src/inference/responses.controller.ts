@@ -2,13 +2,11 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res }
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, Conversations, CreateResponse } from '#application';
-import { sourceOf } from '../edge/asked.ts';
 import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
-import { JSON_TYPE } from '../edge/json.ts';
-import { PaidRequests } from '../edge/paid-requests.ts';
+import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
 import { Operation } from '../openapi/operation.ts';
-import { ResponseStream } from './answer-streams.ts';
+import { ResponseStream } from './response-stream.ts';
 import * as operations from './responses.operations.ts';
 import { ResponsesInput } from './responses.requests.ts';
 
@@ -33,7 +31,7 @@ export class ResponsesController {
       const asked = { requestId: request.id, source: sourceOf(request), accountId: caller.accountId, body };
       const outlet = body.stream ? new ResponseStream(reply) : undefined;
       const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
-      if (whole) reply.type(JSON_TYPE).send(whole);
+      if (whole) reply.type('application/json').send(whole);
     });
   }
 
@@ -47,7 +45,7 @@ export class ResponsesController {
   ) {
     if (stream === 'true') throw new InvalidRequest('A stored response cannot be streamed', 'stream');
     const { response } = await this.conversations.recall(accountId, id);
-    return reply.type(JSON_TYPE).send(response);
+    return reply.type('application/json').send(response);
   }
 
   @Delete(['v1/responses/:id', 'responses/:id'])

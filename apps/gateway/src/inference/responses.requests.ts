@@ -1,6 +1,6 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { ResponsesBody, Thing } from '#application';
-import { Count, Fraction, Satisfies } from '../edge/validated.ts';
+import { Count, Fraction, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
 // Rules are checked from the last one up: the type stands next to its field.

@@ -13,8 +13,8 @@ import type { Secrets } from '../secrets.ts';
 import type { Accounts } from '../streams.ts';
 import { ClaimedPayer } from './claimed-payer.ts';
 import type { Claim, Earlier, KeptAnswer, KeptAnswers } from './kept-answers.ts';
-import type { CallLimits } from './limits.ts';
 import type { Caller, Payer } from './payer.ts';
+import type { CallLimits } from './paying.ts';
 
 const RETRY_AFTER_SECONDS = 2;
 /** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */

@@ -1,14 +1,19 @@
 /** The one money path: hold → serve → settle. Everything that is sold is sold here. */
 import { asFailure, UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
-import { CallLimits } from './limits.ts';
 import type { Hold, Payer } from './payer.ts';
-import { NOTHING, Purchase, type Receipt } from './purchase.ts';
-import { type RunningTask, RunningTasks } from './running.ts';
-import type { Sale } from './sale.ts';
+import { NOTHING, Purchase, type Receipt, type Sale } from './purchase.ts';
 
 /** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
 const HOLD_MARGIN_MS = 60_000;
+
+/** How long a paid call may take. */
+export abstract class CallLimits {
+  /** Longest time for a whole answer. */
+  abstract readonly totalTimeoutMs: number;
+  /** How long an answer is read on when its client has gone. */
+  abstract readonly drainTimeoutMs: number;
+}
 
 /** Where a streamed answer goes, as far as the money path must know. */
 export interface StreamClient {
@@ -26,9 +31,10 @@ export interface SoldAnswer<A> {
 }
 
 export class Paying {
+  private readonly running = new RunningTasks();
+
   constructor(
     private readonly health: EndpointHealth,
-    private readonly running: RunningTasks,
     private readonly limits: CallLimits,
     private readonly alarm: (problem: string, error: unknown) => void,
   ) {}
@@ -86,6 +92,11 @@ export class Paying {
     }
   }
 
+  /** Waits until nothing is served any more; what takes longer than `timeoutMs` is cut short and settled as it is. */
+  drain(timeoutMs: number): Promise<void> {
+    return this.running.drain(timeoutMs);
+  }
+
   private async begin(payer: Payer, sale: Sale, task: RunningTask): Promise<Purchase> {
     return new Purchase(sale, await this.hold(payer, sale), task.signal, {
       health: this.health,
@@ -138,4 +149,50 @@ async function outcomeOf<A>(
 
 export function clientGone(): UpstreamFailure {
   return new UpstreamFailure('client_disconnected', 'The client went away and the answer took too long');
+}
+
+/** Work that a shutdown waits for. */
+interface RunningTask {
+  /** Aborts when the task has taken too long, or must be cut short; its reason is an `UpstreamFailure`. */
+  readonly signal: AbortSignal;
+  cutShort(failure: UpstreamFailure): void;
+  finished(): void;
+}
+
+/** The requests that this process is serving. */
+class RunningTasks {
+  private readonly tasks = new Set<RunningTask>();
+  private idle: (() => void) | undefined;
+
+  begin(timeoutMs: number): RunningTask {
+    const abort = new AbortController();
+    const timer = setTimeout(
+      () => task.cutShort(new UpstreamFailure('timeout', 'The answer took too long')),
+      timeoutMs,
+    );
+    const task: RunningTask = {
+      signal: abort.signal,
+      cutShort: (failure) => abort.abort(failure),
+      finished: () => {
+        clearTimeout(timer);
+        this.tasks.delete(task);
+        if (this.tasks.size === 0) this.idle?.();
+      },
+    };
+    this.tasks.add(task);
+    return task;
+  }
+
+  /** Waits until all tasks have finished; those that take longer than `timeoutMs` are cut short and settled as they are. */
+  async drain(timeoutMs: number): Promise<void> {
+    if (this.tasks.size === 0) return;
+    const idle = new Promise<void>((resolve) => {
+      this.idle = resolve;
+    });
+    const timer = setTimeout(() => {
+      for (const task of this.tasks) task.cutShort(new UpstreamFailure('shutdown', 'The gateway is shutting down'));
+    }, timeoutMs);
+    await idle;
+    clearTimeout(timer);
+  }
 }

@@ -5,8 +5,7 @@ import { usd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
-import { Purchase } from './purchase.ts';
-import type { Sale } from './sale.ts';
+import { Purchase, type Sale } from './purchase.ts';
 
 class StillClock extends Clock {
   milliseconds(): number {

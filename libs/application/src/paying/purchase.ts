@@ -1,5 +1,6 @@
 /** One request while it is served: its hold, the endpoints that it has called, and what it has used. */
-import type { Endpoint } from '#catalogue';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Endpoint, Model, PriceList } from '#catalogue';
 import {
   type Attempt,
   addedUsage,
@@ -9,6 +10,7 @@ import {
   itemOf,
   NO_USAGE,
   priceOf,
+  type Query,
   quantityOf,
   type Tariff,
   UnpricedUnit,
@@ -17,11 +19,31 @@ import {
   usageToJson,
 } from '#domain';
 import { money, type PicoUsd, ZERO } from '#kernel';
-import { asFailure, type UpstreamFailure } from '../failures.ts';
+import { asFailure, type FailureCode, type UpstreamFailure } from '../failures.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
-import { MAX_TRIES, withAttempts } from './attempts.ts';
 import type { Hold } from './payer.ts';
-import type { Sale } from './sale.ts';
+
+/** Calls at most of one endpoint, the first included. */
+const MAX_TRIES = 3;
+const FIRST_WAIT_MS = 50;
+/** An upstream that asks for a longer pause is not tried again. */
+const LONGEST_WAIT_MS = 2_000;
+
+/** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
+const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
+
+/** What is about to be sold: the endpoints that may serve it, and what it may cost. */
+export interface Sale {
+  /** One request, one charge: the id of the request, and of its hold. */
+  readonly id: string;
+  readonly query: Query;
+  readonly model: Model;
+  /** In the order in which they are asked; at least one. */
+  readonly endpoints: readonly Endpoint[];
+  readonly priceList: PriceList;
+  readonly atLeast: PicoUsd;
+  readonly atMost: PicoUsd;
+}
 
 /** A call that can be made to any endpoint. */
 export interface UpstreamCall<A> {
@@ -116,10 +138,8 @@ export class Purchase {
   private async askOne<A>(call: UpstreamCall<A>, endpoint: Endpoint, last: boolean): Promise<EndpointAnswer<A>> {
     this.endpoint = endpoint;
     const asked = performance.now();
-    const tries = last ? MAX_TRIES : 1;
-    const { signal } = this;
     try {
-      const answer = await withAttempts(endpoint.tariff, this.attempts, { tries, signal }, () => call.make(endpoint));
+      const answer = await this.tried(endpoint.tariff, last ? MAX_TRIES : 1, () => call.make(endpoint));
       const began = performance.now();
       this.watch.health.answered(this.sale.model, endpoint, began - asked);
       return { answer, endpoint, began };
@@ -128,6 +148,30 @@ export class Purchase {
       if (delivered !== undefined)
         await this.billCall(call, { usage: undefined, delivered: () => delivered, vendorId });
       throw error;
+    }
+  }
+
+  /**
+   * Makes a call, retries it when it fails before the first byte, and records each try.
+   * @throws UpstreamFailure of the last try
+   */
+  private async tried<A>({ of: model, provider, creditor }: Tariff, tries: number, call: () => Promise<A>): Promise<A> {
+    const { attempts, signal } = this;
+    for (let left = tries; ; ) {
+      left--;
+      const started = performance.now();
+      try {
+        const answer = await call();
+        attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: since(started) });
+        return answer;
+      } catch (error) {
+        const failure = asFailure(error);
+        attempts.push({ provider, creditor, model, ...asTried(failure), milliseconds: since(started) });
+        const wait = Math.max(FIRST_WAIT_MS * 2 ** (tries - left), (failure.retryAfterSeconds ?? 0) * 1_000);
+        const mayHelp = RETRYABLE.has(failure.code) && failure.delivered === undefined && wait <= LONGEST_WAIT_MS;
+        if (!mayHelp || left === 0 || signal.aborted) throw failure;
+        await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
+      }
     }
   }
 
@@ -207,4 +251,16 @@ export class Purchase {
  */
 function mayFallBack({ code, status, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
   return !signal.aborted && delivered === undefined && (code !== 'invalid_request' || status === 404);
+}
+
+function asTried({ code, status, vendorId }: UpstreamFailure): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {
+  return {
+    ...(vendorId === undefined ? {} : { vendorId }),
+    outcome: code,
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function since(started: number): number {
+  return Math.round(performance.now() - started);
 }

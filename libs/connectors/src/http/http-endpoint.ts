@@ -3,7 +3,7 @@ import { type Dispatcher, errors, request } from 'undici';
 import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
 import { wordsIn } from '../providers/chat/broken-answer.ts';
 import type { Allowed } from './allowed.ts';
-import { type Chunks, type Headers, Relay } from './relay.ts';
+import { type EventTranslator, type Headers, Relay } from './relay.ts';
 
 /** Error bodies are read up to this many bytes. */
 const MAX_ERROR_BODY = 64 * 1024;
@@ -68,28 +68,28 @@ export class HttpEndpoint {
   async stream(
     body: unknown,
     signal: AbortSignal,
-    chunks: Chunks,
+    translator: EventTranslator,
     language: Language = 'chat',
   ): Promise<StreamedAnswer> {
     const { origin, path, headers, dispatcher, refusalOf } = this;
     const sent = this.sent(body);
     // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
-    const delivered = () => (chunks.generating ? chunks.deliveredText() : undefined);
+    const delivered = () => (translator.generating ? translator.deliveredText() : undefined);
     const failureOf = (error: unknown, started: boolean) =>
       started
-        ? brokenOff(failureFrom(error, signal), { delivered: delivered(), vendorId: chunks.vendorId() })
+        ? brokenOff(failureFrom(error, signal), { delivered: delivered(), vendorId: translator.vendorId() })
         : failureFrom(error, signal);
-    const relay = new Relay({ chunks, signal, refusalOf, failureOf });
+    const relay = new Relay({ translator, signal, refusalOf, failureOf });
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent }, relay);
     await relay.started;
     return {
       kind: 'stream',
       language,
       relayTo: (receiver) => relay.to(receiver),
-      usage: () => chunks.usage(),
-      vendorId: () => chunks.vendorId(),
-      deliveredText: () => chunks.deliveredText(),
-      hasTold: () => chunks.hasTold(),
+      usage: () => translator.usage(),
+      vendorId: () => translator.vendorId(),
+      deliveredText: () => translator.deliveredText(),
+      hasTold: () => translator.hasTold(),
     };
   }
 }

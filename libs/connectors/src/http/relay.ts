@@ -1,5 +1,6 @@
+/** A streamed answer on its way through: pieces of a body come in, events in our shape go out. */
 import type { Dispatcher } from 'undici';
-import type { EventReceiver, SearchNote, UpstreamFailure } from '#application';
+import { DONE, type EventReceiver, type SearchNote, SseReader, sseData, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
 
 /** What a search is passed on with. */
@@ -15,29 +16,69 @@ export type Headers = Readonly<Record<string, unknown>>;
 /** Takes whole events, or a search that happened behind those before. */
 export type Pass = (events: Uint8Array, search?: SearchNote) => void;
 
-/** What a protocol makes of a streamed body: OpenAI's events with our identity, and what the gateway needs to know. */
-export interface Chunks {
+/**
+ * Reads the server-sent events of a protocol, sends on what each becomes, and knows of the answer what the gateway must
+ * know. Bytes are handled as Latin-1 text, which keeps them whatever their encoding and wherever a piece ends.
+ */
+export abstract class EventTranslator {
+  /** The end marker has come; what follows it is not looked at. */
+  protected marked = false;
+  /** The answer has said why it ends, though its end marker may be missing. */
+  protected finished = false;
+  private readonly reader = new SseReader();
+
+  /** What is passed on of the data of one event: events in our shape, or nothing. @throws UpstreamFailure for an error */
+  protected abstract handle(data: string): string;
+  abstract usage(): Usage | undefined;
+  /** What the upstream calls the answer; undefined before it has said so. */
+  abstract vendorId(): string | undefined;
+  abstract deliveredText(): string;
+  /** Whether anything of the text was passed on. */
+  abstract hasTold(): boolean;
+
+  /** Whether anything was generated, be it nothing that can be read. */
+  get generating(): boolean {
+    return this.deliveredText() !== '';
+  }
+
   /** Whether the answer is complete, whatever follows in the body. */
-  readonly ended: boolean;
+  get ended(): boolean {
+    return this.marked;
+  }
+
   /**
    * Takes the next piece of the body, wherever it ends; `pass` gets whole events.
    * @throws UpstreamFailure when the upstream reports an error, after what came before it has been passed on
    */
-  accept(piece: Uint8Array, pass: Pass): void;
+  accept(piece: Uint8Array, pass: Pass): void {
+    this.translate(this.reader.read(latin1(piece)), pass);
+  }
+
   /** @throws UpstreamFailure when the body has ended and the answer has not */
-  end(pass: Pass): void;
-  usage(): Usage | undefined;
-  /** What the upstream calls the answer; undefined before it has said so. */
-  vendorId(): string | undefined;
-  deliveredText(): string;
-  /** Whether anything was generated, be it nothing that can be read. */
-  readonly generating: boolean;
-  /** Whether anything of the text was passed on. */
-  hasTold(): boolean;
+  end(pass: Pass): void {
+    const { rest } = this.reader;
+    if (rest.trim() !== '') this.translate([rest], pass);
+    if (this.marked || this.finished) return;
+    throw new UpstreamFailure('upstream_error', 'The upstream ended the stream before the answer was complete');
+  }
+
+  protected translate(events: readonly string[], pass: Pass): void {
+    let out = '';
+    try {
+      for (const event of events) {
+        if (this.marked) break;
+        const data = sseData(event);
+        if (data === DONE) this.marked = true;
+        else if (data !== undefined) out += this.handle(data);
+      }
+    } finally {
+      if (out !== '') pass(Buffer.from(out, 'latin1')); // what came before an event that broke off the answer
+    }
+  }
 }
 
 export interface RelayOptions {
-  readonly chunks: Chunks;
+  readonly translator: EventTranslator;
   readonly signal: AbortSignal;
   /** What an answer with another status than 200 means. */
   refusalOf(status: number, headers: Headers, body: string): UpstreamFailure;
@@ -97,12 +138,12 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   onResponseData(_: unknown, piece: Uint8Array): void {
     const { refused } = this;
-    if (!refused) this.attempt(() => this.options.chunks.accept(piece, this.pass));
+    if (!refused) this.attempt(() => this.options.translator.accept(piece, this.pass));
     else if (refused.body.length < MAX_ERROR_BODY) refused.body += String(piece);
   }
 
   onResponseEnd(): void {
-    if (!this.refused) this.attempt(() => this.options.chunks.end(this.pass));
+    if (!this.refused) this.attempt(() => this.options.translator.end(this.pass));
     this.finish();
   }
 
@@ -128,7 +169,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     if (this.over) return;
     try {
       step();
-      if (!this.options.chunks.ended) return;
+      if (!this.options.translator.ended) return;
       this.finish();
       this.giveUp = setTimeout(() => this.controller?.abort(new Error('the body has no end')), RUN_OUT_MS);
     } catch (error) {
@@ -158,4 +199,8 @@ export class Relay implements Dispatcher.DispatchHandler {
     if (refused) return options.refusalOf(refused.status, refused.headers, refused.body);
     return error === undefined ? undefined : options.failureOf(error, this.answering);
   }
+}
+
+export function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }

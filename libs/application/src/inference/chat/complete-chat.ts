@@ -8,13 +8,15 @@ import type { Purchase } from '../../paying/purchase.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { type ChatRequest, Chats } from '../responses/chats.ts';
 import { boundCarried, isAskedNatively, type NativeRequest, truncates } from '../responses/native-request.ts';
-import { boundTokensBefore } from '../search/results.ts';
-import type { AnswerClient, WholeChat } from '../vocabulary/answers.ts';
+import { boundTokensBefore, withResults } from '../search/results.ts';
+import type { SearchBefore, SearchByTool } from '../search/search-plan.ts';
+import { SearchingChat } from '../search/searching-chat.ts';
+import type { AnswerClient, Answering, WholeChat } from '../vocabulary/answers.ts';
 import { Providers } from '../vocabulary/providers.ts';
 import { nameWhatIsAfforded } from '../vocabulary/quote.ts';
-import { type ChatOrder, saleOf } from './chat-order.ts';
-import { isOurs, quotedChat } from './quoted-chat.ts';
-import { answering } from './strategies.ts';
+import type { SearchQuery } from '../vocabulary/web-search.ts';
+import { counted, identityOf, OneCall, upstreamCall } from './one-call.ts';
+import { affordedSearches, type ChatOrder, isOurs, quotedChat, saleOf } from './quoted-chat.ts';
 import { fitting } from './truncation.ts';
 
 /** Answers a chat: whole, or as a stream to a client. */
@@ -74,4 +76,58 @@ async function cut(order: ChatOrder, responses: NativeRequest): Promise<ChatOrde
   if (quote.endpoints.every(isDoneThere)) return order;
   const more = plan?.kind === 'before' ? boundTokensBefore(plan) : 0;
   return { ...order, body: await fitting(body, named.model, more) };
+}
+
+/**
+ * How it is answered: in one way for each in which the web is searched for it, and in one for none.
+ * @throws UpstreamFailure when a search that comes before the answer fails
+ */
+async function answering(order: ChatOrder, purchase: Purchase, providers: Providers): Promise<Answering> {
+  const { plan } = order;
+  switch (plan?.kind) {
+    case 'before':
+      return searchedBefore(plan, order, purchase, providers);
+    case 'tool':
+      return searchedInRounds(plan, order, purchase, providers);
+    case 'upstream': {
+      const afforded = affordedSearches(order, plan, purchase.hold.amount);
+      return new OneCall({ ...order, ...afforded, searchFee: plan.fee }, purchase, providers);
+    }
+    case 'anyway':
+    case undefined:
+      return new OneCall(order, purchase, providers);
+    default:
+      return plan satisfies never;
+  }
+}
+
+/** The search runs before the model answers. One that fails costs nothing. */
+async function searchedBefore(
+  plan: SearchBefore,
+  order: ChatOrder,
+  purchase: Purchase,
+  providers: Providers,
+): Promise<Answering> {
+  const { hold, signal } = purchase;
+  const { results: found, vendorId } = await providers.of(hold, plan.fee.provider, 'search')({ ...plan, signal });
+  purchase.billSearches(plan.fee, 1, vendorId);
+  const searches = [{ at: 0, query: plan.query, state: 'completed' }] as const;
+  const body = withResults(order.body, plan, { results: found, day: new Date().toISOString().slice(0, 10) });
+  return new OneCall({ ...order, body, found, searches }, purchase, providers);
+}
+
+function searchedInRounds(plan: SearchByTool, order: ChatOrder, purchase: Purchase, providers: Providers): Answering {
+  const { body, quote, named } = order;
+  const { hold } = purchase;
+  const request = {
+    plan,
+    body,
+    model: named.model,
+    wanted: quote.wanted,
+    identityOf: identityOf(order, hold),
+    ask: upstreamCall(order, purchase, providers),
+    search: (query: SearchQuery) => providers.of(hold, plan.fee.provider, 'search')(query),
+    counted,
+  };
+  return new SearchingChat(request, purchase);
 }

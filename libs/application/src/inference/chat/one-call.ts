@@ -1,15 +1,25 @@
-import type { Tariff } from '#domain';
+/** One call of the model: how an endpoint is asked for an answer to a chat, and a chat that one such answer is enough for. */
+import type { Endpoint } from '#catalogue';
+import type { Tariff, Usage } from '#domain';
 import { asFailure, type UpstreamFailure } from '../../failures.ts';
+import type { Hold } from '../../paying/payer.ts';
 import type { EndpointAnswer, Purchase, UpstreamCall } from '../../paying/purchase.ts';
+import { answerOfVariant } from '../../routing/preferences.ts';
+import { isAskedNatively, responsesBody } from '../responses/native-request.ts';
 import { citationEvent, withCitations } from '../search/results.ts';
 import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
-import { madeOf, type StreamedAnswer, type WholeAnswer } from '../vocabulary/chat-upstream.ts';
-import type { Providers } from '../vocabulary/providers.ts';
+import { type ChatBody, upstreamBody } from '../vocabulary/chat-body.ts';
+import {
+  type AnswerIdentity,
+  madeOf,
+  type Providers,
+  type StreamedAnswer,
+  type WholeAnswer,
+} from '../vocabulary/providers.ts';
 import { affordedOutput } from '../vocabulary/quote.ts';
-import type { NativeSearch, SearchNote } from '../vocabulary/searching.ts';
-import type { SearchResult } from '../vocabulary/web-search.ts';
-import { type ChatOrder, counted, identityOf } from './chat-order.ts';
-import { upstreamCall } from './upstream-call.ts';
+import { countInputTokens, countTokens } from '../vocabulary/tokens.ts';
+import type { NativeSearch, SearchNote, SearchResult } from '../vocabulary/web-search.ts';
+import { type ChatOrder, isOurs } from './quoted-chat.ts';
 
 export interface OneCallOrder extends ChatOrder {
   /** What a search before the answer has found, and how it is reported. */
@@ -89,4 +99,53 @@ export class OneCall implements Answering {
     const { searchFee } = this.order;
     if (searchFee) this.purchase.billSearches(searchFee, invoiced, answer.vendorId());
   }
+}
+
+/** Calls one endpoint, in its best protocol. */
+export type AskUpstream = (
+  endpoint: Endpoint,
+  body: ChatBody,
+  limit: number | undefined,
+) => Promise<WholeAnswer | StreamedAnswer>;
+
+/** @param search what the upstream is to search for by itself */
+export function upstreamCall(
+  order: ChatOrder,
+  { hold, signal }: Purchase,
+  providers: Providers,
+  search?: NativeSearch,
+): AskUpstream {
+  const { named, reasoning, plan, responses, stream } = order;
+  const identity = identityOf(order, hold);
+  return (endpoint, body, limit) => {
+    const { upstream, speaks } = endpoint;
+    const target = { ...endpoint, model: endpoint.model + named.passedOn };
+    const natively = responses !== undefined && !isOurs(plan) && isAskedNatively(endpoint, responses, limit);
+    const language = natively ? 'responses' : 'chat';
+    const ask = providers.of(hold, upstream, language);
+    const answer = ask({
+      language,
+      speaks,
+      body: natively
+        ? responsesBody(responses, target, limit, reasoning)
+        : upstreamBody(body, target, limit, reasoning),
+      stream,
+      withoutReasoning: reasoning?.exclude === true,
+      identity: identity(endpoint),
+      search,
+      signal,
+    });
+    return answerOfVariant(named, answer);
+  };
+}
+
+/** The identity of an answer, from any endpoint. */
+export function identityOf({ named }: ChatOrder, { holdId }: Hold): (endpoint: Endpoint) => AnswerIdentity {
+  return ({ provider }) => ({ id: `gen-${holdId}`, model: named.model.id, provider });
+}
+
+/** The usage that no upstream reported, as an estimate. */
+export async function counted(body: ChatBody, delivered: string): Promise<Usage> {
+  const [input, output] = await Promise.all([countInputTokens(body), countTokens(delivered)]);
+  return { input, output, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 }

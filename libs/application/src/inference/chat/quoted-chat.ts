@@ -1,18 +1,19 @@
 /** What a chat request asks for, the endpoints that may serve it, and what it may cost: all that is known before money is held. */
 import type { Catalogue, Endpoint, PriceList } from '#catalogue';
+import type { QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
 import { UnservableRequest } from '../../failures.ts';
+import type { Sale } from '../../paying/purchase.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
-import { withEnforcedRouting } from '../../routing/passed-on.ts';
-import { modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
+import { modelNamed, type NamedModel, routingPreferences, withEnforcedRouting } from '../../routing/preferences.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
+import type { NativeRequest } from '../responses/native-request.ts';
 import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/search-plan.ts';
 import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
 import { assertPriced, isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
-import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { type ChatBody, type Reasoning, requestedReasoning } from '../vocabulary/chat-body.ts';
 import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
-import { type Reasoning, requestedReasoning } from '../vocabulary/reasoning.ts';
-import type { NativeSearch } from '../vocabulary/searching.ts';
+import type { NativeSearch } from '../vocabulary/web-search.ts';
 
 export interface QuotedChat {
   readonly named: NamedModel;
@@ -26,6 +27,17 @@ export interface QuotedChat {
   readonly quote: Quote;
   /** Maximum tokens of input beside the messages. */
   readonly carried: number;
+}
+
+/** The same with what else the request says: all that answering it needs. */
+export interface ChatOrder extends QuotedChat {
+  readonly requestId: string;
+  /** Where the request came from, as the query history shows it. */
+  readonly source: string;
+  readonly type: QueryType;
+  readonly stream: boolean;
+  /** The same request for endpoints that speak Responses; their protocol is used only with it. */
+  readonly responses?: NativeRequest | undefined;
 }
 
 /** The names of fields in lists of parameters. */
@@ -75,6 +87,13 @@ export function quotedChat(asked: ChatBody, catalogue: Catalogue, health: Endpoi
     online: always || (plan !== undefined && !mayOnlySearch(plan)),
     quote,
   };
+}
+
+/** What is sold, as the money path sees it. */
+export function saleOf({ requestId, named, type, source, online, quote, priceList }: ChatOrder): Sale {
+  const { atLeast, atMost, endpoints } = quote;
+  const query = { model: named.model.id, type, source, online, free: atMost === 0n };
+  return { id: requestId, query, model: named.model, endpoints, priceList, atLeast, atMost };
 }
 
 /** An upstream that searches by itself may make as many searches as the money that is held affords. */

@@ -1,8 +1,8 @@
 /** A request in the protocol of Responses, for endpoints that speak it: the fields that the endpoint knows. */
 import type { Endpoint } from '#catalogue';
 import { boundText } from '../../tokenizer.ts';
+import type { Reasoning } from '../vocabulary/chat-body.ts';
 import { LEAST_OUTPUT } from '../vocabulary/quote.ts';
-import type { Reasoning } from '../vocabulary/reasoning.ts';
 import type { ResponsesBody, Understood } from './body.ts';
 import { isObject, isText, LEFT_OUT, type Thing, urlOf } from './items.ts';
 

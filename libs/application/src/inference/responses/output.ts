@@ -2,7 +2,7 @@
  * A chat answer as the output items of a response, and the events that announce them: one item after the other, each
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
-import type { SearchNote } from '../vocabulary/searching.ts';
+import type { SearchNote } from '../vocabulary/web-search.ts';
 import { isObject, type Thing } from './items.ts';
 
 /** A piece of a chat message, or all of it. */

@@ -1,8 +1,8 @@
 import { UpstreamFailure } from '../../failures.ts';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { AnswerClient, Source } from '../vocabulary/answers.ts';
-import type { SearchNote } from '../vocabulary/searching.ts';
 import { DONE, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
+import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { Thing } from './items.ts';
 import type { ResponseEvent } from './output.ts';
 import type { ResponseDraft, ResponseError, ResponseWire } from './response-draft.ts';

@@ -3,7 +3,7 @@ import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
-import type { SearchNote } from '../vocabulary/searching.ts';
+import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponsesBody } from './body.ts';
 import type { Thing } from './items.ts';
 import { NativeOutput } from './native-output.ts';

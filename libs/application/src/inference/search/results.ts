@@ -1,6 +1,6 @@
 /** What a search has found: as the model reads it, and as the client sees it. */
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { AnswerIdentity } from '../vocabulary/chat-upstream.ts';
+import type { AnswerIdentity } from '../vocabulary/providers.ts';
 import { sseEvent } from '../vocabulary/sse.ts';
 import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
 import type { SearchBefore, SearchTerms } from './search-plan.ts';

@@ -4,7 +4,7 @@
  */
 
 import { UpstreamFailure } from '../../failures.ts';
-import type { AnswerIdentity } from '../vocabulary/chat-upstream.ts';
+import type { AnswerIdentity } from '../vocabulary/providers.ts';
 import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import { chunkEvent } from './results.ts';
 import type { Said, SearchCall } from './search-tool.ts';

@@ -3,7 +3,7 @@ import type { Catalogue, Endpoint, Model } from '#catalogue';
 import type { Tariff } from '#domain';
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { NativeSearch } from '../vocabulary/searching.ts';
+import type { NativeSearch } from '../vocabulary/web-search.ts';
 import type { SearchRequest } from './search-request.ts';
 
 /** The fee's name in price lists and books. */

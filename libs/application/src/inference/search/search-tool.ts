@@ -1,8 +1,7 @@
 /** The tool by which a model searches: how it is offered, and how the model's calls of it are read and answered. */
 import type { Endpoint } from '#catalogue';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { SearchNote } from '../vocabulary/searching.ts';
-import type { SearchResult } from '../vocabulary/web-search.ts';
+import type { SearchNote, SearchResult } from '../vocabulary/web-search.ts';
 import { hasFunction, WEB_SEARCH } from './search-plan.ts';
 
 type Thing = Readonly<Record<string, unknown>>;

@@ -6,7 +6,7 @@ import { clientGone } from '../../paying/paying.ts';
 import type { EndpointAnswer, Purchase, UpstreamCall } from '../../paying/purchase.ts';
 import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import { type AnswerIdentity, madeOf, type StreamedAnswer, type WholeAnswer } from '../vocabulary/chat-upstream.ts';
+import { type AnswerIdentity, madeOf, type StreamedAnswer, type WholeAnswer } from '../vocabulary/providers.ts';
 import { type Round, type RoundsRequest, SearchRounds } from './search-rounds.ts';
 import type { Rounds, Said } from './search-tool.ts';
 import { StreamedRounds } from './streamed-rounds.ts';

@@ -1,7 +1,6 @@
 import type { AnswerClient } from '../vocabulary/answers.ts';
-import type { AnswerIdentity, StreamedAnswer } from '../vocabulary/chat-upstream.ts';
-import type { SearchNote } from '../vocabulary/searching.ts';
-import type { SearchResult } from '../vocabulary/web-search.ts';
+import type { AnswerIdentity, StreamedAnswer } from '../vocabulary/providers.ts';
+import type { SearchNote, SearchResult } from '../vocabulary/web-search.ts';
 import { citationEvent } from './results.ts';
 import { RoundEvents } from './round-events.ts';
 import type { Rounds, Said } from './search-tool.ts';

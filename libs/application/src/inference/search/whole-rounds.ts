@@ -1,6 +1,5 @@
-import type { WholeAnswer } from '../vocabulary/chat-upstream.ts';
-import type { SearchNote } from '../vocabulary/searching.ts';
-import type { SearchResult } from '../vocabulary/web-search.ts';
+import type { WholeAnswer } from '../vocabulary/providers.ts';
+import type { SearchNote, SearchResult } from '../vocabulary/web-search.ts';
 import { citationsOf } from './results.ts';
 import type { Rounds, Said, SearchCall } from './search-tool.ts';
 

@@ -3,8 +3,8 @@ import type { Model } from '#catalogue';
 import type { UpstreamFailure } from '../../failures.ts';
 import type { StreamClient } from '../../paying/paying.ts';
 import type { EndpointAnswer, Receipt } from '../../paying/purchase.ts';
-import type { Language, StreamedAnswer, WholeAnswer } from './chat-upstream.ts';
-import type { SearchNote } from './searching.ts';
+import type { Language, StreamedAnswer, WholeAnswer } from './providers.ts';
+import type { SearchNote } from './web-search.ts';
 
 /** The endpoint that answers, and its protocol. */
 export interface Source {

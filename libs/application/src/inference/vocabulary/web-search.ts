@@ -1,4 +1,4 @@
-/** Searches of the web, and their results. */
+/** Searches of the web during an answer, by the gateway or by the vendor, and their results. */
 export interface SearchQuery {
   readonly query: string;
   readonly maxResults: number;
@@ -23,3 +23,21 @@ export interface Found {
 
 /** More of a page is not asked for: results are part of the input that the caller pays. */
 export const MAX_RESULT_CHARACTERS = 2_000;
+
+/** The state of a search: reported once when it starts, and once when it ends. */
+export interface SearchNote {
+  /** Which search of the answer it is, from 0. */
+  readonly at: number;
+  readonly query: string;
+  readonly state: 'searching' | 'completed' | 'failed';
+}
+
+/** The searches that an upstream may make by itself. */
+export interface NativeSearch {
+  readonly maxUses: number;
+  /** It must search before it answers. */
+  readonly first: boolean;
+  /** One of the two is empty. */
+  readonly includeDomains: readonly string[];
+  readonly excludeDomains: readonly string[];
+}

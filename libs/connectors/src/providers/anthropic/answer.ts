@@ -1,6 +1,6 @@
 /** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
 import { type AnswerIdentity, UpstreamFailure, type WholeAnswer } from '#application';
-import { vendorIdIn } from '../../http/vendor-id.ts';
+import { vendorIdIn } from '../../http/reported.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import { annotationsOf, type Block, finishReason, reasoningDetail } from './blocks.ts';
 import { Searches, WEB_SEARCH } from './searches.ts';

@@ -4,8 +4,8 @@
  */
 import { type AnswerIdentity, type FailureCode, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { EventTranslator } from '../../http/event-translator.ts';
-import { vendorIdIn } from '../../http/vendor-id.ts';
+import { EventTranslator } from '../../http/relay.ts';
+import { vendorIdIn } from '../../http/reported.ts';
 import { type Block, type Citation, finishReason, reasoningDetail } from './blocks.ts';
 import { mergedUsage, usageFrom } from './usage.ts';
 

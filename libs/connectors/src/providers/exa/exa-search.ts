@@ -1,7 +1,7 @@
 import { type Found, MAX_RESULT_CHARACTERS, type SearchQuery, type SearchResult, UpstreamFailure } from '#application';
 import { anything, fields } from '../../http/allowed.ts';
 import type { HttpEndpoint } from '../../http/http-endpoint.ts';
-import { vendorIdIn } from '../../http/vendor-id.ts';
+import { vendorIdIn } from '../../http/reported.ts';
 
 /** A search takes a second or two; an answer waits for it. */
 const TIMEOUT_MS = 15_000;

@@ -1,6 +1,6 @@
 import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
 import type { HttpEndpoint } from '../../http/http-endpoint.ts';
-import { vendorIdIn } from '../../http/vendor-id.ts';
+import { vendorIdIn } from '../../http/reported.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import {
   ChatChunks,

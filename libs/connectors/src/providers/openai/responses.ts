@@ -4,8 +4,8 @@
  */
 import { type SearchNote, sseEvent, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
-import { EventTranslator, latin1 } from '../../http/event-translator.ts';
-import { vendorIdIn } from '../../http/vendor-id.ts';
+import { EventTranslator, latin1 } from '../../http/relay.ts';
+import { vendorIdIn } from '../../http/reported.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import { usageFrom } from './usage.ts';
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Model, type ModelFile } from '#catalogue';
 import { upstreamBody } from '../inference/vocabulary/chat-body.ts';
-import { withEnforcedRouting } from './passed-on.ts';
-import { modelNamed, type NamedModel } from './preferences.ts';
+import { modelNamed, type NamedModel, withEnforcedRouting } from './preferences.ts';
 
 const endpoint = (provider: string, more: object = {}): ModelFile['endpoints'][number] => ({
   provider,

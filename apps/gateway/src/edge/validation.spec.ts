@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { IsOptional } from 'class-validator';
-import { Count, Fraction, valid } from './validated.ts';
+import { Count, Fraction, valid } from './validation.ts';
 
 class Numbers {
   @IsOptional()

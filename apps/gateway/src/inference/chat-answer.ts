@@ -1,11 +1,12 @@
-/** OpenAI's shapes of a finished chat completion, with the additions that OpenRouter's clients expect. */
-import { DONE, type Receipt, sseEvent } from '#application';
+/** How the answer to a chat is written, whole or as a stream: in OpenAI's shapes, with the additions that OpenRouter's clients expect. */
+import { type AnswerClient, DONE, type Receipt, type Source, sseEvent } from '#application';
 import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import { answerTo, errorBody, UNEXPECTED } from '../edge/errors.ts';
+import { SseClient } from '../edge/sse.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
-export function usageWire({ usage, charged, chargedForInput }: Receipt) {
+function usageWire({ usage, charged, chargedForInput }: Receipt) {
   const prompt = quantityOf('input', usage);
   const generated = quantityOf('output', usage);
   return {
@@ -31,13 +32,27 @@ export function completion(body: Readonly<Record<string, unknown>>, receipt: Rec
   return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: usageWire(receipt) };
 }
 
+/** A client of a chat. Once events have been sent, an error can only be another event. */
+export class ChatStream extends SseClient implements AnswerClient {
+  private model = '';
+
+  override begin(source?: Source): void {
+    this.model = source?.model ?? '';
+    super.begin();
+  }
+
+  end(receipt: Receipt | undefined, failure?: unknown): void {
+    this.finish(endOfStream({ id: `gen-${this.requestId}`, model: this.model }, receipt, failure));
+  }
+}
+
 interface Identity {
   readonly id: string;
   readonly model: string;
 }
 
 /** The last events of a stream: why it broke off, if it did, and the usage, if it could be charged; and the end marker. */
-export function endOfStream({ id, model }: Identity, receipt: Receipt | undefined, failure: unknown): string {
+function endOfStream({ id, model }: Identity, receipt: Receipt | undefined, failure: unknown): string {
   const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model };
   const usage = receipt ? [{ ...chunk, choices: [], usage: usageWire(receipt) }] : [];
   const events = failure ? [{ ...chunk, ...brokenOff(failure) }, ...usage] : usage;

@@ -1,5 +1,50 @@
-import { IsInt, IsNumber, Max, Min, ValidateBy, type ValidationError, validateSync } from 'class-validator';
+/** How what a request carries is checked, and the rules that its classes are made of. */
+import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
+import {
+  getMetadataStorage,
+  IsInt,
+  IsNumber,
+  Max,
+  Min,
+  ValidateBy,
+  type ValidationError,
+  validateSync,
+} from 'class-validator';
+import { assertBounded, assertShort } from './bounds.ts';
 import { InvalidRequest } from './errors.ts';
+
+/**
+ * Checks what a controller takes from the body, the query or the path: first its size, and then, where its type is a class
+ * with rules, these.
+ */
+export class ValidationPipe implements PipeTransform {
+  private readonly ruled = new WeakMap<object, boolean>();
+
+  transform(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
+    if (type === 'custom') return value;
+    if (type === 'body') assertBounded(value);
+    else assertShort(value, data ?? '');
+    if (metatype === undefined || !this.hasRules(metatype)) return value;
+    return valid(metatype, type === 'body' ? withModelId(value) : value);
+  }
+
+  private hasRules(type: new () => object): boolean {
+    let ruled = this.ruled.get(type);
+    if (ruled === undefined) {
+      ruled = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false).length > 0;
+      this.ruled.set(type, ruled);
+    }
+    return ruled;
+  }
+}
+
+/** Replaces a model object by its id, as some clients send one; other bodies stay as they are. */
+function withModelId(body: unknown): unknown {
+  const { model } = (body ?? {}) as { readonly model?: unknown };
+  if (typeof model !== 'object' || model === null) return body;
+  const { id } = model as { readonly id?: unknown };
+  return typeof id === 'string' ? { ...(body as object), model: id } : body;
+}
 
 /**
  * Checks a body or query against a class with class-validator's rules. Only the class's own fields are checked, and not
