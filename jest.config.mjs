@@ -19,7 +19,7 @@ export default {
   },
   testEnvironmentOptions: { customExportConditions: ['app-source', 'node', 'node-addons'] },
   maxWorkers: 2,
-  testTimeout: 30_000, // on a machine that is busy with other things
+  testTimeout: 20_000, // on a machine that is busy with other things
   globalSetup: '<rootDir>/libs/testing/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/libs/testing/src/jest/global-teardown.ts',
   reporters: [['default', { summaryThreshold: 0 }], '<rootDir>/tools/jest-summary.mjs'],

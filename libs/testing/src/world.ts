@@ -16,8 +16,7 @@ import { SagasModule } from '../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../apps/sandbox/src/sandbox.ts';
 import { createTestDatabase } from './test-database.ts';
 
-/** Longer than a lease: what was being done when its holder lost it is done by the next one. */
-const SETTLED_WITHIN_MS = 15_000;
+const SETTLED_WITHIN_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
 
 export interface TestAccount {
@@ -104,7 +103,9 @@ export class World {
   /** Pays an invoice of `usd` and waits until it is credited. */
   async fund(account: TestAccount, usd: number): Promise<void> {
     const amount = Number(usd.toFixed(12));
-    const { body: invoice } = await this.post('/topup/create/btc-lightning', { amount, currency: 'USD' }, account);
+    const created = await this.post('/topup/create/btc-lightning', { amount, currency: 'USD' }, account);
+    if (created.status !== 201) throw new Error(`no invoice: ${created.status} ${created.text}`);
+    const invoice = created.body;
     await this.pay(invoice.lightning_invoice as string);
     await this.until(async () => (await this.get(`/topup/status/${invoice.invoice_id}`)).body.status === 'Settled');
   }

@@ -41,7 +41,12 @@ describe('while the projector stands still,', () => {
   test('an account is opened, and its key can be used here', async () => {
     const { status, body } = await world.send('POST', '/accounts/create');
     expect([status, body.success, body.balance]).toEqual([201, true, 0]);
-    expect((await world.chat({ creditId: body.credit_id, apiKey: body.api_key })).status).toBe(402);
+    const opened = { creditId: body.credit_id, apiKey: body.api_key };
+    expect((await world.chat(opened)).status).toBe(402);
+    const topup = await world.post('/topup/create/btc-lightning', { amount: 5, currency: 'USD' }, opened);
+    expect(topup.status).toBe(201);
+    const history = await world.get('/queries/history', opened);
+    expect([history.status, history.headers.get('x-books-behind')]).toEqual([200, 'true']);
   });
 
   test('a key is created, and answered as it was decided', async () => {

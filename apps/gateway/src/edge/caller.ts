@@ -111,7 +111,7 @@ export class Authenticator {
     return caller;
   }
 
-  /** Remembers the owner of a key that was made here, before the read models show it. */
+  /** Remembers the owner of a key that was made here, which is found before the read models show it. */
   remember(apiKey: string, caller: Caller): void {
     this.owners.set(this.secrets.hash(apiKey), caller);
   }
@@ -136,8 +136,11 @@ export class Authenticator {
     return owner?.accountId === account ? owner.keyId : undefined;
   }
 
+  /** A key that the read model does not show yet was made a moment ago, if it was made at all. */
   private async verify(hash: string): Promise<Caller> {
     const owner = await findKey(this.books.pool, hash);
+    const made = owner ? undefined : this.owners.get(hash);
+    if (made) return made;
     if (!owner || owner.revoked) throw new Unauthorized(INVALID_KEY);
     if (owner.expireAt !== null && owner.expireAt <= this.clock.now())
       throw new Unauthorized('The API key has expired');
