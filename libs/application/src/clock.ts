@@ -2,20 +2,43 @@ import type { Instant } from '#domain';
 
 /** Where use cases get the time from. */
 export abstract class Clock {
+  private readonly present = new Printer();
+  private readonly future = new Printer();
+
   /** Milliseconds since 1970. */
   abstract milliseconds(): number;
 
   now(): Instant {
-    return new Date(this.milliseconds()).toISOString();
+    return this.present.print(this.milliseconds());
   }
 
   in(milliseconds: number): Instant {
-    return new Date(this.milliseconds() + milliseconds).toISOString();
+    return this.at(this.milliseconds() + milliseconds);
+  }
+
+  /** The instant so many milliseconds after 1970. */
+  at(milliseconds: number): Instant {
+    return this.future.print(milliseconds);
   }
 }
 
 export class SystemClock extends Clock {
   milliseconds(): number {
     return Date.now();
+  }
+}
+
+/** Prints instants that mostly follow each other: a second is printed once, since a date takes as long as a decision. */
+class Printer {
+  private second = Number.NaN;
+  private beginning = '';
+
+  print(milliseconds: number): Instant {
+    const second = Math.floor(milliseconds / 1000);
+    if (second !== this.second) {
+      this.second = second;
+      this.beginning = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
+    }
+    return `${this.beginning}${String(Math.floor(milliseconds) - second * 1000).padStart(3, '0')}Z`;
   }
 }

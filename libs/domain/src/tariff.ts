@@ -3,7 +3,8 @@
  * what any unit costs and what it is sold for: tokens, images, seconds, characters, searches, lookups. Pure, so that every
  * charge can be computed again from its facts.
  */
-import { money, type PicoUsd, picoUsd } from '#kernel';
+import type { PicoUsd } from '#kernel';
+import { type Fraction, plus, roundedUp, ZERO } from './fraction.ts';
 import type { Amount } from './values.ts';
 
 /**
@@ -86,8 +87,9 @@ export const NO_USAGE: Usage = {};
 
 /** Cost and price of a use, each rounded once, up to the next pico-USD. @throws UnpricedUnit */
 export function priceOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): Amounts {
-  const known = withSizes(terms, usage, prices);
-  return { cost: amountOf('cost', usage, prices, known), price: amountOf('price', usage, prices, known) };
+  const rates = ratesOf(prices);
+  const known = withSizes(terms, usage, rates);
+  return { cost: amountOf(usage, rates.cost, known), price: amountOf(usage, rates.price, known) };
 }
 
 /**
@@ -96,7 +98,8 @@ export function priceOf(usage: Usage, prices: readonly Price[], terms: Terms = {
  * @throws UnpricedUnit when a use within these bounds could have no price
  */
 export function boundOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
-  return roundedUp(boundedSum(usage, prices, withSizes(terms, usage, prices)));
+  const rates = ratesOf(prices);
+  return roundedUp(boundedSum(usage, rates, withSizes(terms, usage, rates)));
 }
 
 /**
@@ -109,9 +112,10 @@ export function affordable(
   prices: readonly Price[],
   terms: Terms = {},
 ): number {
-  const known = withSizes(terms, beside, prices, unit);
-  const { over, under } = boundedSum(beside, prices, known);
-  const each = dearestOf(unit, prices, known);
+  const rates = ratesOf(prices);
+  const known = withSizes(terms, beside, rates, unit);
+  const { over, under } = boundedSum(beside, rates, known);
+  const each = dearestOf(unit, rates, known);
   const left = amount * under - over;
   if (left < 0n) return -1;
   if (each === undefined || each.over === 0n) return Number.MAX_SAFE_INTEGER;
@@ -122,7 +126,7 @@ export function affordable(
 /** Two uses as one. */
 export function addedUsage(a: Usage, b: Usage): Usage {
   const sum: Partial<Record<Unit, number>> = { ...a };
-  for (const unit of unitsIn(b)) sum[unit] = (sum[unit] ?? 0) + (b[unit] ?? 0);
+  for (const unit in b) sum[unit as Unit] = (a[unit as Unit] ?? 0) + (b[unit as Unit] ?? 0);
   return sum;
 }
 
@@ -162,7 +166,7 @@ export function priceFromJson({ unit, per, cost, price, when }: PriceJson): Pric
   };
 }
 
-// lines -------------------------------------------------------------------------------------------------------------
+// rates -------------------------------------------------------------------------------------------------------------
 
 const ALL_UNITS = Object.keys(UNITS) as readonly Unit[];
 /** Each unit, what it falls back to, and so on. */
@@ -172,8 +176,55 @@ const FAMILIES = byUnit((unit) => ALL_UNITS.filter((each) => CHAINS[each].includ
 /** Terms that follow from how much of a unit one call has used. */
 const SIZES: Readonly<Record<string, Unit>> = { inputTokens: 'input' };
 
-type Kind = 'cost' | 'price';
 type Met = 'yes' | 'no' | 'perhaps';
+
+/** What one of a unit costs or is sold for, by one line. */
+interface Rate extends Fraction {
+  readonly when: Conditions | undefined;
+}
+
+/** What one of a unit may cost, or be sold for: the first rate whose conditions are met applies. */
+interface UnitRates {
+  /** By its own lines, and then by those of what it falls back to. */
+  readonly rates: readonly Rate[];
+  /** Only the other amount is known for it: billed, or sold, by another unit. */
+  readonly otherwise: boolean;
+}
+
+/** What follows from prices alone. A request asks for it about ten times, so it is put together once. */
+interface Rates {
+  readonly cost: Readonly<Record<Unit, UnitRates>>;
+  readonly price: Readonly<Record<Unit, UnitRates>>;
+  /** As what a unit may be sold: itself, and what falls back to it and has lines of its own. */
+  readonly soldAs: Readonly<Record<Unit, readonly Unit[]>>;
+  readonly conditional: boolean;
+}
+
+/** For as long as the prices themselves are there. */
+const RATES = new WeakMap<readonly Price[], Rates>();
+
+function ratesOf(prices: readonly Price[]): Rates {
+  const known = RATES.get(prices);
+  if (known) return known;
+  const rates: Rates = {
+    cost: byUnit((unit) => unitRatesOf(unit, 'cost', prices)),
+    price: byUnit((unit) => unitRatesOf(unit, 'price', prices)),
+    soldAs: byUnit((unit) =>
+      FAMILIES[unit].filter((each) => each === unit || prices.some((line) => line.unit === each)),
+    ),
+    conditional: prices.some(({ when }) => when !== undefined),
+  };
+  RATES.set(prices, rates);
+  return rates;
+}
+
+function unitRatesOf(unit: Unit, kind: 'cost' | 'price', prices: readonly Price[]): UnitRates {
+  const lines = CHAINS[unit].flatMap((level) => prices.filter((line) => line.unit === level));
+  const rates = lines.flatMap(({ per, when, [kind]: over }): Rate[] =>
+    over === undefined ? [] : [{ over, under: per, when }],
+  );
+  return { rates, otherwise: rates.length === 0 && lines.length > 0 };
+}
 
 function chainOf(unit: Unit): readonly Unit[] {
   const { of } = UNITS[unit] as { readonly of?: Unit };
@@ -184,71 +235,65 @@ function byUnit<T>(of: (unit: Unit) => T): Readonly<Record<Unit, T>> {
   return Object.fromEntries(ALL_UNITS.map((unit) => [unit, of(unit)])) as Record<Unit, T>;
 }
 
-function amountOf(kind: Kind, usage: Usage, prices: readonly Price[], terms: Terms): PicoUsd {
+function amountOf(usage: Usage, rates: Rates['cost'], terms: Terms): PicoUsd {
   let sum = ZERO;
-  for (const unit of unitsIn(usage)) {
-    const [line] = linesFor(unit, kind, prices, (when) => metBy(when, terms));
-    if (line) sum = plus(sum, usage[unit] ?? 0, { over: line[kind] as bigint, under: line.per });
+  for (const name in usage) {
+    const unit = name as Unit;
+    const quantity = usage[unit];
+    const rate = quantity ? rateOf(unit, rates[unit], terms) : undefined;
+    if (quantity && rate) sum = plus(sum, quantity, rate);
   }
   return roundedUp(sum);
 }
 
-function boundedSum(usage: Usage, prices: readonly Price[], terms: Terms): Fraction {
+/** Undefined where only the other amount is known. @throws UnpricedUnit when no condition is met */
+function rateOf(unit: Unit, { rates, otherwise }: UnitRates, terms: Terms): Rate | undefined {
+  for (const rate of rates) if (rate.when === undefined || isMetBy(rate.when, terms)) return rate;
+  if (!otherwise) throw new UnpricedUnit(unit);
+  return undefined;
+}
+
+function boundedSum(usage: Usage, rates: Rates, terms: Terms): Fraction {
   let sum = ZERO;
-  for (const unit of unitsIn(usage)) {
-    const dearest = dearestOf(unit, prices, terms);
-    if (dearest) sum = plus(sum, usage[unit] ?? 0, dearest);
+  for (const name in usage) {
+    const quantity = usage[name as Unit];
+    const dearest = quantity ? dearestOf(name as Unit, rates, terms) : undefined;
+    if (quantity && dearest) sum = plus(sum, quantity, dearest);
   }
   return sum;
 }
 
-/** The most that one of a unit, or of what falls back to it, may be sold for; undefined when it is not what is sold. */
-function dearestOf(unit: Unit, prices: readonly Price[], terms: Terms): Fraction | undefined {
+/**
+ * The most that one of a unit, or of what falls back to it, may be sold for; undefined when it is not what is sold.
+ * @throws UnpricedUnit when it could have no price
+ */
+function dearestOf(unit: Unit, { price, soldAs }: Rates, terms: Terms): Fraction | undefined {
   let dearest: Fraction | undefined;
-  for (const each of FAMILIES[unit]) {
-    // Without lines of its own it is sold by those of what it falls back to.
-    if (each !== unit && !prices.some((line) => line.unit === each)) continue;
-    for (const { per, price = 0n } of linesFor(each, 'price', prices, (when) => mayBeMetBy(when, terms))) {
-      if (dearest === undefined || price * dearest.under > dearest.over * per) dearest = { over: price, under: per };
+  for (const each of soldAs[unit]) {
+    const { rates, otherwise } = price[each];
+    let met: Met = otherwise ? 'yes' : 'no';
+    for (const rate of rates) {
+      met = rate.when === undefined ? 'yes' : mayBeMetBy(rate.when, terms);
+      if (met !== 'no' && isDearer(rate, dearest)) dearest = rate;
+      if (met === 'yes') break;
     }
+    if (met !== 'yes') throw new UnpricedUnit(each);
   }
   return dearest;
 }
 
-/**
- * The lines that may give a unit its amount, up to the first that is sure to: its own, or else those of what it falls back
- * to. None where only the other amount is known for it.
- * @throws UnpricedUnit when no line is sure to
- */
-function linesFor(unit: Unit, kind: Kind, prices: readonly Price[], met: (when: Conditions) => Met): readonly Price[] {
-  const lines: Price[] = [];
-  let known = false;
-  let other = false;
-  for (const level of CHAINS[unit]) {
-    for (const line of prices) {
-      if (line.unit !== level) continue;
-      if (line[kind] === undefined) {
-        other = true;
-        continue;
-      }
-      known = true;
-      const is = line.when === undefined ? 'yes' : met(line.when);
-      if (is !== 'no') lines.push(line);
-      if (is === 'yes') return lines;
-    }
-  }
-  if (known || !other) throw new UnpricedUnit(unit);
-  return lines;
+function isDearer(rate: Fraction, than: Fraction | undefined): boolean {
+  return than === undefined || rate.over * than.under > than.over * rate.under;
 }
 
-function metBy(when: Conditions, terms: Terms): Met {
+function isMetBy(when: Conditions, terms: Terms): boolean {
   for (const name in when) {
     const condition = when[name] as Condition;
     const term = terms[name];
-    if (term === undefined) return 'no';
-    if (typeof condition === 'string' ? String(term) !== condition : Number(term) <= condition.above) return 'no';
+    if (term === undefined) return false;
+    if (typeof condition === 'string' ? String(term) !== condition : Number(term) <= condition.above) return false;
   }
-  return 'yes';
+  return true;
 }
 
 /** Whether conditions are met when a missing term may be anything, and a number is the most that it may be. */
@@ -272,41 +317,10 @@ function mayBeMetBy(when: Conditions, terms: Terms): Met {
  * Sizes follow from the usage itself, so that no caller can forget them; a vendor's own count overrides them.
  * @param growing the unit of which there will be more
  */
-function withSizes(terms: Terms, usage: Usage, prices: readonly Price[], growing?: Unit): Terms {
-  if (!prices.some(({ when }) => when !== undefined)) return terms;
+function withSizes(terms: Terms, usage: Usage, { conditional }: Rates, growing?: Unit): Terms {
+  if (!conditional) return terms;
   const sizes: Record<string, string | number> = {};
   for (const [name, unit] of Object.entries(SIZES))
     if (growing === undefined || !CHAINS[growing].includes(unit)) sizes[name] = quantityOf(unit, usage);
   return { ...sizes, ...terms };
-}
-
-function unitsIn(usage: Usage): readonly Unit[] {
-  const units = Object.keys(usage) as Unit[];
-  return units.filter((unit) => usage[unit] !== 0);
-}
-
-// sums --------------------------------------------------------------------------------------------------------------
-
-/** An exact amount of pico-USD. */
-interface Fraction {
-  readonly over: bigint;
-  readonly under: bigint;
-}
-
-const ZERO: Fraction = { over: 0n, under: 1n };
-
-function plus({ over, under }: Fraction, quantity: number, each: Fraction): Fraction {
-  const more = BigInt(quantity) * each.over;
-  if (more === 0n || under === each.under) return { over: over + more, under };
-  if (over === 0n) return { over: more, under: each.under };
-  const common = (under / greatestDivisor(under, each.under)) * each.under;
-  return { over: over * (common / under) + more * (common / each.under), under: common };
-}
-
-function roundedUp({ over, under }: Fraction): PicoUsd {
-  return picoUsd(money.divideUp(over, under));
-}
-
-function greatestDivisor(a: bigint, b: bigint): bigint {
-  return b === 0n ? a : greatestDivisor(b, a % b);
 }

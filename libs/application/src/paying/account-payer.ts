@@ -19,7 +19,7 @@ export class AccountPayer implements Payer {
     const { accountId, keyId } = this.caller;
     const at = this.clock.now();
     const expiresAt = this.clock.milliseconds() + lifetimeMs;
-    const data = { holdId, keyId, ...wanted, expiresAt: new Date(expiresAt).toISOString(), at };
+    const data = { holdId, keyId, ...wanted, expiresAt: this.clock.at(expiresAt), at };
     const { events } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);

@@ -1,0 +1,28 @@
+/** Exact sums of amounts that are whole pico-USD only for so many units: they are rounded once, at the end. */
+import { money, type PicoUsd, picoUsd } from '#kernel';
+
+/** An exact amount of pico-USD. */
+export interface Fraction {
+  readonly over: bigint;
+  readonly under: bigint;
+}
+
+export const ZERO: Fraction = { over: 0n, under: 1n };
+
+/** A sum with so many times another amount beside it. */
+export function plus({ over, under }: Fraction, quantity: number, each: Fraction): Fraction {
+  const more = BigInt(quantity) * each.over;
+  if (more === 0n || under === each.under) return { over: over + more, under };
+  if (over === 0n) return { over: more, under: each.under };
+  const common = (under / greatestDivisor(under, each.under)) * each.under;
+  return { over: over * (common / under) + more * (common / each.under), under: common };
+}
+
+/** To the next pico-USD. */
+export function roundedUp({ over, under }: Fraction): PicoUsd {
+  return picoUsd(money.divideUp(over, under));
+}
+
+function greatestDivisor(a: bigint, b: bigint): bigint {
+  return b === 0n ? a : greatestDivisor(b, a % b);
+}
