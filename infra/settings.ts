@@ -20,9 +20,9 @@ interface Setting<T> {
 }
 
 export const SETTINGS = {
-  port: integer('PORT', 3000, 0, 65_535, 'Port of the API'),
+  port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
   host: text('HOST', '127.0.0.1', 'Address the API listens on'),
-  sandboxPort: integer('SANDBOX_PORT', 3100, 0, 65_535, 'Port of the simulated outside world'),
+  sandboxPort: integer('SANDBOX_PORT', 3100, [0, 65_535], 'Port of the simulated outside world'),
   sandboxUrl: optional(
     url(
       'SANDBOX_URL',
@@ -57,27 +57,29 @@ export const SETTINGS = {
   connectTimeoutMs: integer(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     5_000,
-    1,
-    600_000,
+    [1, 600_000],
     'Longest wait for a connection to an upstream',
   ),
-  idleTimeoutMs: integer('UPSTREAM_IDLE_TIMEOUT_MS', 60_000, 1, 3_600_000, 'Longest silence of an upstream'),
-  totalTimeoutMs: integer('UPSTREAM_TOTAL_TIMEOUT_MS', 600_000, 1, 3_600_000, 'Longest time for a whole answer'),
+  idleTimeoutMs: integer('UPSTREAM_IDLE_TIMEOUT_MS', 60_000, [1, 3_600_000], 'Longest silence of an upstream'),
+  totalTimeoutMs: integer('UPSTREAM_TOTAL_TIMEOUT_MS', 600_000, [1, 3_600_000], 'Longest time for a whole answer'),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',
     120_000,
-    0,
-    3_600_000,
+    [0, 3_600_000],
     'How long an answer is read on after its client has gone',
   ),
   shutdownTimeoutMs: integer(
     'SHUTDOWN_TIMEOUT_MS',
     25_000,
-    0,
-    3_600_000,
+    [0, 3_600_000],
     'How long running requests may take after SIGTERM',
   ),
-  maxLagMs: integer('READY_MAX_LAG_MS', 5_000, 1, 3_600_000, 'Projector lag up to which the gateway says it is ready'),
+  maxLagMs: integer(
+    'READY_MAX_LAG_MS',
+    5_000,
+    [1, 3_600_000],
+    'Projector lag up to which the gateway says it is ready',
+  ),
 } as const;
 
 type Fixed = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
@@ -163,7 +165,9 @@ function optional<T>(setting: Setting<T>): Setting<T | undefined> {
   return { ...setting, byDefault: '', read: (env) => (given(env, variable) ? setting.read(env) : undefined) };
 }
 
-function integer(variable: string, byDefault: number, least: number, most: number, meaning: string): Setting<number> {
+type Range = readonly [least: number, most: number];
+
+function integer(variable: string, byDefault: number, [least, most]: Range, meaning: string): Setting<number> {
   return {
     variable,
     meaning,

@@ -25,6 +25,12 @@ interface Candidate {
   target(mode: Mode): Target;
 }
 
+interface Load {
+  readonly mode: Mode;
+  readonly concurrency: number;
+  readonly seconds: number;
+}
+
 export interface GatewayFigure extends LoadFigure {
   readonly candidate: string;
   readonly mode: Mode;
@@ -67,7 +73,7 @@ export async function benchGateways({
       for (const concurrency of CONCURRENCIES) {
         for (let round = 0; round < rounds; round++) {
           for (const candidate of candidates)
-            figures.push(await measure(candidate, upstreamPid, mode, concurrency, seconds));
+            figures.push(await measure(candidate, upstreamPid, { mode, concurrency, seconds }));
         }
         print(`${mode} at concurrency ${concurrency} measured`);
       }
@@ -82,9 +88,7 @@ export async function benchGateways({
 async function measure(
   candidate: Candidate,
   upstream: number,
-  mode: Mode,
-  concurrency: number,
-  seconds: number,
+  { mode, concurrency, seconds }: Load,
 ): Promise<GatewayFigure> {
   const target = candidate.target(mode);
   const load = (duration: number) =>

@@ -41,7 +41,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
       }
     }
     for (const comparison of comparisons) await comparison.finish();
-    summary(facts, auditor, comparisons, differences, print);
+    for (const line of summary(facts, auditor, comparisons, differences)) print(line);
     return differences.length === 0;
   } finally {
     await client.end();
@@ -65,19 +65,18 @@ async function checkpoints(client: pg.Client): Promise<ReadonlyMap<string, bigin
   return new Map(rows.map(({ projection, position }) => [projection, BigInt(position)]));
 }
 
-function summary(
+function* summary(
   facts: number,
   auditor: Auditor,
   comparisons: readonly Comparison[],
   differences: readonly string[],
-  print: (line: string) => void,
-): void {
-  print(`${facts} facts replayed`);
-  for (const line of auditor.summary()) print(line);
+): Generator<string> {
+  yield `${facts} facts replayed`;
+  yield* auditor.summary();
   for (const { name, compared, unseen } of comparisons) {
-    print(`${name}: ${compared} rows compared${unseen > 0 ? `, ${unseen} facts not applied yet` : ''}`);
+    yield `${name}: ${compared} rows compared${unseen > 0 ? `, ${unseen} facts not applied yet` : ''}`;
   }
-  for (const difference of differences.slice(0, MAX_PRINTED)) print(`difference: ${difference}`);
-  if (differences.length > MAX_PRINTED) print(`and ${differences.length - MAX_PRINTED} more differences`);
-  print(`drift ${differences.length}`);
+  for (const difference of differences.slice(0, MAX_PRINTED)) yield `difference: ${difference}`;
+  if (differences.length > MAX_PRINTED) yield `and ${differences.length - MAX_PRINTED} more differences`;
+  yield `drift ${differences.length}`;
 }

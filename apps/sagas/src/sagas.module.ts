@@ -2,7 +2,7 @@ import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } f
 import { Clock, ExchangeRates, TopupPayments, Topups } from '#application';
 import type { Running } from '#infra';
 import { PaymentsModule, StoresModule } from '#modules';
-import { SagaPorts, startSagas } from './sagas.ts';
+import { SagaPorts, SagaStores, startSagas } from './sagas.ts';
 
 /** The reaction side: facts become commands. */
 @Module({
@@ -13,6 +13,7 @@ import { SagaPorts, startSagas } from './sagas.ts';
       inject: [Topups, ExchangeRates, Clock],
       useFactory: (...ports: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...ports),
     },
+    SagaStores,
     SagaPorts,
   ],
 })

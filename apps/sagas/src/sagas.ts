@@ -1,29 +1,36 @@
 import { Inject, Injectable } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, Clock, PaymentBackends, TopupPayments, Topups } from '#application';
+import { Clock, PaymentBackends, Streams, TopupPayments } from '#application';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, whileLeading } from '#infra';
 import type { Lease } from '#kernel';
 import { accountsWithOverdueHolds, findTopup } from '#projections';
 import { expireHolds, watchTopups } from '#sagas';
 
-/** What sagas read, watch and send commands to. */
+/** What sagas read, and what they remember. */
 @Injectable()
-export class SagaPorts {
+export class SagaStores {
   constructor(
     readonly foundation: Foundation,
     @Inject(pg.Pool) readonly pool: pg.Pool,
-    readonly accounts: Accounts,
-    readonly topups: Topups,
+    readonly clock: Clock,
+  ) {}
+}
+
+/** What sagas watch, and what they send commands to. */
+@Injectable()
+export class SagaPorts {
+  constructor(
+    readonly stores: SagaStores,
+    readonly streams: Streams,
     readonly backends: PaymentBackends,
     readonly payments: TopupPayments,
-    readonly clock: Clock,
   ) {}
 }
 
 /** Starts what reacts and watches: top-ups are paid and credited, holds expire. Each in one process at a time. */
 export async function startSagas(ports: SagaPorts): Promise<Running> {
-  const { databaseUrl, runtime } = ports.foundation;
+  const { databaseUrl, runtime } = ports.stores.foundation;
   const stop = new AbortController();
   const leading = Object.entries(sagasOf(ports)).map(([name, work]) =>
     whileLeading({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm }, work),
@@ -36,8 +43,14 @@ export async function startSagas(ports: SagaPorts): Promise<Running> {
 }
 
 /** What there is to do, by the names of the leases. */
-function sagasOf(ports: SagaPorts): Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>> {
-  const { foundation, pool, accounts, topups, backends, payments, clock } = ports;
+function sagasOf({
+  stores,
+  streams,
+  backends,
+  payments,
+}: SagaPorts): Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>> {
+  const { foundation, pool, clock } = stores;
+  const { accounts, topups } = streams;
   const { store: facts, runtime } = foundation;
   return {
     topups: (lease) =>

@@ -23,6 +23,11 @@ export interface BilledUnits {
   readonly per: number;
 }
 
+/** Units, and what one costs in USD. */
+export interface PricedUnits extends BilledUnits {
+  readonly price: string;
+}
+
 interface Line {
   readonly id: string;
   readonly model: string;
@@ -51,8 +56,8 @@ export class Bill {
     this.add({ id, model: model.id, tokens, cost: picoUsd(cost), at: Date.now(), fault });
   }
 
-  /** Charges for units, each at a price in USD; rounded once, up to the next pico-USD. */
-  chargeUnits(id: string, model: string, units: BilledUnits, price: string, fault: Fault | undefined): void {
+  /** Charges for units; rounded once, up to the next pico-USD. */
+  chargeUnits(id: string, model: string, { price, ...units }: PricedUnits, fault: Fault | undefined): void {
     const cost = money.divideUp(BigInt(units.quantity) * usd(price), BigInt(units.per));
     this.add({ id, model, units, cost: picoUsd(cost), at: Date.now(), fault });
   }

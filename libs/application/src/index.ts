@@ -36,24 +36,27 @@ export type { EventOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
 export type { AnswerClient, Source, WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
-export type {
-  AnswerIdentity,
-  ChatCall,
-  EmbeddingCall,
-  Embeddings,
-  EventReceiver,
-  Language,
-  StreamedAnswer,
-  WholeAnswer,
+export {
+  type AnswerIdentity,
+  type Capability,
+  type ChatCall,
+  type EmbeddingCall,
+  type Embeddings,
+  type EventReceiver,
+  type Language,
+  type Provider,
+  Providers,
+  type StreamedAnswer,
+  type WholeAnswer,
 } from './inference/vocabulary/providers.ts';
-export { type Capability, type Provider, Providers } from './inference/vocabulary/providers.ts';
 export { LEAST_OUTPUT } from './inference/vocabulary/quote.ts';
 export { DONE, SseReader, sseComment, sseData, sseEvent } from './inference/vocabulary/sse.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
-export type { NativeSearch, SearchNote } from './inference/vocabulary/web-search.ts';
 export {
   type Found,
   MAX_RESULT_CHARACTERS,
+  type NativeSearch,
+  type SearchNote,
   type SearchQuery,
   type SearchResult,
 } from './inference/vocabulary/web-search.ts';
@@ -73,7 +76,7 @@ export { CallLimits, Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { type Sealed, Secrets } from './secrets.ts';
-export { Accounts, openStreams, PriceLists, type Streams, Topups } from './streams.ts';
+export { Accounts, openStreams, PriceLists, Streams, Topups } from './streams.ts';
 export { type CreatedTopup, CreateTopup, CreateTopupHandler, TOPUP_ID_LENGTH } from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
 export {

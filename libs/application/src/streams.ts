@@ -38,10 +38,11 @@ export abstract class PriceLists implements Runner<PublishPriceList, PriceListPu
   abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
 }
 
-export interface Streams {
-  readonly accounts: Accounts;
-  readonly topups: Topups;
-  readonly priceLists: PriceLists;
+/** The write paths of one process. */
+export abstract class Streams {
+  abstract readonly accounts: Accounts;
+  abstract readonly topups: Topups;
+  abstract readonly priceLists: PriceLists;
 }
 
 /** Opens the write paths of one process. There is one of each in a process: it owns the warm states. */

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, Clock, openStreams, PriceLists, SystemClock, Topups } from '#application';
+import { Accounts, Clock, openStreams, PriceLists, Streams, SystemClock, Topups } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation, openFoundation } from '#infra';
 import { ProjectorLag } from '#projections';
@@ -9,13 +9,6 @@ import { Role } from './role.ts';
 const CONNECTIONS = 10;
 /** A statement to a host that is lost would be waited for in vain. */
 const STATEMENT_TIMEOUT_MS = 30_000;
-
-/** The write paths of this process. */
-abstract class Streams {
-  abstract readonly accounts: Accounts;
-  abstract readonly topups: Topups;
-  abstract readonly priceLists: PriceLists;
-}
 
 /** The stores that every role stands on, one of each in a process: the database, the event store and the write paths. */
 @Module({
@@ -38,7 +31,7 @@ abstract class Streams {
     { provide: Topups, inject: [Streams], useFactory: ({ topups }: Streams) => topups },
     { provide: PriceLists, inject: [Streams], useFactory: ({ priceLists }: Streams) => priceLists },
   ],
-  exports: [Clock, ProjectorLag, Foundation, pg.Pool, Accounts, Topups, PriceLists],
+  exports: [Clock, ProjectorLag, Foundation, pg.Pool, Streams, Accounts, Topups, PriceLists],
 })
 export class StoresModule {}
 

@@ -40,6 +40,13 @@ const MSAT_PER_USD = 1_000_000n;
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 
+/** All streams of a category. */
+interface Streams<Command extends Message, State, Event extends Message> {
+  readonly category: string;
+  readonly decider: Decider<Command, State, Event>;
+  readonly states: Map<string, State>;
+}
+
 /** The facts so far. A command that is rejected leaves none. */
 class Story {
   readonly facts: Fact[] = [];
@@ -66,22 +73,21 @@ class Story {
   }
 
   account(nr: number, command: AccountCommand): void {
-    this.run('account', accountDecider, this.accounts, accountId(nr), command);
+    this.run({ category: 'account', decider: accountDecider, states: this.accounts }, accountId(nr), command);
   }
 
   topup(id: string, command: TopupCommand): void {
-    this.run('topup', topupDecider, this.topups, id, command);
+    this.run({ category: 'topup', decider: topupDecider, states: this.topups }, id, command);
   }
 
   publish(version: string): void {
     const data = { version, lines: [], at: this.at() };
-    this.run('pricelist', priceListDecider, this.lists, version, { type: 'PublishPriceList', data });
+    const lists = { category: 'pricelist', decider: priceListDecider, states: this.lists };
+    this.run(lists, version, { type: 'PublishPriceList', data });
   }
 
   private run<Command extends Message, State, Event extends DomainEvent>(
-    category: string,
-    decider: Decider<Command, State, Event>,
-    states: Map<string, State>,
+    { category, decider, states }: Streams<Command, State, Event>,
     id: string,
     command: Command,
   ): void {

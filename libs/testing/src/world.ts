@@ -28,7 +28,6 @@ export class World {
   private constructor(
     readonly api: string,
     readonly sandbox: string,
-    readonly databaseUrl: string,
     readonly foundation: Foundation,
     private readonly opened: AsyncDisposableStack,
   ) {}
@@ -70,7 +69,11 @@ export class World {
         openGateway(role, ProjectorModule, SagasModule),
       ),
     );
-    return new World(api, sandbox.url, databaseUrl, app.get(Foundation), opened);
+    return new World(api, sandbox.url, app.get(Foundation), opened);
+  }
+
+  get databaseUrl(): string {
+    return this.foundation.databaseUrl;
   }
 
   close(): Promise<void> {

@@ -1,12 +1,11 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { type Caller, Clock, CreateKey, RevokeKey, Secrets, UpdateKey } from '#application';
+import { type Caller, CreateKey, RevokeKey, Secrets, UpdateKey } from '#application';
 import type { Cause } from '#kernel';
-import { readKey, readKeys } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, Authenticator, CausedBy } from '../edge/caller.ts';
-import { BooksBehind, NotFound } from '../edge/errors.ts';
+import { NotFound } from '../edge/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './keys.operations.ts';
 import { fieldsOf, KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
@@ -19,7 +18,6 @@ export class KeysController {
     private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
     private readonly secrets: Secrets,
-    private readonly clock: Clock,
   ) {}
 
   @Get()
@@ -29,8 +27,7 @@ export class KeysController {
     @Query() query: KeyQuery,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    await this.books.showAccount(account, reply, 'keys');
-    const all = await readKeys(this.books.pool, account, this.clock.now());
+    const all = await this.books.keys(account, reply);
     const shown = isTrue(query.include_disabled) ? all : all.filter(({ revokedAt }) => revokedAt === null);
     return {
       status: 'success',
@@ -57,9 +54,8 @@ export class KeysController {
     @Query() query: KeyQuery,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const current = await this.books.showAccount(account, reply, 'keys');
-    const key = await readKey(this.books.pool, account, id, this.clock.now());
-    if (!key) throw current ? keyNotFound() : new BooksBehind();
+    const key = await this.books.key(account, id, reply);
+    if (!key) throw new NotFound('There is no such key');
     return {
       status: 'success',
       data: keyWire(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined),
@@ -91,8 +87,4 @@ export class KeysController {
 
 function isTrue(value: unknown): boolean {
   return value === 'true' || value === '1' || value === true;
-}
-
-function keyNotFound(): NotFound {
-  return new NotFound('There is no such key');
 }

@@ -1,8 +1,9 @@
 import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
+import type { Clock } from '#application';
 import { ACCOUNT, TOPUP } from '#domain';
 import { type FactReader, streamName } from '#kernel';
-import { Progress, readTopup, type TopupView } from '#projections';
+import { type KeyView, Progress, readKey, readKeys, readTopup, type TopupView } from '#projections';
 import { BooksBehind } from './errors.ts';
 
 /** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
@@ -17,6 +18,7 @@ export class BooksReader {
   constructor(
     readonly pool: pg.Pool,
     private readonly store: FactReader,
+    private readonly clock: Clock,
   ) {
     this.progress = new Progress(pool);
   }
@@ -34,13 +36,30 @@ export class BooksReader {
    * show all of that in time, the answer says in a header that it may be older.
    * @throws BooksBehind when the read model does not know it yet
    */
-  async topup(topupId: string, now: string, reply: FastifyReply): Promise<TopupView | undefined> {
+  async topup(topupId: string, reply: FastifyReply): Promise<TopupView | undefined> {
     const head = await this.store.head(streamName(TOPUP, topupId));
     if (!head) return undefined;
     await this.follow(head.position, reply, 'topups');
-    const topup = await readTopup(this.pool, topupId, now);
+    const topup = await readTopup(this.pool, topupId, this.clock.now());
     if (!topup) throw new BooksBehind();
     return topup;
+  }
+
+  /** All keys of an account, revoked ones too. */
+  async keys(accountId: string, reply: FastifyReply): Promise<readonly KeyView[]> {
+    await this.showAccount(accountId, reply, 'keys');
+    return readKeys(this.pool, accountId, this.clock.now());
+  }
+
+  /**
+   * A key of an account; undefined when it has no such key.
+   * @throws BooksBehind when the read model may not know it yet
+   */
+  async key(accountId: string, keyId: string, reply: FastifyReply): Promise<KeyView | undefined> {
+    const current = await this.showAccount(accountId, reply, 'keys');
+    const key = await readKey(this.pool, accountId, keyId, this.clock.now());
+    if (!key && !current) throw new BooksBehind();
+    return key;
   }
 
   /** Whether an account exists: by its facts, so that a late read model refuses nothing. */

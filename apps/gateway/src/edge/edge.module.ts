@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
-import { Accounts, Clock, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } from '#application';
+import { Clock, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } from '#application';
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
@@ -23,8 +23,8 @@ const SWEEP_EVERY_MS = 60_000;
     { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
     {
       provide: BooksReader,
-      inject: [pg.Pool, Foundation],
-      useFactory: (pool: pg.Pool, { store }: Foundation) => new BooksReader(pool, store),
+      inject: [pg.Pool, Foundation, Clock],
+      useFactory: (pool: pg.Pool, { store }: Foundation, clock: Clock) => new BooksReader(pool, store, clock),
     },
     {
       provide: Authenticator,
@@ -34,17 +34,15 @@ const SWEEP_EVERY_MS = 60_000;
     { provide: KeptAnswers, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
     {
       provide: Idempotency,
-      inject: [KeptAnswers, Foundation, Accounts, Secrets, Clock],
-      useFactory: (kept: KeptAnswers, { store: facts, runtime }: Foundation, ...[accounts, secrets, clock]: Parts) =>
-        new Idempotency({ kept, facts, accounts, secrets, clock, alarm: runtime.alarm }),
+      inject: [KeptAnswers, Foundation, Payers, Secrets],
+      useFactory: (kept: KeptAnswers, { store: facts, runtime }: Foundation, payers: Payers, secrets: Secrets) =>
+        new Idempotency({ kept, facts, payers, secrets, alarm: runtime.alarm }),
     },
     { provide: PaidRequests, inject: [Role, Payers, Idempotency, Authenticator], useFactory: openPaidRequests },
   ],
   exports: [PublicAddress, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],
 })
 export class EdgeModule {}
-
-type Parts = [Accounts, Secrets, Clock];
 
 async function openKeptAnswers(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
   await migrate(databaseUrl, answerMigrations);

@@ -8,6 +8,7 @@ import {
   CreateEmbeddingsHandler,
   CreateResponseHandler,
   Secrets,
+  StoredResponses,
 } from '#application';
 import { Foundation } from '#infra';
 import { CatalogueModule, ProvidersModule, Role } from '#modules';
@@ -18,7 +19,7 @@ import { ChatController } from './chat.controller.ts';
 import { EmbeddingsController } from './embeddings.controller.ts';
 import { ModelsController } from './models.controller.ts';
 import { ResponsesController } from './responses.controller.ts';
-import { openConversations } from './stored-responses.ts';
+import { openStoredResponses } from './stored-responses.ts';
 
 /** Paid use of models, and which models there are. */
 @Module({
@@ -30,7 +31,13 @@ import { openConversations } from './stored-responses.ts';
     CreateResponseHandler,
     CreateEmbeddingsHandler,
     { provide: MedianCosts, inject: [BooksReader], useFactory: (books: BooksReader) => new MedianCosts(books) },
-    { provide: Conversations, inject: [Role, Foundation, pg.Pool, Secrets, Clock], useFactory: openConversations },
+    { provide: StoredResponses, inject: [Role, Foundation, pg.Pool, Clock], useFactory: openStoredResponses },
+    {
+      provide: Conversations,
+      inject: [StoredResponses, Secrets, Clock, Foundation],
+      useFactory: (stored: StoredResponses, secrets: Secrets, clock: Clock, { runtime }: Foundation) =>
+        new Conversations(stored, secrets, clock, runtime.alarm),
+    },
   ],
 })
 export class InferenceModule {}

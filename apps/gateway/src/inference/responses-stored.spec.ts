@@ -274,7 +274,7 @@ describe('conversations', () => {
     const ids = ['resp_old', 'resp_young'];
     await stored.save({ id: 'resp_old', accountId: account.creditId, expiresAt: at(-1), sealed, itemIds: [] });
     await stored.save({ id: 'resp_young', accountId: account.creditId, expiresAt: at(1), sealed, itemIds: [] });
-    await keeping(stored).forgetExpired();
+    await stored.removeExpired(new SystemClock().now());
     const left = await pool.query('select id from app.responses where id = any($1)', [ids]);
     expect(left.rows).toEqual([{ id: 'resp_young' }]);
   });

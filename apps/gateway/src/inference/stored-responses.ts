@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type Clock, Conversations, type Secrets } from '#application';
+import type { Clock, StoredResponses } from '#application';
 import { PostgresStoredResponses, storedResponseMigrations } from '#connectors';
 import { type Foundation, migrate } from '#infra';
 import type { Role } from '#modules';
@@ -8,18 +8,18 @@ import type { Role } from '#modules';
 const SWEEP_EVERY_MS = 60 * 60_000;
 
 /** Opens the responses that requests can continue from. Every gateway deletes expired ones; doing so twice is harmless. */
-export async function openConversations(
+export async function openStoredResponses(
   role: Role,
   { databaseUrl, runtime }: Foundation,
   pool: pg.Pool,
-  ...[secrets, clock]: [Secrets, Clock]
-): Promise<Conversations> {
+  clock: Clock,
+): Promise<StoredResponses> {
   await migrate(databaseUrl, storedResponseMigrations);
-  const conversations = new Conversations(new PostgresStoredResponses(pool), secrets, clock, runtime.alarm);
+  const stored = new PostgresStoredResponses(pool);
   const sweep = () =>
-    conversations.forgetExpired().catch((error) => runtime.alarm('expired responses were not deleted', error));
+    stored.removeExpired(clock.now()).catch((error) => runtime.alarm('expired responses were not deleted', error));
   await sweep();
   const timer = setInterval(() => void sweep(), SWEEP_EVERY_MS).unref();
   await role.keep({ close: () => clearInterval(timer) });
-  return conversations;
+  return stored;
 }

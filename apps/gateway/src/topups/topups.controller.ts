@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { type Caller, Clock, CreateTopup, PaymentBackends, TOPUP_ID_LENGTH } from '#application';
+import { type Caller, CreateTopup, PaymentBackends, TOPUP_ID_LENGTH } from '#application';
 import { PAYMENT_METHODS, wholeCoins } from '#domain';
 import { type Cause, plainNumber } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
@@ -20,7 +20,6 @@ export class TopupsController {
   constructor(
     private readonly commands: CommandBus,
     private readonly books: BooksReader,
-    private readonly clock: Clock,
     private readonly address: PublicAddress,
     private readonly backends: PaymentBackends,
   ) {}
@@ -49,7 +48,7 @@ export class TopupsController {
   @Get('status/:id')
   @Operation(operations.getTopup)
   async status(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
-    const topup = TOPUP_ID.test(id) ? await this.books.topup(id, this.clock.now(), reply) : undefined;
+    const topup = TOPUP_ID.test(id) ? await this.books.topup(id, reply) : undefined;
     if (!topup) throw new NotFound('Invoice not found');
     const { coin } = topup;
     const open = topup.status === 'Settled' ? 0n : topup.units;

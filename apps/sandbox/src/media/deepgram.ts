@@ -41,8 +41,9 @@ export function deepgramRoutes(bill: Bill): Routes {
       const survivor = await survived(call, directive);
       if (!survivor) return;
       const id = randomUUID();
-      const units = { unit: 'minute', quantity: milliseconds, per: 60_000 };
-      bill.chargeUnits(id, model, units, language === 'multi' ? price.multilingual : price.usd, survivor.fault);
+      const perMinute = language === 'multi' ? price.multilingual : price.usd;
+      const units = { unit: 'minute', quantity: milliseconds, per: 60_000, price: perMinute };
+      bill.chargeUnits(id, model, units, survivor.fault);
       const duration = milliseconds / 1_000;
       call.json(200, transcription({ id, model, recording, duration, transcript: directive.text ?? TRANSCRIPT }));
     },
@@ -57,7 +58,8 @@ export function deepgramRoutes(bill: Bill): Routes {
       const survivor = await survived(call, readDirective(text));
       if (!survivor) return;
       const id = randomUUID();
-      bill.chargeUnits(id, voice, { unit: '1k_characters', quantity, per: 1_000 }, SPEAKS.usd, survivor.fault);
+      const units = { unit: '1k_characters', quantity, per: 1_000, price: SPEAKS.usd };
+      bill.chargeUnits(id, voice, units, survivor.fault);
       const headers = { 'dg-request-id': id, 'dg-model-name': voice, 'dg-char-count': quantity };
       call.bytes(200, 'audio/mpeg', speech(quantity), headers);
     },

@@ -30,7 +30,7 @@ export function elevenLabsRoutes(bill: Bill): Routes {
         return;
       const quantity = [...text].length;
       const request = randomUUID();
-      bill.chargeUnits(request, id, { unit: '1k_characters', quantity, per: 1_000 }, price, fault);
+      bill.chargeUnits(request, id, { unit: '1k_characters', quantity, per: 1_000, price }, fault);
       call.bytes(200, 'audio/mpeg', speech(quantity), { 'request-id': request, 'character-cost': quantity });
     },
   };

@@ -92,7 +92,7 @@ async function work(job: Job, milliseconds: number, bill: Bill, jobs: ReadonlyMa
     Object.entries(when).every(([field, word]) => input.fields[field] === word);
   const { usd } = offer.others?.find(({ when }) => fits(when)) ?? offer;
   const quantity = { image: input.images, second: secondsOf(input), clip: 1 }[offer.per];
-  bill.chargeUnits(job.id, job.model, { unit: offer.per, quantity, per: 1 }, usd, job.fault);
+  bill.chargeUnits(job.id, job.model, { unit: offer.per, quantity, per: 1, price: usd }, job.fault);
 }
 
 function secondsOf({ fields }: Input): number {

@@ -70,6 +70,11 @@ export class Payers {
     return new AccountPayer(this.accounts, this.clock, caller);
   }
 
+  /** Ends the holds of an account that have expired, so that its facts say what became of them. */
+  async endOverdueHolds(accountId: string, cause: Cause): Promise<void> {
+    await this.accounts.run(accountId, { type: 'ExpireHolds', data: { at: this.clock.now() } }, cause);
+  }
+
   /** The payer of a hold, for a later settle. */
   ofHold({ payer }: Hold): Payer {
     return this.of({ accountId: payer.slice(ACCOUNT.length + 1), keyId: null });

@@ -8,9 +8,8 @@
  */
 import { ACCOUNT, type AccountEvent } from '#domain';
 import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy, streamName } from '#kernel';
-import type { Clock } from '../clock.ts';
 import type { Secrets } from '../secrets.ts';
-import type { Accounts } from '../streams.ts';
+import type { Payers } from './account-payer.ts';
 import { ClaimedPayer } from './claimed-payer.ts';
 import type { Claim, Earlier, KeptAnswer, KeptAnswers } from './kept-answers.ts';
 import type { Caller, Payer } from './payer.ts';
@@ -59,9 +58,8 @@ export interface Served {
 export interface IdempotencyPorts {
   readonly kept: KeptAnswers;
   readonly facts: FactReader;
-  readonly accounts: Accounts;
+  readonly payers: Payers;
   readonly secrets: Secrets;
-  readonly clock: Clock;
   readonly alarm: Runtime['alarm'];
 }
 
@@ -117,9 +115,8 @@ export class Idempotency {
    * @throws IdempotencyConflict unless it ended without being charged
    */
   private async assertUnpaid(earlier: Earlier): Promise<void> {
-    const { accounts, clock, facts, kept } = this.ports;
-    const { accountId, requestId } = earlier;
-    await accounts.run(accountId, { type: 'ExpireHolds', data: { at: clock.now() } }, startedBy('gateway', requestId));
+    const { payers, facts, kept } = this.ports;
+    await payers.endOverdueHolds(earlier.accountId, startedBy('gateway', earlier.requestId));
     const hold = await holdOf(earlier, facts);
     if (hold === 'charged') {
       await available(kept.end(earlier, 'lost'));

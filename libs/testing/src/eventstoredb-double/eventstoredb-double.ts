@@ -7,7 +7,7 @@ import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streamServices from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { type Metadata, Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
 import { append, batchAppend } from './appends.ts';
-import { type Appended, EventLog, type Proposed } from './log.ts';
+import { type Appended, EventLog } from './log.ts';
 import { read } from './reads.ts';
 import { notLeader, notReady, unsupported } from './wire.ts';
 
@@ -121,8 +121,10 @@ export class EventStoreDbDouble {
   private streams() {
     return {
       read: (call: Parameters<typeof read>[1]) => this.read(call),
-      append: append((call, ...proposed) => this.append('append', call, ...proposed)),
-      batchAppend: batchAppend((call, ...proposed) => this.append('batchAppend', call, ...proposed)),
+      append: append((call, ...proposed) => this.answered('append', call, () => this.log.append(...proposed))),
+      batchAppend: batchAppend((call, ...proposed) =>
+        this.answered('batchAppend', call, () => this.log.append(...proposed)),
+      ),
       delete: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
       tombstone: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
     };
@@ -139,16 +141,14 @@ export class EventStoreDbDouble {
     void read(this.log, call, this.closing.signal, () => this.count('caughtUp')).finally(() => this.count('open', -1));
   }
 
-  private async append(
+  private async answered(
     name: 'append' | 'batchAppend',
     call: { readonly metadata: Metadata },
-    stream: string,
-    expected: number,
-    events: readonly Proposed[],
+    append: () => Appended,
   ): Promise<Appended> {
     const refusal = this.refusalOf(call);
     if (refusal) throw refusal;
-    const appended = this.log.append(stream, expected, events);
+    const appended = append();
     this.count(name);
     if (this.losing) {
       this.losing = false;

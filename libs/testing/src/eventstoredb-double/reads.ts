@@ -35,7 +35,7 @@ export async function read(log: EventLog, call: Call, closing: AbortSignal, onCa
   try {
     const options = call.request.getOptions() as Options;
     const over = AbortSignal.any([gone.signal, closing]);
-    if (options.hasSubscription()) await subscribe(log, options, send, over, onCaughtUp);
+    if (options.hasSubscription()) await subscribe(log, options, { send, onCaughtUp }, over);
     else if (options.hasStream()) await readStream(log, options, send);
     else await readAll(log, options, send);
     if (!gone.signal.aborted) call.end();
@@ -45,6 +45,12 @@ export async function read(log: EventLog, call: Call, closing: AbortSignal, onCa
 }
 
 type Send = (response: ReadResp) => Promise<void>;
+
+interface Subscriber {
+  readonly send: Send;
+  /** All that there was has been sent. */
+  onCaughtUp(): void;
+}
 
 async function readStream(log: EventLog, options: Options, send: Send): Promise<void> {
   const from = options.getStream() as ReadReq.Options.StreamOptions;
@@ -76,9 +82,8 @@ async function readAll(log: EventLog, options: Options, send: Send): Promise<voi
 async function subscribe(
   log: EventLog,
   options: Options,
-  send: Send,
+  { send, onCaughtUp }: Subscriber,
   over: AbortSignal,
-  onCaughtUp: () => void,
 ): Promise<void> {
   const filter = options.getFilter();
   const prefixes = filter?.getStreamIdentifier()?.getPrefixList() ?? [];

@@ -34,8 +34,7 @@ export function imageRoutes(bill: Bill): Routes {
       bill.chargeUnits(
         `img-${randomUUID()}`,
         asked.model.id,
-        { unit: 'image', quantity: asked.n, per: 1 },
-        asked.usd,
+        { unit: 'image', quantity: asked.n, per: 1, price: asked.usd },
         fault,
       );
       call.json(200, answerTo(asked));

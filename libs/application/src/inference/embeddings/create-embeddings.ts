@@ -11,8 +11,7 @@ import type { Receipt, Sale, UpstreamCall } from '../../paying/purchase.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { answerOfVariant, modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
-import type { Embeddings } from '../vocabulary/providers.ts';
-import { Providers } from '../vocabulary/providers.ts';
+import { type Embeddings, Providers } from '../vocabulary/providers.ts';
 import { dearest } from '../vocabulary/quote.ts';
 import { assertWithin, boundTokens, countInputs, type EmbeddingInput, inputsIn } from './inputs.ts';
 

@@ -118,10 +118,6 @@ export class Conversations {
     if (!isId(id) || !(await this.stored.remove(accountId, id, this.clock.now()))) throw notFound();
   }
 
-  forgetExpired(): Promise<void> {
-    return this.stored.removeExpired(this.clock.now());
-  }
-
   /** What was sealed with another master key counts as missing. */
   private opened(sealed: Sealed): string | undefined {
     try {
