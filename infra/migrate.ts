@@ -11,6 +11,7 @@ const MIGRATION_LOCK = 7_301_964;
 /** Applies what was not yet applied, each in a transaction of its own. Safe when several processes start at once. */
 export async function migrate(connectionString: string, migrations: readonly Migration[]): Promise<void> {
   const client = new pg.Client({ connectionString, application_name: 'countinghouse-migrate' });
+  client.on('error', () => {}); // the query in progress fails with it
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);

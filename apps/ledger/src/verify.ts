@@ -16,6 +16,7 @@ const MAX_PRINTED = 100;
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
   const client = new pg.Client({ connectionString: databaseUrl, options: BOOKS_OPTIONS });
+  client.on('error', () => {}); // the query in progress fails with it
   await client.connect();
   const differences: string[] = [];
   const report = (difference: string) => void differences.push(difference);

@@ -124,6 +124,26 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     expect(new Set(alarms)).toEqual(new Set(['TurnLost']));
   });
 
+  test.each([
+    ['fills the new table goes on with others', 1, expect.objectContaining({ status: 'fulfilled' })],
+    [
+      'keeps the projectors waiting fails, and leaves the old table',
+      2,
+      expect.objectContaining({ status: 'rejected' }),
+    ],
+  ])('whose connections break while it %s', async (_, broken, outcome) => {
+    await store.appendUpTo(100);
+    goLive();
+    await caughtUp();
+    const end = `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+                  where datname = current_database() and application_name = 'countinghouse-rebuild'`;
+    store.meanwhile = async (reading) => {
+      if (reading === broken) await books.pool.query(end);
+    };
+    expect(await Promise.allSettled([rebuild(projection, options())])).toEqual([outcome]);
+    await isAsItMustBe(projection);
+  });
+
   test('that crashes leaves the old table as it is, and can be done again', async () => {
     await store.appendUpTo(100);
     goLive();

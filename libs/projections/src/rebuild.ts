@@ -13,6 +13,7 @@ export interface RebuildOptions {
 /** Rebuilds a read model whose rows were written by a program that folds otherwise. */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
   const client = new pg.Client({ connectionString: options.databaseUrl });
+  client.on('error', failsTheQuery);
   await client.connect();
   const text = 'select version from books.checkpoints where projection = $1';
   const { rows } = await client.query<{ version: number }>(text, [projection.name]).finally(() => client.end());
@@ -30,12 +31,18 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
   const { databaseUrl: connectionString, drawToken } = options;
   const { name } = projection;
   const draft = `books_rebuild_${name}`;
-  const admin = new pg.Pool({ connectionString, max: 1 });
+  const application_name = 'countinghouse-rebuild';
+  const admin = new pg.Pool({ connectionString, application_name, max: 1 });
   const pool = new pg.Pool({
     connectionString,
+    application_name,
     max: 2,
     options: BOOKS_OPTIONS.replace('search_path=books', `search_path=${draft}`),
   });
+  for (const each of [admin, pool]) {
+    each.on('error', failsTheQuery);
+    each.on('connect', (client) => client.on('error', failsTheQuery));
+  }
   try {
     await admin.query(`drop schema if exists ${draft} cascade; create schema ${draft};
       create table ${draft}.${name} (like books.${name} including all);
@@ -62,7 +69,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
       await client.query(`drop schema ${draft} cascade`);
       await client.query('commit');
     } catch (error) {
-      await client.query('rollback');
+      await client.query('rollback').catch(() => {}); // where the connection is lost, so is the transaction
       throw error;
     } finally {
       client.release();
@@ -73,6 +80,9 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     await admin.end();
   }
 }
+
+/** A connection that breaks fails the query in progress, or the next one; without a listener it would end the process. */
+function failsTheQuery(): void {}
 
 async function replay(sink: Sink, { store, signal }: RebuildOptions): Promise<number> {
   let replayed = 0;

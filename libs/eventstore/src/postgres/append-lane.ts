@@ -110,7 +110,6 @@ export class AppendLane {
 
   private async query(batch: readonly Waiting[]): Promise<readonly string[]> {
     const client = await this.pool.connect();
-    client.on('error', ignore); // else a connection that breaks meanwhile ends the process
     let healthy = false;
     try {
       const { rows } = await client.query<{ positions: string[] }>({ ...APPEND, values: parameters(batch) });
@@ -120,14 +119,10 @@ export class AppendLane {
       healthy = isStale(error) || isRefusal(error);
       throw error;
     } finally {
-      client.off('error', ignore);
       client.release(!healthy);
     }
   }
 }
-
-/** The query in progress fails with it. */
-function ignore(): void {}
 
 function toRow({ id, type, data, metadata }: NewEvent): Row {
   if (data === undefined) throw new TypeError(`a ${type} without data cannot be stored`);

@@ -255,6 +255,30 @@ describe('the PostgreSQL event store', () => {
     proxy.close();
   });
 
+  test('a connection that the server ends the moment it is ready fails what wanted it, and not the process', async () => {
+    const ready = Buffer.from('Z\0\0\0\x05I', 'latin1');
+    const fields = Buffer.from('SFATAL\0C57P01\0Mterminating connection\0\0', 'latin1');
+    const length = Buffer.alloc(4);
+    length.writeInt32BE(fields.length + length.length);
+    const ended = Buffer.concat([Buffer.from('E'), length, fields]);
+    const proxy = createServer((socket) => {
+      const onward = connectTo(Number(new URL(database.url).port), '127.0.0.1');
+      for (const end of [socket, onward]) end.on('error', () => {});
+      socket.pipe(onward);
+      onward.on('data', (piece) => {
+        if (!piece.subarray(-ready.length).equals(ready)) return socket.write(piece);
+        socket.end(Buffer.concat([piece, ended])); // in one piece, so that nothing can run in between
+        return onward.destroy();
+      });
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const detour = Object.assign(new URL(database.url), { port: (proxy.address() as AddressInfo).port });
+    const unlucky = new PostgresEventStore({ connectionString: detour.href });
+    await expect(unlucky.append(`account-${randomUUID()}`, NO_STREAM, [fact()])).rejects.toThrow(StoreUnavailable);
+    await unlucky.close();
+    proxy.close();
+  });
+
   test('a database that is away is asked again at intervals, by one connection', async () => {
     const away = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));

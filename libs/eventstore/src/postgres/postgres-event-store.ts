@@ -61,6 +61,8 @@ export class PostgresEventStore implements EventStore {
       options: '-c synchronous_commit=on -c plan_cache_mode=force_generic_plan',
     });
     this.pool.on('error', (error) => this.onProblem('an idle connection of the event store broke', error));
+    // One that breaks while it is used fails the query in progress; without a listener it would end the process.
+    this.pool.on('connect', (client) => client.on('error', () => {}));
     this.tail = new Tail(this.pool, (problem, error) => this.onProblem(problem, error));
     this.lane = new AppendLane(this.pool, () => this.announce());
   }
