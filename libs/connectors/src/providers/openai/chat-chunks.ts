@@ -14,7 +14,11 @@ const KEPT_CHUNKS = 256 * 1024;
 
 /** Fields that OpenAI sends as null on every chunk, which strict clients refuse. */
 const NULLS = /"(?:usage|system_fingerprint)":\s*null\s*,\s*|,\s*"(?:usage|system_fingerprint)":\s*null/g;
-const NULL_USAGE = /"usage":\s*null/;
+/** Looked for in every chunk: a pattern that is more than a text is found several times as fast as one. */
+const ERROR = /"error"\s*:/;
+const USAGE = /"usage":\s*[^n\s]/;
+const FINISHED = /"finish_reason":\s*"/;
+const CHOICES = '"choices"';
 /** Fields that have a part of the reasoning, or that name it. */
 const REASONING = /"reasoning(?:_content|_details)?":/;
 /** What some call the reasoning, and what all our clients know it by. */
@@ -50,10 +54,19 @@ export interface Delta {
 /** Texts in the chunks of one answer, the same in each of them, and what is sent instead. */
 type Replacements = readonly (readonly [text: string, instead: string])[];
 
+/** How a chunk begins, what is sent instead, and what is replaced in the rest of it. */
+interface Beginning {
+  readonly theirs: string;
+  readonly ours: string;
+  readonly behind: Replacements;
+}
+
 export class ChatChunks extends EventTranslator {
   private readonly ourId: string;
   private readonly ourModel: string;
-  private replacements: Replacements | undefined;
+  /** Any chunk, and one that begins as the first one does: so do nearly all, and only what is behind it is looked at. */
+  private anyhow: Beginning | undefined;
+  private alike: Beginning | undefined;
   private reported: Usage | undefined;
   private upstreamId: string | undefined;
   private kept: string[] = [];
@@ -92,16 +105,25 @@ export class ChatChunks extends EventTranslator {
   /** What is passed on of one chunk. */
   protected handle(json: string): string {
     if (!json.startsWith('{') || !json.endsWith('}')) throw notJson();
-    if (this.replacements === undefined) return this.first(json);
-    if (json.includes('"error"') || (json.includes('"usage"') && !NULL_USAGE.test(json))) return this.parsed(json);
-    return this.forward(json);
+    const { anyhow, alike } = this;
+    if (anyhow === undefined) return this.first(json);
+    const beginning = alike && json.slice(0, alike.theirs.length) === alike.theirs ? alike : anyhow;
+    const rest = json.slice(beginning.theirs.length);
+    if (ERROR.test(rest) || USAGE.test(rest)) return this.parsed(json);
+    this.keep(json);
+    return this.forward(rest, beginning);
   }
 
   private first(json: string): string {
     const names = [ID.exec(json)?.[0], MODEL.exec(json)?.[0]];
     const instead = [this.ourId, this.ourModel];
     const renamed = names.flatMap((name, i) => (name === undefined ? [] : [[name, instead[i] as string] as const]));
-    this.replacements = [...renamed, ...(json.match(NULLS) ?? []).map((field) => [field, ''] as const)];
+    const all = [...renamed, ...(json.match(NULLS) ?? []).map((field) => [field, ''] as const)];
+    const theirs = json.slice(0, Math.max(json.indexOf(CHOICES), 0));
+    const ours = replaced(theirs, all);
+    this.anyhow = { theirs: '', ours: '', behind: all };
+    if (!ERROR.test(ours) && !USAGE.test(ours))
+      this.alike = { theirs, ours, behind: all.filter(([text]) => !theirs.includes(text)) };
     return this.parsed(json);
   }
 
@@ -112,19 +134,21 @@ export class ChatChunks extends EventTranslator {
     if (failed) throw new UpstreamFailure('upstream_error', errorIn(failed));
     this.reported = usageFrom(chunk.usage) ?? this.reported;
     if (chunk.usage && !chunk.choices?.length) return '';
-    if (!chunk.usage) return this.forward(json);
-    const { usage: _, ...rest } = chunk;
-    return this.forward(latin1(Buffer.from(JSON.stringify(rest))));
+    const { usage, ...rest } = chunk;
+    const passed = usage ? latin1(Buffer.from(JSON.stringify(rest))) : json;
+    this.keep(passed);
+    return this.forward(passed, this.anyhow as Beginning);
   }
 
-  private forward(json: string): string {
-    let renamed = json;
-    for (const [text, instead] of this.replacements ?? []) renamed = renamed.replace(text, () => instead);
-    this.finished ||= /"finish_reason":\s*"/.test(renamed);
-    if (renamed.includes(REASONING_CONTENT) && !renamed.includes(REASONING_NAME))
-      renamed = renamed.replaceAll(REASONING_CONTENT, REASONING_NAME);
-    this.keep(json);
-    return sseEvent(this.hidesReasoning && REASONING.test(renamed) ? visible(renamed) : renamed);
+  private forward(rest: string, { ours, behind }: Beginning): string {
+    this.finished ||= FINISHED.test(rest);
+    const renamed = ours + replaced(rest, behind);
+    return sseEvent(REASONING.test(rest) ? this.reasoned(renamed) : renamed);
+  }
+
+  private reasoned(json: string): string {
+    const named = json.includes(REASONING_NAME) ? json : json.replaceAll(REASONING_CONTENT, REASONING_NAME);
+    return this.hidesReasoning ? visible(named) : named;
   }
 
   private keep(json: string): void {
@@ -142,6 +166,12 @@ export class ChatChunks extends EventTranslator {
     this.kept = [];
     this.keptSize = 0;
   }
+}
+
+function replaced(json: string, replacements: Replacements): string {
+  let out = json;
+  for (const [text, instead] of replacements) out = out.replace(text, () => instead);
+  return out;
 }
 
 /** What an error within an answer says. */
