@@ -3,6 +3,7 @@ import {
   addedUsage,
   type Charge,
   chargeOf,
+  type DomainEvent,
   type Item,
   itemOf,
   NO_USAGE,
@@ -10,11 +11,24 @@ import {
   priceFromJson,
   type Usage,
 } from '#domain';
+import { formatUsd, picoUsd } from '#kernel';
 
 /** A charge of one call, with whatever differs. */
 export function someCharge(more: Partial<Item> = {}, rest: Partial<Charge> = {}): Charge {
   const sold = { of: 'm', provider: 'p', creditor: 'p', usage: {}, estimated: false, cost: '0', price: '0' };
   return chargeOf([{ ...sold, ...more }], { priceList: 'v', attempts: [], ...rest });
+}
+
+/** The charges of facts, settled or borne by the house. */
+export function chargesIn(facts: readonly DomainEvent[]): readonly Charge[] {
+  return facts.flatMap((fact) =>
+    fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [],
+  );
+}
+
+/** What providers would invoice for charges, in USD as a bill has it. */
+export function billed(charges: readonly Charge[]): string {
+  return formatUsd(picoUsd(charges.reduce((sum, { cost }) => sum + BigInt(cost), 0n)));
 }
 
 /** The calls of what was asked. */
@@ -25,6 +39,19 @@ export function callsIn({ items }: Charge): readonly Item[] {
 /** What was used beside it. */
 export function besideIn({ items }: Charge): readonly Item[] {
   return items.filter(({ beside }) => beside);
+}
+
+/** Tokens by their classes. */
+export type TokenCounts = readonly [
+  input: number,
+  cacheRead: number,
+  cacheWrite: number,
+  output: number,
+  reasoning: number,
+];
+
+export function tokensOf([input, cacheRead, cacheWrite, output, reasoning]: TokenCounts): Usage {
+  return { input, cacheRead, cacheWrite, output, reasoning };
 }
 
 /** What all calls have used together. */

@@ -1,11 +1,24 @@
+export type { BillLine } from './bill.ts';
 export { BY_A_TEST } from './by-a-test.ts';
-export { besideIn, callsIn, isEstimated, isExplained, someCharge, usageIn } from './charges.ts';
+export {
+  besideIn,
+  billed,
+  callsIn,
+  chargesIn,
+  isEstimated,
+  isExplained,
+  someCharge,
+  type TokenCounts,
+  tokensOf,
+  usageIn,
+} from './charges.ts';
 export { eventStoreContract, type Opened } from './contracts/event-store.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { decisions, nextSteps } from './given.ts';
 export { KeyedRequests } from './keyed-requests.ts';
 export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
+export { TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
 export { issuedInvoice, paymentOf } from './top-ups.ts';
-export { type Received, Wiretap } from './wiretap.ts';
+export { openTapped, type Received, type TappedWorld, Wiretap } from './wiretap.ts';
 export { type Answer, type TestAccount, World } from './world.ts';

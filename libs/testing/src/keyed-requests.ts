@@ -39,7 +39,7 @@ export class KeyedRequests {
   async begin(): Promise<void> {
     this.account = await this.world.account(1.05);
     this.key = `retry-${randomUUID()}`;
-    await this.world.send('DELETE', '/bill', { api: this.world.sandbox });
+    await this.world.bill.clear();
   }
 
   /** A chat for which the sandbox follows a directive, unless there is another `body`. */
@@ -79,7 +79,7 @@ export class KeyedRequests {
 
   /** How many calls the provider bills. */
   async billed(): Promise<number> {
-    return (await this.world.send('GET', '/bill', { api: this.world.sandbox })).body.lines;
+    return (await this.world.bill.total()).lines;
   }
 
   /** The claims and answers that are kept for the account. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { World } from './world.ts';
 
 export interface Received {
   readonly path: string;
@@ -59,4 +60,22 @@ export class Wiretap {
     this.server.closeAllConnections();
     await closed;
   }
+}
+
+export interface TappedWorld {
+  readonly tap: Wiretap;
+  readonly world: World;
+  close(): Promise<void>;
+}
+
+/** A world whose calls of models are listened in on. */
+export async function openTapped(): Promise<TappedWorld> {
+  const tap = await Wiretap.open();
+  const world = await World.open(tap.settings);
+  tap.target = world.sandbox;
+  const close = async () => {
+    await world.close();
+    await tap.close();
+  };
+  return { tap, world, close };
 }

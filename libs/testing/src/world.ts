@@ -14,6 +14,8 @@ import { openGateway } from '../../../apps/gateway/src/gateway.ts';
 import { ProjectorModule } from '../../../apps/projector/src/projector.module.ts';
 import { SagasModule } from '../../../apps/sagas/src/sagas.module.ts';
 import { startSandbox } from '../../../apps/sandbox/src/sandbox.ts';
+import { Bill } from './bill.ts';
+import { copyCatalogue } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
 const SETTLED_WITHIN_MS = 10_000;
@@ -32,11 +34,17 @@ export class World {
     private readonly opened: AsyncDisposableStack,
   ) {}
 
-  /** @param environment settings that differ from the defaults */
-  static async open(environment: Readonly<Record<string, string>> = {}): Promise<World> {
+  /**
+   * @param environment settings that differ from the defaults
+   * @param models that the catalogue has beside those that ship
+   */
+  static async open(
+    environment: Readonly<Record<string, string>> = {},
+    models: readonly object[] = [],
+  ): Promise<World> {
     const opened = new AsyncDisposableStack();
     try {
-      return await World.build(environment, opened);
+      return await World.build(environment, models, opened);
     } catch (error) {
       await opened.disposeAsync();
       throw error;
@@ -45,6 +53,7 @@ export class World {
 
   private static async build(
     environment: Readonly<Record<string, string>>,
+    models: readonly object[],
     opened: AsyncDisposableStack,
   ): Promise<World> {
     const keep = <T extends { close(): Promise<void> }>(running: T): T => {
@@ -53,6 +62,8 @@ export class World {
     };
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-world-'));
     opened.defer(() => rm(directory, { recursive: true }));
+    const catalogue = path.join(directory, 'catalogue');
+    if (models.length > 0) await copyCatalogue(catalogue, models);
     const databaseUrl = environment.DATABASE_URL ?? (await emptyDatabase(opened));
     const sandbox = keep(await startSandbox({ port: 0 }));
     const variables = {
@@ -61,6 +72,7 @@ export class World {
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
       LOG_LEVEL: 'fatal',
+      ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
       ...environment,
     };
     const settings = readSettings(variables, readProviders);
@@ -74,6 +86,11 @@ export class World {
 
   get databaseUrl(): string {
     return this.foundation.databaseUrl;
+  }
+
+  /** What the simulated providers would invoice. */
+  get bill(): Bill {
+    return new Bill(this.sandbox);
   }
 
   close(): Promise<void> {

@@ -49,7 +49,7 @@ const lapse = () => requests.change('leased_until = now()');
 async function dieClaiming(): Promise<string> {
   const other = await requests.world.account(1.05);
   await ask('tokens=3', { headers: { authorization: `Bearer ${other.apiKey}` } });
-  await requests.world.send('DELETE', '/bill', { api: requests.world.sandbox });
+  await requests.world.bill.clear();
   await requests.database.query(
     `insert into gateway.answers
        (account_id, key, request, request_id, revision, owner, leased_until, expires_at, held)

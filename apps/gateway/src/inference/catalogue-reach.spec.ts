@@ -29,7 +29,7 @@ test('what the providers invoice for all that is what the books owe them, to the
   const facts = (await world.facts()) as readonly DomainEvent[];
   const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));
   const owed = costs.reduce((sum, cost) => sum + cost, 0n);
-  const bill = (await (await fetch(`${world.sandbox}/bill`)).json()) as { total_usd: string; lines: number };
+  const bill = await world.bill.total();
   expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * offers.length });
 });
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { Charge, PriceLine } from '#domain';
+import type { PriceLine } from '#domain';
 import { money } from '#kernel';
-import { isEstimated, isExplained, type TestAccount, World } from '#testing';
+import { chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
 
 const FLAT = 'countinghouse/flat';
 const MODELS = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', FLAT];
@@ -54,12 +54,7 @@ async function leaveInTheMiddle(): Promise<void> {
   await world.until(async () => (await world.post('/credits/balance', undefined, account)).body.held_usd === 0);
 }
 
-async function charges(): Promise<Charge[]> {
-  const facts = await world.facts(account);
-  return facts.flatMap((fact) =>
-    fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [],
-  );
-}
+const charges = async () => chargesIn(await world.facts(account));
 
 const total = (amounts: string[]) => amounts.reduce((sum, amount) => sum + BigInt(amount), 0n);
 
@@ -68,14 +63,9 @@ async function journal(accountLike: string): Promise<bigint> {
   return BigInt((await database.query(sql, [accountLike])).rows[0].sum);
 }
 
-interface Line {
-  readonly usd: string;
-  readonly fault?: string;
-}
-
 describe('after a mixed run', () => {
   test('the upstream bills to the last pico-USD what the books say, wherever it reported its usage', async () => {
-    const lines: Line[] = (await world.send('GET', '/bill/lines', { api: world.sandbox })).body;
+    const lines = await world.bill.lines();
     const reported = lines.filter(({ fault }) => fault !== 'cut' && fault !== 'no_usage');
     const exact = (await charges()).filter((charge) => !isEstimated(charge));
     expect(exact).toHaveLength(reported.length);
@@ -84,7 +74,7 @@ describe('after a mixed run', () => {
   });
 
   test('the books have an estimate for every other line of the bill, and no more', async () => {
-    const lines: Line[] = (await world.send('GET', '/bill/lines', { api: world.sandbox })).body;
+    const lines = await world.bill.lines();
     const untold = lines.filter(({ fault }) => fault === 'cut' || fault === 'no_usage');
     const guessed = (await charges()).filter(isEstimated);
     expect(guessed).toHaveLength(MODELS.length * GUESSED.length * 2);

@@ -60,7 +60,7 @@ describe('a client that hangs up', () => {
     ['before the first byte of a stream', 'tokens=8 latency=150', true, undefined],
     ['before an answer in one piece', 'tokens=8 latency=150', false, undefined],
   ])('%s pays for the whole answer, as the upstream does bill it', async (_, directive, stream, enough) => {
-    await world.send('DELETE', '/bill', { api: world.sandbox });
+    await world.bill.clear();
     const account = await world.account(1.05);
     await leave(account, directive, stream, enough);
     const { charged, charge, record } = await settled(account);
@@ -68,7 +68,7 @@ describe('a client that hangs up', () => {
     expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: tokens } }], price: charged });
     expect(charge.errorCode).toBeUndefined();
     expect(record).toMatchObject({ output_count: tokens, error_code: null, isEstimated: false });
-    const bill = (await world.send('GET', '/bill', { api: world.sandbox })).body;
+    const bill = await world.bill.total();
     expect(bill.lines).toBe(1);
     expect(money.usd(bill.total_usd)).toBe(BigInt(charge.cost));
   });

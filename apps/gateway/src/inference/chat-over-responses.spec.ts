@@ -18,7 +18,7 @@ afterAll(() => world.close());
 
 const ask = (directive: string, more: object = {}) => world.chat(account, directive, { model: CODEX, ...more });
 const lastLine = async () => {
-  const lines = (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as { id: string; usd: string }[];
+  const lines = await world.bill.lines();
   return lines.at(-1) as { id: string; usd: string };
 };
 const lastCharge = async () => {

@@ -1,11 +1,8 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { readCatalogue, shippedCatalogue } from '#catalogue';
-import { type TestAccount, World } from '#testing';
+import { readCatalogue } from '#catalogue';
+import { type TestAccount, testModel, testOffer, World } from '#testing';
 
 /** The only vendor with a key. */
 const keys: unknown[] = [];
@@ -74,16 +71,8 @@ test.each([
   ['exa', ['chat'], 'chat'],
   ['anthropic', ['chat', 'responses'], 'responses'],
 ])('a catalogue that wants of %s what it cannot do stops the start with a sentence', async (upstream, speaks, what) => {
-  const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-unserved-'));
-  await cp(shippedCatalogue(), directory, { recursive: true });
-  const [model] = JSON.parse(await readFile(path.join(directory, 'models.json'), 'utf8'));
-  const endpoints = [{ ...model.endpoints[0], upstream, speaks }];
-  await writeFile(
-    path.join(directory, 'test.json'),
-    JSON.stringify([{ ...model, id: 'test/m', aliases: ['m'], endpoints }]),
-  );
-  await expect(World.open({ CATALOGUE_DIR: directory })).rejects.toThrow(
+  const models = [testModel('test/m', [testOffer('Test', upstream, { speaks })])];
+  await expect(World.open({}, models)).rejects.toThrow(
     `The catalogue cannot be used: model "test/m" wants ${what} of "${upstream}", which does not offer that.`,
   );
-  await rm(directory, { recursive: true });
 });

@@ -213,7 +213,6 @@ describe('a model of several providers', () => {
     const input = [`[[sandbox ${directive}]]`, 'one two'];
     return exchange(input, { model: QWEN, dimensions: 8, ...more }, await world.anotherGateway());
   };
-  const bill = async () => (await world.send('GET', '/bill', { api: world.sandbox })).body;
   const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
     charge.attempts.map(({ provider, outcome }) => [provider, outcome]);
 
@@ -233,7 +232,7 @@ describe('a model of several providers', () => {
     ['deepinfra', 'openrouter', 'refuse', 'upstream_unavailable'],
     ['openrouter', 'deepinfra', 'overloaded', 'upstream_unavailable'],
   ])('is asked at the next one when %s fails, and that one is paid', async (failing, next, fault, outcome) => {
-    await world.send('DELETE', '/bill', { api: world.sandbox });
+    await world.bill.clear();
     const order = [failing, next];
     const { answer, facts, record, spent } = await asked(`fault=${fault} at=${failing}`, { provider: { order } });
     expect([answer.status, answer.body.data.length]).toEqual([200, 2]);
@@ -246,17 +245,20 @@ describe('a model of several providers', () => {
     ]);
     expect(record).toMatchObject({ model: QWEN, error_code: null, price_in_usd: answer.body.usage.cost });
     expect(spent).toBe((Number(charged) / 1e12).toFixed(12));
-    expect(await bill()).toEqual({ total_usd: (Number(charge.cost) / 1e12).toFixed(12).replace(/0+$/, ''), lines: 1 });
+    expect(await world.bill.total()).toEqual({
+      total_usd: (Number(charge.cost) / 1e12).toFixed(12).replace(/0+$/, ''),
+      lines: 1,
+    });
   });
 
   test('is asked nowhere else when its answer broke off: that one may be invoiced, and the house bears it', async () => {
-    await world.send('DELETE', '/bill', { api: world.sandbox });
+    await world.bill.clear();
     const { answer, facts, spent } = await asked('fault=cut at=deepinfra', { provider: { order: ['deepinfra'] } });
     expect(answer.status).toBe(502);
     expect(facts.map(({ type }) => type)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
     expect(facts[1]?.data.charge).toMatchObject({ items: [{ provider: 'deepinfra', estimated: true }] });
     expect(spent).toBe(NOTHING);
-    expect((await bill()).lines).toBe(1);
+    expect((await world.bill.total()).lines).toBe(1);
   });
 
   test.each([
@@ -294,13 +296,13 @@ describe('a model of several providers', () => {
 });
 
 test('the upstream bills to the last pico-USD what the books say', async () => {
-  await world.send('DELETE', '/bill', { api: world.sandbox });
+  await world.bill.clear();
   const by = await world.account(1.05);
   const inputs = ['one', ['one', 'two three'], [1, 2, 3], [[1], [2, 3]], '[[sandbox fault=500]]', 'é '.repeat(99)];
   for (const model of [SMALL, LARGE, ADA, QWEN]) for (const input of inputs) await embed(input, { model }, by);
   const facts = await world.facts(by);
   const costs = facts.flatMap(({ type, data }) => (type === 'HoldSettled' ? [BigInt(data.charge.cost)] : []));
-  const { total_usd, lines } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
+  const { total_usd, lines } = await world.bill.total();
   expect(lines).toBe(costs.length);
   expect(lines).toBe(20);
   expect(money.toJson(money.usd(total_usd))).toBe(String(costs.reduce((sum, each) => sum + each, 0n)));

@@ -1,20 +1,17 @@
 /** Tools that vendors run themselves, and bill for: none of them is sent, to any vendor. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, Wiretap, World } from '#testing';
+import { openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
 
+let tapped: TappedWorld;
 let tap: Wiretap;
 let world: World;
 let account: TestAccount;
 beforeAll(async () => {
-  tap = await Wiretap.open();
-  world = await World.open(tap.settings);
-  tap.target = world.sandbox;
+  tapped = await openTapped();
+  ({ tap, world } = tapped);
   account = await world.account(1_050);
 });
-afterAll(async () => {
-  await world.close();
-  await tap.close();
-});
+afterAll(() => tapped.close());
 
 /** As vendors document them; what they are set up with does not matter here. */
 const HOSTED: Readonly<Record<string, readonly string[]>> = {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Charge, DomainEvent } from '#domain';
+import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd, usd } from '#kernel';
-import { callsIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
+import { callsIn, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
 
 /**
  * Every surface, several vendors, whole and streamed, with search and tools, and what goes wrong with each. Of OpenAI's
@@ -80,18 +80,10 @@ function chats(model: string, fault: string) {
   return [...searched, ...others];
 }
 
-interface Line {
-  readonly usd: string;
-  readonly fault?: string;
-}
-
 test('after a mixed run with faults the bill is what the books owe, but for charges that are marked as estimates', async () => {
   const facts = (await world.facts()) as readonly DomainEvent[];
-  const charges = facts.flatMap((fact): Charge[] => {
-    if (fact.type === 'HoldSettled') return [fact.data.charge];
-    return fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [];
-  });
-  const lines = (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as readonly Line[];
+  const charges = chargesIn(facts);
+  const lines = await world.bill.lines();
   const reported = lines.filter(({ fault }) => !UNREPORTED.has(fault ?? ''));
   const invoiced = reported.reduce((sum, line) => sum + usd(line.usd), 0n);
   // Of an estimate only what the model's provider invoices is one: what a search by another provider cost is known.

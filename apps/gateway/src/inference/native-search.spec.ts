@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import type { Charge } from '#domain';
-import { formatUsd, type PicoUsd } from '#kernel';
-import { besideIn, type TestAccount, World } from '#testing';
+import { besideIn, billed, chargesIn, type TestAccount, World } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TOOL = { type: 'web_search' };
@@ -23,16 +21,12 @@ beforeAll(async () => {
 afterAll(() => world.close());
 beforeEach(async () => {
   account = await world.account(2);
-  await world.send('DELETE', '/bill', { api: world.sandbox });
+  await world.bill.clear();
 });
 
 const ask = (directive: string, more: object = {}) => world.chat(account, directive, { model: CLAUDE, ...more });
 
-async function charges(): Promise<readonly Charge[]> {
-  return (await world.facts(account)).flatMap((fact) =>
-    fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [],
-  );
-}
+const charges = async () => chargesIn(await world.facts(account));
 
 /** What the first charge has beside its model. */
 async function beside() {
@@ -41,9 +35,7 @@ async function beside() {
 }
 
 async function assertBooksAreTheBill(): Promise<void> {
-  const owed = (await charges()).reduce((sum, { cost }) => sum + BigInt(cost), 0n);
-  const { total_usd } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
-  expect(formatUsd(owed as PicoUsd)).toBe(total_usd);
+  expect(billed(await charges())).toBe((await world.bill.total()).total_usd);
 }
 
 const isOnline = async () => (await world.get('/queries/history', account)).body.data[0].isOnline;

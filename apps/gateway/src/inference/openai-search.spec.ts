@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Charge } from '#domain';
-import { formatUsd, type PicoUsd } from '#kernel';
-import { besideIn, type TestAccount, World } from '#testing';
+import { besideIn, billed, chargesIn, type TestAccount, World } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const TOOL = { type: 'web_search' };
@@ -22,25 +20,19 @@ beforeAll(async () => {
 afterAll(() => world.close());
 beforeEach(async () => {
   account = await world.account(2);
-  await world.send('DELETE', '/bill', { api: world.sandbox });
+  await world.bill.clear();
 });
 
 const chat = (directive: string, more: object = {}) => world.chat(account, directive, { model: GPT, ...more });
 const respond = (directive: string, more: object = {}) =>
   world.post('/v1/responses', { model: GPT, input: `[[sandbox ${directive}]]`, ...more }, account);
 
-async function charges(): Promise<readonly Charge[]> {
-  return (await world.facts(account)).flatMap((fact) =>
-    fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed' ? [fact.data.charge] : [],
-  );
-}
+const charges = async () => chargesIn(await world.facts(account));
 
 /** What all charges have beside their models, once the books are what OpenAI bills. */
 async function beside(): Promise<readonly unknown[]> {
   const all = await charges();
-  const owed = all.reduce((sum, { cost }) => sum + BigInt(cost), 0n);
-  const { total_usd } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
-  expect(formatUsd(owed as PicoUsd)).toBe(total_usd);
+  expect(billed(all)).toBe((await world.bill.total()).total_usd);
   return all.flatMap(besideIn);
 }
 

@@ -1,21 +1,18 @@
 /** What of a request goes to an upstream, and what never does. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Model, readCatalogue } from '#catalogue';
-import { type Answer, type TestAccount, Wiretap, World } from '#testing';
+import { type Answer, openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
 
+let tapped: TappedWorld;
 let tap: Wiretap;
 let world: World;
 let account: TestAccount;
 beforeAll(async () => {
-  tap = await Wiretap.open();
-  world = await World.open(tap.settings);
-  tap.target = world.sandbox;
+  tapped = await openTapped();
+  ({ tap, world } = tapped);
   account = await world.account(1_050);
 });
-afterAll(async () => {
-  await world.close();
-  await tap.close();
-});
+afterAll(() => tapped.close());
 
 const messages = [{ role: 'user', content: '[[sandbox tokens=2]]' }];
 const chat = (body: object) => world.post('/v1/chat/completions', { messages, max_tokens: 9, ...body }, account);

@@ -1,11 +1,7 @@
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { shippedCatalogue } from '#catalogue';
 import type { Charge } from '#domain';
-import { type Answer, isEstimated, type TestAccount, World } from '#testing';
+import { type Answer, isEstimated, type TestAccount, testModel, testOffer, World } from '#testing';
 
 /** Reasons, and is asked natively. */
 const GPT = 'openai/gpt-5-mini';
@@ -14,65 +10,29 @@ const PLAIN = 'openai/gpt-4o-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TRANSLATED = 'test/translated';
 
-const offer = (provider: string, upstream: string, more: object = {}) => ({
-  provider,
-  upstream,
-  model: 'gpt-4o-mini',
-  usdPerMillionTokens: { input: '0.15', cacheRead: '0.075', output: '0.6' },
-  margin: '1.055',
-  parameters: 'openai-sampling',
-  ...more,
-});
-const model = (id: string, endpoints: readonly object[], more: object = {}) => ({
-  id,
-  type: 'chat',
-  name: id,
-  provider: 'Test',
-  description: 'A model that is asked one way or the other.',
-  released: '2026-01-01',
-  popular: false,
-  privacy: 'anon',
-  inputs: ['text'],
-  context: 128000,
-  maxOutput: 16384,
-  endpoints,
-  ...more,
-});
-
 /** Nothing listens at Groq's address in this world. */
 const MODELS = [
-  model(TRANSLATED, [offer('OpenAI', 'openai')]),
-  model('test/native-first', [
-    offer('Gone', 'groq', { speaks: ['chat', 'responses'], usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
-    offer('There', 'openai'),
+  testModel(TRANSLATED, [testOffer('OpenAI', 'openai')]),
+  testModel('test/native-first', [
+    testOffer('Gone', 'groq', { speaks: ['chat', 'responses'], usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
+    testOffer('There', 'openai'),
   ]),
-  model('test/chat-first', [
-    offer('Gone', 'groq', { usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
-    offer('There', 'openai', { speaks: ['chat', 'responses'] }),
+  testModel('test/chat-first', [
+    testOffer('Gone', 'groq', { usdPerMillionTokens: { input: '0.01', output: '0.6' } }),
+    testOffer('There', 'openai', { speaks: ['chat', 'responses'] }),
   ]),
-  model('test/short', [offer('OpenAI', 'openai')], { context: 4000, maxOutput: 2000 }),
+  testModel('test/short', [testOffer('OpenAI', 'openai')], { context: 4000, maxOutput: 2000 }),
 ];
 
-let directory: string;
 let world: World;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-native-'));
-  await cp(shippedCatalogue(), directory, { recursive: true });
-  await writeFile(path.join(directory, 'test.json'), JSON.stringify(MODELS));
-  world = await World.open({
-    CATALOGUE_DIR: directory,
-    GROQ_BASE_URL: 'http://127.0.0.1:9/v1',
-    UPSTREAM_IDLE_TIMEOUT_MS: '500',
-  });
+  world = await World.open({ GROQ_BASE_URL: 'http://127.0.0.1:9/v1', UPSTREAM_IDLE_TIMEOUT_MS: '500' }, MODELS);
   account = await world.account(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });
-afterAll(async () => {
-  await world.close();
-  await rm(directory, { recursive: true });
-});
+afterAll(() => world.close());
 
 const ask = (input: unknown, more: object = {}, payer = account) =>
   world.post('/v1/responses', { model: GPT, input, ...more }, payer);

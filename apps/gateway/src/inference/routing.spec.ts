@@ -1,48 +1,26 @@
-import { cp, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { readFile, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { shippedCatalogue } from '#catalogue';
 import type { DomainEvent } from '#domain';
-import { type TestAccount, World } from '#testing';
+import { TEST_MODELS, type TestAccount, testModel, testOffer, World } from '#testing';
 
-const offer = (provider: string, upstream: string, input: string, more: object = {}) => ({
-  provider,
-  upstream,
-  model: 'gpt-4o-mini',
-  usdPerMillionTokens: { input, output: '0.6' },
-  margin: '1.055',
-  parameters: 'openai-sampling',
-  ...more,
-});
-
-const model = (id: string, endpoints: readonly object[], more: object = {}) => ({
-  id,
-  type: 'chat',
-  name: id,
-  provider: 'Test',
-  description: 'A model to route.',
-  released: '2026-01-01',
-  popular: false,
-  privacy: 'anon',
-  inputs: ['text'],
-  context: 128000,
-  maxOutput: 16384,
-  endpoints,
-  ...more,
-});
+const offer = (provider: string, upstream: string, input: string, more: object = {}) =>
+  testOffer(provider, upstream, { usdPerMillionTokens: { input, output: '0.6' }, ...more });
 
 /** Nothing listens at Groq's address in this world. */
 const MODELS = [
-  model('test/falls-back', [offer('Gone', 'groq', '0.01'), offer('There', 'openai', '0.15', { zdr: true })], {
+  testModel('test/falls-back', [offer('Gone', 'groq', '0.01'), offer('There', 'openai', '0.15', { zdr: true })], {
     variants: { thinking: 'test/two' },
   }),
-  model('test/gone', [offer('Gone', 'groq', '0.01')]),
-  model('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
-  model('test/few', [offer('Many', 'openai', '0.9'), offer('Few', 'openai', '0.15', { parameters: ['max_tokens'] })]),
-  model('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
+  testModel('test/gone', [offer('Gone', 'groq', '0.01')]),
+  testModel('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
+  testModel('test/few', [
+    offer('Many', 'openai', '0.9'),
+    offer('Few', 'openai', '0.15', { parameters: ['max_tokens'] }),
+  ]),
+  testModel('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
 ];
 
 /** A router behind us, which remembers what it was sent. */
@@ -56,25 +34,17 @@ const router = createServer(async (request, response) => {
   response.end(JSON.stringify({ id: 'x', created: 1, model: 'm', choices, usage }));
 });
 
-let directory: string;
 let world: World;
 let account: TestAccount;
 beforeAll(async () => {
-  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-routing-'));
-  await cp(shippedCatalogue(), directory, { recursive: true });
-  await writeFile(path.join(directory, 'test.json'), JSON.stringify(MODELS));
   await new Promise<void>((listening) => router.listen(0, '127.0.0.1', listening));
-  world = await World.open({
-    CATALOGUE_DIR: directory,
-    GROQ_BASE_URL: 'http://127.0.0.1:9/v1',
-    OPENROUTER_BASE_URL: `http://127.0.0.1:${(router.address() as AddressInfo).port}/v1`,
-  });
+  const address = `http://127.0.0.1:${(router.address() as AddressInfo).port}/v1`;
+  world = await World.open({ GROQ_BASE_URL: 'http://127.0.0.1:9/v1', OPENROUTER_BASE_URL: address }, MODELS);
   account = await world.account(1);
 });
 afterAll(async () => {
   await world.close();
   await new Promise((closed) => router.close(closed));
-  await rm(directory, { recursive: true });
 });
 
 const ask = (name: string, more: object = {}, directive = 'tokens=4') =>
@@ -216,7 +186,7 @@ describe('a request', () => {
 });
 
 describe('the catalogue, edited while the service runs', () => {
-  const file = () => path.join(directory, 'test.json');
+  const file = () => path.join(String(world.foundation.settings.catalogueDir), TEST_MODELS);
   const write = async (content: string) => {
     await writeFile(file(), content);
     const later = new Date(Date.now() + 5_000);
@@ -224,7 +194,7 @@ describe('the catalogue, edited while the service runs', () => {
   };
 
   test('is in force soon, and its prices are a fact before they are charged', async () => {
-    const changed = [...MODELS, model('test/new', [offer('Cheap', 'openai', '0.33')])];
+    const changed = [...MODELS, testModel('test/new', [offer('Cheap', 'openai', '0.33')])];
     await write(JSON.stringify(changed));
     await world.until(async () => (await world.get('/v1/models/test/new')).status === 200);
     await ask('test/new');

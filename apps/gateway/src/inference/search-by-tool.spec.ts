@@ -1,12 +1,21 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { shippedCatalogue } from '#catalogue';
 import type { Charge } from '#domain';
-import { formatUsd, type PicoUsd } from '#kernel';
-import { besideIn, callsIn, isEstimated, isExplained, type TestAccount, usageIn, World } from '#testing';
+import {
+  besideIn,
+  billed,
+  callsIn,
+  isEstimated,
+  isExplained,
+  type TestAccount,
+  testModel,
+  testOffer,
+  usageIn,
+  World,
+} from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
 const FLAT = 'countinghouse/flat';
@@ -20,46 +29,26 @@ const FEE = {
   ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
 };
 
-const offer = { provider: 'OpenAI', upstream: 'openai', model: 'gpt-4o-mini', margin: '1.055' };
-const sampling = ['max_tokens', 'temperature'];
-const priced = { ...offer, usdPerMillionTokens: { input: '0.15', cacheRead: '0.075', output: '0.6' } };
-const about = { type: 'chat', provider: 'Test', description: 'To test.', released: '2026-01-01', popular: false };
-const model = (id: string, endpoint: object) => {
-  const limits = { privacy: 'anon', inputs: ['text'], context: 128000, maxOutput: 16384 };
-  return { id, name: id, ...about, ...limits, endpoints: [endpoint] };
-};
 const MODELS = [
-  model('test/toolless', { ...priced, parameters: sampling }),
-  model('test/free', { ...offer, usdPerMillionTokens: { input: '0', output: '0' }, parameters: 'openai-sampling' }),
+  testModel('test/toolless', [testOffer('OpenAI', 'openai', { parameters: ['max_tokens', 'temperature'] })]),
+  testModel('test/free', [testOffer('OpenAI', 'openai', { usdPerMillionTokens: { input: '0', output: '0' } })]),
 ];
 
-let directory: string;
 let world: World;
 let account: TestAccount;
 beforeAll(async () => {
-  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-search-'));
-  await cp(shippedCatalogue(), directory, { recursive: true });
-  await writeFile(path.join(directory, 'test.json'), JSON.stringify(MODELS));
-  world = await World.open({ CATALOGUE_DIR: directory, DISCONNECT_DRAIN_MS: String(DRAIN_MS) });
+  world = await World.open({ DISCONNECT_DRAIN_MS: String(DRAIN_MS) }, MODELS);
 });
-afterAll(async () => {
-  await world.close();
-  await rm(directory, { recursive: true });
-});
+afterAll(() => world.close());
 beforeEach(async () => {
   account = await world.account(1);
-  await world.send('DELETE', '/bill', { api: world.sandbox });
+  await world.bill.clear();
 });
 
 const ask = (directive: string, more: object = {}) =>
   world.chat(account, directive, { model: MODEL, tools: [TOOL], ...more });
 
-interface Line {
-  readonly model: string;
-  readonly tokens: { readonly input: number; readonly output: number };
-}
-const billLines = async () => (await world.send('GET', '/bill/lines', { api: world.sandbox })).body as readonly Line[];
-const searchesBilled = async () => (await billLines()).filter((line) => line.model === 'exa/search').length;
+const searchesBilled = async () => (await world.bill.lines()).filter((line) => line.model === 'exa/search').length;
 
 /** The one charge of the account, settled or borne by the house, once there is one. */
 async function charged(): Promise<{ readonly type: string; readonly charge: Charge }> {
@@ -78,8 +67,7 @@ async function charged(): Promise<{ readonly type: string; readonly charge: Char
 /** What the upstreams invoice is what the books owe, and the price list explains it. */
 async function assertBooksAreTheBill(): Promise<void> {
   const { charge } = await charged();
-  const { total_usd } = (await world.send('GET', '/bill', { api: world.sandbox })).body;
-  expect(formatUsd(BigInt(charge.cost) as PicoUsd)).toBe(total_usd);
+  expect(billed([charge])).toBe((await world.bill.total()).total_usd);
   const facts = await world.facts();
   const lists = facts.flatMap((fact) => (fact.type === 'PriceListPublished' ? [fact.data] : []));
   const list = lists.find(({ version }) => version === charge.priceList);
@@ -101,7 +89,7 @@ describe('a model that may search', () => {
     expect((await ask('tokens=4', { stream })).status).toBe(200);
     const { charge } = await charged();
     expect(counts(charge)).toEqual({ calls: 1, searches: 0, estimated: false });
-    expect(await billLines()).toHaveLength(1);
+    expect(await world.bill.lines()).toHaveLength(1);
     const [record] = (await world.get('/queries/history', account)).body.data;
     expect(record.isOnline).toBe(false);
     await assertBooksAreTheBill();
@@ -125,7 +113,7 @@ describe('a model that may search', () => {
     expect(besideIn(charge)).toEqual([FEE]);
     expect(answer.body.usage.prompt_tokens).toBe(usageIn(charge).input);
     expect(charge.attempts).toHaveLength(2);
-    const rounds = (await billLines()).filter((line) => line.model !== 'exa/search');
+    const rounds = (await world.bill.lines()).filter((line) => line.model !== 'exa/search');
     expect(rounds[1]?.tokens.input).toBeGreaterThan((rounds[0]?.tokens.input ?? 0) + 200);
     const [record] = (await world.get('/queries/history', account)).body.data;
     expect(record).toMatchObject({ isOnline: true, price_in_usd: answer.body.usage.cost });
@@ -446,7 +434,7 @@ test.each([
   ['domains that are no list', { filters: { allowed_domains: 'a.example' } }],
 ])('%s: 400, and nothing is asked', async (_, options) => {
   expect((await ask('', { tools: [{ ...TOOL, ...options }] })).status).toBe(400);
-  expect(await billLines()).toHaveLength(0);
+  expect(await world.bill.lines()).toHaveLength(0);
 });
 
 test.each([

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
-import { besideIn, type TestAccount, World } from '#testing';
+import { besideIn, chargesIn, type TestAccount, World } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
 /** A search by Exa. */
@@ -19,29 +18,13 @@ beforeAll(async () => {
 afterAll(() => world.close());
 beforeEach(async () => {
   account = await world.account(1);
-  await fetch(`${world.sandbox}/bill`, { method: 'DELETE' });
+  await world.bill.clear();
 });
 
 const ask = (more: object, directive = 'tokens=4') => world.chat(account, directive, { model: MODEL, ...more });
 const web = (more: object = {}) => ({ plugins: [{ id: 'web', ...more }] });
 
-async function charges() {
-  const stream = `account-${account.creditId}`;
-  const facts = (await world.facts()) as readonly (DomainEvent & { stream: string })[];
-  return facts.flatMap((fact) =>
-    fact.stream === stream && (fact.type === 'HoldSettled' || fact.type === 'ChargeAbsorbed') ? [fact.data.charge] : [],
-  );
-}
-
-async function bill(): Promise<{ readonly total_usd: string; readonly lines: number }> {
-  return (await (await fetch(`${world.sandbox}/bill`)).json()) as never;
-}
-
-async function billLines(): Promise<
-  readonly { readonly model: string; readonly tokens: { readonly input: number } }[]
-> {
-  return (await (await fetch(`${world.sandbox}/bill/lines`)).json()) as never;
-}
+const charges = async () => chargesIn(await world.facts(account));
 
 /** What one of the charges has beside its model. */
 async function beside(nr = 0) {
@@ -67,7 +50,7 @@ describe('a chat with web search', () => {
     const [charge] = await charges();
     expect(await beside()).toEqual([SEARCHED]);
     expect(answer.body.usage.cost).toBeGreaterThan(0.02);
-    expect(formatUsd(BigInt(charge?.cost ?? 0) as PicoUsd)).toBe((await bill()).total_usd);
+    expect(formatUsd(BigInt(charge?.cost ?? 0) as PicoUsd)).toBe((await world.bill.total()).total_usd);
     const history = await world.get('/queries/history', account);
     expect(history.body.data[0]).toMatchObject({ isOnline: true, model: MODEL });
   });
@@ -76,7 +59,7 @@ describe('a chat with web search', () => {
     await ask({});
     await ask(web());
     await ask(web({ max_results: 1 }));
-    const inputs = (await billLines())
+    const inputs = (await world.bill.lines())
       .filter(({ model }) => model === 'gpt-4.1-mini')
       .map(({ tokens }) => tokens.input);
     expect(inputs[1]).toBeGreaterThan((inputs[2] as number) + 100);
@@ -134,7 +117,7 @@ describe('money', () => {
     const messages = [{ role: 'user', content: '[[sandbox tokens=1]]' }];
     const body = { model: 'openai/gpt-5-mini', max_tokens: 45_000, messages };
     expect((await world.post('/v1/chat/completions', { ...body, ...web({ engine: 'exa' }) }, poor)).status).toBe(402);
-    expect((await bill()).lines).toBe(0);
+    expect((await world.bill.total()).lines).toBe(0);
     expect((await world.post('/v1/chat/completions', body, poor)).status).toBe(200);
   });
 
@@ -155,7 +138,7 @@ describe('money', () => {
     expect(await world.balance(account)).toBe(balance);
     const [absorbed] = await charges();
     expect(absorbed).toMatchObject({ cost: '5000000000', items: [SEARCHED] });
-    expect((await bill()).total_usd).toBe('0.005');
+    expect((await world.bill.total()).total_usd).toBe('0.005');
   });
 });
 
@@ -168,5 +151,5 @@ test.each([
   ['domains that are no list', web({ include_domains: 'a.example' })],
 ])('%s: 400, and nothing is searched', async (_, more) => {
   expect((await ask(more)).status).toBe(400);
-  expect((await bill()).lines).toBe(0);
+  expect((await world.bill.total()).lines).toBe(0);
 });

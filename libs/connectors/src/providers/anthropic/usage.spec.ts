@@ -1,19 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Usage } from '#domain';
+import { type TokenCounts, tokensOf } from '#testing';
 import { mergedUsage, usageFrom } from './usage.ts';
 
-type Classes = readonly [input: number, cacheRead: number, cacheWrite: number, output: number, reasoning: number];
-
-const classes = ([input, cacheRead, cacheWrite, output, reasoning]: Classes): Usage => ({
-  input,
-  cacheRead,
-  cacheWrite,
-  output,
-  reasoning,
-});
-
 describe('usage is split into classes that have no token in common', () => {
-  test.each<[string, object, Classes]>([
+  test.each<[string, object, TokenCounts]>([
     [
       'input_tokens exclude those that were read from the cache and written to it',
       {
@@ -54,11 +44,11 @@ describe('usage is split into classes that have no token in common', () => {
       [9, 0, 0, 2, 0],
     ],
   ])('%s', (_, reported, expected) => {
-    expect(usageFrom(reported)).toEqual(classes(expected));
+    expect(usageFrom(reported)).toEqual(tokensOf(expected));
   });
 
   test('an explicit zero is a value', () => {
-    expect(usageFrom({ input_tokens: 0, output_tokens: 0 })).toEqual(classes([0, 0, 0, 0, 0]));
+    expect(usageFrom({ input_tokens: 0, output_tokens: 0 })).toEqual(tokensOf([0, 0, 0, 0, 0]));
   });
 
   test.each([
@@ -79,7 +69,7 @@ describe('usage is split into classes that have no token in common', () => {
 describe('the usage of a stream', () => {
   const start = { input_tokens: 12, cache_read_input_tokens: 100, cache_creation_input_tokens: 5, output_tokens: 1 };
 
-  test.each<[string, unknown, unknown, Classes]>([
+  test.each<[string, unknown, unknown, TokenCounts]>([
     ['the end knows the output only', start, { output_tokens: 40 }, [12, 100, 5, 40, 0]],
     [
       'the end knows everything',
@@ -96,6 +86,6 @@ describe('the usage of a stream', () => {
     ['the end says zero, and means it', start, { input_tokens: 0, output_tokens: 0 }, [0, 100, 5, 0, 0]],
     ['the start said nothing', undefined, { input_tokens: 3, output_tokens: 4 }, [3, 0, 0, 4, 0]],
   ])('%s', (_, atStart, atEnd, expected) => {
-    expect(usageFrom(mergedUsage(atStart, atEnd))).toEqual(classes(expected));
+    expect(usageFrom(mergedUsage(atStart, atEnd))).toEqual(tokensOf(expected));
   });
 });

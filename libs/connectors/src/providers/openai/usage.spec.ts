@@ -1,20 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { quantityOf, type Usage } from '#domain';
+import { type TokenCounts, tokensOf } from '#testing';
 import { usageFrom } from './usage.ts';
 
-type Classes = readonly [input: number, cacheRead: number, cacheWrite: number, output: number, reasoning: number];
-
-const classes = ([input, cacheRead, cacheWrite, output, reasoning]: Classes): Usage => ({
-  input,
-  cacheRead,
-  cacheWrite,
-  output,
-  reasoning,
-});
-
 describe('usage is split into classes that have no token in common', () => {
-  test.each<[string, object, Classes]>([
+  test.each<[string, object, TokenCounts]>([
     [
       'OpenAI: the cached tokens are some of the prompt, the reasoning tokens some of the completion',
       {
@@ -107,14 +98,14 @@ describe('usage is split into classes that have no token in common', () => {
       [9, 0, 0, 2, 0],
     ],
   ])('%s', (_, reported, expected) => {
-    expect(usageFrom(reported)).toEqual(classes(expected));
+    expect(usageFrom(reported)).toEqual(tokensOf(expected));
   });
 });
 
 describe('what an upstream reports', () => {
   test('as zero is a value, and not something that is missing', () => {
-    expect(usageFrom({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(classes([0, 0, 0, 0, 0]));
-    expect(usageFrom({ prompt_tokens: 7, completion_tokens: 0 })).toEqual(classes([7, 0, 0, 0, 0]));
+    expect(usageFrom({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(tokensOf([0, 0, 0, 0, 0]));
+    expect(usageFrom({ prompt_tokens: 7, completion_tokens: 0 })).toEqual(tokensOf([7, 0, 0, 0, 0]));
   });
 
   test.each<[string, unknown]>([
@@ -140,7 +131,7 @@ describe('what an upstream reports', () => {
     expect(usageFrom(reported)).toBeUndefined();
   });
 
-  test.each<[string, object, Classes]>([
+  test.each<[string, object, TokenCounts]>([
     ['more cached tokens than the prompt has', { prompt_tokens_details: { cached_tokens: 99 } }, [0, 10, 0, 5, 0]],
     [
       'more written tokens than the prompt has',
@@ -158,7 +149,7 @@ describe('what an upstream reports', () => {
       [10, 0, 0, 0, 5],
     ],
   ])('as %s is cut to what the sum allows', (_, details, expected) => {
-    expect(usageFrom({ prompt_tokens: 10, completion_tokens: 5, ...details })).toEqual(classes(expected));
+    expect(usageFrom({ prompt_tokens: 10, completion_tokens: 5, ...details })).toEqual(tokensOf(expected));
   });
 
   test.each([-1, 2.5, '3', Number.NaN, 1e300, true, [3], {}])(
@@ -171,14 +162,14 @@ describe('what an upstream reports', () => {
         prompt_tokens_details: { cached_tokens: nonsense, cache_write_tokens: nonsense },
         completion_tokens_details: { reasoning_tokens: nonsense },
       };
-      expect(usageFrom(reported)).toEqual(classes([10, 0, 0, 5, 0]));
+      expect(usageFrom(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
     },
   );
 
   test.each(['cached', 7, true, [1, 2]])('as details that are %p is read without them', (details) => {
     const sums = { prompt_tokens: 10, completion_tokens: 5 };
     const reported = { ...sums, prompt_tokens_details: details, completion_tokens_details: details };
-    expect(usageFrom(reported)).toEqual(classes([10, 0, 0, 5, 0]));
+    expect(usageFrom(reported)).toEqual(tokensOf([10, 0, 0, 5, 0]));
   });
 
   test('never makes a token more or less than its two sums, whatever the details are', () => {

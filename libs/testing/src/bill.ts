@@ -1,0 +1,26 @@
+/** What the simulated providers would invoice. */
+export interface BillLine {
+  readonly id: string;
+  readonly model: string;
+  readonly tokens: { readonly input: number; readonly cached_input: number; readonly output: number };
+  readonly usd: string;
+  readonly fault?: string;
+}
+
+/** The bill of a sandbox. */
+export class Bill {
+  constructor(private readonly sandbox: string) {}
+
+  async total(): Promise<{ readonly total_usd: string; readonly lines: number }> {
+    return (await (await fetch(`${this.sandbox}/bill`)).json()) as never;
+  }
+
+  /** One for each call that is billed. */
+  async lines(): Promise<readonly BillLine[]> {
+    return (await (await fetch(`${this.sandbox}/bill/lines`)).json()) as never;
+  }
+
+  async clear(): Promise<void> {
+    await fetch(`${this.sandbox}/bill`, { method: 'DELETE' });
+  }
+}

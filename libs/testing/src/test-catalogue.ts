@@ -1,0 +1,45 @@
+/** Models that only specs have, beside those that ship. */
+import { cp, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { shippedCatalogue } from '#catalogue';
+
+/** The catalogue file with them. */
+export const TEST_MODELS = 'test.json';
+
+/** Copies the catalogue that ships to a new directory, with more models. */
+export async function copyCatalogue(directory: string, models: readonly object[]): Promise<void> {
+  await cp(shippedCatalogue(), directory, { recursive: true });
+  await writeFile(path.join(directory, TEST_MODELS), JSON.stringify(models));
+}
+
+/** A model of a catalogue file. @param endpoints as `testOffer` makes them */
+export function testModel(id: string, endpoints: readonly object[], more: object = {}) {
+  return {
+    id,
+    type: 'chat',
+    name: id,
+    provider: 'Test',
+    description: 'A model to test with.',
+    released: '2026-01-01',
+    popular: false,
+    privacy: 'anon',
+    inputs: ['text'],
+    context: 128_000,
+    maxOutput: 16_384,
+    endpoints,
+    ...more,
+  };
+}
+
+/** An endpoint of a model that the sandbox has. @param upstream the vendor's slug */
+export function testOffer(provider: string, upstream: string, more: object = {}) {
+  return {
+    provider,
+    upstream,
+    model: 'gpt-4o-mini',
+    usdPerMillionTokens: { input: '0.15', cacheRead: '0.075', output: '0.6' },
+    margin: '1.055',
+    parameters: 'openai-sampling',
+    ...more,
+  };
+}
