@@ -1,5 +1,5 @@
 /** What was sold, and what it came to: one item for each call, one charge for each request. */
-import { money, type PicoUsd } from '#kernel';
+import { money, type PicoUsd, ZERO } from '#kernel';
 import { type Price, type PriceJson, priceOf, type Terms, type Usage, usageToJson } from './tariff.ts';
 import type { Amount } from './values.ts';
 
@@ -98,5 +98,5 @@ export function chargeOf(items: readonly Item[], rest: Omit<Charge, 'items' | 'c
 }
 
 function totalOf(items: readonly Item[], amount: 'cost' | 'price'): PicoUsd {
-  return money.sum(items.map((item) => money.fromJson(item[amount])));
+  return items.reduce((sum, item) => money.add(sum, money.fromJson(item[amount])), ZERO);
 }

@@ -31,6 +31,7 @@ export {
   priceOf,
   priceToJson,
   quantityOf,
+  soldFor,
   type Terms,
   type Unit,
   UnpricedUnit,

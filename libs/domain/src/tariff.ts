@@ -92,6 +92,12 @@ export function priceOf(usage: Usage, prices: readonly Price[], terms: Terms = {
   return { cost: amountOf(usage, rates.cost, known), price: amountOf(usage, rates.price, known) };
 }
 
+/** The price of a use alone. @throws UnpricedUnit */
+export function soldFor(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
+  const rates = ratesOf(prices);
+  return amountOf(usage, rates.price, withSizes(terms, usage, rates));
+}
+
 /**
  * The most that a use can be sold for that has at most so much of each unit, or of what falls back to it. Each term that is
  * missing may turn out to be anything, and each that is a number may turn out to be less.

@@ -1,18 +1,17 @@
-type Entry<V> = readonly [key: string, value: V];
-/** Entries whose keys fall together: few, so that looking at each of them is faster than hashing again. */
-type Bucket<V> = readonly Entry<V>[];
+type Bucket<V> = ReadonlyMap<string, V>;
 type Branch<V> = readonly Bucket<V>[];
 
-/** A map has so many branches with so many buckets each: a change copies one bucket and twice this many references. */
+/** A map has so many branches with so many buckets each: a change copies one bucket, and twice this many references. */
 const FORKS = 8;
 const FORK_BITS = 3;
 
-const NO_BUCKETS: Branch<never> = new Array(FORKS).fill([]);
+/** What is empty is shared: most maps of most accounts have a few entries or none. */
+const NO_BUCKETS: Branch<never> = new Array(FORKS).fill(new Map<string, never>());
 const NO_BRANCHES: readonly Branch<never>[] = new Array(FORKS).fill(NO_BUCKETS);
 
 /**
  * An immutable map with string keys whose older versions stay valid, so that a decision can be tried on a state and
- * thrown away when the append is refused. A change costs about n/64 entries; a small map takes little memory.
+ * thrown away when the append is refused. A change costs about n/64 entries.
  */
 export class PersistentMap<V> {
   private readonly branches: readonly Branch<V>[];
@@ -28,34 +27,36 @@ export class PersistentMap<V> {
   }
 
   static of<V>(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
-    let map = PersistentMap.empty<V>();
-    for (const [key, value] of entries) map = map.with(key, value);
-    return map;
+    const branches = Array.from({ length: FORKS }, () => Array.from({ length: FORKS }, () => new Map<string, V>()));
+    for (const [key, value] of entries) {
+      const hash = hashOf(key);
+      branches[branchOf(hash)]?.[bucketOf(hash)]?.set(key, value);
+    }
+    return new PersistentMap<V>(
+      branches,
+      branches.flat().reduce((total, bucket) => total + bucket.size, 0),
+    );
   }
 
   get(key: string): V | undefined {
-    const bucket = this.bucket(hashOf(key));
-    return bucket[placeIn(bucket, key)]?.[1];
+    return this.size === 0 ? undefined : this.bucket(hashOf(key)).get(key);
   }
 
   has(key: string): boolean {
-    return placeIn(this.bucket(hashOf(key)), key) >= 0;
+    return this.size > 0 && this.bucket(hashOf(key)).has(key);
   }
 
   with(key: string, value: V): PersistentMap<V> {
     const hash = hashOf(key);
-    const bucket = this.bucket(hash).slice();
-    const place = placeIn(bucket, key);
-    if (place < 0) bucket.push([key, value]);
-    else bucket[place] = [key, value];
-    return this.replacing(hash, bucket, place < 0 ? this.size + 1 : this.size);
+    return this.replacing(hash, new Map(this.bucket(hash)).set(key, value));
   }
 
   without(key: string): PersistentMap<V> {
     const hash = hashOf(key);
-    const bucket = this.bucket(hash);
-    const place = placeIn(bucket, key);
-    return place < 0 ? this : this.replacing(hash, bucket.toSpliced(place, 1), this.size - 1);
+    if (!this.bucket(hash).has(key)) return this;
+    const bucket = new Map(this.bucket(hash));
+    bucket.delete(key);
+    return this.replacing(hash, bucket);
   }
 
   *entries(): IterableIterator<readonly [string, V]> {
@@ -63,25 +64,21 @@ export class PersistentMap<V> {
   }
 
   *values(): IterableIterator<V> {
-    for (const [, value] of this.entries()) yield value;
+    for (const branch of this.branches) for (const bucket of branch) yield* bucket.values();
   }
 
   private bucket(hash: number): Bucket<V> {
     return (this.branches[branchOf(hash)] as Branch<V>)[bucketOf(hash)] as Bucket<V>;
   }
 
-  private replacing(hash: number, bucket: Bucket<V>, size: number): PersistentMap<V> {
+  private replacing(hash: number, bucket: Bucket<V>): PersistentMap<V> {
+    const size = this.size - this.bucket(hash).size + bucket.size;
     const branches = this.branches.slice();
     const branch = (branches[branchOf(hash)] as Branch<V>).slice();
     branch[bucketOf(hash)] = bucket;
     branches[branchOf(hash)] = branch;
     return new PersistentMap<V>(branches, size);
   }
-}
-
-function placeIn(bucket: Bucket<unknown>, key: string): number {
-  for (let i = 0; i < bucket.length; i++) if ((bucket[i] as Entry<unknown>)[0] === key) return i;
-  return -1;
 }
 
 function branchOf(hash: number): number {

@@ -9,9 +9,9 @@ import {
   type Item,
   itemOf,
   NO_USAGE,
-  priceOf,
   type Query,
   quantityOf,
+  soldFor,
   type Tariff,
   UnpricedUnit,
   type Usage,
@@ -238,7 +238,7 @@ export class Purchase {
 
   private priceOfInput({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
     try {
-      return priceOf(input, prices).price;
+      return soldFor(input, prices);
     } catch {
       return ZERO;
     }

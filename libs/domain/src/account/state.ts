@@ -83,7 +83,7 @@ export function evolve(account: Account, event: AccountEvent): Account {
     case 'HoldExpired':
       return afterEnd(account, event.data.holdId, 'expired', ZERO);
     case 'ChargeAbsorbed':
-      return account.resolved.some((memory) => memory.has(event.data.holdId))
+      return recalled(account.resolved, event.data.holdId) !== undefined
         ? account
         : { ...account, expired: remember(account.expired, event.data.holdId, 'absorbed') };
     default:
@@ -142,11 +142,11 @@ function remember([recent, older]: Memory, id: string, how: string): Memory {
 
 /** How a hold ended, as far as it is remembered: `settled`, `released`, `expired` or `absorbed`. */
 export function howEnded(holdId: string, { resolved, expired }: Account): string | undefined {
-  for (const memory of [...resolved, ...expired]) {
-    const how = memory.get(holdId);
-    if (how !== undefined) return how;
-  }
-  return undefined;
+  return recalled(resolved, holdId) ?? recalled(expired, holdId);
+}
+
+function recalled([recent, older]: Memory, id: string): string | undefined {
+  return recent.get(id) ?? older.get(id);
 }
 
 function withKey(account: Account, keyId: string, change: (key: Key) => Key): Account {

@@ -39,11 +39,9 @@ export class OneCall implements Answering {
     private readonly purchase: Purchase,
     providers: Providers,
   ) {
-    const { body, named, quote, native } = order;
+    const { body, native } = order;
     const ask = upstreamCall(order, purchase, providers, native);
-    // Where the caller named no limit, the output is limited to what the hold affords.
-    const afforded = affordedOutput(purchase.hold.amount, quote);
-    const limit = quote.wanted ?? (afforded < named.model.maxOutput ? afforded : undefined);
+    const limit = outputLimit(order, purchase.hold);
     this.call = {
       make: (endpoint) => ask(endpoint, body, limit),
       counted: (delivered) => counted(body, delivered),
@@ -99,6 +97,13 @@ export class OneCall implements Answering {
     const { searchFee } = this.order;
     if (searchFee) this.purchase.billSearches(searchFee, invoiced, answer.vendorId());
   }
+}
+
+/** The caller's limit, or else what the hold affords; undefined where that is all that the model can make. */
+function outputLimit({ quote, named }: ChatOrder, { amount }: Hold): number | undefined {
+  if (quote.wanted !== undefined) return quote.wanted;
+  const afforded = affordedOutput(amount, quote);
+  return afforded < named.model.maxOutput ? afforded : undefined;
 }
 
 /** Calls one endpoint, in its best protocol. */

@@ -1,6 +1,6 @@
 /** What an answer with searches may cost. */
 import type { Endpoint, Model } from '#catalogue';
-import { priceOf, type Tariff } from '#domain';
+import { soldFor, type Tariff } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { beside, dearest, type Quote, quoteFor } from '../vocabulary/quote.ts';
@@ -78,7 +78,7 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
 
 /** What so many searches are sold for. */
 export function priceOfSearches({ prices }: Tariff, search: number): PicoUsd {
-  return priceOf({ search }, prices).price;
+  return soldFor({ search }, prices);
 }
 
 /** A search, and reading what it found together with `input` tokens of what was there before. */
