@@ -1,9 +1,10 @@
 /** What all protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
-import { type Dispatcher, errors, request } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import { type Language, type StreamedAnswer, UpstreamFailure } from '#application';
 import { wordsIn } from '../providers/chat/broken-answer.ts';
 import type { Allowed } from './allowed.ts';
 import { type EventTranslator, type Headers, Relay } from './relay.ts';
+import { WholeReader } from './whole-body.ts';
 
 /** Error bodies are read up to this many bytes. */
 const MAX_ERROR_BODY = 64 * 1024;
@@ -44,21 +45,16 @@ export class HttpEndpoint {
   /** Such an answer is silent until it is complete: only the total time bounds it. @throws UpstreamFailure */
   async whole(body: unknown, signal: AbortSignal): Promise<string> {
     const { origin, path, headers, dispatcher } = this;
-    const options = {
-      method: 'POST',
-      headers,
-      body: this.sent(body),
-      signal,
-      dispatcher,
-      headersTimeout: 0,
-    } as const;
-    const response = await request(`${origin}${path}`, options).catch((error) => {
+    const sent = this.sent(body);
+    const reader = new WholeReader(signal, MAX_ERROR_BODY);
+    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, headersTimeout: 0 }, reader);
+    const answer = await reader.body.catch((error) => {
       throw failureFrom(error, signal);
     });
-    if (response.statusCode !== 200) {
-      throw this.refusalOf(response.statusCode, response.headers, await readSome(response.body));
-    }
-    return readWhole(response.body, signal);
+    if (answer.status !== 200) throw this.refusalOf(answer.status, answer.headers, answer.text);
+    if (answer.broken === undefined) return answer.text;
+    // An answer that breaks off has been generated, and may be invoiced, as far as it came.
+    throw brokenOff(failureFrom(answer.broken, signal), { delivered: wordsIn(answer.text) });
   }
 
   /**
@@ -107,28 +103,6 @@ export function refusal(status: number, headers: Headers, text: string): Upstrea
   if (status === 503)
     return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
   return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
-}
-
-/** A body that breaks off has been generated, and may be invoiced, as far as it came. */
-async function readWhole(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  try {
-    for await (const piece of body) pieces.push(piece as Uint8Array);
-  } catch (error) {
-    throw brokenOff(failureFrom(error, signal), { delivered: wordsIn(Buffer.concat(pieces).toString('utf8')) });
-  }
-  return Buffer.concat(pieces).toString('utf8');
-}
-
-async function readSome(body: Dispatcher.ResponseData['body']): Promise<string> {
-  let text = '';
-  try {
-    for await (const piece of body) {
-      text += String(piece);
-      if (text.length > MAX_ERROR_BODY) break;
-    }
-  } catch {} // the status alone says enough
-  return text;
 }
 
 /** The message of an error, which all vendors put in the same place. */

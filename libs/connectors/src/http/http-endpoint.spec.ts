@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import { Agent } from 'undici';
+import { UpstreamFailure } from '#application';
+import { anything } from './allowed.ts';
+import { HttpEndpoint } from './http-endpoint.ts';
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function endpointTo(answer: RequestListener): Promise<HttpEndpoint> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const agent = new Agent();
+  closing.push(async () => {
+    await agent.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return new HttpEndpoint(url, agent, { headers: {}, allowed: anything });
+}
+
+const never = new AbortController().signal;
+
+test('an answer in one piece is read whole, wherever its pieces end', async () => {
+  const endpoint = await endpointTo(async (_, response) => {
+    const bytes = Buffer.from('{"text":"Grüße"}');
+    for (const byte of bytes) {
+      response.write(Uint8Array.of(byte));
+      await new Promise(setImmediate);
+    }
+    response.end();
+  });
+  await expect(endpoint.whole({}, never)).resolves.toBe('{"text":"Grüße"}');
+});
+
+test('a refusal that does not end is not waited for', async () => {
+  const endpoint = await endpointTo((_, response) => {
+    response.writeHead(429, { 'retry-after': '7' });
+    const write = () => {
+      while (!response.destroyed && response.write('x'.repeat(16_384)));
+    };
+    response.on('drain', write);
+    write();
+  });
+  await expect(endpoint.whole({}, never)).rejects.toMatchObject({ code: 'rate_limited', retryAfterSeconds: 7 });
+});
+
+test.each([
+  ['before it begins', false],
+  ['within it', true],
+])('an answer that is cut short %s fails as it was cut short', async (_, begun) => {
+  const abort = new AbortController();
+  const cut = new UpstreamFailure('timeout', 'The answer took too long');
+  const endpoint = await endpointTo((_, response) => {
+    if (begun) response.write('{"text":"');
+    setTimeout(() => abort.abort(cut), begun ? 50 : 0);
+  });
+  await expect(endpoint.whole({}, abort.signal)).rejects.toMatchObject({ code: 'timeout', message: cut.message });
+});
