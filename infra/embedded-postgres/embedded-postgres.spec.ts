@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
@@ -141,6 +141,19 @@ describe('the embedded database', () => {
     expect(here.url).toBe(other.url);
     await here.close();
     expect(await server()).toBeUndefined();
+  });
+
+  test('of a copied directory is a server of its own, whatever pid file was copied along', async () => {
+    const original = await start();
+    const copied = await mkdtemp(path.join(tmpdir(), 'countinghouse-copied-'));
+    const startCopy = () => startEmbeddedPostgres(copied, FAST);
+    await (await startCopy()).close();
+    await copyFile(pidFile(), path.join(copied, 'postgres/postmaster.pid'));
+    const copy = await startCopy();
+    expect(new URL(copy.url).port).not.toBe(new URL(original.url).port);
+    await copy.close();
+    expect(original.isRunning()).toBe(true);
+    await rm(copied, { recursive: true });
   });
 
   test('reports that it was killed, and starts again in spite of the pid file that it left', async () => {

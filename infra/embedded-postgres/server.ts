@@ -1,6 +1,6 @@
 /** The running server: found through its pid file, started, joined, stopped. */
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import pg from 'pg';
@@ -73,13 +73,13 @@ async function start({ dir, binaries, user }: Cluster, log: string, extraOptions
   return { pid: child.pid as number, port };
 }
 
-/** The server that the pid file names, if it lives. */
+/** The server that the pid file names, if it lives and serves this directory: a copy of another one has that one's file. */
 function runningServer(dir: string): Server | undefined {
   const file = path.join(dir, 'postmaster.pid');
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
   const server = { pid: Number(lines[0]), port: Number(lines[3]) };
   if (!(server.pid > 0 && server.port > 0 && isAlive(server.pid))) return undefined;
-  if (runs(server)) return server;
+  if (runs(server) && worksIn(dir, server, lines[1])) return server;
   rmSync(file, { force: true }); // PostgreSQL would take the other process for a server
   return undefined;
 }
@@ -94,6 +94,18 @@ export function runs({ pid, port }: Server): boolean {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`port=${port}`);
   } catch {
     return true; // there is no /proc on this system
+  }
+}
+
+/** By the working directory of the process or, on a system without /proc, by what the pid file says. */
+function worksIn(dir: string, { pid }: Server, named = ''): boolean {
+  const place = (where: string) => statSync(where, { throwIfNoEntry: false });
+  try {
+    const own = place(dir);
+    const its = place(`/proc/${pid}/cwd`) ?? place(named);
+    return own === undefined || its === undefined || (own.dev === its.dev && own.ino === its.ino);
+  } catch {
+    return true; // it cannot be seen
   }
 }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { Type } from '@nestjs/common';
+import { NotFoundException, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
-import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors.ts';
+import { answerTo, InvalidRequest, refuseBroken, sendError, UNEXPECTED } from './edge/errors.ts';
 import { watchMethods } from './edge/methods.ts';
 import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
@@ -20,9 +20,14 @@ const CORS = {
     'x-request-id, x-generation-id, ehbp-response-nonce, www-authenticate, payment-receipt, retry-after, idempotent-replayed',
   methods: 'GET, POST, PATCH, DELETE, OPTIONS',
   maxAge: 86_400,
+  // OPTIONS is answered for every path, also to a client that is no browser.
+  strictPreflight: false,
   // After `onRequest`, so that the answer to a preflight carries its request's id as well.
   hook: 'preParsing' as const,
 };
+
+/** How long a request may take to arrive: as long as the largest body over a slow line. */
+const RECEIVED_WITHIN_MS = 300_000;
 
 /**
  * Starts the HTTP gateway: one container with its modules, and with those that run beside it in the same process. These
@@ -38,6 +43,8 @@ export async function openGateway(role: Role, ...beside: readonly Type[]) {
 async function createApp(role: Role, beside: readonly Type[]): Promise<NestFastifyApplication> {
   const adapter = new FastifyAdapter({
     bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: RECEIVED_WITHIN_MS,
+    clientErrorHandler: refuseBroken,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
@@ -57,6 +64,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   findCallers(fastify, app.get(Authenticator));
   const refuseOtherMethods = watchMethods(fastify);
   app.enableCors(CORS);
+  refuseUnknownPaths(fastify);
   await app.init();
   refuseOtherMethods();
   return app;
@@ -78,6 +86,15 @@ function prepare(fastify: FastifyInstance): void {
     done(request.url.includes('%00') ? new InvalidRequest('The address has a NUL in it') : undefined);
   });
   fastify.addHook('onSend', recordSent);
+}
+
+/** Before the body is read, and behind CORS, whose hook is there once its plugin is loaded. */
+function refuseUnknownPaths(fastify: FastifyInstance): void {
+  fastify.after(() => {
+    fastify.addHook('preParsing', ({ is404, method, url }, _reply, _payload, done) => {
+      done(is404 ? new NotFoundException(`Cannot ${method} ${url}`) : null);
+    });
+  });
 }
 
 async function listen(app: NestFastifyApplication, { port, host }: Settings): Promise<string> {

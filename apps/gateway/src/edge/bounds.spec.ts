@@ -17,6 +17,12 @@ const refused = (body: unknown) => {
   }
 };
 
+test('the id of a call has room for the signature of a thought', () => {
+  const id = 'x'.repeat(32_768);
+  const call = (of: string) => ({ messages: [{ role: 'assistant', tool_calls: [{ id: of }] }] });
+  expect([refused(call(id)), refused(call(`${id}x`))]).toEqual([undefined, 'id']);
+});
+
 describe('has a limit of its length:', () => {
   test.each<[string, unknown, string]>([
     ['the name of a model', { model: long }, 'model'],

@@ -14,6 +14,8 @@ const MAX_FIELD_NAME = 256;
 /** For fields without a limit of their own. */
 const MAX_TEXT = 4_096;
 const MAX_NAME = 256;
+/** Of calls of tools: some clients keep in them what a vendor wants back with the call, such as the signature of a thought. */
+const MAX_CALL_ID = 32_768;
 
 /** Names and ids, by the fields that carry them. */
 const NAMES: ReadonlySet<string> = new Set([
@@ -22,15 +24,14 @@ const NAMES: ReadonlySet<string> = new Set([
   'role',
   'type',
   'name',
-  'id',
-  'call_id',
-  'tool_call_id',
   'item_id',
   'file_id',
   'previous_response_id',
   'credit_id',
   'currency',
 ]);
+
+const CALL_IDS: ReadonlySet<string> = new Set(['id', 'call_id', 'tool_call_id']);
 
 /** Content: what a model reads or has generated, by the fields that carry it. */
 const CONTENT: ReadonlySet<string> = new Set([
@@ -101,10 +102,15 @@ class Bounds {
     if (typeof value === 'object' && value !== null) {
       this.check(value, field, depth + 1, content || ALL_CONTENT.has(field));
     } else if (typeof value === 'string' && value.length > MAX_NAME && !content && !CONTENT.has(field)) {
-      const most = NAMES.has(field) ? MAX_NAME : MAX_TEXT;
+      const most = mostOf(field);
       if (value.length > most) throw tooLong(field, most);
     }
   }
+}
+
+function mostOf(field: string): number {
+  if (NAMES.has(field)) return MAX_NAME;
+  return CALL_IDS.has(field) ? MAX_CALL_ID : MAX_TEXT;
 }
 
 function tooMany(what: string, most: number): InvalidRequest {

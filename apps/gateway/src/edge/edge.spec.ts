@@ -1,4 +1,6 @@
 /** What every answer has in common, whatever was asked. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Answer, type TestAccount, World } from '#testing';
 
@@ -42,6 +44,30 @@ describe('a known path with another method', () => {
     const answer = await fetch(`${world.api}/v1/models`, { method: 'HEAD' });
     expect([answer.status, await answer.text()]).toEqual([200, '']);
   });
+});
+
+describe('what is no HTTP request', () => {
+  test.each<[string, number, string]>([
+    ['this is no request', 400, 'invalid_request_error'],
+    [`GET / HTTP/1.1\r\nHost: x\r\nx: ${'x'.repeat(20_000)}`, 431, 'headers_too_large'],
+  ])('is refused in the shape of all errors: %.20s', async (request, status, type) => {
+    const { hostname, port } = new URL(world.api);
+    const socket = connect(Number(port), hostname);
+    socket.setEncoding('utf8').write(`${request}\r\n\r\n`);
+    let answer = '';
+    socket.on('data', (piece) => {
+      answer += piece;
+    });
+    await once(socket, 'close');
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    const body = JSON.parse(answer.split('\r\n\r\n')[1] as string);
+    expect(body).toMatchObject({ status: 'error', statusCode: status, error: { type, code: status } });
+  });
+});
+
+test('OPTIONS without an origin is answered like that of a browser', async () => {
+  const { status, text } = await world.send('OPTIONS', CHAT);
+  expect([status, text]).toEqual([204, '']);
 });
 
 describe('every answer', () => {

@@ -1,4 +1,6 @@
 /** The one error shape, and the one place that turns what went wrong into a status. */
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -102,9 +104,11 @@ const STATUSES: Readonly<Record<number, Kind>> = {
   401: UNAUTHORIZED,
   404: NOT_FOUND,
   405: [405, 'method_not_allowed', 'invalid_request'],
+  408: [408, 'request_timeout', 'invalid_request'],
   413: [413, 'payload_too_large', 'payload_too_large'],
   414: [414, 'address_too_long', 'invalid_request'],
   415: [415, 'unsupported_media_type', 'invalid_request'],
+  431: [431, 'headers_too_large', 'invalid_request'],
   503: [503, 'unavailable', 'server'],
 };
 
@@ -182,6 +186,26 @@ export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
   if (error.final) reply.header('x-should-retry', 'false');
   reply.status(error.status).send(errorBody(error));
+}
+
+/** The codes of Node's HTTP parser that have a status of their own. */
+const BROKEN: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'The headers of the request are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive'],
+};
+
+/** Answers what is no HTTP request, and so never becomes a request or a reply here; then the connection ends. */
+export function refuseBroken({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const [status, message] = BROKEN[code] ?? [400, 'The request is not valid HTTP'];
+  const body = JSON.stringify(errorBody(answer(STATUSES[status] ?? INVALID, message)));
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
 @Catch()

@@ -36,6 +36,16 @@ test.each([CHAT, '/chat/completions', '/v1/responses', '/v1/embeddings'])(
   },
 );
 
+test.each(['/nope', '/v1/images/generations'])(
+  'a path that is not there, such as %s, is 404 before its body is sent, and readable in a browser',
+  async (route) => {
+    const answer = await answerToHead(route, LARGE.length);
+    expect(answer).toMatch(/^HTTP\/1.1 404 /);
+    expect(answer).toContain('access-control-allow-origin: *');
+    expect(answer).toContain(`"message":"Cannot POST ${route}"`);
+  },
+);
+
 describe('a model name of 24 MB', () => {
   test('without a credential is 401', async () => {
     expect((await world.send('POST', CHAT, { body: LARGE })).status).toBe(401);
