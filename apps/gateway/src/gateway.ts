@@ -5,6 +5,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
+import { assertParsable } from './edge/bounds.ts';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
 import { answerTo, InvalidRequest, refuseBroken, sendError, UNEXPECTED } from './edge/errors.ts';
 import { watchMethods } from './edge/methods.ts';
@@ -78,8 +79,13 @@ function prepare(fastify: FastifyInstance): void {
   const parseJson = fastify.getDefaultJsonParser('error', 'error');
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined);
-    else void parseJson(request, body as string, done);
+    if (body === '') return done(null, undefined);
+    try {
+      assertParsable(body as string);
+    } catch (error) {
+      return done(error as Error);
+    }
+    void parseJson(request, body as string, done);
   });
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);

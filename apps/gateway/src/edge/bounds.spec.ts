@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { assertBounded, assertShort } from './bounds.ts';
+import { assertBounded, assertParsable, assertShort } from './bounds.ts';
 import { InvalidRequest } from './errors.ts';
 
 const long = 'x'.repeat(24_000_000);
@@ -16,6 +16,22 @@ const refused = (body: unknown) => {
     throw error;
   }
 };
+
+describe('is refused before it is parsed:', () => {
+  const fields = Array.from({ length: 600_001 }, (_, i) => `"${i}":1`).join();
+  test.each<[string, string]>([
+    ['objects without end', `[${'{},'.repeat(600_000)}{}]`],
+    ['lists in lists without end', `${'['.repeat(600_001)}${']'.repeat(600_001)}`],
+    ['fields without end', `{${fields}}`],
+  ])('%s', (_, json) => expect(() => assertParsable(json)).toThrow(InvalidRequest));
+
+  test('but not the longest body that is read', () => {
+    const messages = [{ role: 'user', content: 'x: {y}, '.repeat(150_000) }];
+    const input = Array.from({ length: 300 }, () => Array(1_000).fill(7));
+    expect(() => assertParsable(JSON.stringify({ messages, input }))).not.toThrow();
+    expect(() => assertParsable(JSON.stringify({ image: long }))).not.toThrow();
+  });
+});
 
 test('the id of a call has room for the signature of a thought', () => {
   const id = 'x'.repeat(32_768);

@@ -65,6 +65,25 @@ const CONTENT: ReadonlySet<string> = new Set([
 /** Fields below which everything is content: JSON Schemas, and the arguments of calls. */
 const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
 
+/** Signs of JSON that are dear to parse: objects, lists and fields. */
+const DEAR_SIGNS = ['{', '[', ':'];
+const MAX_DEAR_SIGNS = MAX_ELEMENTS + MAX_FIELDS;
+
+/**
+ * Refuses JSON with more objects, lists and fields than a body may have, before it is parsed: that would take seconds.
+ * Signs that stand in a text are counted as well; a text with so many is longer than any model reads.
+ * @throws InvalidRequest
+ */
+export function assertParsable(json: string): void {
+  if (json.length <= MAX_DEAR_SIGNS) return;
+  let left = MAX_DEAR_SIGNS;
+  for (const sign of DEAR_SIGNS) {
+    for (let at = json.indexOf(sign); at >= 0; at = json.indexOf(sign, at + 1)) {
+      if (left-- === 0) throw tooMany('objects, lists and fields', MAX_DEAR_SIGNS);
+    }
+  }
+}
+
 /** @throws InvalidRequest that names the field */
 export function assertBounded(body: unknown): void {
   if (typeof body === 'object' && body !== null) new Bounds().check(body, '', 1, false);

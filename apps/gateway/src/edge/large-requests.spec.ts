@@ -61,6 +61,13 @@ describe('a model name of 24 MB', () => {
   });
 });
 
+test('eight million objects are 400 before they are parsed', async () => {
+  const headers = { authorization: `Bearer ${account.apiKey}` };
+  const { status, body } = await world.send('POST', CHAT, { body: `[${'{},'.repeat(8_000_000)}{}]`, headers });
+  expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
+  expect(body.message).toContain('objects, lists and fields');
+});
+
 test.each([
   ['/accounts/create', 4],
   ['/credits/balance', 4],
