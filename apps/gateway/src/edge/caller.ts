@@ -149,7 +149,7 @@ export class Authenticator {
 }
 
 /** The key that a request carries, in any of the headers that clients use. */
-export function apiKeyOf({ headers }: FastifyRequest): string | undefined {
+function apiKeyOf({ headers }: FastifyRequest): string | undefined {
   const { authorization = '' } = headers; // some clients send it empty beside another header
   if (authorization.length > MAX_CREDENTIAL) throw new Unauthorized(INVALID_KEY);
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];

@@ -5,7 +5,7 @@
 import { type AnyModel, type Catalogue, type Endpoint, type Model, QUANTIZATIONS, slugOf } from '#catalogue';
 import { UnservableRequest, UpstreamFailure } from '../failures.ts';
 
-export const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
+const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type Sort = (typeof SORTS)[number];
 
 export interface RoutingPreferences {

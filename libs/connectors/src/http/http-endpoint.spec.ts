@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
 import { UpstreamFailure } from '#application';
+import { ChatChunks } from '../providers/openai/chat-chunks.ts';
 import { anything } from './allowed.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 
@@ -39,7 +40,14 @@ test('an answer in one piece is read whole, wherever its pieces end', async () =
   await expect(endpoint.whole({}, never)).resolves.toBe('{"text":"Grüße"}');
 });
 
-test('a refusal that does not end is not waited for', async () => {
+const stream = (endpoint: HttpEndpoint) =>
+  endpoint.stream({}, never, new ChatChunks({ id: 'gen-1', model: 'm', provider: 'p' }));
+const whole = (endpoint: HttpEndpoint) => endpoint.whole({}, never);
+
+test.each([
+  ['whole', whole],
+  ['streamed', stream],
+])('a refusal that does not end is not waited for (%s)', async (_, ask) => {
   const endpoint = await endpointTo((_, response) => {
     response.writeHead(429, { 'retry-after': '7' });
     const write = () => {
@@ -48,7 +56,18 @@ test('a refusal that does not end is not waited for', async () => {
     response.on('drain', write);
     write();
   });
-  await expect(endpoint.whole({}, never)).rejects.toMatchObject({ code: 'rate_limited', retryAfterSeconds: 7 });
+  await expect(ask(endpoint)).rejects.toMatchObject({ code: 'rate_limited', retryAfterSeconds: 7 });
+});
+
+test.each([
+  ['whole', whole, '{}'],
+  ['streamed', stream, 'data: {"choices":[]}\n\ndata: [DONE]\n\n'],
+])('what is said before an answer is not the answer (%s)', async (_, ask, answer) => {
+  const endpoint = await endpointTo((_, response) => {
+    response.writeEarlyHints({ link: '</x>; rel=preload' });
+    response.end(answer);
+  });
+  await expect(ask(endpoint)).resolves.toBeDefined();
 });
 
 test.each([

@@ -6,9 +6,6 @@ import type { Allowed } from './allowed.ts';
 import { type EventTranslator, type Headers, Relay } from './relay.ts';
 import { WholeReader } from './whole-body.ts';
 
-/** Error bodies are read up to this many bytes. */
-const MAX_ERROR_BODY = 64 * 1024;
-
 export interface HttpEndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** What of a request may be sent there. */
@@ -46,7 +43,7 @@ export class HttpEndpoint {
   async whole(body: unknown, signal: AbortSignal): Promise<string> {
     const { origin, path, headers, dispatcher } = this;
     const sent = this.sent(body);
-    const reader = new WholeReader(signal, MAX_ERROR_BODY);
+    const reader = new WholeReader(signal);
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, headersTimeout: 0 }, reader);
     const answer = await reader.body.catch((error) => {
       throw failureFrom(error, signal);

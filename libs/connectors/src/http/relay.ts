@@ -8,8 +8,8 @@ export const NO_EVENTS = new Uint8Array();
 
 /** How long a body may stay open behind its end marker. */
 const RUN_OUT_MS = 1_000;
-/** Error bodies are read up to this many bytes. */
-const MAX_ERROR_BODY = 64 * 1024;
+/** A refusal is read up to this many bytes, and no further. */
+export const MAX_REFUSAL = 64 * 1024;
 
 export type Headers = Readonly<Record<string, unknown>>;
 
@@ -132,6 +132,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {
+    if (status < 200) return; // the answer is yet to come
     this.answering = true;
     if (status !== 200) this.refused = { status, headers, body: '' };
   }
@@ -139,7 +140,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   onResponseData(_: unknown, piece: Uint8Array): void {
     const { refused } = this;
     if (!refused) this.attempt(() => this.options.translator.accept(piece, this.pass));
-    else if (refused.body.length < MAX_ERROR_BODY) refused.body += String(piece);
+    else this.refuse(refused, piece);
   }
 
   onResponseEnd(): void {
@@ -149,6 +150,13 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   onResponseError(_: unknown, error: Error): void {
     this.finish(error);
+  }
+
+  private refuse(refused: { body: string }, piece: Uint8Array): void {
+    refused.body += String(piece);
+    if (refused.body.length <= MAX_REFUSAL) return;
+    this.finish();
+    this.controller?.abort(new Error('a refusal is not read any further'));
   }
 
   private readonly abort = (): void => this.controller?.abort(this.options.signal.reason);

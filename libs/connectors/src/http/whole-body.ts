@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import type { Headers } from './relay.ts';
+import { type Headers, MAX_REFUSAL } from './relay.ts';
 
 /** An answer in one piece. */
 export interface WholeBody {
@@ -22,11 +22,7 @@ export class WholeReader implements Dispatcher.DispatchHandler {
   private begun: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
 
-  /** @param maxRefused bytes that are read of an answer with another status than 200 */
-  constructor(
-    private readonly signal: AbortSignal,
-    private readonly maxRefused: number,
-  ) {
+  constructor(private readonly signal: AbortSignal) {
     signal.addEventListener('abort', this.abort);
   }
 
@@ -47,7 +43,7 @@ export class WholeReader implements Dispatcher.DispatchHandler {
   onResponseData(_: unknown, piece: Uint8Array): void {
     this.pieces.push(piece);
     this.size += piece.length;
-    if (this.begun?.status === 200 || this.size <= this.maxRefused) return;
+    if (this.begun?.status === 200 || this.size <= MAX_REFUSAL) return;
     this.finish(undefined);
     this.controller?.abort(new Error('a refusal is not read any further'));
   }

@@ -60,8 +60,8 @@ export function upstreamBody(
   return sent;
 }
 
-export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
-export type Effort = (typeof EFFORTS)[number];
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+type Effort = (typeof EFFORTS)[number];
 
 /** OpenRouter's object: https://openrouter.ai/docs/use-cases/reasoning-tokens. Of effort and tokens there is one at most. */
 export interface Reasoning {
