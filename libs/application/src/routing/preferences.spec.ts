@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Model, type ModelFile } from '#catalogue';
+import { testModel } from '../../../testing/src/test-catalogue.ts';
 import { upstreamBody } from '../inference/vocabulary/chat-body.ts';
 import { modelNamed, type NamedModel, withEnforcedRouting } from './preferences.ts';
 
@@ -13,21 +14,8 @@ const endpoint = (provider: string, more: object = {}): ModelFile['endpoints'][n
   ...more,
 });
 
-const file = (id: string, endpoints: ModelFile['endpoints'], more: object = {}): ModelFile => ({
-  id,
-  type: 'chat',
-  name: id,
-  provider: 'V',
-  description: id,
-  released: '2026-01-01',
-  popular: false,
-  privacy: 'anon',
-  inputs: ['text'],
-  context: 1000,
-  maxOutput: 100,
-  endpoints,
-  ...more,
-});
+const file = (id: string, endpoints: ModelFile['endpoints'], more: object = {}) =>
+  testModel(id, endpoints, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
 
 const catalogue = Catalogue.of([
   file('v/through', [endpoint('Google Vertex')]),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue, type Endpoint, type Model, type ModelFile } from '#catalogue';
+import { testModel } from '../../../testing/src/test-catalogue.ts';
 import { UnservableRequest } from '../failures.ts';
 import { modelNamed, NO_PREFERENCES, routingPreferences } from './preferences.ts';
 import { type Health, routeFor } from './route.ts';
@@ -14,30 +15,19 @@ const endpoint = (provider: string, input: string, more: object = {}): ModelFile
   ...more,
 });
 
-const file = (id: string, more: object = {}): ModelFile => ({
-  id,
-  type: 'chat',
-  name: id,
-  provider: 'V',
-  description: id,
-  released: '2026-01-01',
-  popular: false,
-  privacy: 'anon',
-  inputs: ['text'],
-  context: 1000,
-  maxOutput: 100,
-  endpoints: [
-    endpoint('Alpha', '3', { zdr: true, latencyMs: 300, tokensPerSecond: 50, quantization: 'fp8' }),
-    endpoint('Beta', '1', { collectsData: true, latencyMs: 900, tokensPerSecond: 200, toolReliability: 0.9 }),
-    endpoint('Gamma Cloud', '2', {
-      latencyMs: 100,
-      tokensPerSecond: 20,
-      parameters: ['max_tokens'],
-      quantization: 'bf16',
-    }),
-  ],
-  ...more,
-});
+const ENDPOINTS = [
+  endpoint('Alpha', '3', { zdr: true, latencyMs: 300, tokensPerSecond: 50, quantization: 'fp8' }),
+  endpoint('Beta', '1', { collectsData: true, latencyMs: 900, tokensPerSecond: 200, toolReliability: 0.9 }),
+  endpoint('Gamma Cloud', '2', {
+    latencyMs: 100,
+    tokensPerSecond: 20,
+    parameters: ['max_tokens'],
+    quantization: 'bf16',
+  }),
+];
+
+const file = (id: string, more: object = {}) =>
+  testModel(id, ENDPOINTS, { context: 1000, maxOutput: 100, ...more }) as ModelFile;
 
 const catalogue = Catalogue.of([
   file('v/m', { aliases: ['m'], variants: { thinking: 'v/m-thinking' } }),

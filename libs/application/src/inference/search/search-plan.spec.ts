@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { UnservableRequest } from '#application';
 import { Catalogue, type ModelFile } from '#catalogue';
+import { testModel } from '../../../../testing/src/test-catalogue.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { searchPlan } from './search-plan.ts';
 import { searchQuote } from './search-quote.ts';
@@ -19,22 +20,8 @@ const endpoint = (provider: string, more: object = {}) => ({
   parameters: ['max_tokens', 'tools', 'tool_choice'],
   ...more,
 });
-const file = (id: string, endpoints: readonly object[], more: Partial<ModelFile> = {}): ModelFile =>
-  ({
-    id,
-    type: 'chat',
-    name: id,
-    provider: 'V',
-    description: id,
-    released: '2026-01-01',
-    popular: false,
-    privacy: 'anon',
-    inputs: ['text'],
-    context: 100_000,
-    maxOutput: 1_000,
-    endpoints,
-    ...more,
-  }) as ModelFile;
+const file = (id: string, endpoints: readonly object[], more: object = {}) =>
+  testModel(id, endpoints, { context: 100_000, maxOutput: 1_000, ...more }) as ModelFile;
 
 const free = { usdPerMillionTokens: { input: '0', output: '0' } };
 const catalogue = Catalogue.of(

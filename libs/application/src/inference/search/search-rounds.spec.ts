@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { Catalogue, type ModelFile } from '#catalogue';
 import { quantityOf } from '#domain';
 import { money } from '#kernel';
+import { testModel } from '../../../../testing/src/test-catalogue.ts';
 import { Clock } from '../../clock.ts';
 import { Purchase } from '../../paying/purchase.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
@@ -111,20 +112,7 @@ function modelWith({ input, output, request }: { input: string; output: string; 
     margin: '1.055',
     parameters: ['max_tokens', 'tools', 'tool_choice'],
   };
-  const file = {
-    id: 'v/m',
-    type: 'chat',
-    name: 'M',
-    provider: 'V',
-    description: 'M',
-    released: '2026-01-01',
-    popular: false,
-    privacy: 'anon',
-    inputs: ['text'],
-    context: 60_000,
-    maxOutput: 4_000,
-    endpoints: [endpoint],
-  } as ModelFile;
+  const file = testModel('v/m', [endpoint], { context: 60_000, maxOutput: 4_000 }) as ModelFile;
   const model = Catalogue.of([file]).find('v/m');
   if (model?.type !== 'chat') throw new Error('no model');
   return model;
