@@ -28,7 +28,7 @@ export function message(answer: Answer, { showsThoughts }: MessagesRequest, faul
     content: [
       ...(reasoning > 0 ? [thinking] : []),
       ...searchBlocks(answer),
-      ...(visible > 0 ? [contentBlock(answer, text)] : []),
+      ...(visible > 0 ? contentBlocks(answer, text) : []),
     ],
     stop_reason: STOP_REASONS[finish],
     ...(fault === 'no_usage' ? {} : { usage: usageOf(answer, fault) }),
@@ -36,14 +36,15 @@ export function message(answer: Answer, { showsThoughts }: MessagesRequest, faul
 }
 
 /** Arguments that were cut are no JSON, and then none are given. */
-function contentBlock(answer: Answer, text: string) {
+function contentBlocks(answer: Answer, text: string) {
   const citations = citationsOf(answer);
-  if (answer.tool === undefined) return { type: 'text', text, ...(citations.length > 0 ? { citations } : {}) };
-  return { ...toolUse(answer), input: answer.finish === 'length' ? {} : JSON.parse(text) };
+  if (answer.tool === undefined) return [{ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) }];
+  const input = answer.finish === 'length' ? {} : JSON.parse(text);
+  return Array.from({ length: answer.calls }, (_, call) => ({ ...toolUse(answer, call), input }));
 }
 
-function toolUse({ serial, tool }: Answer) {
-  return { type: 'tool_use', id: `toolu_${serial}`, name: tool, input: {} };
+function toolUse({ serial, tool }: Answer, call: number) {
+  return { type: 'tool_use', id: `toolu_${serial}${call}`, name: tool, input: {} };
 }
 
 function emptyMessage(answer: Answer) {
@@ -74,33 +75,43 @@ function usageOf({ input, cached, reasoning, visible, searches }: Answer, fault:
 }
 
 export function eventsOf(answer: Answer, { showsThoughts }: MessagesRequest, fault: Fault | undefined): Events {
-  const { reasoning, visible, pieces, tool, finish } = answer;
+  const { reasoning, visible, pieces, tool, calls, finish } = answer;
   const usage = usageOf(answer, fault);
   const withUsage = <T>(value: T) => (fault === 'no_usage' ? {} : { usage: value });
   const thought = reasoning > 0 ? 1 : 0;
   const searched = searchBlocks(answer);
   const index = thought + searched.length;
-  const started = {
+  const message = {
     ...emptyMessage(answer),
     ...withUsage({ ...usage, output_tokens: Math.min(usage.output_tokens, 1) }),
   };
   const citations = citationsOf(answer);
   const empty = { type: 'text', text: '', ...(citations.length > 0 ? { citations: [] } : {}) };
-  const block = tool === undefined ? empty : toolUse(answer);
+  const copies = Math.max(1, calls);
+  const blockAt = (call: number) => (tool === undefined ? empty : toolUse(answer, call));
+  const started = (call: number) =>
+    event({ type: 'content_block_start', index: index + call, content_block: blockAt(call) });
+  const stopped = (call: number) => event({ type: 'content_block_stop', index: index + call });
   const [kind, field] = tool === undefined ? ['text_delta', 'text'] : ['input_json_delta', 'partial_json'];
   const opening =
-    event({ type: 'message_start', message: started }) +
+    event({ type: 'message_start', message }) +
     (thought ? thoughts(showsThoughts ? wordsOf(reasoning) : '') : '') +
     searched.map((each, at) => searchEvents(each, thought + at)).join('') +
-    (visible > 0 ? event({ type: 'content_block_start', index, content_block: block }) : '') +
+    (visible > 0 ? started(0) : '') +
     event({ type: 'ping' });
-  const head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${kind}","${field}":`;
+  const head = (call: number) =>
+    `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index + call},"delta":{"type":"${kind}","${field}":`;
   const cited = citations.map((citation) => delta(index, { type: 'citations_delta', citation })).join('');
   return {
     opening,
-    content: pieces.map(({ json, tokens }) => ({ event: `${head}${json}}}\n\n`, tokens })),
+    content: Array.from({ length: copies }, (_, call) =>
+      pieces.map(({ json, tokens }, at) => {
+        const before = call > 0 && at === 0 ? stopped(call - 1) + started(call) : '';
+        return { event: `${before}${head(call)}${json}}}\n\n`, tokens };
+      }),
+    ).flat(),
     closing:
-      (visible > 0 ? cited + event({ type: 'content_block_stop', index }) : '') +
+      (visible > 0 ? cited + stopped(copies - 1) : '') +
       event({
         type: 'message_delta',
         delta: { stop_reason: STOP_REASONS[finish], stop_sequence: null },

@@ -1,4 +1,5 @@
 /** A Messages request as Anthropic would understand it, or refuse it. */
+import type { Format } from '../provider/answer.ts';
 import type { Question } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
 import type { Tool, Toolbox } from '../provider/tools.ts';
@@ -48,6 +49,7 @@ export function readMessagesRequest(text: string, version: Version): MessagesReq
     reasons: thinks(body.thinking),
     showsThoughts: showsThoughts(body.thinking, model),
     toolbox,
+    format: formatOf(body, text),
     lastUserText: lastUserText(turns),
   };
 }
@@ -62,16 +64,28 @@ function showsThoughts(thinking: unknown, { adaptive }: AnthropicModel): boolean
   return display !== 'omitted';
 }
 
+function formatOf({ output_config }: Fields, seed: string): Format | undefined {
+  const { format } = (output_config ?? {}) as { readonly format?: Fields | null };
+  return format ? { schema: format.schema, seed } : undefined;
+}
+
+interface Choice {
+  readonly type: string;
+  readonly name?: string;
+  readonly disable_parallel_tool_use?: boolean;
+}
+
 function toolboxOf({ tools, tool_choice, thinking }: Fields, turns: readonly Turn[]): Toolbox {
   const offered = ((tools ?? []) as readonly Fields[]).map(toolFrom);
   if (new Set(offered.map(({ name }) => name)).size < offered.length)
     throw invalid('tools: Tool names must be unique.');
-  const choice = (tool_choice ?? { type: 'auto' }) as { readonly type: string; readonly name?: string };
+  const choice = (tool_choice ?? { type: 'auto' }) as Choice;
   if (tool_choice && offered.length === 0) throw invalid('tool_choice may only be specified while providing tools.');
   if (thinks(thinking) && (choice.type === 'any' || choice.type === 'tool')) {
     throw invalid('Thinking may not be enabled when tool_choice forces tool use.');
   }
-  return { tools: offered, choice: chosen(choice, offered), rounds: roundsIn(turns) };
+  const parallel = choice.disable_parallel_tool_use !== true;
+  return { tools: offered, choice: chosen(choice, offered), parallel, rounds: roundsIn(turns) };
 }
 
 /** How often tools were called and answered since the user last spoke: turns of the user's that have no words. */
@@ -80,7 +94,8 @@ function roundsIn(turns: readonly Turn[]): number {
   return since.at(-1)?.role === 'user' ? since.filter(({ role }) => role === 'user').length : 0;
 }
 
-function toolFrom(tool: Fields, index: number): Tool {
+function toolFrom(tool: Fields | null, index: number): Tool {
+  if (typeof tool !== 'object' || tool === null) throw invalid(`tools.${index}: Input should be an object`);
   const { type = 'custom', name, input_schema } = tool;
   if (type === 'web_search_20250305') return webSearchFrom(tool, index);
   if (type !== 'custom') {
@@ -123,7 +138,7 @@ function webSearchFrom(tool: Fields, index: number): Tool {
   return { name, schema: {}, ownUses: (max_uses ?? MOST_SEARCHES) as number };
 }
 
-function chosen({ type, name }: { type: string; name?: string }, tools: readonly Tool[]): Toolbox['choice'] {
+function chosen({ type, name }: Choice, tools: readonly Tool[]): Toolbox['choice'] {
   if (type === 'auto' || type === 'none') return type;
   if (type === 'any') return 'required';
   if (type !== 'tool')

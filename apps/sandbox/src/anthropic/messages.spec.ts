@@ -149,6 +149,12 @@ describe('a request is refused as Anthropic refuses it', () => {
   test.each<[string, unknown, RegExp]>([
     ['no JSON', '{', /not valid JSON/],
     ['no model', { max_tokens: 1, messages: hello }, /^model: Field required/],
+    ['a tool that is null', { ...asked, tools: [null] }, /^tools\.0: Input should be an object/],
+    [
+      'a block that is null',
+      { ...asked, messages: [{ role: 'user', content: [null] }] },
+      /^messages\.0\.content\.0: Input should be an object/,
+    ],
     ['no limit', { model: 'claude-opus-4-6', messages: hello }, /^max_tokens: Field required/],
     ['no messages', { model: 'claude-opus-4-6', max_tokens: 1 }, /^messages: Field required/],
     ['an empty list of messages', { ...asked, messages: [] }, /at least one message/],

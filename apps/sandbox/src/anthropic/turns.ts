@@ -69,7 +69,9 @@ function assertTurn(turn: Turn, at: number, { length }: readonly Turn[]): void {
   });
 }
 
-function assertBlock({ type, text, id, tool_use_id, signature, source }: Block, name: string): void {
+function assertBlock(block: Block | null, name: string): void {
+  if (typeof block !== 'object' || block === null) throw invalid(`${name}: Input should be an object`);
+  const { type, text, id, tool_use_id, signature, source } = block;
   if (!BLOCKS.some((each) => each === type)) {
     const tags = BLOCKS.map((each) => `'${each}'`).join(', ');
     throw invalid(`${name}: Input tag '${type}' found using 'type' does not match any of the expected tags: ${tags}`);

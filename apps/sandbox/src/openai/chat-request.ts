@@ -1,11 +1,12 @@
 /** A chat completion request as OpenAI would understand it, or refuse it. */
+import { ANY_OBJECT, type Format } from '../provider/answer.ts';
 import type { Question } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
 import type { Tool, Toolbox } from '../provider/tools.ts';
 import { parseObject } from '../router.ts';
 import { refusal } from './errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from './models.ts';
-import { assertParameters, type Body, outputLimit, wrongType, wrongValue } from './parameters.ts';
+import { assertParameters, type Body, given, outputLimit, wrongType, wrongValue } from './parameters.ts';
 
 export interface ChatRequest extends Question<OpenAiModel> {
   readonly includeUsage: boolean;
@@ -38,6 +39,7 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
     throw refusal(404, message, 'model');
   }
   const messages = readMessages(body);
+  if (model.textOnly) assertNoImage(messages);
   const limit = outputLimit(body, model);
   const promptTokens = countPrompt(body, messages);
   if (promptTokens > model.context) throw tooLong(model, promptTokens);
@@ -54,14 +56,41 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
     promptTokens,
     reasons: true,
     toolbox: toolboxOf(body, messages),
+    format: formatOf(body, text),
     lastUserText: textOf(messages.findLast(({ role }) => role === 'user')?.content),
   };
 }
 
-function toolboxOf({ tools, tool_choice }: Body, messages: readonly Part[]): Toolbox {
-  const declared = ((tools ?? []) as readonly Part[]).map(({ function: named }) => (named ?? {}) as Part);
+function toolboxOf({ tools, tool_choice, parallel_tool_calls }: Body, messages: readonly Part[]): Toolbox {
+  const declared = toolsIn(tools).map(({ function: named }) => (named ?? {}) as Part);
   const offered = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters }));
-  return { tools: offered, choice: toolChoice(tool_choice, offered), rounds: roundsIn(messages) };
+  const parallel = parallel_tool_calls !== false;
+  return { tools: offered, choice: toolChoice(tool_choice, offered), parallel, rounds: roundsIn(messages) };
+}
+
+/** @throws Refusal when one is no object */
+export function toolsIn(tools: unknown): readonly Part[] {
+  return ((tools ?? []) as readonly unknown[]).map((tool, at) => {
+    if (!isObject(tool)) throw wrongType(`tools[${at}]`, 'an object', tool);
+    return tool;
+  });
+}
+
+function formatOf({ response_format }: Body, seed: string): Format | undefined {
+  const { type, json_schema } = (response_format ?? {}) as Part;
+  if (type === 'json_object') return { schema: ANY_OBJECT, seed };
+  const { schema } = (json_schema ?? {}) as Part;
+  return type === 'json_schema' && given(schema) ? { schema, seed } : undefined;
+}
+
+/** @throws Refusal */
+export function assertNoImage(messages: readonly Part[]): void {
+  messages.forEach(({ content }, at) => {
+    const part = Array.isArray(content) ? content.findIndex(({ type }: Part) => type === 'image_url') : -1;
+    if (part < 0) return;
+    const message = 'Invalid content type. image_url is only supported by certain models.';
+    throw refusal(400, message, `messages.[${at}].content.[${part}].type`);
+  });
 }
 
 /** How often tools were called and answered since the user last spoke. */

@@ -120,7 +120,7 @@ describe('an answer', () => {
 
   test('counts messages, parts, names, tools and schemas as input', async () => {
     const promptOf = async (body: Record<string, unknown>) =>
-      ((await (await post({ model: 'flat', ...body })).json()) as Answer).usage.prompt_tokens;
+      ((await (await post({ model: 'gpt-4o-mini', ...body })).json()) as Answer).usage.prompt_tokens;
     const user = { role: 'user', content: 'one two' };
     expect(await promptOf({ messages: [user] })).toBe(9);
     expect(await promptOf({ messages: [{ role: 'system', content: 'three' }, user] })).toBe(14);
@@ -233,6 +233,7 @@ describe('a stream', () => {
 
 describe('a request is refused as OpenAI refuses it', () => {
   const hello = [{ role: 'user', content: 'Hello' }];
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } };
 
   test('without a key: 401', async () => {
     expect(await errorOf(await post({ model: 'flat', messages: hello }, {}))).toMatchObject({
@@ -274,6 +275,12 @@ describe('a request is refused as OpenAI refuses it', () => {
       'an unknown part',
       { model: 'flat', messages: [{ role: 'user', content: [{ type: 'smell' }] }] },
       'messages[0].content[0].type',
+    ],
+    ['a tool that is null', { model: 'flat', messages: hello, tools: [null] }, 'tools[0]'],
+    [
+      'an image for a model that reads only text',
+      { model: 'flat', messages: [...hello, { role: 'user', content: [image] }] },
+      'messages.[1].content.[0].type',
     ],
     ['a temperature above 2', { model: 'flat', messages: hello, temperature: 3 }, 'temperature'],
     ['a temperature that is no number', { model: 'flat', messages: hello, temperature: 'hot' }, 'temperature'],

@@ -13,9 +13,9 @@ export function answerId({ serial }: Answer): string {
   return `chatcmpl-${serial}`;
 }
 
-/** The id of the tool call in a choice. */
-export function callId({ serial }: Answer, choice: number): string {
-  return `call_${serial}${choice}`;
+/** The id of a tool call in a choice. */
+export function callId({ serial }: Answer, choice: number, call: number): string {
+  return `call_${serial}${choice}${call}`;
 }
 
 export function finishReason({ finish }: Answer): string {

@@ -10,6 +10,8 @@ export interface Offer {
   readonly reasons: boolean;
   /** It is asked in Responses, and not in chats. */
   readonly responsesOnly?: boolean;
+  /** It takes no images. */
+  readonly textOnly?: boolean;
   readonly fingerprint: string | null;
   readonly usd: PriceInUsd;
 }
@@ -21,12 +23,14 @@ function plain(
   snapshot: string,
   [context, maxOutput]: readonly [number, number],
   [input, cachedInput, output]: readonly [string, string, string],
-  more: Partial<Pick<Offer, 'reasons' | 'responsesOnly'>> & { readonly request?: string } = {},
+  more: Partial<Pick<Offer, 'reasons' | 'responsesOnly' | 'textOnly'>> & { readonly request?: string } = {},
 ): Offers {
-  const { reasons = false, responsesOnly = false, request = '0' } = more;
+  const { reasons = false, responsesOnly = false, textOnly = false, request = '0' } = more;
   const usd = { input, cachedInput, output, request };
-  return { [snapshot]: { snapshot, context, maxOutput, reasons, responsesOnly, fingerprint: null, usd } };
+  return { [snapshot]: { snapshot, context, maxOutput, reasons, responsesOnly, textOnly, fingerprint: null, usd } };
 }
+
+const TEXT = { textOnly: true };
 
 export const OPENAI: Offers = {
   'gpt-5-mini': {
@@ -58,6 +62,7 @@ export const OPENAI: Offers = {
     context: 32_000,
     maxOutput: 4_096,
     reasons: false,
+    textOnly: true,
     fingerprint: 'fp_5a4db0c5d1',
     usd: { input: '0', cachedInput: '0', output: '0', request: '0.01' },
   },
@@ -81,38 +86,38 @@ export const OPENROUTER: Offers = {
   ...plain('google/gemini-2.5-flash-lite', [1048576, 65536], ['0.1', '0.01', '0.4']),
   ...plain('x-ai/grok-4', [256000, 64000], ['3', '0.75', '15']),
   ...plain('x-ai/grok-4-fast', [2000000, 30000], ['0.2', '0.05', '0.5']),
-  ...plain('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.27', '0.07', '1.1']),
-  ...plain('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19']),
+  ...plain('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.27', '0.07', '1.1'], TEXT),
+  ...plain('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], TEXT),
   ...plain('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.5', '1.5']),
   ...plain('perplexity/sonar', [127072, 8192], ['1', '1', '1'], { request: '0.005' }),
   ...plain('perplexity/sonar-pro', [200000, 8192], ['3', '3', '15'], { request: '0.006' }),
 };
 
 export const GROQ: Offers = {
-  ...plain('llama-3.3-70b-versatile', [131072, 32768], ['0.59', '0.59', '0.79']),
-  ...plain('llama-3.1-8b-instant', [131072, 16384], ['0.05', '0.05', '0.08']),
+  ...plain('llama-3.3-70b-versatile', [131072, 32768], ['0.59', '0.59', '0.79'], TEXT),
+  ...plain('llama-3.1-8b-instant', [131072, 16384], ['0.05', '0.05', '0.08'], TEXT),
   ...plain('meta-llama/llama-4-maverick-17b-128e-instruct', [131072, 8192], ['0.2', '0.2', '0.6']),
   ...plain('meta-llama/llama-4-scout-17b-16e-instruct', [131072, 8192], ['0.11', '0.11', '0.34']),
-  ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6']),
-  ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3']),
-  ...plain('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3']),
-  ...plain('qwen/qwen3-32b', [40960, 16384], ['0.29', '0.29', '0.59']),
+  ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], TEXT),
+  ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], TEXT),
+  ...plain('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3'], TEXT),
+  ...plain('qwen/qwen3-32b', [40960, 16384], ['0.29', '0.29', '0.59'], TEXT),
 };
 
 export const DEEPINFRA: Offers = {
-  ...plain('meta-llama/Llama-3.3-70B-Instruct', [131072, 32768], ['0.23', '0.23', '0.4']),
-  ...plain('meta-llama/Meta-Llama-3.1-8B-Instruct', [131072, 16384], ['0.02', '0.02', '0.03']),
+  ...plain('meta-llama/Llama-3.3-70B-Instruct', [131072, 32768], ['0.23', '0.23', '0.4'], TEXT),
+  ...plain('meta-llama/Meta-Llama-3.1-8B-Instruct', [131072, 16384], ['0.02', '0.02', '0.03'], TEXT),
   ...plain('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', [131072, 8192], ['0.15', '0.15', '0.6']),
   ...plain('meta-llama/Llama-4-Scout-17B-16E-Instruct', [131072, 8192], ['0.08', '0.08', '0.3']),
-  ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45']),
-  ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16']),
-  ...plain('moonshotai/Kimi-K2-Instruct-0905', [131072, 16384], ['0.5', '0.5', '2']),
-  ...plain('Qwen/Qwen3-32B', [40960, 16384], ['0.1', '0.1', '0.3']),
-  ...plain('Qwen/Qwen3-235B-A22B-Instruct-2507', [131072, 16384], ['0.09', '0.09', '0.57']),
-  ...plain('Qwen/Qwen3-235B-A22B-Thinking-2507', [131072, 32768], ['0.3', '0.3', '2.9']),
-  ...plain('Qwen/Qwen3-Coder-480B-A35B-Instruct', [262144, 65536], ['0.4', '0.4', '1.6']),
-  ...plain('deepseek-ai/DeepSeek-V3.1', [131072, 32768], ['0.27', '0.27', '1']),
-  ...plain('deepseek-ai/DeepSeek-R1-0528', [131072, 32768], ['0.5', '0.5', '2.15']),
+  ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45'], TEXT),
+  ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16'], TEXT),
+  ...plain('moonshotai/Kimi-K2-Instruct-0905', [131072, 16384], ['0.5', '0.5', '2'], TEXT),
+  ...plain('Qwen/Qwen3-32B', [40960, 16384], ['0.1', '0.1', '0.3'], TEXT),
+  ...plain('Qwen/Qwen3-235B-A22B-Instruct-2507', [131072, 16384], ['0.09', '0.09', '0.57'], TEXT),
+  ...plain('Qwen/Qwen3-235B-A22B-Thinking-2507', [131072, 32768], ['0.3', '0.3', '2.9'], TEXT),
+  ...plain('Qwen/Qwen3-Coder-480B-A35B-Instruct', [262144, 65536], ['0.4', '0.4', '1.6'], TEXT),
+  ...plain('deepseek-ai/DeepSeek-V3.1', [131072, 32768], ['0.27', '0.27', '1'], TEXT),
+  ...plain('deepseek-ai/DeepSeek-R1-0528', [131072, 32768], ['0.5', '0.5', '2.15'], TEXT),
   ...plain('mistralai/Mistral-Small-3.2-24B-Instruct-2506', [128000, 16384], ['0.075', '0.075', '0.2']),
-  ...plain('zai-org/GLM-4.6', [202752, 65536], ['0.45', '0.45', '1.9']),
+  ...plain('zai-org/GLM-4.6', [202752, 65536], ['0.45', '0.45', '1.9'], TEXT),
 };

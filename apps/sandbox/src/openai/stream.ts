@@ -34,8 +34,8 @@ export function eventsOf(
     `{"index":${index},"delta":${delta},"logprobs":${probable},"finish_reason":${reason}}`;
   const probable = (json: string) =>
     logprobs === undefined ? 'null' : JSON.stringify(chatLogprobs(answer, JSON.parse(json), logprobs));
-  const delta = (json: string) =>
-    tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":0,"function":{"arguments":${json}}}]}`;
+  const delta = (json: string, call: number) =>
+    tool === undefined ? `{"content":${json}}` : `{"tool_calls":[{"index":${call},"function":{"arguments":${json}}}]}`;
 
   const indexes = Array.from({ length: n }, (_, index) => index);
   const reasoning = thoughtsOf(answer, thoughts);
@@ -45,12 +45,17 @@ export function eventsOf(
     .join('');
   return {
     opening,
-    content: pieces.flatMap(({ json, tokens }) =>
-      indexes.map((index) => ({
-        event: chunk(choice(index, delta(json), 'null', probable(json)), json.length),
-        tokens,
-      })),
-    ),
+    content: Array.from({ length: Math.max(1, answer.calls) }, (_, call) =>
+      pieces.flatMap(({ json, tokens }, at) =>
+        indexes.map((index) => ({
+          event:
+            (call > 0 && at === 0
+              ? chunk(choice(index, JSON.stringify({ tool_calls: [begun(answer, index, call)] })))
+              : '') + chunk(choice(index, delta(json, call), 'null', probable(json)), json.length),
+          tokens,
+        })),
+      ),
+    ).flat(),
     closing:
       indexes.map((index) => chunk(choice(index, '{}', `"${finishReason(answer)}"`))).join('') +
       (withUsage ? chunk('', 0, JSON.stringify(usageOf(answer, fault))) : '') +
@@ -61,8 +66,12 @@ export function eventsOf(
 }
 
 function firstDelta(answer: Answer, choice: number): string {
-  const { tool } = answer;
-  if (tool === undefined) return '{"role":"assistant","content":"","refusal":null}';
-  const call = { index: 0, id: callId(answer, choice), type: 'function', function: { name: tool, arguments: '' } };
-  return JSON.stringify({ role: 'assistant', content: null, tool_calls: [call], refusal: null });
+  if (answer.tool === undefined) return '{"role":"assistant","content":"","refusal":null}';
+  return JSON.stringify({ role: 'assistant', content: null, tool_calls: [begun(answer, choice, 0)], refusal: null });
+}
+
+/** A call without its arguments; those of the first one come with the first delta. */
+function begun(answer: Answer, choice: number, call: number) {
+  const { tool: name } = answer;
+  return { index: call, id: callId(answer, choice, call), type: 'function', function: { name, arguments: '' } };
 }

@@ -35,9 +35,11 @@ export function completion(
 }
 
 function message(answer: Answer, index: number) {
-  const { text, tool } = answer;
+  const { text, tool, calls } = answer;
   const rest = { refusal: null, annotations: [] };
   if (tool === undefined) return { role: 'assistant', content: text, ...rest };
-  const call = { id: callId(answer, index), type: 'function', function: { name: tool, arguments: text } };
-  return { role: 'assistant', content: null, tool_calls: [call], ...rest };
+  const tool_calls = Array.from({ length: calls }, (_, call) => {
+    return { id: callId(answer, index, call), type: 'function', function: { name: tool, arguments: text } };
+  });
+  return { role: 'assistant', content: null, tool_calls, ...rest };
 }

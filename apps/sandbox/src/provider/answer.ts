@@ -1,7 +1,8 @@
 /** The answer to a chat request: generated words or a tool call, cut at the limit, and the tokens that belong to them. */
 import { randomBytes } from 'node:crypto';
-import type { Directive, Fault } from './directive.ts';
+import { type Directive, type Fault, visibleTokens } from './directive.ts';
 import type { Model } from './model.ts';
+import { chanceOf, sampleOf } from './schemas.ts';
 import { tokenStarts, wordsOf } from './tokens.ts';
 import { argumentsFor, chosenTool, type Toolbox } from './tools.ts';
 
@@ -16,7 +17,22 @@ export interface Asked<M extends Model = Model> {
   /** Whether the model may reason. */
   readonly reasons: boolean;
   readonly toolbox: Toolbox;
+  /** The structure that the answer must have, unless a directive gives its text or length. */
+  readonly format: Format | undefined;
 }
+
+export interface Format {
+  readonly schema: unknown;
+  /** The same seed has the same answer. */
+  readonly seed: string;
+}
+
+/** What stands for an object of any kind. */
+export const ANY_OBJECT = {
+  type: 'object',
+  properties: { answer: { type: 'string' }, count: { type: 'integer' }, certain: { type: 'boolean' } },
+  required: ['answer'],
+};
 
 export interface Answer<M extends Model = Model> {
   /** Unique, without the prefix that each provider has. */
@@ -28,15 +44,17 @@ export interface Answer<M extends Model = Model> {
   readonly text: string;
   /** The tool that is called: then the text is its arguments. */
   readonly tool: string | undefined;
+  /** How many calls of it there are, all with the same arguments; 0 when none is called. */
+  readonly calls: number;
   /** Searches that the provider made by itself before it answered. */
   readonly searches: readonly OwnSearch[];
-  /** Visible tokens, and tokens of reasoning, of one choice. */
+  /** Visible tokens, of all calls together, and tokens of reasoning, of one choice. */
   readonly visible: number;
   readonly reasoning: number;
   readonly finish: 'end' | 'length' | 'tool';
   readonly input: number;
   readonly cached: number;
-  /** Content chunks of a stream. */
+  /** Content chunks of a stream; of one call. */
   readonly pieces: readonly Piece[];
 }
 
@@ -69,29 +87,40 @@ export function compose<M extends Model>(request: Asked<M>, directive: Directive
     chosen?.ownUses === undefined ? [] : ownSearches(Math.min(directive.toolTimes, chosen.ownUses), directive);
   // The text of a directive for a tool is the tool's.
   const words = directive.tool === undefined || chosen ? directive.text : undefined;
-  const given = words ?? (tool && argumentsFor(tool));
-  const { text, starts } = given === undefined ? generated(directive) : literal(given);
+  const given = words ?? (tool ? argumentsFor(tool) : structured(request.format, directive));
+  const { text, starts } = given === undefined ? generated(visibleTokens(directive)) : literal(given);
   const thought = request.reasons ? directive.reasoning : 0;
   const reasoning = Math.min(thought, request.limit);
-  const visible = Math.min(starts.length, request.limit - reasoning);
-  const whole = visible === starts.length && reasoning === thought;
-  const end = visible < starts.length ? (starts[visible] as number) : text.length;
+  const room = request.limit - reasoning;
+  const wanted = tool && request.toolbox.parallel ? directive.tools : 1;
+  // Calls behind the first one that the limit has no room for are left out.
+  const copies = Math.max(1, Math.min(wanted, Math.floor(room / Math.max(1, starts.length))));
+  const visible = Math.min(starts.length, room);
+  const complete = visible === starts.length;
+  const whole = complete && copies === wanted && reasoning === thought;
+  const end = complete ? text.length : (starts[visible] as number);
   const chunks = Math.min(directive.chunks ?? DEFAULT_MOST_CHUNKS, visible);
   return {
     serial: `${RUN}${(++answers).toString(36).padStart(9, '0')}`,
     created: Math.floor(Date.now() / 1000),
     model: request.model,
     n: request.n,
-    text: whole ? text : text.slice(0, end),
+    text: complete ? text : text.slice(0, end),
     tool: tool?.name,
+    calls: tool ? copies : 0,
     searches,
-    visible,
+    visible: copies * visible,
     reasoning,
     finish: !whole ? 'length' : tool ? 'tool' : 'end',
     input: request.promptTokens + TOKENS_PER_SEARCH * searches.length,
     cached: fault === 'cached' ? Math.floor(request.promptTokens / 2) : 0,
     pieces: piecesOf({ text, starts }, { visible, end, chunks }),
   };
+}
+
+function structured(format: Format | undefined, { tokens }: Directive): string | undefined {
+  if (!format || tokens !== undefined) return undefined;
+  return JSON.stringify(sampleOf(format.schema, chanceOf(format.seed)));
 }
 
 function ownSearches(count: number, { at, fault }: Directive): readonly OwnSearch[] {
@@ -110,8 +139,7 @@ const PIECES = new Map<string, readonly Piece[]>();
 const MOST_KEPT = 256;
 const MOST_KEPT_TOKENS = 4_096;
 
-function generated({ tokens, reasoning }: Directive): Text {
-  const visible = tokens - reasoning;
+function generated(visible: number): Text {
   return kept(TEXTS, visible, visible, () => literal(wordsOf(visible)));
 }
 

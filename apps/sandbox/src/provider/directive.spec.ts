@@ -1,9 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { MisunderstoodDirective, readDirective } from './directive.ts';
+import { MisunderstoodDirective, readDirective, visibleTokens } from './directive.ts';
 
 describe('a directive', () => {
   test('is not needed: there are defaults', () => {
-    expect(readDirective('Hello')).toMatchObject({ latency: 0, tokens: 16, reasoning: 0, fault: undefined });
+    expect(readDirective('Hello')).toMatchObject({ latency: 0, reasoning: 0, tools: 1, fault: undefined });
+    expect(visibleTokens(readDirective('Hello'))).toBe(16);
     expect(readDirective('Hello [[sandbox]]')).toEqual(readDirective('Hello'));
   });
 
@@ -18,6 +19,7 @@ describe('a directive', () => {
       chunks: 16,
       text: undefined,
       tool: undefined,
+      tools: 1,
       toolTimes: 1,
       fault: 'cut',
       faultTimes: 2,
@@ -33,7 +35,12 @@ describe('a directive', () => {
   });
 
   test('that asks for reasoning only has the default answer besides', () => {
-    expect(readDirective('[[sandbox reasoning=100]]').tokens).toBe(116);
+    expect(visibleTokens(readDirective('[[sandbox reasoning=100]]'))).toBe(16);
+  });
+
+  test('that asks for several calls asks for a tool', () => {
+    expect(readDirective('[[sandbox tools=2]]')).toMatchObject({ tool: 'any', tools: 2 });
+    expect(readDirective('[[sandbox tool=f tools=2]]')).toMatchObject({ tool: 'f', tools: 2 });
   });
 
   test.each([
@@ -53,6 +60,7 @@ describe('a directive', () => {
     ['[[sandbox tokens=4 reasoning=5]]', 'has more reasoning than tokens'],
     ['[[sandbox tokens=4 text=yes]]', 'has a text and a number of tokens'],
     ['[[sandbox tool=any tokens=4]]', 'has a tool and a number of tokens'],
+    ['[[sandbox tools=0]]', 'has a tool that is never called'],
     ['[[sandbox text="\\x"]]', 'has a string that is not JSON'],
     ['[[sandbox fault=explode]]', 'has an unknown fault'],
     ['[[sandbox fault=500 fault_times=1]]', 'has fault_times without an id'],

@@ -25,8 +25,8 @@ export interface Directive {
   readonly latency: number;
   /** Milliseconds between the content chunks of a stream. */
   readonly chunkDelay: number;
-  /** Completion tokens, reasoning included. */
-  readonly tokens: number;
+  /** Completion tokens, reasoning included; undefined for as many as there are by default. */
+  readonly tokens: number | undefined;
   readonly reasoning: number;
   /** Into how many content chunks a stream is split. */
   readonly chunks: number | undefined;
@@ -34,6 +34,8 @@ export interface Directive {
   readonly text: string | undefined;
   /** The tool to call, or `any`; a `text` is then its arguments. */
   readonly tool: string | undefined;
+  /** How many calls of it stand in one answer. */
+  readonly tools: number;
   /** In how many rounds it is called. */
   readonly toolTimes: number;
   readonly fault: Fault | undefined;
@@ -64,7 +66,7 @@ const MAX_CHUNK_DELAY_MS = 60_000;
 const MAX_TOKENS = 200_000;
 const MAX_FAULT_TIMES = 1_000;
 const MAX_ROUNDS = 100;
-const DEFAULT_TOKENS = 16;
+const MAX_PARALLEL = 100;
 
 type Options = Readonly<Partial<Record<string, string>>>;
 
@@ -76,6 +78,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'reasoning',
   'text',
   'tool',
+  'tools',
   'fault',
   'tool_times',
   'fault_times',
@@ -87,11 +90,12 @@ const NAMES: ReadonlySet<string> = new Set([
 const PLAIN: Directive = {
   latency: 0,
   chunkDelay: 0,
-  tokens: DEFAULT_TOKENS,
+  tokens: undefined,
   reasoning: 0,
   chunks: undefined,
   text: undefined,
   tool: undefined,
+  tools: 1,
   toolTimes: 1,
   fault: undefined,
   faultTimes: undefined,
@@ -112,11 +116,13 @@ export function readDirective(message: string): Directive {
   const directive: Directive = {
     latency: integer(options, 'latency', 0, MAX_LATENCY_MS) ?? 0,
     chunkDelay: integer(options, 'chunk_delay', 0, MAX_CHUNK_DELAY_MS) ?? 0,
-    tokens: integer(options, 'tokens', 0, MAX_TOKENS) ?? DEFAULT_TOKENS + reasoning,
+    tokens: integer(options, 'tokens', 0, MAX_TOKENS),
     reasoning,
     chunks: integer(options, 'chunks', 1, MAX_TOKENS),
     text: options.text,
-    tool: options.tool,
+    // Whoever wants several calls wants one.
+    tool: options.tool ?? (options.tools === undefined ? undefined : 'any'),
+    tools: integer(options, 'tools', 1, MAX_PARALLEL) ?? 1,
     toolTimes: integer(options, 'tool_times', 1, MAX_ROUNDS) ?? 1,
     fault: faultIn(options),
     faultTimes: integer(options, 'fault_times', 1, MAX_FAULT_TIMES),
@@ -173,15 +179,13 @@ function faultIn({ fault }: Options): Fault | undefined {
   return known;
 }
 
-function assertSense(
-  { tokens, reasoning, chunks, text, tool, fault, faultTimes, faultRound, id }: Directive,
-  options: Options,
-): void {
-  if (text !== undefined && options.tokens !== undefined) throw misunderstood('a text has its own number of tokens');
-  if (reasoning > tokens) throw misunderstood('reasoning tokens are part of tokens and cannot be more');
-  if (tool !== undefined && options.tokens !== undefined)
-    throw misunderstood('a tool call has its own number of tokens');
-  if (text === undefined && tool === undefined && chunks !== undefined && chunks > tokens - reasoning) {
+function assertSense(directive: Directive, options: Options): void {
+  const { tokens, chunks, text, tool, fault, faultTimes, faultRound, id } = directive;
+  if (text !== undefined && tokens !== undefined) throw misunderstood('a text has its own number of tokens');
+  const visible = visibleTokens(directive);
+  if (visible < 0) throw misunderstood('reasoning tokens are part of tokens and cannot be more');
+  if (tool !== undefined && tokens !== undefined) throw misunderstood('a tool call has its own number of tokens');
+  if (text === undefined && tool === undefined && chunks !== undefined && chunks > visible) {
     throw misunderstood('there cannot be more chunks than visible tokens');
   }
   if (faultTimes !== undefined && (fault === undefined || id === undefined)) {
@@ -189,6 +193,13 @@ function assertSense(
   }
   if (faultRound !== undefined && fault === undefined) throw misunderstood('fault_round needs a fault');
   if (options.tool_times !== undefined && tool === undefined) throw misunderstood('tool_times needs a tool');
+}
+
+const DEFAULT_TOKENS = 16;
+
+/** Of generated words. */
+export function visibleTokens({ tokens, reasoning }: Directive): number {
+  return tokens === undefined ? DEFAULT_TOKENS : tokens - reasoning;
 }
 
 export function misunderstood(why: string): MisunderstoodDirective {

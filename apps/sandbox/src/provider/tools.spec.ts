@@ -51,6 +51,7 @@ describe('the tool', () => {
   const box = (choice: Toolbox['choice'], rounds = 0): Toolbox => ({
     tools: [f, g].filter((tool) => tool !== undefined),
     choice,
+    parallel: true,
     rounds,
   });
 

@@ -22,9 +22,15 @@ export function responseId({ serial }: Answer): string {
 /** In the order in which they are made. */
 export function outputOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Item[] {
   const thought = reasoningItem(answer, request);
-  const said = answer.tool === undefined ? messageItem(answer, request) : callItem(answer, answer.tool);
-  const nothing = answer.finish === 'length' && answer.visible === 0;
-  return [...(thought ? [thought] : []), ...searchItems(answer), ...(nothing && thought ? [] : [said])];
+  return [...(thought ? [thought] : []), ...searchItems(answer), ...saidOf(answer, request)];
+}
+
+/** The message, or the calls; nothing where the reasoning reached the limit. */
+export function saidOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Item[] {
+  const { tool, finish, visible, reasoning } = answer;
+  if (finish === 'length' && visible === 0 && reasoning > 0) return [];
+  if (tool === undefined) return [messageItem(answer, request)];
+  return Array.from({ length: answer.calls }, (_, call) => callItem(answer, tool, call));
 }
 
 export function searchItems({ serial, searches }: Answer): readonly Item[] {
@@ -55,16 +61,16 @@ export function reasoningItem({ serial, reasoning }: Answer, { extras }: Respons
   };
 }
 
-export function messageItem(answer: OpenAiAnswer, { extras }: ResponsesRequest): Item {
+function messageItem(answer: OpenAiAnswer, { extras }: ResponsesRequest): Item {
   const { serial, text } = answer;
   const part = { ...textPart(text, extras.logprobs), annotations: citationsOf(answer) };
   return { id: `msg_${serial}`, type: 'message', status: statusOf(answer), role: 'assistant', content: [part] };
 }
 
-export function callItem(answer: OpenAiAnswer, name: string): Item {
+function callItem(answer: OpenAiAnswer, name: string, call: number): Item {
   const { serial, text } = answer;
-  const called = { arguments: text, call_id: callId(answer, 0), name };
-  return { id: `fc_${serial}`, type: 'function_call', status: statusOf(answer), ...called };
+  const called = { arguments: text, call_id: callId(answer, 0, call), name };
+  return { id: `fc_${serial}${call}`, type: 'function_call', status: statusOf(answer), ...called };
 }
 
 export function textPart(text: string, top: number | undefined) {

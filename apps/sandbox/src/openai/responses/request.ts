@@ -1,8 +1,9 @@
 /** A request for a response as OpenAI would understand it, or refuse it. */
+import { ANY_OBJECT, type Format } from '../../provider/answer.ts';
 import type { Question } from '../../provider/serve.ts';
 import type { Tool, Toolbox } from '../../provider/tools.ts';
 import { parseObject } from '../../router.ts';
-import { countPrompt, isObject, type Part, roundsIn, textOf } from '../chat-request.ts';
+import { assertNoImage, countPrompt, isObject, type Part, roundsIn, textOf, toolsIn } from '../chat-request.ts';
 import { refusal } from '../errors.ts';
 import { findModel, type OpenAiModel, type OpenAiProvider } from '../models.ts';
 import type { Body } from '../parameters.ts';
@@ -30,6 +31,7 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Re
   const model = findModel(provider, body.model as string);
   if (!given(body.input) || (body.input as readonly unknown[]).length === 0) throw missing('input');
   const turn = turnOf(body.input);
+  if (model.textOnly) assertNoImage(turn.messages);
   const extras = extrasOf(body, model);
   const options = body.stream_options as Part | null | undefined;
   return {
@@ -43,6 +45,7 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Re
     promptTokens: promptTokens(body, turn, model),
     reasons: model.reasons,
     toolbox: toolboxOf(body, turn),
+    format: formatOf(body, text),
     lastUserText: textOf(turn.messages.findLast(({ role }) => role === 'user')?.content),
   };
 }
@@ -62,7 +65,7 @@ function promptTokens({ tools, text, instructions, truncation }: Body, turn: Tur
 
 /** Tools as a chat has them, so that they count the same. */
 function chatTools(tools: unknown): readonly Part[] | undefined {
-  const list = (tools ?? []) as readonly Part[];
+  const list = toolsIn(tools);
   if (list.length === 0) return undefined;
   return list.map(({ type, ...tool }, at) => {
     if (!TOOL_TYPES.includes(type as string)) throw wrongValue(`tools[${at}].type`, type, TOOL_TYPES);
@@ -82,7 +85,14 @@ function withoutNulls(fields: Part): Part {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-function toolboxOf({ tools, tool_choice, max_tool_calls, reasoning }: Body, { messages }: Turn): Toolbox {
+function formatOf({ text }: Body, seed: string): Format | undefined {
+  const { type, schema } = (((text as Part | null | undefined)?.format as Part) ?? {}) as Part;
+  if (type === 'json_object') return { schema: ANY_OBJECT, seed };
+  return type === 'json_schema' ? { schema, seed } : undefined;
+}
+
+function toolboxOf(body: Body, { messages }: Turn): Toolbox {
+  const { tools, tool_choice, max_tool_calls, parallel_tool_calls, reasoning } = body;
   const searches = ((tools ?? []) as readonly Part[]).some(({ type }) => type === 'web_search');
   if (searches && (reasoning as Part | null | undefined)?.effort === 'minimal') {
     const message = "The following tools cannot be used with reasoning.effort 'minimal': web_search.";
@@ -92,7 +102,8 @@ function toolboxOf({ tools, tool_choice, max_tool_calls, reasoning }: Body, { me
   const offered = ((tools ?? []) as readonly Part[]).map(({ type, name, parameters }): Tool => {
     return type === 'web_search' ? { name: type, schema: {}, ownUses } : { name: String(name), schema: parameters };
   });
-  return { tools: offered, choice: choiceOf(tool_choice, offered), rounds: roundsIn(messages) };
+  const parallel = parallel_tool_calls !== false;
+  return { tools: offered, choice: choiceOf(tool_choice, offered), parallel, rounds: roundsIn(messages) };
 }
 
 function choiceOf(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {

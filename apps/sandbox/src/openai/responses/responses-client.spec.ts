@@ -157,6 +157,14 @@ describe('a response', () => {
     [{ input: [{ type: 'reasoning', id: 'rs_1', summary: [] }] }, { status: 404, param: 'input' }],
     [{ input: [{ type: 'message', role: 'user', content: [{ type: 'text', text: '' }] }] }, { status: 400 }],
     [{ input: [{ role: 'tool', content: 'x' }] }, { status: 400, param: 'input[0].role' }],
+    [{ tools: [null] }, { status: 400, param: 'tools[0]' }],
+    [
+      {
+        model: 'flat',
+        input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:image/png;base64,AA' }] }],
+      },
+      { status: 400, param: 'messages.[0].content.[0].type' },
+    ],
     [{ tool_choice: 'required' }, { status: 400, param: 'tool_choice' }],
   ])('is refused with %j', async (more, error) => {
     await expect(client.responses.create(prompt('Hello', more as Partial<Asked>))).rejects.toMatchObject(error);

@@ -9,10 +9,10 @@ import {
   finished,
   type Item,
   type OpenAiAnswer,
-  outputOf,
   reasoningItem,
   responseObject,
   SUMMARY,
+  saidOf,
   searchItems,
   textPart,
 } from './output.ts';
@@ -34,12 +34,16 @@ export function eventsOf(answer: OpenAiAnswer, request: ResponsesRequest, fault:
     ...searched(answer),
   ]);
   const first = number.next;
-  const content = contentOf(answer, request, frames);
+  const said = placesOf(answer, request);
+  const content = contentOf(answer, request, said, frames);
   const half = content.slice(0, content.length / 2).reduce((events, { count }) => events + count, first);
-  const last = outputOf(answer, request).at(-1) as Item;
   const response = finished(answer, request, fault);
+  const unopened = content.length === 0;
   const closing = frames([
-    ...(last.type === 'reasoning' ? [] : closed(answer, request, last, content.length === 0)),
+    ...(unopened ? said : said.slice(-1)).flatMap((place) => [
+      ...(unopened ? opened(place, request) : []),
+      ...closed(place, answer),
+    ]),
     { type: `response.${response.status}`, response },
   ]);
   const failed = responseObject(answer, request, { status: 'failed', error: ERROR });
@@ -85,22 +89,35 @@ function searched(answer: OpenAiAnswer): readonly Event[] {
   });
 }
 
-/** The first piece comes with the item that it is part of. */
-function contentOf(answer: OpenAiAnswer, request: ResponsesRequest, frames: (events: readonly Event[]) => string) {
-  const item = outputOf(answer, request).at(-1) as Item;
-  const opening = opened(answer, request, item);
-  return answer.pieces.map((piece, i): Frame & { readonly count: number } => {
-    const events = [...(i === 0 ? opening : []), deltaOf(answer, request, item, piece)];
-    return { event: frames(events), tokens: piece.tokens, count: events.length };
+/** An item of what is said, and where it stands in the output. */
+interface Place {
+  readonly item: Item;
+  readonly output_index: number;
+}
+
+function placesOf(answer: OpenAiAnswer, request: ResponsesRequest): readonly Place[] {
+  const before = (answer.reasoning > 0 ? 1 : 0) + answer.searches.length;
+  return saidOf(answer, request).map((item, at) => ({ item, output_index: before + at }));
+}
+
+/** The first piece of an item comes with its beginning, and with the end of the item before it. */
+function contentOf(
+  answer: OpenAiAnswer,
+  request: ResponsesRequest,
+  said: readonly Place[],
+  frames: (events: readonly Event[]) => string,
+) {
+  return said.flatMap((place, at) => {
+    const before = said[at - 1];
+    const opening = [...(before ? closed(before, answer) : []), ...opened(place, request)];
+    return answer.pieces.map((piece, i): Frame & { readonly count: number } => {
+      const events = [...(i === 0 ? opening : []), deltaOf(place, request, piece)];
+      return { event: frames(events), tokens: piece.tokens, count: events.length };
+    });
   });
 }
 
-function placeOf({ reasoning, searches }: OpenAiAnswer, { id }: Item) {
-  return { item_id: id, output_index: (reasoning > 0 ? 1 : 0) + searches.length };
-}
-
-function opened(answer: OpenAiAnswer, { extras }: ResponsesRequest, item: Item): readonly Event[] {
-  const { item_id, output_index } = placeOf(answer, item);
+function opened({ item, output_index }: Place, { extras }: ResponsesRequest): readonly Event[] {
   const empty = item.type === 'message' ? { content: [] } : { arguments: '' };
   const added = {
     type: 'response.output_item.added',
@@ -109,26 +126,24 @@ function opened(answer: OpenAiAnswer, { extras }: ResponsesRequest, item: Item):
   };
   if (item.type !== 'message') return [added];
   const part = { ...textPart('', extras.logprobs) };
-  return [added, { type: 'response.content_part.added', item_id, output_index, content_index: 0, part }];
+  return [added, { type: 'response.content_part.added', item_id: item.id, output_index, content_index: 0, part }];
 }
 
-function deltaOf(answer: OpenAiAnswer, { extras, obfuscate }: ResponsesRequest, item: Item, { json }: Piece): Event {
+function deltaOf({ item, output_index }: Place, { extras, obfuscate }: ResponsesRequest, { json }: Piece): Event {
   const delta = JSON.parse(json) as string;
   const padding = obfuscate ? { obfuscation: PADDING.slice(json.length % PADDING.length) } : {};
-  if (item.type !== 'message')
-    return { type: 'response.function_call_arguments.delta', ...placeOf(answer, item), delta, ...padding };
+  const place = { item_id: item.id, output_index };
+  if (item.type !== 'message') return { type: 'response.function_call_arguments.delta', ...place, delta, ...padding };
   const logprobs = logprobsOf(delta, extras.logprobs);
-  const at = { ...placeOf(answer, item), content_index: 0 };
-  return { type: 'response.output_text.delta', ...at, delta, logprobs, ...padding };
+  return { type: 'response.output_text.delta', ...place, content_index: 0, delta, logprobs, ...padding };
 }
 
-function closed(answer: OpenAiAnswer, request: ResponsesRequest, item: Item, unopened: boolean): readonly Event[] {
-  const place = placeOf(answer, item);
-  const done = { type: 'response.output_item.done', output_index: place.output_index, item };
-  const before = unopened ? opened(answer, request, item) : [];
+function closed({ item, output_index }: Place, answer: OpenAiAnswer): readonly Event[] {
+  const place = { item_id: item.id, output_index };
+  const done = { type: 'response.output_item.done', output_index, item };
   if (item.type !== 'message') {
     const { name } = item;
-    return [...before, { type: 'response.function_call_arguments.done', ...place, name, arguments: answer.text }, done];
+    return [{ type: 'response.function_call_arguments.done', ...place, name, arguments: answer.text }, done];
   }
   const [part] = item.content as readonly Part[];
   const at = { ...place, content_index: 0 };
@@ -136,7 +151,6 @@ function closed(answer: OpenAiAnswer, request: ResponsesRequest, item: Item, uno
     return { type: 'response.output_text.annotation.added', ...at, annotation_index, annotation };
   });
   return [
-    ...before,
     ...annotations,
     { type: 'response.output_text.done', ...at, text: answer.text, logprobs: part?.logprobs },
     { type: 'response.content_part.done', ...at, part },
