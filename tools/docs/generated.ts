@@ -50,6 +50,7 @@ export function operationTables({ tags, paths }: OpenApiDocument): string {
 function credential({ security }: PathOperation): string {
   const schemes = security.flatMap((each) => Object.keys(each));
   if (schemes.length === 0) return 'none';
+  if (Object.keys(security[0] ?? {}).length === 0) return 'optional';
   return schemes.includes('bearer') ? 'API key or account' : 'account';
 }
 
@@ -57,11 +58,13 @@ function statuses({ responses }: PathOperation): string {
   return Object.keys(responses).join(' ');
 }
 
-export function errorTable(kinds: readonly (readonly [status: number, type: string, kind: string])[]): string {
+type Kind = readonly [status: number, type: string, kind: string, code?: string];
+
+export function errorTable(kinds: readonly Kind[]): string {
   const rows = kinds
-    .toSorted(([status, type], [otherStatus, otherType]) => status - otherStatus || type.localeCompare(otherType))
-    .map(([status, type, kind]) => [String(status), code(type), code(kind)]);
-  return table(['status', '`error.type`', '`error.metadata.error_type`'], rows);
+    .map(([status, type, kind, word = type]) => [String(status), code(type), code(word), code(kind)])
+    .toSorted((one, other) => one.join().localeCompare(other.join()));
+  return table(['status', '`error.type`', '`error.code`', '`error.metadata.error_type`'], rows);
 }
 
 function table(head: Row, rows: readonly Row[]): string {

@@ -28,12 +28,14 @@ export class UpstreamFailure extends Error {
   readonly delivered: string | undefined;
   /** The field of the request that is at fault, where that is known. */
   readonly param: string | undefined;
+  /** OpenAI's word for what is wrong with the request, such as `context_length_exceeded`, where the upstream says one. */
+  readonly word: string | undefined;
 
   constructor(
     code: FailureCode,
     message: string,
     more: Partial<
-      Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'param' | 'cause'>
+      Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'param' | 'word' | 'cause'>
     > = {},
   ) {
     super(message, { cause: more.cause });
@@ -43,6 +45,7 @@ export class UpstreamFailure extends Error {
     this.vendorId = more.vendorId;
     this.delivered = more.delivered;
     this.param = more.param;
+    this.word = more.word;
   }
 }
 
@@ -59,10 +62,13 @@ export class UnservableRequest extends Error {
   override readonly name = 'UnservableRequest';
   readonly status: 400 | 404;
   readonly param: string | null;
+  /** It is more than the model reads at once. */
+  readonly tooLong: boolean;
 
-  constructor(status: 400 | 404, message: string, param: string | null = null) {
+  constructor(status: 400 | 404, message: string, param: string | null = null, { tooLong = false } = {}) {
     super(message);
     this.status = status;
     this.param = param;
+    this.tooLong = tooLong;
   }
 }

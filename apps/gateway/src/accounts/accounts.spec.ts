@@ -112,7 +112,7 @@ describe('the balance', () => {
     expect(body).toMatchObject({
       status: 'error',
       statusCode: 401,
-      error: { code: 401, type: 'authentication_error' },
+      error: { code: 'invalid_api_key', type: 'authentication_error' },
     });
   });
 

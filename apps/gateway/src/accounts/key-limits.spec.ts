@@ -32,7 +32,11 @@ describe('a key with a limit', () => {
     expect(body).toMatchObject({
       statusCode: 402,
       message: expect.stringMatching(/limit/),
-      error: { type: 'key_limit_exceeded', code: 402, metadata: { required: '0.01', affordable: '0' } },
+      error: {
+        type: 'key_limit_exceeded',
+        code: 'insufficient_quota',
+        metadata: { required: '0.01', affordable: '0' },
+      },
     });
     expect((await world.post('/credits/balance', undefined, key)).status).toBe(200);
   });

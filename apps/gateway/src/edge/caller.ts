@@ -60,7 +60,8 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
     const find = finderOf(operation, authenticator);
     if (!find) return;
     const hook = async (request: FastifyRequest) => {
-      request.caller = await find(request);
+      const caller = await find(request);
+      if (caller) request.caller = caller;
     };
     if (operation.payer === 'body') route.preHandler = [route.preHandler ?? [], hook].flat();
     else route.preParsing = [route.preParsing ?? [], hook].flat();
@@ -68,12 +69,13 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
 }
 
 function bodyLimitOf({ auth, paid, payer }: OperationNotes): number {
-  if (auth === 'public' || payer === 'body') return MAX_UNKNOWN_BYTES;
+  if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNKNOWN_BYTES;
   return paid ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;
 }
 
 function finderOf({ auth, paid, payer }: OperationNotes, authenticator: Authenticator) {
   if (auth === 'public') return undefined;
+  if (auth === 'optional') return (request: FastifyRequest) => authenticator.visitor(request);
   if (paid) return (request: FastifyRequest) => authenticator.payer(request);
   const creditId = ({ body, query }: FastifyRequest) =>
     payer === undefined ? undefined : ((payer === 'body' ? body : query) as Fields)?.credit_id;
@@ -116,6 +118,12 @@ export class Authenticator {
     this.owners.set(this.secrets.hash(apiKey), caller);
   }
 
+  /** Returns who reads what is public: nobody known, without a credential. @throws Unauthorized when it is wrong */
+  async visitor(request: FastifyRequest): Promise<Caller | undefined> {
+    const anonymous = apiKeyOf(request) === undefined && request.headers['x-credit-id'] === undefined;
+    return anonymous ? undefined : this.reader(request);
+  }
+
   /** Returns the reader: by an active key, or by the account's id in a header or at `creditId`. */
   async reader(request: FastifyRequest, creditId?: unknown): Promise<Caller> {
     const apiKey = apiKeyOf(request);
@@ -150,8 +158,9 @@ export class Authenticator {
 
 /** The key that a request carries, in any of the headers that clients use. */
 function apiKeyOf({ headers }: FastifyRequest): string | undefined {
-  const { authorization = '' } = headers; // some clients send it empty beside another header
-  if (authorization.length > MAX_CREDENTIAL) throw new Unauthorized(INVALID_KEY);
+  const { authorization: sent = '' } = headers; // some clients send it empty beside another header
+  if (sent.length > MAX_CREDENTIAL) throw new Unauthorized(INVALID_KEY);
+  const authorization = /^Bearer\s*$/i.test(sent) ? '' : sent;
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
   if (authorization !== '' && bearer === undefined) {
     throw new Unauthorized('Authorization must have the form "Bearer <API key>"');

@@ -61,7 +61,7 @@ describe('what is no HTTP request', () => {
     await once(socket, 'close');
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     const body = JSON.parse(answer.split('\r\n\r\n')[1] as string);
-    expect(body).toMatchObject({ status: 'error', statusCode: status, error: { type, code: status } });
+    expect(body).toMatchObject({ status: 'error', statusCode: status, error: { type } });
   });
 });
 

@@ -1,4 +1,4 @@
-/** The one error shape, and the one place that turns what went wrong into a status. */
+/** The one place that turns what went wrong into a status and words. How they are written is in error-shapes. */
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
@@ -14,19 +14,7 @@ import {
 import type { RejectionCode } from '#domain';
 import type { Log } from '#infra';
 import { Rejection, StoreUnavailable, UnknownFact } from '#kernel';
-
-export interface ErrorAnswer {
-  readonly status: number;
-  readonly message: string;
-  readonly type: string;
-  /** OpenRouter's word for the kind of error. */
-  readonly kind: string;
-  readonly param?: string | null;
-  readonly details?: Readonly<Record<string, string>>;
-  readonly retryAfterSeconds?: number;
-  /** The same request would get the same answer: a header says so to OpenAI's clients, which repeat a 409 by themselves. */
-  readonly final?: boolean;
-}
+import { DEFAULT_SHAPE, type ErrorAnswer, shapeFor } from './error-shapes.ts';
 
 /** No valid credential came with a request. */
 export class Unauthorized extends Error {
@@ -58,14 +46,24 @@ export class BooksBehind extends Error {
   }
 }
 
-type Kind = readonly [status: number, type: string, kind: string];
+/** `code` is OpenAI's word, which its clients look for; where it has none, the type again. */
+type Kind = readonly [status: number, type: string, kind: string, code?: string];
 
-const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request'];
+const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request', 'invalid_request'];
+const TOO_LONG: Kind = [400, 'invalid_request_error', 'invalid_request', 'context_length_exceeded'];
 const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
-const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication'];
+const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
 const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
 const BEHIND: Kind = [503, 'unavailable', 'server'];
-const NO_MODEL: Kind = [404, 'invalid_request_error', 'not_found'];
+
+const nothingToServe = (code: string): Kind => [404, 'invalid_request_error', 'not_found', code];
+const NOTHING_TO_SERVE = nothingToServe('not_found');
+/** By the field that names what is not there. */
+const NOT_THERE: ReadonlyMap<string | null, Kind> = new Map([
+  ['model', nothingToServe('model_not_found')],
+  ['provider', nothingToServe('no_endpoints_found')],
+  ['previous_response_id', nothingToServe('previous_response_not_found')],
+]);
 
 const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   account_exists: CONFLICT,
@@ -74,11 +72,11 @@ const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   hold_conflict: CONFLICT,
   hold_not_found: CONFLICT,
   hold_resolved: CONFLICT,
-  insufficient_balance: [402, 'insufficient_balance', 'payment_required'],
+  insufficient_balance: [402, 'insufficient_balance', 'payment_required', 'insufficient_quota'],
   invalid_key_settings: INVALID,
   key_exists: CONFLICT,
   key_expired: UNAUTHORIZED,
-  key_limit_exceeded: [402, 'key_limit_exceeded', 'payment_required'],
+  key_limit_exceeded: [402, 'key_limit_exceeded', 'payment_required', 'insufficient_quota'],
   key_name_taken: CONFLICT,
   key_not_found: NOT_FOUND,
   key_revoked: UNAUTHORIZED,
@@ -90,7 +88,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
 
 const FAILURES: Readonly<Record<FailureCode, Kind>> = {
   invalid_request: INVALID,
-  rate_limited: [429, 'rate_limit_error', 'rate_limit_exceeded'],
+  rate_limited: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
   timeout: [504, 'timeout', 'timeout'],
   upstream_error: [502, 'upstream_error', 'provider_unavailable'],
   upstream_unavailable: [503, 'upstream_unavailable', 'provider_unavailable'],
@@ -117,6 +115,7 @@ export const UNEXPECTED: ErrorAnswer = {
   message: 'Internal server error',
   type: 'server_error',
   kind: 'server',
+  code: 'server_error',
 };
 
 /** Every kind of error that is answered, for the documentation. A client that has gone is sent nothing. */
@@ -124,11 +123,13 @@ export const ERROR_KINDS: readonly Kind[] = [
   ...Object.values(REJECTIONS),
   ...Object.values(FAILURES),
   ...Object.values(STATUSES),
-  NO_MODEL,
+  TOO_LONG,
+  NOTHING_TO_SERVE,
+  ...NOT_THERE.values(),
   ...CONFLICTING_KEYS.map((type): Kind => [409, type, 'invalid_request']),
   [UNEXPECTED.status, UNEXPECTED.type, UNEXPECTED.kind] as const,
-].filter(([status, type], i, all) => {
-  const first = all.findIndex((other) => other[0] === status && other[1] === type);
+].filter(([status, type, , code], i, all) => {
+  const first = all.findIndex((other) => other[0] === status && other[1] === type && other[3] === code);
   return first === i && type !== 'client_disconnected';
 });
 
@@ -137,10 +138,10 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof Rejection)
     return answer(REJECTIONS[error.code as RejectionCode], error.message, { details: error.details });
   if (error instanceof UpstreamFailure) {
-    const { code, status, retryAfterSeconds, param = null } = error;
-    if (code === 'invalid_request' && status === 404) return answer(NO_MODEL, error.message, { param: 'model' });
+    const { code, status, retryAfterSeconds, param = null, word } = error;
+    if (code === 'invalid_request' && status === 404) return notThere('model', error.message);
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-    return answer(FAILURES[code], error.message, { param, ...more });
+    return answer(FAILURES[code], error.message, { param, ...more, ...(word ? { code: word } : {}) });
   }
   if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
@@ -152,7 +153,8 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return answer([409, error.type, 'invalid_request'], error.message, { param: 'Idempotency-Key', ...more });
   }
   if (error instanceof UnservableRequest) {
-    return answer(error.status === 404 ? NO_MODEL : INVALID, error.message, { param: error.param });
+    const { status, message, param, tooLong } = error;
+    return status === 404 ? notThere(param, message) : answer(tooLong ? TOO_LONG : INVALID, message, { param });
   }
   if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
   if (error instanceof StoreUnavailable) {
@@ -168,24 +170,19 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   return known && answer(known, (error as Error).message);
 }
 
-function answer([status, type, kind]: Kind, message: string, more: Partial<ErrorAnswer> = {}): ErrorAnswer {
-  return { status, message, type, kind, ...more };
+function answer(kind: Kind, message: string, more: Partial<ErrorAnswer> = {}): ErrorAnswer {
+  const [status, type, word, code = type] = kind;
+  return { status, message, type, kind: word, code, ...more };
 }
 
-/** Fits three readers at once: the specification's, OpenAI's clients, and OpenRouter's strict ones. */
-export function errorBody({ status, message, type, kind, param = null, details = {} }: ErrorAnswer) {
-  return {
-    status: 'error',
-    statusCode: status,
-    message,
-    error: { message, type, code: status, param, metadata: { error_type: kind, ...details } },
-  };
+function notThere(param: string | null, message: string): ErrorAnswer {
+  return answer(NOT_THERE.get(param) ?? NOTHING_TO_SERVE, message, { param });
 }
 
 export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
   if (error.final) reply.header('x-should-retry', 'false');
-  reply.status(error.status).send(errorBody(error));
+  reply.status(error.status).send(shapeFor(reply.request).body(error));
 }
 
 /** The codes of Node's HTTP parser that have a status of their own. */
@@ -198,7 +195,7 @@ const BROKEN: Readonly<Record<string, readonly [status: number, message: string]
 export function refuseBroken({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const [status, message] = BROKEN[code] ?? [400, 'The request is not valid HTTP'];
-  const body = JSON.stringify(errorBody(answer(STATUSES[status] ?? INVALID, message)));
+  const body = JSON.stringify(DEFAULT_SHAPE.body(answer(STATUSES[status] ?? INVALID, message)));
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json; charset=utf-8',

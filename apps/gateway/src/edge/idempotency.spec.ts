@@ -111,8 +111,8 @@ describe.each([
 
 describe('a stream', () => {
   const stream = { more: { stream: true } };
-  const CUT = { error: { code: 502 } };
-  const GONE = { error: { code: 499 } };
+  const CUT = { error: { code: 'upstream_error' } };
+  const GONE = { error: { code: 'client_disconnected' } };
 
   test('that broke off and was charged is replayed as it was', async () => {
     const first = await ask('tokens=8 fault=cut', stream);

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sseComment } from '#application';
 import { type Recording, recordingOf } from './recording.ts';
 
@@ -34,8 +34,12 @@ export class SseClient {
     });
   }
 
+  get request(): FastifyRequest {
+    return this.reply.request;
+  }
+
   get requestId(): string {
-    return this.reply.request.id;
+    return this.request.id;
   }
 
   /** Takes the reply over and sends its head. */

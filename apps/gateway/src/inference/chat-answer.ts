@@ -2,7 +2,8 @@
 import { type AnswerClient, DONE, type Receipt, type Source, sseEvent } from '#application';
 import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
-import { answerTo, errorBody, UNEXPECTED } from '../edge/errors.ts';
+import { shapeFor } from '../edge/error-shapes.ts';
+import { answerTo, UNEXPECTED } from '../edge/errors.ts';
 import { SseClient } from '../edge/sse.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
@@ -42,7 +43,8 @@ export class ChatStream extends SseClient implements AnswerClient {
   }
 
   end(receipt: Receipt | undefined, failure?: unknown): void {
-    this.finish(endOfStream({ id: `gen-${this.requestId}`, model: this.model }, receipt, failure));
+    const error = failure ? shapeFor(this.request).inEvent(answerTo(failure) ?? UNEXPECTED) : undefined;
+    this.finish(endOfStream({ id: `gen-${this.requestId}`, model: this.model }, receipt, error));
   }
 }
 
@@ -52,14 +54,13 @@ interface Identity {
 }
 
 /** The last events of a stream: why it broke off, if it did, and the usage, if it could be charged; and the end marker. */
-function endOfStream({ id, model }: Identity, receipt: Receipt | undefined, failure: unknown): string {
+function endOfStream({ id, model }: Identity, receipt: Receipt | undefined, error: object | undefined): string {
   const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model };
   const usage = receipt ? [{ ...chunk, choices: [], usage: usageWire(receipt) }] : [];
-  const events = failure ? [{ ...chunk, ...brokenOff(failure) }, ...usage] : usage;
+  const events = error ? [{ ...chunk, ...brokenOff(error) }, ...usage] : usage;
   return [...events.map((event) => JSON.stringify(event)), DONE].map((data) => sseEvent(data)).join('');
 }
 
-function brokenOff(failure: unknown) {
-  const { error } = errorBody(answerTo(failure) ?? UNEXPECTED);
+function brokenOff(error: object) {
   return { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };
 }

@@ -26,7 +26,7 @@ describe('an account without enough money', () => {
       message: expect.stringMatching(/^Insufficient balance/),
       error: {
         type: 'insufficient_balance',
-        code: 402,
+        code: 'insufficient_quota',
         metadata: { error_type: 'payment_required', required: '0.01', affordable: '0', affordable_tokens: '0' },
       },
     });

@@ -147,7 +147,7 @@ describe('a chat with a model that speaks only Responses', () => {
 
   test.each(['cut', 'error'])('that breaks off (%s) is charged as far as it came', async (fault) => {
     const { events } = await ask(`fault=${fault} tokens=8`, { stream: true });
-    expect(events.at(-3)).toMatchObject({ error: { code: 502 }, choices: [{ finish_reason: 'error' }] });
+    expect(events.at(-3)).toMatchObject({ error: { code: 'upstream_error' }, choices: [{ finish_reason: 'error' }] });
     expect(await lastCharge()).toMatchObject({ errorCode: 'upstream_error', items: [{ estimated: true }] });
   });
 

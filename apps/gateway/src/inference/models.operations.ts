@@ -6,7 +6,7 @@ export const listModels: OperationNotes = {
   id: 'listModels',
   tag: 'Models',
   summary: 'Lists models and their prices',
-  auth: 'public',
+  auth: 'optional',
   query: ModelsQuery,
   answer: json(ModelList),
 };
@@ -15,7 +15,7 @@ export const getModel: OperationNotes = {
   id: 'getModel',
   tag: 'Models',
   summary: 'Returns one model',
-  auth: 'public',
+  auth: 'optional',
   params: {
     id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
   },

@@ -195,7 +195,7 @@ describe('one model', () => {
   test('that does not exist is not found', async () => {
     const { status, body } = await world.get('/v1/models/openai/nope');
     expect(status).toBe(404);
-    expect(body.error).toMatchObject({ code: 404, type: 'invalid_request_error', param: 'model' });
+    expect(body.error).toMatchObject({ code: 'model_not_found', type: 'invalid_request_error', param: 'model' });
   });
 });
 

@@ -72,7 +72,12 @@ describe("OpenAI's client", () => {
   ])('reads the refusal for %s', async (_, status, ask) => {
     const error = await errorOf(ask());
     expect(error).toBeInstanceOf(APIError);
-    expect(error).toMatchObject({ status, code: status, type: expect.any(String), requestID: expect.any(String) });
+    expect(error).toMatchObject({
+      status,
+      code: expect.any(String),
+      type: expect.any(String),
+      requestID: expect.any(String),
+    });
     expect(error.message.startsWith(`${status} `)).toBe(true);
   });
 });

@@ -2,8 +2,9 @@ import type { EventOutlet, ResponseError } from '#application';
 import { answerTo, UNEXPECTED } from '../edge/errors.ts';
 import { SseClient } from '../edge/sse.ts';
 
-/** OpenAI's codes for a response that failed, by OpenRouter's word for the error. */
+/** OpenAI's codes for a response that failed, by the word of an error, or else by its kind. */
 const ERROR_CODES: Readonly<Record<string, string>> = {
+  context_length_exceeded: 'context_length_exceeded',
   rate_limit_exceeded: 'rate_limit_exceeded',
   invalid_request: 'invalid_prompt',
 };
@@ -11,7 +12,7 @@ const ERROR_CODES: Readonly<Record<string, string>> = {
 /** A client of a response. */
 export class ResponseStream extends SseClient implements EventOutlet {
   explain(error: unknown): ResponseError {
-    const { message, kind } = answerTo(error) ?? UNEXPECTED;
-    return { code: ERROR_CODES[kind] ?? 'server_error', message };
+    const { message, kind, code } = answerTo(error) ?? UNEXPECTED;
+    return { code: ERROR_CODES[code] ?? ERROR_CODES[kind] ?? 'server_error', message };
   }
 }

@@ -330,7 +330,11 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
       const [scheme] = schemesOf(place.operation);
       if (scheme === undefined) return [];
       const wrong = { [scheme === 'bearer' ? 'authorization' : scheme]: UNKNOWN[scheme] ?? '' };
-      return [{}, wrong].map((headers) => ({ send: () => ask(place, headers), status: 401 }));
+      const [first = {}] = place.operation.security;
+      return (Object.keys(first).length === 0 ? [wrong] : [{}, wrong]).map((headers) => ({
+        send: () => ask(place, headers),
+        status: 401,
+      }));
     },
     20,
   ],

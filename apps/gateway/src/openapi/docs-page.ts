@@ -109,8 +109,13 @@ ${content ? html`<h4>Body${requestBody?.required ? '' : ', optional'}</h4>${shap
 function credentialOf({ security }: PathOperation): Html {
   const names = security.flatMap((each) => Object.keys(each));
   if (names.length === 0) return html`No credential is needed.`;
-  const inFields = security.some((each) => Object.keys(each).length === 0);
+  if (isEmpty(security[0])) return html`No credential is needed; one that is sent must be valid.`;
+  const inFields = security.some(isEmpty);
   return html`<a href="#credentials">Credential</a>: ${names.join(' or ')}${inFields ? ', or the field credit_id' : ''}.`;
+}
+
+function isEmpty(requirement: object = {}): boolean {
+  return Object.keys(requirement).length === 0;
 }
 
 function parameterItem({ name, in: where, required, description, schema }: Parameter): Html {

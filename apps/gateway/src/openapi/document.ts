@@ -32,6 +32,7 @@ const SCHEMES = {
 
 const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
   public: [],
+  optional: ['bearer', 'api-key', 'x-api-key', 'x-credit-id'],
   key: ['bearer', 'api-key', 'x-api-key', 'x-credit-id'],
   account: ['x-credit-id'],
 };
@@ -138,7 +139,11 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
     summary,
     ...(description ? { description } : {}),
     // No credential in a header is needed where the account's id may come in a field.
-    security: [...CREDENTIALS[notes.auth].map((scheme) => ({ [scheme]: [] })), ...(inFields ? [{}] : [])],
+    security: [
+      ...(notes.auth === 'optional' ? [{}] : []),
+      ...CREDENTIALS[notes.auth].map((scheme) => ({ [scheme]: [] })),
+      ...(inFields ? [{}] : []),
+    ],
     parameters: [
       ...pathParameters(notes),
       ...queryParameters(notes, components),

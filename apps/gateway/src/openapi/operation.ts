@@ -4,6 +4,7 @@
  */
 import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
+import type { ErrorShapeName } from '../edge/error-shapes.ts';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
 export type Schema = { readonly [keyword: string]: unknown };
@@ -14,8 +15,11 @@ export type Dto = new () => object;
 /** Schemas by media type. */
 export type Content = Readonly<Record<string, Schema>>;
 
-/** Permitted callers: anyone, a caller with a key or the account's id, or only the account by its own id. */
-export type Auth = 'public' | 'key' | 'account';
+/**
+ * Permitted callers: anyone; anyone, where a credential that is sent must be good; a caller with a key or the account's id;
+ * or only the account by its own id.
+ */
+export type Auth = 'public' | 'optional' | 'key' | 'account';
 
 export const TAGS = {
   Inference: 'Paid use of models. Money is held before a model is called, and the exact cost is charged afterwards.',
@@ -34,6 +38,8 @@ export interface OperationNotes {
   readonly summary: string;
   readonly description?: string;
   readonly auth: Auth;
+  /** How its clients read errors, where that follows from the route and not from the client. */
+  readonly errorShape?: ErrorShapeName;
   /** Where the account may be named by its `credit_id`, beside the credentials in headers. */
   readonly payer?: 'query' | 'body';
   /** A paid operation: it accepts an Idempotency-Key, and its answer has a generation id. */

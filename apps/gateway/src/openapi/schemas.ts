@@ -52,15 +52,21 @@ export const ErrorSchema = named(
     status: { const: 'error' },
     statusCode: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status' },
     message: text('What went wrong, for people', { minLength: 1 }),
-    error: object({
-      message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
-      type: text('What went wrong, for programs', { enum: [...new Set(ERROR_KINDS.map(([, type]) => type))] }),
-      code: { type: 'integer', description: 'The HTTP status again' },
-      param: { type: ['string', 'null'], description: 'The field that is wrong, where it is one' },
-      metadata: {
-        ...object({ error_type: text('OpenRouter’s word for the kind of error', { pattern: '^[a-z_]+$' }) }),
-        additionalProperties: STRING,
+    error: object(
+      {
+        message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
+        type: text('What went wrong, for programs', { enum: [...new Set(ERROR_KINDS.map(([, type]) => type))] }),
+        code: {
+          type: ['string', 'integer'],
+          description: 'What went wrong, in OpenAI’s words; for `@openrouter/sdk` the HTTP status',
+        },
+        param: { type: ['string', 'null'], description: 'The field that is wrong, where it is one' },
+        metadata: {
+          ...object({ error_type: text('OpenRouter’s word for the kind of error', { pattern: '^[a-z_]+$' }) }),
+          additionalProperties: STRING,
+        },
       },
-    }),
+      ['param'],
+    ),
   }),
 );

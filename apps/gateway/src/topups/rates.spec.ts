@@ -73,7 +73,7 @@ describe('a top-up', () => {
       const { status, body } = await topUp(currency, amount);
       expect(status).toBe(503);
       expect(body).toMatchObject({ status: 'error', statusCode: 503, message: expect.stringMatching(message) });
-      expect(body.error).toMatchObject({ code: 503, type: 'upstream_unavailable' });
+      expect(body.error).toMatchObject({ code: 'upstream_unavailable', type: 'upstream_unavailable' });
     }
     expect(await world.facts()).toEqual(before);
   });

@@ -95,7 +95,8 @@ export function refusal(status: number, headers: Headers, text: string): Upstrea
     return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
   if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);
   if (status === 400 || status === 413 || status === 422) {
-    return new UpstreamFailure('invalid_request', messageIn(text) ?? 'The upstream refused the request', more);
+    const { message = 'The upstream refused the request', ...place } = complaintIn(text);
+    return new UpstreamFailure('invalid_request', message, { ...more, ...place });
   }
   if (status === 503)
     return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
@@ -104,11 +105,30 @@ export function refusal(status: number, headers: Headers, text: string): Upstrea
 
 /** The message of an error, which all vendors put in the same place. */
 export function messageIn(text: string): string | undefined {
+  return complaintIn(text).message;
+}
+
+/** A code of OpenAI's for what is wrong with a request. Those about an account are about ours. */
+const WORD = /^(?!.*(account|billing|key|quota))[a-z_]{1,64}$/;
+const MAX_PARAM = 256;
+
+interface Complaint {
+  readonly message?: string;
+  readonly param?: string;
+  readonly word?: string;
+}
+
+/** What an error says, as far as it does: the message, and OpenAI's `param` and `code`. */
+function complaintIn(text: string): Complaint {
   try {
-    const { error } = JSON.parse(text);
-    return typeof error?.message === 'string' ? error.message : undefined;
+    const { message, param, code } = JSON.parse(text).error;
+    return {
+      ...(typeof message === 'string' ? { message } : {}),
+      ...(typeof param === 'string' && param.length <= MAX_PARAM ? { param } : {}),
+      ...(typeof code === 'string' && WORD.test(code) ? { word: code } : {}),
+    };
   } catch {
-    return undefined;
+    return {};
   }
 }
 

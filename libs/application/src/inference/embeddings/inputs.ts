@@ -40,7 +40,8 @@ export async function assertWithin(inputs: readonly EmbeddingInput[], limit: num
     if (typeof input === 'string' && (await countTokens(input, limit)) <= limit) continue;
     const which = inputs.length === 1 ? 'the input' : `input ${i}`;
     const limitText = limit.toLocaleString('en-US');
-    throw wrong(`may have at most ${limitText} tokens for this model, and ${which} has more`);
+    const message = `input may have at most ${limitText} tokens for this model, and ${which} has more`;
+    throw new UnservableRequest(400, message, 'input', { tooLong: true });
   }
 }
 

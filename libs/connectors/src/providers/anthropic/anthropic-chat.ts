@@ -47,5 +47,8 @@ export function refusalOf(status: number, headers: Headers, text: string): Upstr
   if (status === 400 && /credit balance/i.test(messageIn(text) ?? '')) {
     return new UpstreamFailure('upstream_error', 'The upstream does not serve us', { status });
   }
-  return refusal(status, headers, text);
+  const failure = refusal(status, headers, text);
+  // Anthropic has no word for it, only this sentence.
+  if (!/prompt is too long/i.test(failure.message)) return failure;
+  return new UpstreamFailure(failure.code, failure.message, { status, word: 'context_length_exceeded' });
 }
