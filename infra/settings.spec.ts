@@ -35,6 +35,7 @@ describe('without any setting', () => {
       coinbaseUrl: 'http://127.0.0.1:3100/coinbase',
       connectTimeoutMs: 5_000,
       idleTimeoutMs: 60_000,
+      firstCommentMs: 12_000,
       totalTimeoutMs: 600_000,
       drainTimeoutMs: 120_000,
       shutdownTimeoutMs: 25_000,

@@ -60,8 +60,19 @@ export const SETTINGS = {
     [1, 600_000],
     'Longest wait for a connection to an upstream',
   ),
-  idleTimeoutMs: integer('UPSTREAM_IDLE_TIMEOUT_MS', 60_000, [1, 3_600_000], 'Longest silence of an upstream'),
+  idleTimeoutMs: integer(
+    'UPSTREAM_IDLE_TIMEOUT_MS',
+    60_000,
+    [1, 3_600_000],
+    'Longest silence of an upstream that has begun to answer',
+  ),
   totalTimeoutMs: integer('UPSTREAM_TOTAL_TIMEOUT_MS', 600_000, [1, 3_600_000], 'Longest time for a whole answer'),
+  firstCommentMs: integer(
+    'STREAM_FIRST_COMMENT_MS',
+    12_000,
+    [1, 3_600_000],
+    'How long a stream may wait for the first byte of its upstream before it begins with a comment; what fails until then has a status',
+  ),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',
     120_000,

@@ -34,7 +34,7 @@ export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } f
 export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
 export type { EventOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
-export type { AnswerClient, Source, WholeChat } from './inference/vocabulary/answers.ts';
+export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
 export {
   type AnswerIdentity,

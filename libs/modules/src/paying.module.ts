@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Accounts, CallLimits, Clock, EndpointHealth, Payers, Paying } from '#application';
+import { Accounts, CallLimits, ClientPatience, Clock, EndpointHealth, Payers, Paying } from '#application';
 import { Foundation } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -9,6 +9,7 @@ import { StoresModule } from './stores.module.ts';
   imports: [StoresModule],
   providers: [
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
+    { provide: ClientPatience, inject: [Role], useFactory: ({ settings }: Role): ClientPatience => settings },
     { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
     {
       provide: Payers,
@@ -22,6 +23,6 @@ import { StoresModule } from './stores.module.ts';
         new Paying(health, limits, runtime.alarm),
     },
   ],
-  exports: [CallLimits, EndpointHealth, Payers, Paying],
+  exports: [CallLimits, ClientPatience, EndpointHealth, Payers, Paying],
 })
 export class PayingModule {}

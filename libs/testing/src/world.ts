@@ -210,7 +210,7 @@ async function answered(response: Response): Promise<Answer> {
 }
 
 function eventsIn(text: string): readonly unknown[] {
-  const data = text.split('\n\n').filter((event) => event !== '');
+  const data = text.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'));
   return data.map((event) =>
     event === 'data: [DONE]' ? '[DONE]' : JSON.parse(event.replace(/^(event: .*\n)?data: /, '')),
   );

@@ -10,8 +10,8 @@ const KEEP_ALIVE = sseComment('COUNTINGHOUSE PROCESSING');
 const STALLED_MS = 60_000;
 
 /**
- * A client that receives server-sent events. Nothing is sent before it begins, so that a failure until then has a status
- * of its own. Bytes go out as they come; a slow reader is waited for.
+ * A client that receives server-sent events. Nothing is sent before it begins, or has waited for too long: a failure until
+ * then has a status of its own. Bytes go out as they come; a slow reader is waited for.
  */
 export class SseClient {
   started = false;
@@ -42,8 +42,18 @@ export class SseClient {
     return this.request.id;
   }
 
-  /** Takes the reply over and sends its head. */
   begin(): void {
+    if (!this.started) this.open();
+  }
+
+  stillWaiting(): void {
+    if (this.started || this.gone) return;
+    this.open();
+    this.response.write(KEEP_ALIVE);
+  }
+
+  /** Takes the reply over and sends its head. */
+  private open(): void {
     const { reply, response } = this;
     this.started = true;
     reply.hijack();

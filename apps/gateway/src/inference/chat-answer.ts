@@ -1,5 +1,6 @@
 /** How the answer to a chat is written, whole or as a stream: in OpenAI's shapes, with the additions that OpenRouter's clients expect. */
-import { type AnswerClient, DONE, type Receipt, type Source, sseEvent } from '#application';
+import type { FastifyReply } from 'fastify';
+import { type AnswerClient, type ChatBody, DONE, type Receipt, type Source, sseEvent } from '#application';
 import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import { shapeFor } from '../edge/error-shapes.ts';
@@ -35,30 +36,38 @@ export function completion(body: Readonly<Record<string, unknown>>, receipt: Rec
 
 /** A client of a chat. Once events have been sent, an error can only be another event. */
 export class ChatStream extends SseClient implements AnswerClient {
-  private model = '';
+  /** Unix seconds: of all chunks. */
+  readonly created = Math.floor(Date.now() / 1000);
+  private model: string;
+
+  /** @param body the request, by which the last chunk has no choice, or an empty one */
+  constructor(
+    reply: FastifyReply,
+    private readonly body: ChatBody,
+  ) {
+    super(reply);
+    this.model = body.model;
+  }
 
   override begin(source?: Source): void {
-    this.model = source?.model ?? '';
+    this.model = source?.model ?? this.model;
     super.begin();
   }
 
   end(receipt: Receipt | undefined, failure?: unknown): void {
+    const { requestId, created, model } = this;
+    const head = { id: `gen-${requestId}`, object: 'chat.completion.chunk', created, model };
+    const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: usageWire(receipt) }] : [];
     const error = failure ? shapeFor(this.request).inEvent(answerTo(failure) ?? UNEXPECTED) : undefined;
-    this.finish(endOfStream({ id: `gen-${this.requestId}`, model: this.model }, receipt, error));
+    const events = error ? [{ ...head, ...brokenOff(error) }, ...usage] : usage;
+    this.finish([...events.map((event) => JSON.stringify(event)), DONE].map((data) => sseEvent(data)).join(''));
   }
-}
 
-interface Identity {
-  readonly id: string;
-  readonly model: string;
-}
-
-/** The last events of a stream: why it broke off, if it did, and the usage, if it could be charged; and the end marker. */
-function endOfStream({ id, model }: Identity, receipt: Receipt | undefined, error: object | undefined): string {
-  const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model };
-  const usage = receipt ? [{ ...chunk, choices: [], usage: usageWire(receipt) }] : [];
-  const events = error ? [{ ...chunk, ...brokenOff(error) }, ...usage] : usage;
-  return [...events.map((event) => JSON.stringify(event)), DONE].map((data) => sseEvent(data)).join('');
+  /** Who has not asked for the chunk with the usage, as OpenAI's clients must, may look into the choice of every chunk. */
+  private get lastChoices(): readonly object[] {
+    const asked = this.body.stream_options as { readonly include_usage?: unknown } | null | undefined;
+    return asked?.include_usage === true ? [] : [{ index: 0, delta: {}, finish_reason: null }];
+  }
 }
 
 function brokenOff(error: object) {

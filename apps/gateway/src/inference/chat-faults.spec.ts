@@ -150,7 +150,7 @@ describe('a stream', () => {
         }),
         choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
       },
-      expect.objectContaining({ choices: [], usage: expect.objectContaining({ cost: exchanged.record.price_in_usd }) }),
+      expect.objectContaining({ usage: expect.objectContaining({ cost: exchanged.record.price_in_usd }) }),
       '[DONE]',
     ]);
     expect(types(exchanged)).toEqual(['HoldSettled']);
@@ -191,6 +191,12 @@ describe('a stream', () => {
     expect(exchanged.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
     expect(exchanged.record).toMatchObject({ error_code: 'timeout', isEstimated: true });
     expect(exchanged.record.price_in_usd).toBeGreaterThan(0);
+  });
+
+  test('that thinks for longer before its first chunk than it may be silent later is complete', async () => {
+    const exchanged = await exchange('tokens=3 latency=1500', { stream: true });
+    expect(exchanged.answer.events).toHaveLength(7);
+    expect(exchanged.record).toMatchObject({ error_code: null, output_count: 3 });
   });
 
   test('that takes its time between chunks, but is never silent for long, is complete', async () => {
@@ -253,4 +259,52 @@ describe('an answer that breaks off while its reasoning, which is not to be show
       expect(exchanged.spent).toBe(NOTHING);
     },
   );
+});
+
+describe('a stream that waits for its first byte', () => {
+  let patient: World;
+  beforeAll(async () => {
+    patient = await World.open({ STREAM_FIRST_COMMENT_MS: '1000', UPSTREAM_TOTAL_TIMEOUT_MS: '2500' });
+  });
+  afterAll(() => patient.close());
+
+  const COMMENT = ': COUNTINGHOUSE PROCESSING\n\n';
+  const ask = async (directive: string, usd = 1.05) => {
+    const account = await patient.account(usd);
+    const { status, text } = await patient.chat(account, directive, { stream: true });
+    const { balance } = (await patient.post('/credits/balance', undefined, account)).body;
+    return { status, text, spent: usd - balance };
+  };
+
+  test('begins with a comment, and then is as any other', async () => {
+    const { status, text, spent } = await ask('tokens=3 latency=1500');
+    expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+    expect(text).toContain('"total_tokens"');
+    expect(spent).toBeGreaterThan(0);
+  });
+
+  test('has no status of its own for what fails then: it ends with an error, and costs nothing', async () => {
+    const { status, text, spent } = await ask('fault=timeout');
+    expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
+    expect(text).toContain('"model":"openai/gpt-5-mini","error":{');
+    expect(text).toContain('"type":"timeout"');
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+    expect(spent).toBe(0);
+  });
+
+  test('has a status for what fails before, and for want of money', async () => {
+    expect((await ask('fault=400')).status).toBe(400);
+    expect((await ask('fault=refuse')).status).toBe(503);
+    expect((await ask('tokens=3', 0)).status).toBe(402);
+  });
+
+  test('of a response that fails then begins and ends as any response', async () => {
+    const account = await patient.account(1.05);
+    const asked = { model: 'openai/gpt-5-mini', input: '[[sandbox fault=timeout]]', stream: true };
+    const { status, text } = await patient.post('/v1/responses', asked, account);
+    expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
+    const types = [...text.matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
+    expect(types).toEqual(['response.created', 'response.in_progress', 'response.failed']);
+  });
 });

@@ -38,9 +38,10 @@ export class ChatController {
     @Body() body: ChatRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer) => {
+      const client = body.stream ? new ChatStream(reply, body) : undefined;
       const asked = { requestId: request.id, source: sourceOf(request), body, type: 'chat_completion' } as const;
-      const client = body.stream ? new ChatStream(reply) : undefined;
-      const whole = await this.commands.execute(new CompleteChat(payer, asked, client));
+      const { created } = client ?? {};
+      const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, created }, client));
       if (whole) reply.type('application/json').send(JSON.stringify(completion(whole.body, whole.receipt)));
     });
   }

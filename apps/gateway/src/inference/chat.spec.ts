@@ -184,7 +184,10 @@ describe('a streamed chat completion', () => {
       [{ content: 'that' }, null],
       [{}, 'stop'],
     ]);
-    expect(events.at(-2)).toMatchObject({ choices: [], usage: { total_tokens: 18, cost: 0.00001028625 } });
+    expect(events.at(-2)).toMatchObject({
+      choices: [{ index: 0, delta: {}, finish_reason: null }],
+      usage: { total_tokens: 18, cost: 0.00001028625 },
+    });
   });
 
   test.each([GPT, 'openai/gpt-4o-mini'])(
@@ -201,10 +204,26 @@ describe('a streamed chat completion', () => {
     },
   );
 
-  test('reports its usage whatever was requested', async () => {
-    for (const stream_options of [{ include_usage: false }, { include_usage: true }, null]) {
-      expect((await stream({ stream_options })).events.at(-2).usage.cost).toBe(0.00001028625);
-    }
+  test.each([GPT, 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex', 'deepseek/deepseek-r1'])(
+    'of %s was created once, and every chunk has a choice to look into',
+    async (model) => {
+      const chunks = (await stream({ model, plugins: [{ id: 'web', engine: 'exa' }] })).events.slice(0, -1);
+      expect(new Set(chunks.map(({ created }) => created)).size).toBe(1);
+      for (const { choices } of chunks) expect(choices[0].delta).toBeDefined();
+    },
+  );
+
+  test('reports its usage whatever was requested, and without a choice only to who asked for it as OpenAI has it', async () => {
+    const last = [{ index: 0, delta: {}, finish_reason: null }];
+    for (const [stream_options, choices] of [
+      [{ include_usage: false }, last],
+      [{ include_usage: true }, []],
+      [null, last],
+    ])
+      expect((await stream({ stream_options })).events.at(-2)).toMatchObject({
+        choices,
+        usage: { cost: 0.00001028625 },
+      });
   });
 
   test('costs what it costs in one piece, and is charged before its end is sent', async () => {

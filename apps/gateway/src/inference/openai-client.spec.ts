@@ -38,6 +38,17 @@ describe("OpenAI's client", () => {
     expect((await stream.totalUsage()).total_tokens).toBe(18);
   });
 
+  test('may look into the choice of every chunk, the last one included, as the examples of many agents do', async () => {
+    let text = '';
+    let last: OpenAI.CompletionUsage | null | undefined;
+    for await (const chunk of await client.chat.completions.create({ ...HELLO, stream: true })) {
+      const [{ delta }] = chunk.choices as [OpenAI.ChatCompletionChunk.Choice];
+      text += delta.content ?? '';
+      last = chunk.usage;
+    }
+    expect([text, last?.total_tokens]).toEqual(['every coin that', 18]);
+  });
+
   test('throws when a stream breaks off, with the reason', async () => {
     const messages = [{ role: 'user' as const, content: '[[sandbox tokens=8 fault=cut]]' }];
     const stream = await client.chat.completions.create({ ...HELLO, messages, stream: true });

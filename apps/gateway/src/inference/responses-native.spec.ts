@@ -28,7 +28,10 @@ let world: World;
 let account: TestAccount;
 let client: OpenAI;
 beforeAll(async () => {
-  world = await World.open({ GROQ_BASE_URL: 'http://127.0.0.1:9/v1', UPSTREAM_IDLE_TIMEOUT_MS: '500' }, MODELS);
+  world = await World.open(
+    { GROQ_BASE_URL: 'http://127.0.0.1:9/v1', UPSTREAM_IDLE_TIMEOUT_MS: '500', UPSTREAM_TOTAL_TIMEOUT_MS: '4000' },
+    MODELS,
+  );
   account = await world.account(5);
   client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0, logLevel: 'off' });
 });

@@ -41,7 +41,7 @@ test('an answer in one piece is read whole, wherever its pieces end', async () =
 });
 
 const stream = (endpoint: HttpEndpoint) =>
-  endpoint.stream({}, never, new ChatChunks({ id: 'gen-1', model: 'm', provider: 'p' }));
+  endpoint.stream({}, never, new ChatChunks({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }));
 const whole = (endpoint: HttpEndpoint) => endpoint.whole({}, never);
 
 test.each([

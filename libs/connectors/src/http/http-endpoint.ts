@@ -10,6 +10,8 @@ export interface HttpEndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** What of a request may be sent there. */
   readonly allowed: Allowed;
+  /** Longest silence of a stream that has begun. */
+  readonly idleTimeoutMs?: number;
   /** What an answer with another status than 200 means. */
   refusalOf?(status: number, headers: Headers, body: string): UpstreamFailure;
 }
@@ -20,18 +22,20 @@ export class HttpEndpoint {
   private readonly path: string;
   private readonly headers: Record<string, string>;
   private readonly allowed: Allowed;
+  private readonly idleTimeoutMs: number | undefined;
   private readonly refusalOf: (status: number, headers: Headers, body: string) => UpstreamFailure;
 
   constructor(
     url: string,
     private readonly dispatcher: Dispatcher,
-    { headers, allowed, refusalOf = refusal }: HttpEndpointOptions,
+    { headers, allowed, idleTimeoutMs, refusalOf = refusal }: HttpEndpointOptions,
   ) {
     const { origin, pathname, search } = new URL(url);
     this.origin = origin;
     this.path = pathname + search;
     this.headers = { 'content-type': 'application/json', ...headers };
     this.allowed = allowed;
+    this.idleTimeoutMs = idleTimeoutMs;
     this.refusalOf = refusalOf;
   }
 
@@ -55,7 +59,8 @@ export class HttpEndpoint {
   }
 
   /**
-   * Waits for the first event, so that an upstream that fails before it can still be answered with an error.
+   * Waits for the first event, so that an upstream that fails before it can still be answered with an error. A model may
+   * think before it for as long as an answer may take.
    * @throws UpstreamFailure
    */
   async stream(
@@ -64,7 +69,7 @@ export class HttpEndpoint {
     translator: EventTranslator,
     language: Language = 'chat',
   ): Promise<StreamedAnswer> {
-    const { origin, path, headers, dispatcher, refusalOf } = this;
+    const { origin, path, headers, dispatcher, idleTimeoutMs, refusalOf } = this;
     const sent = this.sent(body);
     // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
     const delivered = () => (translator.generating ? translator.deliveredText() : undefined);
@@ -72,8 +77,9 @@ export class HttpEndpoint {
       started
         ? brokenOff(failureFrom(error, signal), { delivered: delivered(), vendorId: translator.vendorId() })
         : failureFrom(error, signal);
-    const relay = new Relay({ translator, signal, refusalOf, failureOf });
-    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent }, relay);
+    const relay = new Relay({ translator, signal, idleTimeoutMs, refusalOf, failureOf });
+    const unbounded = { headersTimeout: 0, bodyTimeout: 0 };
+    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, ...unbounded }, relay);
     await relay.started;
     return {
       kind: 'stream',

@@ -80,6 +80,8 @@ export abstract class EventTranslator {
 export interface RelayOptions {
   readonly translator: EventTranslator;
   readonly signal: AbortSignal;
+  /** Longest silence once the answer has begun: before that only the signal bounds it, since models think. */
+  readonly idleTimeoutMs: number | undefined;
   /** What an answer with another status than 200 means. */
   refusalOf(status: number, headers: Headers, body: string): UpstreamFailure;
   /** What a connection error means: whether the answer had started makes a difference. */
@@ -100,6 +102,9 @@ export class Relay implements Dispatcher.DispatchHandler {
   private answering = false;
   private over = false;
   private giveUp: NodeJS.Timeout | undefined;
+  private silence: NodeJS.Timeout | undefined;
+  /** The receiver has no room: then the silence is ours. */
+  private full = false;
 
   constructor(private readonly options: RelayOptions) {
     this.outcome.promise.catch(() => {}); // reported by `started` or by `to`
@@ -134,11 +139,14 @@ export class Relay implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: Headers): void {
     if (status < 200) return; // the answer is yet to come
     this.answering = true;
-    if (status !== 200) this.refused = { status, headers, body: '' };
+    if (status === 200) return;
+    this.refused = { status, headers, body: '' };
+    this.boundSilence();
   }
 
   onResponseData(_: unknown, piece: Uint8Array): void {
     const { refused } = this;
+    this.silence?.refresh();
     if (!refused) this.attempt(() => this.options.translator.accept(piece, this.pass));
     else this.refuse(refused, piece);
   }
@@ -164,13 +172,29 @@ export class Relay implements Dispatcher.DispatchHandler {
   private readonly pass = (events: Uint8Array, search?: SearchNote): void => {
     if (this.receiver === undefined) {
       this.early.push(search ?? events);
+      this.boundSilence();
       this.begin.resolve();
       return;
     }
     const room = this.receiver(events, search);
     if (room === undefined) return;
+    this.full = true;
     this.controller?.pause();
-    void room.then(() => this.controller?.resume());
+    void room.then(() => {
+      this.full = false;
+      this.silence?.refresh();
+      this.controller?.resume();
+    });
+  };
+
+  private boundSilence(): void {
+    const { idleTimeoutMs } = this.options;
+    if (idleTimeoutMs !== undefined && !this.over) this.silence ??= setTimeout(this.fallenSilent, idleTimeoutMs);
+  }
+
+  private readonly fallenSilent = (): void => {
+    if (this.full) this.silence?.refresh();
+    else this.controller?.abort(new UpstreamFailure('timeout', 'The upstream took too long'));
   };
 
   private attempt(step: () => void): void {
@@ -189,6 +213,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   /** Behind its end marker a body is read to its end, which lets its connection be used again. */
   private finish(error?: unknown): void {
     clearTimeout(this.giveUp);
+    clearTimeout(this.silence);
     if (this.over) return;
     this.over = true;
     this.options.signal.removeEventListener('abort', this.abort);

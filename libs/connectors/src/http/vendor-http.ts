@@ -6,7 +6,7 @@ const CONNECTIONS = 1_024;
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
-  /** Longest silence between two pieces, and before the first one of a stream. */
+  /** Longest silence between two pieces. */
   readonly idleTimeoutMs: number;
 }
 
@@ -16,19 +16,20 @@ export class VendorHttp {
   /** @param baseUrl the vendor's address, to which paths are added */
   constructor(
     private readonly baseUrl: string,
-    { connectTimeoutMs, idleTimeoutMs }: Timeouts,
+    private readonly timeouts: Timeouts,
   ) {
     this.dispatcher = new Agent({
       connections: CONNECTIONS,
-      connect: { timeout: connectTimeoutMs },
-      headersTimeout: idleTimeoutMs,
-      bodyTimeout: idleTimeoutMs,
+      connect: { timeout: timeouts.connectTimeoutMs },
+      headersTimeout: timeouts.idleTimeoutMs,
+      bodyTimeout: timeouts.idleTimeoutMs,
     });
   }
 
   /** @param path begins with a slash */
   endpoint(path: string, options: HttpEndpointOptions): HttpEndpoint {
-    return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, options);
+    const { idleTimeoutMs } = this.timeouts;
+    return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options });
   }
 
   close(): Promise<void> {

@@ -1,4 +1,5 @@
 /** One chat completion: quote → hold → call → settle. */
+import { Inject } from '@nestjs/common';
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Endpoint } from '#catalogue';
 import { Catalogues } from '../../catalogues.ts';
@@ -11,7 +12,7 @@ import { boundCarried, isAskedNatively, type NativeRequest, truncates } from '..
 import { boundTokensBefore, withResults } from '../search/results.ts';
 import type { SearchBefore, SearchByTool } from '../search/search-plan.ts';
 import { SearchingChat } from '../search/searching-chat.ts';
-import type { AnswerClient, Answering, WholeChat } from '../vocabulary/answers.ts';
+import { type AnswerClient, type Answering, ClientPatience, type WholeChat } from '../vocabulary/answers.ts';
 import { Providers } from '../vocabulary/providers.ts';
 import { nameWhatIsAfforded } from '../vocabulary/quote.ts';
 import type { SearchQuery } from '../vocabulary/web-search.ts';
@@ -32,6 +33,8 @@ export class CompleteChat extends Command<WholeChat | undefined> {
 
 @CommandHandler(CompleteChat)
 export class CompleteChatHandler extends Chats implements ICommandHandler<CompleteChat> {
+  @Inject() private readonly patience!: ClientPatience;
+
   constructor(
     private readonly catalogues: Catalogues,
     private readonly health: EndpointHealth,
@@ -51,7 +54,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
     try {
       if (client) {
         const stream = async (purchase: Purchase) => (await answer(purchase)).stream(client);
-        await this.paying.stream(payer, saleOf(order), stream, client);
+        await this.paying.stream(payer, saleOf(order), (purchase) => this.awaited(client, stream(purchase)), client);
         return undefined;
       }
       const whole = async (purchase: Purchase) => (await answer(purchase)).whole();
@@ -62,9 +65,15 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
     }
   }
 
-  private async quote({ body, responses, ...request }: ChatRequest, stream: boolean): Promise<ChatOrder> {
+  /** An answer that the client waits for: no proxy between takes a long silence for a dead connection. */
+  private async awaited<A>(client: AnswerClient, answer: Promise<A>): Promise<A> {
+    const patience = setTimeout(() => client.stillWaiting?.(), this.patience.firstCommentMs);
+    return answer.finally(() => clearTimeout(patience));
+  }
+
+  private async quote({ body, responses, created, ...request }: ChatRequest, stream: boolean): Promise<ChatOrder> {
     const quoted = quotedChat(body, this.catalogues.current, this.health, responses && boundCarried(responses));
-    const order = { ...quoted, ...request, responses, stream };
+    const order = { ...quoted, ...request, created: created ?? Math.floor(Date.now() / 1000), responses, stream };
     return responses && truncates(responses.body) ? cut(order, responses) : order;
   }
 }

@@ -145,8 +145,8 @@ export function upstreamCall(
 }
 
 /** The identity of an answer, from any endpoint. */
-export function identityOf({ named }: ChatOrder, { holdId }: Hold): (endpoint: Endpoint) => AnswerIdentity {
-  return ({ provider }) => ({ id: `gen-${holdId}`, model: named.model.id, provider });
+export function identityOf({ named, created }: ChatOrder, { holdId }: Hold): (endpoint: Endpoint) => AnswerIdentity {
+  return ({ provider }) => ({ id: `gen-${holdId}`, model: named.model.id, provider, created });
 }
 
 /** The usage that no upstream reported, as an estimate. */

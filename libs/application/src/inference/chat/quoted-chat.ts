@@ -36,6 +36,8 @@ export interface ChatOrder extends QuotedChat {
   readonly source: string;
   readonly type: QueryType;
   readonly stream: boolean;
+  /** Unix seconds. */
+  readonly created: number;
   /** The same request for endpoints that speak Responses; their protocol is used only with it. */
   readonly responses?: NativeRequest | undefined;
 }

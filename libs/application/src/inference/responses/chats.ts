@@ -12,6 +12,8 @@ export interface ChatRequest {
   readonly source: string;
   readonly body: ChatBody;
   readonly type: QueryType;
+  /** Unix seconds that the answer shows, where its client writes events of its own beside it; now, where it does not. */
+  readonly created?: number | undefined;
   /** The same request for endpoints that speak Responses; their protocol is used only with it. */
   readonly responses?: NativeRequest;
 }

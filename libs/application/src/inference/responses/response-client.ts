@@ -13,6 +13,7 @@ export interface EventOutlet {
   readonly left: Promise<void>;
   readonly listening: boolean;
   begin(): void;
+  stillWaiting(): void;
   write(events: Uint8Array): Promise<void> | undefined;
   finish(events: string): void;
   /** The description of an error that ends a response. */
@@ -23,6 +24,7 @@ export interface EventOutlet {
 export class ResponseClient implements AnswerClient {
   private sequence = 0;
   private provider = '';
+  private announced = false;
 
   /** @param kept the response as it is answered once it is kept, or is not */
   constructor(
@@ -47,8 +49,11 @@ export class ResponseClient implements AnswerClient {
     this.provider = source.provider;
     this.draft.answeredBy(source);
     this.outlet.begin();
-    const response = this.draft.started();
-    void this.send(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
+    this.announce();
+  }
+
+  stillWaiting(): void {
+    this.outlet.stillWaiting();
   }
 
   /** @throws UpstreamFailure when an event cannot be read */
@@ -63,10 +68,21 @@ export class ResponseClient implements AnswerClient {
 
   async end(receipt: Receipt | undefined, failure?: unknown): Promise<void> {
     const { draft, outlet } = this;
-    if (failure) return this.finish(draft.finished(receipt, outlet.explain(failure)));
+    if (failure) {
+      this.announce();
+      return this.finish(draft.finished(receipt, outlet.explain(failure)));
+    }
     void this.send(draft.end());
     // A client that has gone, and cannot ask again, will never have all of it: there is nothing to continue from.
     if (this.listening) this.finish(await this.kept(draft.finished(receipt), this.provider));
+  }
+
+  /** Every response begins with these, also one that fails before anything of it is there. */
+  private announce(): void {
+    if (this.announced) return;
+    this.announced = true;
+    const response = this.draft.started();
+    void this.send(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
   }
 
   private finish(response: ResponseWire): void {

@@ -58,10 +58,9 @@ export function citationEvent(identity: AnswerIdentity, results: readonly Search
 
 /** An event of a stream that no upstream has sent. */
 export function chunkEvent(
-  { id, model, provider }: AnswerIdentity,
+  { id, model, provider, created }: AnswerIdentity,
   { delta, finish_reason = null }: { readonly delta: object; readonly finish_reason?: string | null },
 ): Uint8Array {
-  const created = Math.floor(Date.now() / 1000);
   const choices = [{ index: 0, delta, finish_reason }];
   const chunk = { id, object: 'chat.completion.chunk', created, model, provider, choices };
   return Buffer.from(sseEvent(JSON.stringify(chunk)));

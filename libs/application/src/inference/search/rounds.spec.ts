@@ -4,7 +4,7 @@ import { RoundEvents } from './round-events.ts';
 import { saidMessage } from './search-tool.ts';
 import { WholeRounds } from './whole-rounds.ts';
 
-const identity = { id: 'gen-1', model: 'v/m', provider: 'V' };
+const identity = { id: 'gen-1', model: 'v/m', provider: 'V', created: 7 };
 const chunk = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ ...identity, choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 const call = (index: number, name: string, args: string, id = `call_${name}`) => ({

@@ -15,12 +15,20 @@ export interface Source {
   readonly provider: string;
 }
 
+/** How long clients wait in silence. */
+export abstract class ClientPatience {
+  /** Milliseconds from the hold to the first sign of life of a stream; shorter waits that fail have a status. */
+  abstract readonly firstCommentMs: number;
+}
+
 /** Where a streamed answer goes. */
 export interface AnswerClient extends StreamClient {
   /** Whether anyone receives what is written: the client, or a record that it can still fetch. */
   readonly listening: boolean;
-  /** Starts the answer; until then nothing is sent. */
+  /** Starts the answer; until then nothing of it is sent. */
   begin(source: Source): void;
+  /** Shows that there will be an answer, though nothing of it is there yet: a failure can then only be a part of it. */
+  stillWaiting?(): void;
   /** Resolves when there is room for more. Everything is written, also when the client has gone. */
   write(events: Uint8Array): Promise<void> | undefined;
   /** Takes searches as they begin and end, between the events that they stand between. */

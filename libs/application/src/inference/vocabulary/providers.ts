@@ -34,6 +34,8 @@ export interface AnswerIdentity {
   readonly id: string;
   readonly model: string;
   readonly provider: string;
+  /** Unix seconds: the same in every event of a stream. */
+  readonly created: number;
 }
 
 export interface ChatCall {

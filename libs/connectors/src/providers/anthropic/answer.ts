@@ -36,13 +36,7 @@ export function wholeAnswer(
   return {
     kind: 'whole',
     language: 'chat',
-    body: {
-      ...identity,
-      object: 'chat.completion',
-      created: Math.floor(Date.now() / 1000),
-      choices: [choice],
-      system_fingerprint: null,
-    },
+    body: { ...identity, object: 'chat.completion', choices: [choice], system_fingerprint: null },
     usage: usageFrom(usage),
     vendorId: () => vendorIdIn(message),
     deliveredText: () => content.map(generated).join(''),

@@ -7,7 +7,7 @@ import { VendorHttp } from '../../http/vendor-http.ts';
 import { anthropic } from './index.ts';
 
 const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
-const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic' };
+const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic', created: 7 };
 
 const anthropicAt = (baseUrl: string) => anthropic({ http: new VendorHttp(baseUrl, timeouts), credential: 'any' });
 
@@ -238,8 +238,11 @@ describe('a refusal', () => {
     await expect(stream(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, delivered: undefined });
   });
 
-  test('of a stream by silence is a timeout', async () => {
-    await expect(stream('[[sandbox fault=timeout]]')).rejects.toMatchObject({ code: 'timeout' });
+  test('of a stream by silence is a timeout once it has begun, and before only when all time is up', async () => {
+    const { failure } = await stream('[[sandbox tokens=2 chunk_delay=1000]]');
+    expect(failure).toMatchObject({ code: 'timeout' });
+    const { chunks } = await stream('[[sandbox tokens=2 latency=1000]]');
+    expect(chunks.at(-1).choices[0].finish_reason).toBe('stop');
   });
 
   test('of a stream by an event that is no JSON comes before anything was passed on', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
 import { MessageEvents } from './message-events.ts';
 
-const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic' };
+const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic', created: 7 };
 
 const start = (usage?: object) => ({ type: 'message_start', message: { id: 'msg_1', content: [], usage } });
 const open = (index: number, content_block: object) => ({ type: 'content_block_start', index, content_block });

@@ -62,11 +62,11 @@ export class MessageEvents extends EventTranslator {
 
   /** @param hidesReasoning nothing of the model's thoughts is passed on */
   constructor(
-    { id, model, provider }: AnswerIdentity,
+    { id, model, provider, created }: AnswerIdentity,
     private readonly hidesReasoning = false,
   ) {
     super();
-    const chunk = { id, object: 'chat.completion.chunk', created: Math.floor(Date.now() / 1000), model, provider };
+    const chunk = { id, object: 'chat.completion.chunk', created, model, provider };
     this.head = `${latin1Of(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
   }
 

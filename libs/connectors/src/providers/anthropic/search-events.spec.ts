@@ -3,7 +3,7 @@ import type { SearchNote } from '#application';
 import { wholeAnswer } from './answer.ts';
 import { SearchEvents } from './search-events.ts';
 
-const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic' };
+const identity = { id: 'gen-1', model: 'anthropic/claude-sonnet-4.6', provider: 'Anthropic', created: 7 };
 const page = {
   type: 'web_search_result',
   url: 'https://a.example',

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { UpstreamFailure } from '#application';
 import { ChatChunks } from './chat-chunks.ts';
 
-const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra' };
+const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra', created: 7 };
 
 /** The deltas that are passed on of those that come, and what is counted as delivered. */
 function translated(deltas: readonly object[], hidesReasoning: boolean) {
@@ -13,7 +13,7 @@ function translated(deltas: readonly object[], hidesReasoning: boolean) {
   };
   for (const delta of deltas) {
     // Python's JSON, with spaces, as many who copy OpenAI print it.
-    const json = `{"id": "up-1", "model": "theirs", "choices": [{"index": 0, "delta": ${JSON.stringify(delta)}}]}`;
+    const json = `{"id": "up-1", "created": 1, "model": "theirs", "choices": [{"index": 0, "delta": ${JSON.stringify(delta)}}]}`;
     chunks.accept(Buffer.from(`data: ${json}\n\n`), pass);
   }
   chunks.accept(Buffer.from('data: [DONE]\n\n'), pass);
@@ -51,17 +51,19 @@ describe('the reasoning of a model', () => {
 });
 
 test.each([
-  ['before its choices', '"id":"up-1","model":"theirs",', ',"usage":null'],
-  ['with a null among them', '"usage":null,"model":"theirs","id":"up-1",', ''],
-  ['behind its choices', '', ',"id":"up-1","model":"theirs","usage":null'],
+  ['before its choices', '"id":"up-1","model":"theirs","created":NOW,', ',"usage":null'],
+  ['with a null among them', '"usage":null,"created":NOW,"model":"theirs","id":"up-1",', ''],
+  ['behind its choices', '', ',"created": NOW,"id":"up-1","model":"theirs","usage":null'],
 ])(
-  'a chunk with its names %s has ours and no nulls, whether it begins as the first one or not',
+  'a chunk with its names %s has ours, one time of all and no nulls, whether it begins as the first one or not',
   (_, before, behind) => {
     const chunks = new ChatChunks(identity);
     let out = '';
-    for (const first of ['', '', '"tier":1,']) {
+    for (const [i, first] of ['', '', '"tier":1,'].entries()) {
       const json = `{${first}${before}"choices":[{"index":0,"delta":{"content":"a \\"usage\\":null, $&"}}]${behind}}`;
-      chunks.accept(Buffer.from(`data: ${json}\n\n`), (events) => {
+      // Some count the seconds of each chunk.
+      const now = json.replace('NOW', String(1_790_000_000 + Math.max(0, i - 1)));
+      chunks.accept(Buffer.from(`data: ${now}\n\n`), (events) => {
         out += Buffer.from(events);
       });
     }
@@ -82,4 +84,17 @@ test.each([
   chunks.accept(Buffer.from(`data: ${JSON.stringify(first)}\n\n`), () => {});
   const error = Buffer.from(`data: ${JSON.stringify({ id: 'up-1', model: 'theirs', ...failing })}\n\n`);
   expect(() => chunks.accept(error, () => {})).toThrow(new UpstreamFailure('upstream_error', 'Provider down'));
+});
+
+test('a chunk without a choice, as some upstreams begin with, is not passed on', () => {
+  const chunks = new ChatChunks(identity);
+  let out = '';
+  const choice = { index: 0, delta: { content: 'Yes' } };
+  for (const choices of [[], [choice]]) {
+    const json = JSON.stringify({ id: 'up-1', created: 1, model: 'theirs', choices });
+    chunks.accept(Buffer.from(`data: ${json}\n\n`), (events) => {
+      out += Buffer.from(events);
+    });
+  }
+  expect(JSON.parse(out.slice(6))).toEqual({ ...identity, choices: [choice] });
 });

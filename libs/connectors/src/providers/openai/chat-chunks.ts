@@ -26,6 +26,8 @@ const REASONING_CONTENT = '"reasoning_content":';
 const REASONING_NAME = '"reasoning":';
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
+/** Some count on while they answer. */
+const CREATED = /"created":\s*[^\s,}]+/;
 
 /** OpenAI reports an error beside the choices, a router in the one that failed. */
 export interface Failing {
@@ -51,8 +53,8 @@ export interface Delta {
   readonly tool_calls?: unknown;
 }
 
-/** Texts in the chunks of one answer, the same in each of them, and what is sent instead. */
-type Replacements = readonly (readonly [text: string, instead: string])[];
+/** What is in the chunks of one answer, each time at most once outside of texts, and what is sent instead. */
+type Replacements = readonly (readonly [text: string | RegExp, instead: string])[];
 
 /** How a chunk begins, what is sent instead, and what is replaced in the rest of it. */
 interface Beginning {
@@ -64,6 +66,7 @@ interface Beginning {
 export class ChatChunks extends EventTranslator {
   private readonly ourId: string;
   private readonly ourModel: string;
+  private readonly ourCreated: string;
   /** Any chunk, and one that begins as the first one does: so do nearly all, and only what is behind it is looked at. */
   private anyhow: Beginning | undefined;
   private alike: Beginning | undefined;
@@ -76,12 +79,13 @@ export class ChatChunks extends EventTranslator {
 
   /** @param hidesReasoning nothing of the model's reasoning is passed on */
   constructor(
-    { id, model, provider }: AnswerIdentity,
+    { id, model, provider, created }: AnswerIdentity,
     private readonly hidesReasoning = false,
   ) {
     super();
     this.ourId = `"id":${JSON.stringify(id)}`;
     this.ourModel = `"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
+    this.ourCreated = `"created":${created}`;
   }
 
   usage(): Usage | undefined {
@@ -118,12 +122,13 @@ export class ChatChunks extends EventTranslator {
     const names = [ID.exec(json)?.[0], MODEL.exec(json)?.[0]];
     const instead = [this.ourId, this.ourModel];
     const renamed = names.flatMap((name, i) => (name === undefined ? [] : [[name, instead[i] as string] as const]));
-    const all = [...renamed, ...(json.match(NULLS) ?? []).map((field) => [field, ''] as const)];
+    const nulls = (json.match(NULLS) ?? []).map((field) => [field, ''] as const);
+    const all: Replacements = [...renamed, [CREATED, this.ourCreated], ...nulls];
     const theirs = json.slice(0, Math.max(json.indexOf(CHOICES), 0));
     const ours = replaced(theirs, all);
     this.anyhow = { theirs: '', ours: '', behind: all };
     if (!ERROR.test(ours) && !USAGE.test(ours))
-      this.alike = { theirs, ours, behind: all.filter(([text]) => !theirs.includes(text)) };
+      this.alike = { theirs, ours, behind: all.filter(([what]) => !isIn(theirs, what)) };
     return this.parsed(json);
   }
 
@@ -133,7 +138,7 @@ export class ChatChunks extends EventTranslator {
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
     if (failed) throw new UpstreamFailure('upstream_error', errorIn(failed));
     this.reported = usageFrom(chunk.usage) ?? this.reported;
-    if (chunk.usage && !chunk.choices?.length) return '';
+    if (!chunk.choices?.length) return ''; // clients look into the first choice of every chunk
     const { usage, ...rest } = chunk;
     const passed = usage ? latin1(Buffer.from(JSON.stringify(rest))) : json;
     this.keep(passed);
@@ -168,9 +173,13 @@ export class ChatChunks extends EventTranslator {
   }
 }
 
+function isIn(json: string, what: string | RegExp): boolean {
+  return typeof what === 'string' ? json.includes(what) : what.test(json);
+}
+
 function replaced(json: string, replacements: Replacements): string {
   let out = json;
-  for (const [text, instead] of replacements) out = out.replace(text, () => instead);
+  for (const [what, instead] of replacements) out = out.replace(what, () => instead);
   return out;
 }
 

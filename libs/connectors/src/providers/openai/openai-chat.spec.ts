@@ -30,7 +30,7 @@ const asked = {
   body: { model: 'm', messages: [{ role: 'user', content: 'Hello' }] },
   stream: false,
   withoutReasoning: false,
-  identity: { id: 'gen-1', model: 'v/m', provider: 'V' },
+  identity: { id: 'gen-1', model: 'v/m', provider: 'V', created: 7 },
 };
 const usage = { prompt_tokens: 3, completion_tokens: 2 };
 const error = { code: 502, message: 'Provider down' };

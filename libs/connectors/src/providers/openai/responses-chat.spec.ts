@@ -4,7 +4,7 @@ import { wholeResponse } from './responses.ts';
 import { ResponseChunks, wholeChat } from './responses-chat.ts';
 import { responsesRequest, withSearch } from './responses-request.ts';
 
-const identity = { id: 'gen-1', model: 'openai/m', provider: 'OpenAI' };
+const identity = { id: 'gen-1', model: 'openai/m', provider: 'OpenAI', created: 7 };
 const ANNOTATION = { type: 'url_citation', url: 'https://x.example', title: 'X', start_index: 0, end_index: 2 };
 const LOGPROB = { token: 'Hi', logprob: -1, bytes: [72, 105], top_logprobs: [] };
 

@@ -17,9 +17,9 @@ export class ResponseChunks extends ResponseEvents {
   private readonly searches = new Map<unknown, number>();
   private notes: SearchNote[] = [];
 
-  constructor({ id, model, provider }: AnswerIdentity) {
+  constructor({ id, model, provider, created }: AnswerIdentity) {
     super();
-    this.head = { id, object: 'chat.completion.chunk', created: seconds(), model, provider };
+    this.head = { id, object: 'chat.completion.chunk', created, model, provider };
   }
 
   protected override translate(events: readonly string[], pass: Pass): void {
@@ -111,7 +111,7 @@ export function wholeChat(answer: WholeAnswer, identity: AnswerIdentity): WholeA
     logprobs: logprobs.length > 0 ? { content: logprobs, refusal: null } : null,
     finish_reason: finishReason(answer.body, calls.length > 0),
   };
-  const head = { ...identity, object: 'chat.completion', created: seconds() };
+  const head = { ...identity, object: 'chat.completion' };
   return { ...answer, language: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
 }
 
@@ -145,8 +145,4 @@ function textIn(parts: readonly Thing[], field: 'text' | 'refusal'): string {
 
 function listOf(value: unknown): readonly Thing[] {
   return Array.isArray(value) ? value : [];
-}
-
-function seconds(): number {
-  return Math.floor(Date.now() / 1000);
 }
