@@ -17,6 +17,7 @@ const APPLICATION_FOLDERS = [
   'inference/search',
   'inference/responses',
   'inference/chat',
+  'inference/messages',
   'inference/embeddings',
   'media',
   'data',

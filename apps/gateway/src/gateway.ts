@@ -18,7 +18,7 @@ const CORS = {
   allowedHeaders:
     '*, authorization, api-key, x-api-key, x-credit-id, x-query-source, x-private-model, ehbp-encapsulated-key, content-type, idempotency-key',
   exposedHeaders:
-    'x-request-id, x-generation-id, ehbp-response-nonce, www-authenticate, payment-receipt, retry-after, idempotent-replayed',
+    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, www-authenticate, payment-receipt, retry-after, idempotent-replayed',
   methods: 'GET, POST, PATCH, DELETE, OPTIONS',
   maxAge: 86_400,
   // OPTIONS is answered for every path, also to a client that is no browser.
@@ -89,6 +89,8 @@ function prepare(fastify: FastifyInstance): void {
   });
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    // Where Anthropic's clients look for it.
+    if (request.routeOptions.config?.operation?.errorShape === 'anthropic') reply.header('request-id', request.id);
     done(request.url.includes('%00') ? new InvalidRequest('The address has a NUL in it') : undefined);
   });
   fastify.addHook('onSend', recordSent);

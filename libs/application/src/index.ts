@@ -18,6 +18,12 @@ export {
   type EmbeddingAnswer,
   type EmbeddingBody,
 } from './inference/embeddings/create-embeddings.ts';
+export type { MessagesBody } from './inference/messages/body.ts';
+export { CountMessageTokens, CountMessageTokensHandler } from './inference/messages/count-tokens.ts';
+export { CreateMessage, CreateMessageHandler } from './inference/messages/create-message.ts';
+export type { MessageOutlet } from './inference/messages/message-client.ts';
+export { MessageDraft } from './inference/messages/message-draft.ts';
+export { type MessagesRequest, readMessagesRequest } from './inference/messages/request.ts';
 export type { ResponsesBody } from './inference/responses/body.ts';
 export { type ChatRequest, Chats } from './inference/responses/chats.ts';
 export {

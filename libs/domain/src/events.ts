@@ -15,7 +15,7 @@ export type { Amount, Instant } from './values.ts';
 export type ResetPeriod = 'daily' | 'weekly' | 'monthly';
 
 /** What the query history calls a use. */
-export type QueryType = 'chat_completion' | 'response' | 'embedding';
+export type QueryType = 'chat_completion' | 'completion' | 'response' | 'message' | 'embedding';
 
 /** What was asked, as the query history shows it. */
 export interface Query {

@@ -119,12 +119,17 @@ class Bounds {
 
   private look(value: unknown, field: string, depth: number, content: boolean): void {
     if (typeof value === 'object' && value !== null) {
-      this.check(value, field, depth + 1, content || ALL_CONTENT.has(field));
+      this.check(value, field, depth + 1, content || isContent(value, field));
     } else if (typeof value === 'string' && value.length > MAX_NAME && !content && !CONTENT.has(field)) {
       const most = mostOf(field);
       if (value.length > most) throw tooLong(field, most);
     }
   }
+}
+
+/** The input of a call is an object, that of a request text or a list. */
+function isContent(value: object, field: string): boolean {
+  return ALL_CONTENT.has(field) || (field === 'input' && !Array.isArray(value));
 }
 
 function mostOf(field: string): number {

@@ -68,9 +68,9 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
   });
 }
 
-function bodyLimitOf({ auth, paid, payer }: OperationNotes): number {
+function bodyLimitOf({ auth, paid, payer, largeBody }: OperationNotes): number {
   if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNKNOWN_BYTES;
-  return paid ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;
+  return paid || largeBody ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;
 }
 
 function finderOf({ auth, paid, payer }: OperationNotes, authenticator: Authenticator) {

@@ -26,8 +26,8 @@ interface ErrorObject {
 
 /** How an error is written: alone as a body, and inside an event of a stream. */
 interface ErrorShape {
-  body(error: ErrorAnswer): object;
-  inEvent(error: ErrorAnswer): object;
+  body(error: ErrorAnswer, requestId?: string): object;
+  inEvent(error: ErrorAnswer, requestId?: string): object;
 }
 
 const OPENAI = shapeOf(({ status, message, type, kind, code, param = null, details = {} }) => {
@@ -40,7 +40,34 @@ const OPENROUTER = shapeOf(({ status, message, type, kind, param, details = {} }
   return inSpecification(status, { message, type, code: status, ...(param ? { param } : {}), metadata });
 });
 
-const SHAPES = { openai: OPENAI, openrouter: OPENROUTER } as const;
+/** Anthropic's words for statuses, those of its clients: https://docs.claude.com/en/api/errors */
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'conflict_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+};
+
+/** What stands behind `upstream_unavailable` is what Anthropic calls overloaded. */
+export function anthropicType({ status, type }: Pick<ErrorAnswer, 'status' | 'type'>): string {
+  if (type === 'upstream_unavailable') return 'overloaded_error';
+  return ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
+}
+
+/** The same in an event of a stream. Our own word is where its clients look for a narrower one. */
+function inAnthropic(error: ErrorAnswer, request_id: string | null = null) {
+  const { message, code, param, details: more } = error;
+  const details = { error_code: code, ...(param ? { param } : {}), ...more };
+  return { type: 'error', error: { type: anthropicType(error), message, details }, request_id };
+}
+
+const ANTHROPIC: ErrorShape = { body: inAnthropic, inEvent: inAnthropic };
+
+const SHAPES = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC } as const;
 
 export type ErrorShapeName = keyof typeof SHAPES;
 

@@ -182,7 +182,7 @@ function notThere(param: string | null, message: string): ErrorAnswer {
 export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
   if (error.final) reply.header('x-should-retry', 'false');
-  reply.status(error.status).send(shapeFor(reply.request).body(error));
+  reply.status(error.status).send(shapeFor(reply.request).body(error, reply.request.id));
 }
 
 /** The codes of Node's HTTP parser that have a status of their own. */

@@ -20,6 +20,8 @@ export class SseClient {
   private readonly response: ServerResponse;
   private silence: NodeJS.Timeout | undefined;
   private recording: Recording | undefined;
+  /** An event that says nothing. */
+  protected readonly keepAlive: string = KEEP_ALIVE;
 
   constructor(
     private readonly reply: FastifyReply,
@@ -49,7 +51,7 @@ export class SseClient {
   stillWaiting(): void {
     if (this.started || this.gone) return;
     this.open();
-    this.response.write(KEEP_ALIVE);
+    this.response.write(this.keepAlive);
   }
 
   /** Takes the reply over and sends its head. */
@@ -65,7 +67,7 @@ export class SseClient {
       'x-accel-buffering': 'no',
     });
     response.writeHead(200, reply.getHeaders() as Record<string, string>);
-    this.silence = setInterval(() => this.gone || response.write(KEEP_ALIVE), this.keepAliveMs).unref();
+    this.silence = setInterval(() => this.gone || response.write(this.keepAlive), this.keepAliveMs).unref();
     if (this.gone) clearInterval(this.silence);
   }
 

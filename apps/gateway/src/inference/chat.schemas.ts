@@ -1,8 +1,5 @@
-import { named, type Schema } from '../openapi/operation.ts';
-import { array, COUNT, nullable, object, STRING, seconds, text, usd } from '../openapi/schemas.ts';
-
-/** What comes from the upstream may have more fields than are named here. */
-const open = (schema: Schema): Schema => ({ ...schema, additionalProperties: true });
+import { named } from '../openapi/operation.ts';
+import { array, COUNT, nullable, object, open, STRING, seconds, text, usd } from '../openapi/schemas.ts';
 
 export const UsageSchema = named(
   'Usage',

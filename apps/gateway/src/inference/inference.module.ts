@@ -5,7 +5,9 @@ import {
   Clock,
   CompleteChatHandler,
   Conversations,
+  CountMessageTokensHandler,
   CreateEmbeddingsHandler,
+  CreateMessageHandler,
   CreateResponseHandler,
   Secrets,
   StoredResponses,
@@ -17,6 +19,7 @@ import { EdgeModule } from '../edge/edge.module.ts';
 import { MedianCosts } from '../edge/median-costs.ts';
 import { ChatController } from './chat.controller.ts';
 import { EmbeddingsController } from './embeddings.controller.ts';
+import { MessagesController } from './messages.controller.ts';
 import { ModelsController } from './models.controller.ts';
 import { ResponsesController } from './responses.controller.ts';
 import { openStoredResponses } from './stored-responses.ts';
@@ -24,11 +27,13 @@ import { openStoredResponses } from './stored-responses.ts';
 /** Paid use of models, and which models there are. */
 @Module({
   imports: [EdgeModule, CatalogueModule, ProvidersModule],
-  controllers: [ChatController, EmbeddingsController, ModelsController, ResponsesController],
+  controllers: [ChatController, EmbeddingsController, MessagesController, ModelsController, ResponsesController],
   providers: [
     CompleteChatHandler,
     { provide: Chats, useExisting: CompleteChatHandler },
     CreateResponseHandler,
+    CreateMessageHandler,
+    CountMessageTokensHandler,
     CreateEmbeddingsHandler,
     { provide: MedianCosts, inject: [BooksReader], useFactory: (books: BooksReader) => new MedianCosts(books) },
     { provide: StoredResponses, inject: [Role, Foundation, pg.Pool, Clock], useFactory: openStoredResponses },

@@ -14,7 +14,7 @@ import {
 } from './operation.ts';
 import { requestSchema } from './request-schema.ts';
 import type { Route } from './routes.ts';
-import { ErrorSchema } from './schemas.ts';
+import { AnthropicErrorSchema, ErrorSchema } from './schemas.ts';
 
 /** The version of the interface, not of the program. */
 const VERSION = '1.0.0';
@@ -191,7 +191,7 @@ function requestBody(body: Dto, { example }: OperationNotes, components: Compone
 }
 
 function responsesOf(route: Route, notes: OperationNotes, components: Components): PathOperation['responses'] {
-  const { auth, answer, errors = [], others = {}, paid = false } = notes;
+  const { auth, answer, errors = [], others = {} } = notes;
   const statuses = [
     ...ANYWHERE,
     ...(auth === 'public' ? [] : WITH_CREDENTIAL),
@@ -200,7 +200,7 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
   ];
   const contents = Object.entries({ [route.status]: answer, ...others });
   return {
-    ...Object.fromEntries(statuses.map((status) => [status, components.error(status, paid)])),
+    ...Object.fromEntries(statuses.map((status) => [status, components.error(status, notes)])),
     ...Object.fromEntries(
       contents.map(([status, content]) => [status, components.response(Number(status), content, notes)]),
     ),
@@ -213,14 +213,20 @@ class Components {
   readonly responses: Record<string, DocumentedResponse> = {};
   private readonly taken = new Map<string, string>();
 
-  error(status: number, paid: boolean): { readonly $ref: string } {
+  error(status: number, { paid, errorShape }: OperationNotes): { readonly $ref: string } {
     const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
-    const name = paid ? `Paid${words}` : words;
-    this.responses[name] ??= this.response(status, json(ErrorSchema), paid ? { paid } : {});
+    const isAnthropic = errorShape === 'anthropic';
+    const name = `${isAnthropic ? 'Anthropic' : ''}${paid ? 'Paid' : ''}${words}`;
+    const kind = { ...(paid ? { paid } : {}), ...(errorShape ? { errorShape } : {}) };
+    this.responses[name] ??= this.response(status, json(isAnthropic ? AnthropicErrorSchema : ErrorSchema), kind);
     return { $ref: `#/components/responses/${name}` };
   }
 
-  response(status: number, content: Content, kind: Pick<OperationNotes, 'paid' | 'follows'>): DocumentedResponse {
+  response(
+    status: number,
+    content: Content,
+    kind: Pick<OperationNotes, 'paid' | 'follows' | 'errorShape'>,
+  ): DocumentedResponse {
     const headers = ['x-request-id', ...headersOf(status, kind)];
     return {
       description: STATUS_CODES[status] ?? String(status),

@@ -28,7 +28,8 @@ beforeAll(async () => {
   document = (await world.get('/openapi.json')).body;
   const { components } = document;
   const ajv = new Ajv2020({ strict: false });
-  isError = ajv.compile({ $ref: '#/components/schemas/Error', components });
+  const shapes = ['Error', 'AnthropicError'].map((name) => ({ $ref: `#/components/schemas/${name}` }));
+  isError = ajv.compile({ anyOf: shapes, components });
 }, 30_000);
 afterAll(() => world.close());
 
@@ -238,6 +239,71 @@ describe('whatever is sent', () => {
     );
   }, 60_000);
 
+  test('as a message of Anthropic’s gets a documented answer, and an error costs nothing and holds nothing', async () => {
+    const place = document.paths['/v1/messages']?.post as PathOperation;
+    const { example } = contentOf(place);
+    const result = { type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: 'fine' }] };
+    const call = { type: 'tool_use', id: 'a', name: 'f', input: {} };
+    const thought = { type: 'thinking', thinking: 'Hm', signature: 'x' };
+    const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } };
+    const document_ = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' }, title: 'T' };
+    const found = { type: 'search_result', source: 'x', title: 'T', content: [{ type: 'text', text: 'fine' }] };
+    /** A good one, or one whose member at some place is something else. */
+    const perhapsSpoilt = (value: unknown) =>
+      fc.oneof(
+        { weight: 1, arbitrary: fc.constant(value) },
+        { weight: 2, arbitrary: fc.tuple(fc.nat(9), odd).map(([at, instead]) => replacedAt(value, at, instead)) },
+      );
+    const block = (...blocks: object[]) => fc.oneof(...blocks.map(perhapsSpoilt), odd);
+    const messages = fc
+      .tuple(block(thought, call), block(result, image, document_, found), odd)
+      .chain(([said, heard, anything]) =>
+        fc.constantFrom<unknown>(
+          [{ role: 'user', content: [heard] }],
+          [
+            { role: 'assistant', content: [call] },
+            { role: 'user', content: [heard] },
+          ],
+          [
+            { role: 'user', content: 'Hello' },
+            { role: 'assistant', content: [said, anything] },
+          ],
+          [{ role: 'user', content: anything }],
+          [anything],
+        ),
+      );
+    const tool = { name: 'f', description: 'F', input_schema: { type: 'object', properties: {} }, cache_control: {} };
+    const more = fc.record(
+      {
+        stream: fc.boolean(),
+        system: fc.oneof(fc.constant('Hi'), perhapsSpoilt([{ type: 'text', text: 'Hi', cache_control: {} }])),
+        tools: fc.tuple(perhapsSpoilt(tool)),
+        tool_choice: perhapsSpoilt({ type: 'tool', name: 'f', disable_parallel_tool_use: true }),
+        thinking: perhapsSpoilt({ type: 'enabled', budget_tokens: 1_024, display: 'omitted' }),
+        output_config: perhapsSpoilt({ effort: 'low', format: { type: 'json_schema', schema: { type: 'object' } } }),
+        metadata: perhapsSpoilt({ user_id: 'x' }),
+        cache_control: perhapsSpoilt({ type: 'ephemeral' }),
+      },
+      { requiredKeys: [] },
+    );
+    const seen = new Set<number>();
+    await fc.assert(
+      fc.asyncProperty(messages, more, async (turns, fields) => {
+        const before = await money();
+        const answer = await world.post(
+          '/v1/messages',
+          { ...example, max_tokens: 2_000, ...fields, messages: turns },
+          account,
+        );
+        seen.add(answer.status);
+        expectDecent(answer, place);
+        await expectFair(answer, before.balance);
+      }),
+      { numRuns: CHAT_RUNS * 2, seed: SEED, endOnFailure: true },
+    );
+    expect([...seen].toSorted()).toEqual([200, 400]);
+  }, 60_000);
+
   test('as text that is hardly JSON gets a documented answer', async () => {
     const first = places().filter(({ operation }) => operation.requestBody && !operation['x-alias-of']);
     const texts = fc.oneof(
@@ -303,6 +369,18 @@ describe('whatever is sent', () => {
     expect(held).toBe((settled ?? 0) + (released ?? 0));
   });
 });
+
+/** A value whose member at a place, counted through all of it, is another. */
+function replacedAt(value: unknown, at: number, instead: unknown): unknown {
+  let left = at;
+  const walk = (each: unknown): unknown => {
+    if (left-- === 0) return instead;
+    if (Array.isArray(each)) return each.map(walk);
+    if (typeof each !== 'object' || each === null) return each;
+    return Object.fromEntries(Object.entries(each).map(([name, inner]) => [name, walk(inner)]));
+  };
+  return walk(value);
+}
 
 /** Percent-encoded, with what cannot be as it is. */
 function encoded(text: string): string {

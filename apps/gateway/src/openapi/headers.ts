@@ -7,6 +7,10 @@ const RETRIED = [409, 429, 502, 503, 504];
 
 export const HEADERS = {
   'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
+  'request-id': {
+    description: 'The same, where Anthropic’s clients look for it',
+    schema: { type: 'string', format: 'uuid' },
+  },
   'x-generation-id': {
     description: 'The id of the generation: `gen-` and the id of the request',
     schema: { type: 'string', pattern: '^gen-' },
@@ -45,11 +49,12 @@ export const PAID_PARAMETERS = [
   },
 ];
 
-type Kind = Pick<OperationNotes, 'paid' | 'follows'>;
+type Kind = Pick<OperationNotes, 'paid' | 'follows' | 'errorShape'>;
 
 /** Headers that an answer may have. */
-export function headersOf(status: number, { paid, follows }: Kind): readonly (keyof typeof HEADERS)[] {
+export function headersOf(status: number, { paid, follows, errorShape }: Kind): readonly (keyof typeof HEADERS)[] {
   return [
+    ...(errorShape === 'anthropic' ? (['request-id'] as const) : []),
     ...(paid ? (['x-generation-id'] as const) : []),
     ...(paid && status < 300 ? (['idempotent-replayed'] as const) : []),
     ...(follows && status < 300 ? (['x-books-behind'] as const) : []),

@@ -1,4 +1,5 @@
 /** Building blocks of schemas. */
+import { anthropicType } from '../edge/error-shapes.ts';
 import { ERROR_KINDS } from '../edge/errors.ts';
 import { named, type Schema } from './operation.ts';
 
@@ -7,6 +8,9 @@ export function object(properties: Readonly<Record<string, Schema>>, optional: r
   const required = Object.keys(properties).filter((name) => !optional.includes(name));
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
 }
+
+/** What comes from elsewhere may have more fields than are named here. */
+export const open = (schema: Schema): Schema => ({ ...schema, additionalProperties: true });
 
 export function array(items: Schema): Schema {
   return { type: 'array', items };
@@ -68,5 +72,23 @@ export const ErrorSchema = named(
       },
       ['param'],
     ),
+  }),
+);
+
+export const AnthropicErrorSchema = named(
+  'AnthropicError',
+  object({
+    type: { const: 'error' },
+    error: object({
+      type: text('What went wrong, in Anthropic’s words', {
+        enum: [...new Set(ERROR_KINDS.map(([status, type]) => anthropicType({ status, type })))],
+      }),
+      message: text('What went wrong, for people', { minLength: 1 }),
+      details: {
+        ...object({ error_code: text('What went wrong, in the words of the other operations') }),
+        additionalProperties: STRING,
+      },
+    }),
+    request_id: STRING,
   }),
 );

@@ -134,7 +134,7 @@ function endpointsFor(
 }
 
 /** @throws UnservableRequest when there is no such model, or it is not available here */
-function chatModel(name: string, catalogue: Catalogue): NamedModel {
+export function chatModel(name: string, catalogue: Catalogue): NamedModel {
   if (name.startsWith('private/')) {
     throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
   }

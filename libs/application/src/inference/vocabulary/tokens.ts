@@ -21,6 +21,8 @@ const PER_PDF = 300_000;
 /** Parts whose content the upstream fetches or keeps itself: it may fill the context. */
 const REMOTE: ReadonlySet<unknown> = new Set(['file', 'video_url', 'input_video']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
+/** Takes some ten milliseconds to count. */
+const ESTIMATED_CHARACTERS = 200_000;
 /** Deeper than any schema in use, and far from what overflows a stack. */
 const MAX_DEPTH = 100;
 
@@ -103,7 +105,20 @@ export async function countTokens(text: string): Promise<number> {
 }
 
 /** Counts the input of a request as countTokens would see it. */
-export async function countInputTokens({ messages, tools }: ChatBody): Promise<number> {
+export async function countInputTokens(body: ChatBody): Promise<number> {
+  const { text, beside } = inputOf(body);
+  return beside + (await countTokens(text));
+}
+
+/** The same, for so much of it as anyone may have counted for nothing: what is longer is taken to go on like that. */
+export async function estimatedInputTokens(body: ChatBody): Promise<number> {
+  const { text, beside } = inputOf(body);
+  const counted = await countTokens(text.slice(0, ESTIMATED_CHARACTERS));
+  return beside + Math.ceil(counted * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
+}
+
+/** All text of a request, and the tokens of everything else. */
+function inputOf({ messages, tools }: ChatBody): { readonly text: string; readonly beside: number } {
   let attached = 0;
   const texts: string[] = [];
   const collect = (value: unknown): void => {
@@ -120,5 +135,5 @@ export async function countInputTokens({ messages, tools }: ChatBody): Promise<n
     }
   }
   if (tools) texts.push(JSON.stringify(tools));
-  return Math.ceil(attached) + messages.length * 4 + (await countTokens(texts.join('\n')));
+  return { text: texts.join('\n'), beside: Math.ceil(attached) + messages.length * 4 };
 }

@@ -23,6 +23,7 @@ const result = fields({
   type: anything,
   tool_use_id: anything,
   content: list(block),
+  is_error: anything,
   cache_control: mark,
 });
 

@@ -9,6 +9,7 @@ import { usageFrom } from './usage.ts';
 interface AnthropicMessage {
   readonly content: readonly Block[];
   readonly stop_reason: string;
+  readonly stop_sequence?: string | null;
   readonly usage?: unknown;
 }
 
@@ -26,12 +27,13 @@ export function wholeAnswer(
   { withoutReasoning = false, searched = false }: Wanted = {},
 ): WholeAnswer {
   const message = parseMessage(text);
-  const { content, stop_reason, usage } = message;
+  const { content, stop_reason, stop_sequence, usage } = message;
   const choice = {
     index: 0,
     message: messageOf(withoutReasoning ? content.filter(isSaid) : content),
     logprobs: null,
     finish_reason: finishReason(stop_reason),
+    ...(stop_sequence ? { stop_sequence } : {}),
   };
   return {
     kind: 'whole',

@@ -57,9 +57,16 @@ function inputFrom(text: unknown): unknown {
   }
 }
 
-function result({ tool_call_id, content, cache_control }: Fields): Fields {
+function result({ tool_call_id, content, is_error, cache_control }: Fields): Fields {
   const given = typeof content === 'string' ? content : blocksOf(content);
-  return { type: 'tool_result', tool_use_id: toolId(tool_call_id), content: given, ...cached(cache_control) };
+  const failed = is_error === true ? { is_error } : {};
+  return {
+    type: 'tool_result',
+    tool_use_id: toolId(tool_call_id),
+    content: given,
+    ...failed,
+    ...cached(cache_control),
+  };
 }
 
 /** Ids that other vendors made may have characters that Anthropic does not allow. */

@@ -172,6 +172,16 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
   ],
 ];
 
+test('the word of the caller that ended an answer is named with its end', () => {
+  const ended = { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'Ü"' }, usage: {} };
+  const out: string[] = [];
+  new MessageEvents(identity).accept(Buffer.from([start(), ended, stop].map(printed).join('')), (piece) => {
+    out.push(Buffer.from(piece).toString());
+  });
+  const last = JSON.parse(out.join('').trim().split('data: ').at(-1) ?? '');
+  expect(last.choices).toEqual([{ index: 0, delta: {}, finish_reason: 'stop', stop_sequence: 'Ü"' }]);
+});
+
 describe('a stream of Anthropic becomes one of OpenAI', () => {
   test.each(VECTORS)('%s', (_, events, chunks, delivered) => {
     const translated = translate(events.map(printed).join(''));

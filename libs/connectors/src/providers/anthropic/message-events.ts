@@ -33,6 +33,8 @@ export interface Event {
     readonly signature?: string;
     readonly citation?: Citation;
     readonly stop_reason?: string | null;
+    /** The caller's word that ended the answer; OpenAI's clients do not look for it. */
+    readonly stop_sequence?: string | null;
   };
   readonly usage?: unknown;
   readonly error?: { readonly type?: unknown; readonly message?: unknown };
@@ -115,7 +117,7 @@ export class MessageEvents extends EventTranslator {
         return this.close(index);
       case 'message_delta':
         this.used(usage);
-        return delta?.stop_reason ? this.finish(delta.stop_reason) : '';
+        return delta?.stop_reason ? this.finish(delta.stop_reason, delta.stop_sequence) : '';
       case 'message_stop':
         this.marked = true;
         return '';
@@ -192,14 +194,14 @@ export class MessageEvents extends EventTranslator {
     return this.chunk(latin1Of(delta));
   }
 
-  private finish(stopReason: string): string {
+  private finish(stopReason: string, stopSequence?: string | null): string {
     this.finished = true;
-    return this.chunk('{}', finishReason(stopReason));
+    const word = stopSequence ? `,"stop_sequence":${latin1Of(stopSequence)}` : '';
+    return this.chunk('{}', `"${finishReason(stopReason)}"${word}`);
   }
 
   /** The first one is preceded by the role: not sooner, so that an upstream that fails before it can be asked again. */
-  private chunk(delta: string, reason?: string): string {
-    const finish = reason === undefined ? 'null' : `"${reason}"`;
+  private chunk(delta: string, finish = 'null'): string {
     const chunk = sseEvent(`${this.head}${delta},"finish_reason":${finish}}]}`);
     if (this.opened) return chunk;
     this.opened = true;

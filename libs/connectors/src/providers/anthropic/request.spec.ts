@@ -129,6 +129,21 @@ describe('a conversation', () => {
       },
     ],
     [
+      'a result says that the tool has failed',
+      [
+        hello,
+        { role: 'assistant', content: null, tool_calls: [call('call_1')] },
+        { role: 'tool', tool_call_id: 'call_1', content: 'sunny', is_error: true },
+      ],
+      {
+        messages: [
+          said,
+          { role: 'assistant', content: [use('call_1')] },
+          { role: 'user', content: [{ ...result('call_1'), is_error: true }] },
+        ],
+      },
+    ],
+    [
       'ids of other vendors are written as Anthropic allows',
       [
         { role: 'assistant', content: null, tool_calls: [call('functions.weather:0')] },

@@ -1,0 +1,15 @@
+import { type MessageOutlet, sseEvent } from '#application';
+import { shapeFor } from '../edge/error-shapes.ts';
+import { answerTo, UNEXPECTED } from '../edge/errors.ts';
+import { SseClient } from '../edge/sse.ts';
+
+const PING = sseEvent(JSON.stringify({ type: 'ping' }), 'ping');
+
+/** A client of a message. */
+export class MessageStream extends SseClient implements MessageOutlet {
+  protected override readonly keepAlive = PING;
+
+  explain(error: unknown) {
+    return { type: 'error', ...shapeFor(this.request).inEvent(answerTo(error) ?? UNEXPECTED, this.requestId) };
+  }
+}

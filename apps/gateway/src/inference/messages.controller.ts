@@ -1,0 +1,42 @@
+import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, CountMessageTokens, CreateMessage } from '#application';
+import { Authenticated } from '../edge/caller.ts';
+import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
+import { Operation } from '../openapi/operation.ts';
+import { MessageStream } from './message-stream.ts';
+import * as operations from './messages.operations.ts';
+import { MessageRequest, TokenCountRequest } from './messages.requests.ts';
+
+@Controller()
+export class MessagesController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly paid: PaidRequests,
+  ) {}
+
+  @Post(['v1/messages', 'messages'])
+  @HttpCode(200)
+  @Operation(operations.createMessage)
+  async create(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() body: MessageRequest,
+  ) {
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const asked = { requestId: request.id, source: sourceOf(request), body };
+      const outlet = body.stream ? new MessageStream(reply) : undefined;
+      const whole = await this.commands.execute(new CreateMessage(payer, asked, outlet));
+      if (whole) reply.type('application/json').send(whole);
+    });
+  }
+
+  @Post(['v1/messages/count_tokens', 'messages/count_tokens'])
+  @HttpCode(200)
+  @Operation(operations.countMessageTokens)
+  async count(@Body() body: TokenCountRequest) {
+    return { input_tokens: await this.commands.execute(new CountMessageTokens(body)) };
+  }
+}

@@ -1,0 +1,88 @@
+import { IsArray, IsBoolean, IsObject, IsOptional, IsString } from 'class-validator';
+import type { MessagesBody, Thing } from '#application';
+import { Count, Fraction, Satisfies } from '../edge/validation.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { array } from '../openapi/schemas.ts';
+import { TurnSchema } from './messages.schemas.ts';
+
+// Rules are checked from the last one up: the type stands next to its field. What is in them is checked where they are read.
+export class TokenCountRequest implements MessagesBody {
+  [field: string]: unknown;
+
+  @Field({ description: 'The id of a model, or another of its names' })
+  @IsString({ message: 'model must be a string' })
+  model!: string;
+
+  @Field({ ...array(TurnSchema), minItems: 1 })
+  @Satisfies(areMessages, 'messages must be a non-empty array of objects with a role')
+  messages!: readonly unknown[];
+
+  @Field({ type: ['string', 'array', 'null'], description: 'Text, or blocks of it' })
+  @IsOptional()
+  @Satisfies(isSystem, 'system must be text or an array of text blocks')
+  system?: string | readonly unknown[] | null;
+
+  @IsOptional()
+  @IsArray({ message: 'tools must be an array' })
+  tools?: readonly unknown[] | null;
+
+  @IsOptional()
+  @IsObject({ message: 'tool_choice must be an object' })
+  tool_choice?: Thing | null;
+
+  @IsOptional()
+  @IsObject({ message: 'thinking must be an object' })
+  thinking?: Thing | null;
+
+  @IsOptional()
+  @IsObject({ message: 'output_config must be an object' })
+  output_config?: Thing | null;
+
+  @IsOptional()
+  @IsObject({ message: 'cache_control must be an object' })
+  cache_control?: Thing | null;
+}
+
+export class MessageRequest extends TokenCountRequest {
+  @Field({ description: 'The most that the model may write, thoughts included' })
+  @Count()
+  max_tokens!: number;
+
+  @IsOptional()
+  @IsBoolean({ message: 'stream must be a boolean' })
+  stream?: boolean | null;
+
+  @Field({ ...array({ type: 'string' }) })
+  @IsOptional()
+  @Satisfies(areTexts, 'stop_sequences must be an array of strings that are not empty')
+  stop_sequences?: readonly string[] | null;
+
+  @IsOptional()
+  @Fraction(0, 1)
+  temperature?: number | null;
+
+  @IsOptional()
+  @Fraction(0, 1)
+  top_p?: number | null;
+
+  @IsOptional()
+  @Count()
+  top_k?: number | null;
+
+  @IsOptional()
+  @IsObject({ message: 'metadata must be an object' })
+  metadata?: Thing | null;
+}
+
+function areMessages(value: unknown): boolean {
+  const isMessage = (each: unknown) => typeof (each as { role?: unknown } | null)?.role === 'string';
+  return Array.isArray(value) && value.length > 0 && value.every(isMessage);
+}
+
+function isSystem(value: unknown): boolean {
+  return typeof value === 'string' || Array.isArray(value);
+}
+
+function areTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string' && each !== '');
+}

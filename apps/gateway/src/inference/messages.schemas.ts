@@ -1,0 +1,74 @@
+import { named } from '../openapi/operation.ts';
+import { array, COUNT, nullable, object, open, STRING, text, usd } from '../openapi/schemas.ts';
+
+export const TurnSchema = named(
+  'MessageTurn',
+  open(object({ role: text('user or assistant'), content: { type: ['string', 'array'] } }, ['content'])),
+);
+
+const INPUT = {
+  input_tokens: { ...COUNT, description: 'Input tokens that were neither read from the cache nor written to it' },
+  cache_creation_input_tokens: COUNT,
+  cache_read_input_tokens: COUNT,
+};
+
+/** A stream begins with no cost, and ends with it. */
+export const MessageUsage = named(
+  'MessageUsage',
+  object(
+    {
+      ...INPUT,
+      output_tokens: { ...COUNT, description: 'Output tokens, including thinking' },
+      output_tokens_details: object({ thinking_tokens: COUNT }),
+      server_tool_use: object({ web_search_requests: COUNT, web_fetch_requests: COUNT }),
+      service_tier: { const: 'standard' },
+      cost: usd('Charged'),
+      cost_details: object({
+        upstream_inference_cost: { type: 'null' },
+        upstream_inference_input_cost: usd('Charged for input'),
+        upstream_inference_output_cost: usd('Charged for output'),
+      }),
+    },
+    ['output_tokens_details', 'server_tool_use', 'cost', 'cost_details'],
+  ),
+);
+
+const STOP = {
+  stop_reason: nullable(
+    text('Why it ended', { enum: ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] }),
+  ),
+  stop_sequence: { type: ['string', 'null'], description: 'The one of the request’s that ended it' },
+};
+
+export const MessageSchema = named(
+  'AnthropicMessage',
+  object({
+    id: text('msg_ and the id of the request'),
+    type: { const: 'message' },
+    role: { const: 'assistant' },
+    model: STRING,
+    content: array(open(object({ type: text('text, thinking, tool_use …') }))),
+    ...STOP,
+    usage: MessageUsage,
+  }),
+);
+
+export const MessageStreamEvent = named('MessageStreamEvent', {
+  ...open(
+    object(
+      {
+        type: text('message_start, content_block_delta, message_delta …'),
+        message: MessageSchema,
+        index: COUNT,
+        delta: open(object({})),
+        usage: MessageUsage,
+        error: open(object({ type: STRING, message: STRING })),
+      },
+      ['message', 'index', 'delta', 'usage', 'error'],
+    ),
+  ),
+  description:
+    'The data of one event. message_delta has the usage and its cost; a stream that breaks off ends with error.',
+});
+
+export const TokenCount = named('TokenCount', object({ input_tokens: COUNT }));

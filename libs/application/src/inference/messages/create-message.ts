@@ -1,0 +1,44 @@
+/** One message of Anthropic's: the chat that it means → the message that is answered. */
+import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import type { Payer } from '../../paying/payer.ts';
+import { Chats } from '../responses/chats.ts';
+import type { MessagesBody } from './body.ts';
+import { MessageClient, type MessageOutlet } from './message-client.ts';
+import { MessageDraft } from './message-draft.ts';
+import { readMessagesRequest } from './request.ts';
+
+export interface MessageRequest {
+  readonly requestId: string;
+  /** Where the request came from, as the query history shows it. */
+  readonly source: string;
+  readonly body: MessagesBody;
+}
+
+/** Makes a message. Returns its JSON, or sends its events as they come and returns nothing. */
+export class CreateMessage extends Command<string | undefined> {
+  constructor(
+    readonly payer: Payer,
+    readonly request: MessageRequest,
+    readonly outlet?: MessageOutlet,
+  ) {
+    super();
+  }
+}
+
+@CommandHandler(CreateMessage)
+export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
+  constructor(private readonly chats: Chats) {}
+
+  async execute({ payer, request, outlet }: CreateMessage): Promise<string | undefined> {
+    const { requestId, source, body } = request;
+    const { chat, thoughts } = readMessagesRequest(body);
+    const draft = new MessageDraft(requestId, body.model, thoughts);
+    const asked = { requestId, source, body: chat, type: 'message', limitDemanded: true } as const;
+    const whole = await this.chats.complete(payer, asked, outlet && new MessageClient(outlet, draft));
+    if (!whole) return undefined;
+    draft.answeredBy(whole);
+    for (const search of whole.searches) draft.search(search);
+    draft.accept(whole.body);
+    return JSON.stringify(draft.finished(whole.receipt));
+  }
+}

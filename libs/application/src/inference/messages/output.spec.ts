@@ -1,0 +1,192 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type MessageDelta, type MessageEvent, MessageOutput } from './output.ts';
+import type { Thoughts } from './request.ts';
+
+const call = (index: number, name?: string, args?: string, id = name && `call_${index}`) => ({
+  tool_calls: [{ index, ...(id ? { id } : {}), function: { ...(name ? { name } : {}), arguments: args ?? '' } }],
+});
+
+function answered(deltas: readonly MessageDelta[], thoughts: Thoughts = 'shown') {
+  const output = new MessageOutput('1', thoughts);
+  const events = deltas.flatMap((delta) => output.accept(delta));
+  return { events: [...events, ...output.end()], blocks: output.blocks };
+}
+
+/** What a client has in the end that only has the events. Fails where one is out of its place. */
+function rebuilt(events: readonly MessageEvent[]): unknown[] {
+  const blocks: Record<string, unknown>[] = [];
+  let open = -1;
+  let json = '';
+  // biome-ignore lint/suspicious/noExplicitAny: events of every shape
+  for (const { type, index, content_block, delta } of events as readonly any[]) {
+    if (type === 'content_block_start') {
+      expect([open, index]).toEqual([-1, blocks.length]);
+      open = index;
+      json = '';
+      blocks.push({ ...content_block });
+      continue;
+    }
+    expect(index).toBe(open);
+    const block = blocks[open] as Record<string, unknown>;
+    if (type === 'content_block_stop') {
+      if ('input' in block) block.input = JSON.parse(json || '{}');
+      open = -1;
+      continue;
+    }
+    const { text, thinking, signature, partial_json, citation } = delta;
+    if (text !== undefined) block.text += text;
+    if (thinking !== undefined) block.thinking += thinking;
+    if (signature !== undefined) block.signature = signature;
+    if (partial_json !== undefined) json += partial_json;
+    if (citation !== undefined) block.citations = [...((block.citations ?? []) as unknown[]), citation];
+  }
+  expect(open).toBe(-1);
+  return blocks;
+}
+
+describe('the blocks of an answer', () => {
+  test.each<[string, MessageDelta[], object[]]>([
+    ['nothing', [{ content: '' }], []],
+    ['a text', [{ content: '' }, { content: 'a' }, { content: 'b' }], [{ type: 'text', text: 'ab', citations: null }]],
+    [
+      'thoughts, a text and a call',
+      [{ reasoning: 'Hm' }, { content: 'So' }, call(0, 'f', '{"a"'), call(0, undefined, ':1}')],
+      [
+        { type: 'thinking', thinking: 'Hm', signature: '' },
+        { type: 'text', text: 'So', citations: null },
+        { type: 'tool_use', id: 'call_0', name: 'f', input: { a: 1 } },
+      ],
+    ],
+    ['a call without arguments', [call(0, 'f')], [{ type: 'tool_use', id: 'call_0', name: 'f', input: {} }]],
+    ['a call without an id', [call(0, 'f', '{}', '')], [{ type: 'tool_use', id: 'toolu_1_0', name: 'f', input: {} }]],
+    ['no call of nothing', [call(0, undefined, '{}')], []],
+    [
+      'calls that are filled by turns',
+      [call(0, 'f'), call(1, 'g'), call(1, undefined, '{"b"'), call(0, undefined, '{}'), call(1, undefined, ':2}')],
+      [
+        { type: 'tool_use', id: 'call_0', name: 'f', input: {} },
+        { type: 'tool_use', id: 'call_1', name: 'g', input: { b: 2 } },
+      ],
+    ],
+    ['a refusal as text', [{ refusal: 'No' }], [{ type: 'text', text: 'No', citations: null }]],
+    [
+      'thoughts whose signature comes with all of them again',
+      [
+        { reasoning: 'a' },
+        { reasoning: 'b' },
+        { reasoning_details: [{ type: 'reasoning.text', text: 'ab', signature: 's' }] },
+      ],
+      [{ type: 'thinking', thinking: 'ab', signature: 's' }],
+    ],
+    [
+      'thoughts in detail beside the same as text',
+      [
+        { reasoning: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'a' }] },
+        { reasoning: 'b', reasoning_details: [{ type: 'reasoning.text', text: 'b' }] },
+        { reasoning_details: [{ type: 'reasoning.text', signature: 's' }] },
+        { reasoning_details: [{ type: 'reasoning.text', text: 'c', signature: 't' }] },
+      ],
+      [
+        { type: 'thinking', thinking: 'ab', signature: 's' },
+        { type: 'thinking', thinking: 'c', signature: 't' },
+      ],
+    ],
+    [
+      'thoughts that nobody may read',
+      [{ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] }, { content: 'a' }],
+      [
+        { type: 'redacted_thinking', data: 'x' },
+        { type: 'text', text: 'a', citations: null },
+      ],
+    ],
+    [
+      'no thoughts that only another vendor could read',
+      [{ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' }] }],
+      [],
+    ],
+  ])('are %s', (_, deltas, expected) => {
+    const { events, blocks } = answered(deltas);
+    expect(blocks).toEqual(expected);
+    expect(rebuilt(events)).toEqual(expected);
+  });
+
+  test('have the sources of a text with it, also those that came before', () => {
+    const source = (url: string) => ({ annotations: [{ type: 'url_citation', url_citation: { url, title: 'T' } }] });
+    const { events, blocks } = answered([source('a'), { content: 'x' }, source('b')]);
+    const cited = { type: 'web_search_result_location', title: 'T', cited_text: '', encrypted_index: '' };
+    expect(blocks).toEqual([{ type: 'text', text: 'x', citations: ['a', 'b'].map((url) => ({ ...cited, url })) }]);
+    expect(rebuilt(events)).toEqual(blocks);
+  });
+
+  test('have a search and its end between the texts', () => {
+    const output = new MessageOutput('1', 'shown');
+    const events = [
+      ...output.accept({ content: 'a' }),
+      ...output.search({ at: 0, query: 'q', state: 'searching' }),
+      ...output.search({ at: 0, query: 'q', state: 'completed' }),
+      ...output.search({ at: 1, query: 'r', state: 'failed' }),
+      ...output.accept({ content: 'b' }),
+      ...output.end(),
+    ];
+    const types = output.blocks.map(({ type }) => type);
+    const search = ['server_tool_use', 'web_search_tool_result'];
+    expect(types).toEqual(['text', ...search, ...search, 'text']);
+    expect(output.blocks[1]).toEqual({
+      type: 'server_tool_use',
+      id: 'srvtoolu_1_0',
+      name: 'web_search',
+      input: { query: 'q' },
+    });
+    expect(rebuilt(events)).toEqual(output.blocks);
+    expect(output.searched).toBe(1);
+  });
+
+  test.each<[Thoughts, object[]]>([
+    ['shown', [{ type: 'thinking', thinking: 'Hm', signature: 's' }]],
+    ['signed', [{ type: 'thinking', thinking: '', signature: 's' }]],
+    ['hidden', []],
+  ])('have thoughts as they are wanted: %s', (thoughts, expected) => {
+    const details = [{ type: 'reasoning.text', text: 'Hm', signature: 's' }];
+    const { events, blocks } = answered([{ reasoning: 'Hm' }, { reasoning_details: details }], thoughts);
+    expect(blocks).toEqual(expected);
+    expect(rebuilt(events)).toEqual(expected);
+  });
+
+  test('are an input without what is no JSON', () => {
+    expect(answered([call(0, 'f', '{"a":')]).blocks).toEqual([
+      { type: 'tool_use', id: 'call_0', name: 'f', input: {} },
+    ]);
+  });
+
+  test('come at once, as far as they are next', () => {
+    const output = new MessageOutput('1', 'shown');
+    const types = (delta: MessageDelta) => output.accept(delta).map(({ type }) => type);
+    expect(types({ content: 'a' })).toEqual(['content_block_start', 'content_block_delta']);
+    expect(types(call(0, 'f'))).toEqual(['content_block_stop', 'content_block_start']);
+    expect(types(call(0, undefined, '{}'))).toEqual(['content_block_delta']);
+    expect(types(call(1, 'g', '{'))).toEqual(['content_block_stop', 'content_block_start', 'content_block_delta']);
+  });
+
+  test('whatever comes, each is started, filled and stopped once, and the events make the message', () => {
+    const piece = fc.oneof<fc.Arbitrary<MessageDelta>[]>(
+      fc.constantFrom<MessageDelta>({ content: 'x' }, { reasoning: 'r' }, { refusal: 'n' }),
+      fc.constant({ reasoning_details: [{ type: 'reasoning.text', text: 'r', signature: 's' }] }),
+      fc
+        .tuple(fc.nat(2), fc.constantFrom(undefined, 'f'), fc.constantFrom(undefined, '{', '}', '{}'))
+        .map(([index, name, args]) => call(index, name, args)),
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), (deltas) => {
+        const output = new MessageOutput('1', 'shown');
+        const events = [...deltas.flatMap((delta) => output.accept(delta)), ...output.end()];
+        const started = events.filter(({ type }) => type === 'content_block_start').map(({ index }) => index);
+        const stopped = events.filter(({ type }) => type === 'content_block_stop').map(({ index }) => index);
+        expect(started).toEqual(output.blocks.map((_, i) => i));
+        expect(stopped).toEqual(started);
+        const text = deltas.map(({ content, refusal }) => `${content ?? ''}${refusal ?? ''}`).join('');
+        expect(output.blocks.map((block) => ('text' in block ? block.text : '')).join('')).toBe(text);
+      }),
+    );
+  });
+});

@@ -1,0 +1,280 @@
+/**
+ * A chat answer as the content blocks of a message, and the events that announce them: one block after the other, each
+ * started, filled and stopped once. An answer in one piece goes the same way, as a single delta.
+ *
+ * Chats may fill several calls by turns; here one block is open at a time. What comes for a later one waits until the one
+ * that is open is complete: a text when something else begins, a call when its arguments are JSON.
+ */
+import { isObject, type Thing } from '../responses/items.ts';
+import type { SearchNote } from '../vocabulary/web-search.ts';
+import type { Thoughts } from './request.ts';
+import { type Thought, thoughtsIn } from './thoughts.ts';
+
+export interface MessageEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** A piece of a chat message, or all of it. */
+export interface MessageDelta {
+  readonly content?: unknown;
+  readonly refusal?: unknown;
+  readonly reasoning?: unknown;
+  readonly reasoning_content?: unknown;
+  readonly reasoning_details?: unknown;
+  readonly annotations?: unknown;
+  readonly tool_calls?: unknown;
+}
+
+interface TextBlock {
+  readonly type: 'text';
+  text: string;
+  citations: Thing[] | null;
+}
+
+interface ThinkingBlock {
+  readonly type: 'thinking';
+  thinking: string;
+  signature: string;
+}
+
+interface CallBlock {
+  readonly type: 'tool_use' | 'server_tool_use';
+  id: string;
+  name: string;
+  input: unknown;
+}
+
+/** Comes whole. */
+interface WholeBlock {
+  readonly type: 'redacted_thinking' | 'web_search_tool_result';
+  readonly [field: string]: unknown;
+}
+
+export type ContentBlock = TextBlock | ThinkingBlock | CallBlock | WholeBlock;
+
+/** A block and what is known of it. */
+interface Segment<B extends ContentBlock = ContentBlock> {
+  readonly block: B;
+  /** As it is announced, before it is filled. */
+  readonly start: () => object;
+  /** Its place in the message, once it is announced. */
+  at: number;
+  /** Deltas that wait for that. */
+  waiting: Thing[];
+  /** Of a call: JSON, once it is complete. */
+  args: string;
+  ended: boolean;
+}
+
+const SEARCH = 'web_search';
+
+export class MessageOutput {
+  /** As they stand in the message. */
+  readonly blocks: ContentBlock[] = [];
+  /** Searches of the web that were made. */
+  searched = 0;
+  /** The first is open, the others wait. */
+  private readonly queue: Segment[] = [];
+  /** The functions that are called, by their index in the chat answer. */
+  private readonly calls = new Map<number, Segment<CallBlock>>();
+  /** By their place among the searches. */
+  private readonly searches = new Map<number, string>();
+  /** Sources that came before the text that they are sources of. */
+  private citations: Thing[] = [];
+  private events: MessageEvent[] = [];
+
+  /** @param id what the ids of calls are made of that have none */
+  constructor(
+    private readonly id: string,
+    private readonly thoughts: Thoughts,
+  ) {}
+
+  get callsFunctions(): boolean {
+    return this.calls.size > 0;
+  }
+
+  /** Takes the next piece, and returns what it lets happen. */
+  accept(delta: MessageDelta): readonly MessageEvent[] {
+    const { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls } = delta;
+    if (this.thoughts !== 'hidden')
+      for (const each of thoughtsIn(reasoning_details, reasoning ?? reasoning_content)) this.think(each);
+    for (const text of [content, refusal]) if (isSaid(text)) this.say(text);
+    for (const each of objectsIn(annotations)) this.cite(each);
+    for (const [at, each] of objectsIn(tool_calls).entries()) this.call(each, at);
+    return this.delivered();
+  }
+
+  /** Takes a search of the web. One that is reported only at its end starts there. */
+  search({ at, query, state }: SearchNote): readonly MessageEvent[] {
+    let id = this.searches.get(at);
+    if (id === undefined) {
+      id = `srvtoolu_${this.id}_${at}`;
+      this.searches.set(at, id);
+      const block: CallBlock = { type: 'server_tool_use', id, name: SEARCH, input: {} };
+      this.fill(this.append(block), { type: 'input_json_delta', partial_json: JSON.stringify({ query }) });
+    }
+    if (state !== 'searching') {
+      if (state === 'completed') this.searched++;
+      const content = state === 'completed' ? [] : { type: 'web_search_tool_result_error', error_code: 'unavailable' };
+      this.append({ type: 'web_search_tool_result', tool_use_id: id, content });
+    }
+    return this.delivered();
+  }
+
+  /** Nothing more will come. */
+  end(): readonly MessageEvent[] {
+    while (this.queue.length > 0) this.next();
+    return this.delivered();
+  }
+
+  private think(thought: Thought): void {
+    if ('encrypted' in thought) return void this.append({ type: 'redacted_thinking', data: thought.encrypted });
+    const { text, signature } = thought;
+    const last = this.lastOf('thinking');
+    const open = last?.block.signature === '' ? last : undefined;
+    // Some give all of a thought again together with its signature.
+    const isAgain = signature !== undefined && open?.block.thinking === text;
+    const said = this.thoughts === 'shown' && !isAgain ? text : '';
+    if (said === '' && signature === undefined) return;
+    const segment = open ?? (this.append({ type: 'thinking', thinking: '', signature: '' }) as Segment<ThinkingBlock>);
+    if (said !== '') this.fill(segment, { type: 'thinking_delta', thinking: said });
+    if (signature !== undefined) this.fill(segment, { type: 'signature_delta', signature });
+  }
+
+  private say(text: string): void {
+    this.fill(this.textSegment(), { type: 'text_delta', text });
+  }
+
+  private textSegment(): Segment {
+    const last = this.lastOf('text');
+    if (last) return last;
+    const segment = this.append({ type: 'text', text: '', citations: null });
+    const { citations } = this;
+    this.citations = [];
+    for (const citation of citations) this.fill(segment, { type: 'citations_delta', citation });
+    return segment;
+  }
+
+  private cite({ type, url_citation }: Thing): void {
+    if (type !== 'url_citation' || !isObject(url_citation)) return;
+    const { url, title, content } = url_citation;
+    const cited_text = typeof content === 'string' ? content : '';
+    const citation = { type: 'web_search_result_location', url, title: title ?? null, cited_text, encrypted_index: '' };
+    const text = this.lastOf('text');
+    if (text) this.fill(text, { type: 'citations_delta', citation });
+    else this.citations.push(citation);
+  }
+
+  private call({ index, id, function: called }: Thing, place: number): void {
+    const { name, arguments: args } = isObject(called) ? called : {};
+    const key = typeof index === 'number' ? index : place;
+    const segment = this.calls.get(key) ?? this.newCall(key);
+    const { block } = segment;
+    // A block is announced with both: until it has a name, it waits.
+    if (isSaid(id) && segment.at < 0) block.id = id;
+    if (isSaid(name) && block.name === '') block.name = name;
+    if (segment === this.queue[0]) this.open(segment);
+    if (!isSaid(args) || segment.ended) return;
+    segment.args += args;
+    this.fill(segment, { type: 'input_json_delta', partial_json: args });
+    this.advance();
+  }
+
+  private newCall(key: number): Segment<CallBlock> {
+    const segment = this.append({ type: 'tool_use', id: `toolu_${this.id}_${key}`, name: '', input: {} });
+    this.calls.set(key, segment as Segment<CallBlock>);
+    return segment as Segment<CallBlock>;
+  }
+
+  private lastOf<T extends 'text' | 'thinking'>(type: T) {
+    const last = this.queue.at(-1);
+    return last?.block.type === type ? (last as Segment<Extract<ContentBlock, { type: T }>>) : undefined;
+  }
+
+  private append(block: ContentBlock): Segment {
+    const start = { ...block };
+    const segment: Segment = {
+      block,
+      // The name of a call comes later than the call.
+      start: () => ('input' in start ? { ...block, input: {} } : start),
+      at: -1,
+      waiting: [],
+      args: '',
+      ended: false,
+    };
+    this.queue.push(segment);
+    if (this.queue.length === 1) this.open(segment);
+    else this.advance();
+    return segment;
+  }
+
+  private fill(segment: Segment, delta: Thing): void {
+    const { block, at } = segment;
+    if (block.type === 'text') {
+      if (delta.type === 'text_delta') block.text += delta.text;
+      else block.citations = [...(block.citations ?? []), delta.citation as Thing];
+    } else if (block.type === 'thinking') {
+      if (delta.type === 'thinking_delta') block.thinking += delta.thinking;
+      else block.signature = String(delta.signature);
+    } else if (block.type === 'server_tool_use') {
+      segment.args += delta.partial_json;
+    }
+    if (at < 0) segment.waiting.push(delta);
+    else this.events.push({ type: 'content_block_delta', index: at, delta });
+  }
+
+  /** Goes on to the next block as long as the one that is open is complete. */
+  private advance(): void {
+    while (this.queue.length > 1 && isComplete(this.queue[0] as Segment)) this.next();
+  }
+
+  private open(segment: Segment): void {
+    const { block, waiting } = segment;
+    if (segment.at >= 0 || (block.type === 'tool_use' && block.name === '')) return;
+    const index = this.blocks.push(block) - 1;
+    segment.at = index;
+    segment.waiting = [];
+    this.events.push({ type: 'content_block_start', index, content_block: segment.start() });
+    for (const delta of waiting) this.events.push({ type: 'content_block_delta', index, delta });
+  }
+
+  /** Ends the block that is open. One that was never announced, a call of nothing, is not there. */
+  private next(): void {
+    const segment = this.queue.shift() as Segment;
+    const { block, at, args } = segment;
+    segment.ended = true;
+    if (block.type === 'tool_use' || block.type === 'server_tool_use') block.input = inputIn(args) ?? {};
+    if (at >= 0) this.events.push({ type: 'content_block_stop', index: at });
+    if (this.queue[0]) this.open(this.queue[0]);
+  }
+
+  private delivered(): readonly MessageEvent[] {
+    const { events } = this;
+    this.events = [];
+    return events;
+  }
+}
+
+function isComplete({ block, args }: Segment): boolean {
+  return block.type !== 'tool_use' || (block.name !== '' && args !== '' && inputIn(args) !== undefined);
+}
+
+/** The input of a call; undefined for arguments that were cut, or that a model made up. */
+function inputIn(args: string): unknown {
+  if (args.trim() === '') return {};
+  try {
+    const input = JSON.parse(args);
+    return isObject(input) ? input : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSaid(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function objectsIn(value: unknown): readonly Thing[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}

@@ -1,0 +1,76 @@
+/** Anthropic's blocks of content as content parts of a chat. */
+import { UnservableRequest } from '../../failures.ts';
+import { isObject, type Thing } from '../responses/items.ts';
+
+/**
+ * The parts that a block of content means: none for a text without characters, which some vendors refuse.
+ * @throws UnservableRequest that names the block
+ */
+export function partOf(block: Thing, param: string): readonly Thing[] {
+  const { cache_control } = block;
+  const parts = unmarked(block, param);
+  const last = parts.at(-1);
+  return last && isObject(cache_control) ? [...parts.slice(0, -1), { ...last, cache_control }] : parts;
+}
+
+function unmarked(block: Thing, param: string): readonly Thing[] {
+  const { type, text, source, title, context, tool_name } = block;
+  switch (type) {
+    case 'text':
+      if (typeof text !== 'string') throw refusal(`${param}.text must be a string`, `${param}.text`);
+      return textPart(text);
+    case 'image':
+      return [{ type: 'image_url', image_url: { url: addressIn(source, `${param}.source`) } }];
+    case 'document':
+      return [...textPart(headOf([title, context])), ...documentIn(source, title, `${param}.source`)];
+    case 'search_result':
+      return [...textPart(headOf([title, source])), ...blocksIn(block.content, `${param}.content`)];
+    case 'tool_reference':
+      return textPart(String(tool_name));
+    default:
+      throw refusal(`Content of the type "${String(type).slice(0, 64)}" is not supported`, `${param}.type`);
+  }
+}
+
+/** What a document or a result of a search is introduced by. */
+function headOf(lines: readonly unknown[]): string {
+  const said = lines.filter((line) => typeof line === 'string' && line !== '');
+  return said.length > 0 ? `${said.join('\n')}\n` : '';
+}
+
+/** Where no vendor has to look for it: a document of text is text, any other one a file. */
+function documentIn(source: unknown, title: unknown, param: string): readonly Thing[] {
+  const { type, data, content } = isObject(source) ? source : {};
+  if (type === 'text' && typeof data === 'string') return textPart(data);
+  if (type === 'content')
+    return typeof content === 'string' ? textPart(content) : blocksIn(content, `${param}.content`);
+  const filename = typeof title === 'string' ? { filename: title } : {};
+  return [{ type: 'file', file: { ...filename, file_data: addressIn(source, param) } }];
+}
+
+function blocksIn(content: unknown, param: string): readonly Thing[] {
+  if (!Array.isArray(content)) throw refusal(`${param} must be an array of objects`, param);
+  return content.flatMap((block, at) => {
+    const place = `${param}[${at}]`;
+    if (isObject(block) && (block.type === 'text' || block.type === 'image')) return unmarked(block, place);
+    throw refusal(`${place} must be a text or an image`, place);
+  });
+}
+
+/** What is in the request, as a `data:` URL, or where it is. */
+function addressIn(source: unknown, param: string): string {
+  const { type, media_type, data, url } = isObject(source) ? source : {};
+  if (type === 'url' && typeof url === 'string') return url;
+  if (type === 'base64' && typeof media_type === 'string' && typeof data === 'string') {
+    return `data:${media_type};base64,${data}`;
+  }
+  throw refusal(`${param} must be base64 with a media_type, or a url; files by id are not supported`, param);
+}
+
+function textPart(text: string): readonly Thing[] {
+  return text === '' ? [] : [{ type: 'text', text }];
+}
+
+function refusal(message: string, param: string): UnservableRequest {
+  return new UnservableRequest(400, message, param);
+}

@@ -1,0 +1,233 @@
+import { describe, expect, test } from '@jest/globals';
+import type { MessagesBody } from './body.ts';
+import { readMessagesRequest } from './request.ts';
+
+const user = { role: 'user', content: 'Hello' };
+const asked: MessagesBody = { model: 'm', max_tokens: 2_000, messages: [user] };
+const read = (more: Partial<MessagesBody>) => readMessagesRequest({ ...asked, ...more });
+const chatOf = (more: Partial<MessagesBody>) => read(more).chat;
+const messagesOf = (...messages: object[]) => chatOf({ messages }).messages;
+
+const mark = { cache_control: { type: 'ephemeral' } };
+const words = (text: string) => ({ type: 'text', text });
+const tool = { name: 'f', description: 'F', input_schema: { type: 'object' } };
+const declared = { type: 'function', function: { name: 'f', description: 'F', parameters: { type: 'object' } } };
+const use = (id: string) => ({ type: 'tool_use', id, name: 'f', input: { a: 1 } });
+const called = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: '{"a":1}' } });
+const result = (id: string, content?: unknown) => ({ type: 'tool_result', tool_use_id: id, content });
+const base64 = (type: string, media_type: string) => ({ type, source: { type: 'base64', media_type, data: 'AA==' } });
+const image = base64('image', 'image/png');
+const shown = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
+
+describe('a message as a chat', () => {
+  test.each<[string, Partial<MessagesBody>, object]>([
+    ['its limit', {}, { model: 'm', max_completion_tokens: 2_000, messages: [user] }],
+    ['its sampling', { temperature: 0.5, top_p: 0.9, top_k: 4 }, { temperature: 0.5, top_p: 0.9, top_k: 4 }],
+    ['where it stops', { stop_sequences: ['END'] }, { stop: ['END'] }],
+    ['who asks', { metadata: { user_id: 'ada' } }, { user: 'ada' }],
+    ['routing', { provider: { zdr: true } }, { provider: { zdr: true } }],
+    ['a system prompt', { system: 'Be brief' }, { messages: [{ role: 'system', content: 'Be brief' }, user] }],
+    [
+      'a system prompt in blocks, as one text',
+      { system: [words('a'), words('b')] },
+      { messages: [{ role: 'system', content: 'a\nb' }, user] },
+    ],
+    [
+      'a system prompt with a mark for the cache, as parts',
+      { system: [words('a'), { ...words('b'), ...mark }] },
+      { messages: [{ role: 'system', content: [words('a'), { ...words('b'), ...mark }] }, user] },
+    ],
+    [
+      'a mark for the cache at the top',
+      mark,
+      { messages: [{ role: 'user', content: [{ ...words('Hello'), ...mark }] }] },
+    ],
+    ['tools', { tools: [{ ...tool, ...mark }] }, { tools: [{ ...declared, ...mark }] }],
+    [
+      'a strict tool',
+      { tools: [{ ...tool, strict: true }] },
+      { tools: [{ ...declared, function: { ...declared.function, strict: true } }] },
+    ],
+    [
+      'a search of the web',
+      {
+        tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }],
+        tool_choice: { type: 'tool', name: 'web_search' },
+      },
+      { tools: [{ type: 'web_search', max_uses: 2 }], tool_choice: { type: 'web_search' } },
+    ],
+    ['any tool', { tools: [tool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
+    ['no tool', { tools: [tool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
+    [
+      'one tool, and alone',
+      { tools: [tool], tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true } },
+      { tool_choice: { type: 'function', function: { name: 'f' } }, parallel_tool_calls: false },
+    ],
+    [
+      'a budget for thinking',
+      { thinking: { type: 'enabled', budget_tokens: 1_024 } },
+      { reasoning: { max_tokens: 1_024 } },
+    ],
+    ['thinking as it likes', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
+    [
+      'thinking by effort',
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
+      { reasoning: { effort: 'low' } },
+    ],
+    [
+      'a schema',
+      { output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'answer', schema: { type: 'object' }, strict: true },
+        },
+      },
+    ],
+  ])('has %s', (_, more, chat) => {
+    expect(chatOf(more)).toMatchObject(chat);
+  });
+
+  test.each<[string, Partial<MessagesBody>, string]>([
+    ['no choice of tools without tools', { tool_choice: { type: 'any' } }, 'tool_choice'],
+    ['no thinking where it is switched off', { thinking: { type: 'disabled' } }, 'reasoning'],
+    ['no name that OpenAI’s models refuse', { metadata: { user_id: 'x'.repeat(65) } }, 'user'],
+    ['no field that it does not know', { context_management: { edits: [] } }, 'context_management'],
+  ])('has %s', (_, more, field) => {
+    expect(chatOf(more)).not.toHaveProperty(field);
+  });
+
+  test('has the results of tools before the words that stand beside them', () => {
+    const results = [
+      words('And?'),
+      result('a', 'fine'),
+      { ...result('b', [words('so'), words(' so')]), is_error: true },
+    ];
+    expect(
+      messagesOf(
+        user,
+        { role: 'assistant', content: [words('I look'), use('a'), use('b')] },
+        { role: 'user', content: results },
+      ),
+    ).toEqual([
+      user,
+      { role: 'assistant', content: 'I look', tool_calls: [called('a'), called('b')] },
+      { role: 'tool', tool_call_id: 'a', content: 'fine' },
+      { role: 'tool', tool_call_id: 'b', content: 'so so', is_error: true },
+      { role: 'user', content: 'And?' },
+    ]);
+  });
+
+  test('has a mark for the cache on a result where it stood', () => {
+    const marked = { ...result('a', 'fine'), ...mark };
+    const turns = messagesOf({ role: 'assistant', content: [use('a')] }, { role: 'user', content: [marked] });
+    expect(turns.at(-1)).toEqual({ role: 'tool', tool_call_id: 'a', content: 'fine', ...mark });
+    const top = chatOf({
+      ...mark,
+      messages: [
+        { role: 'assistant', content: [use('a')] },
+        { role: 'user', content: [result('a')] },
+      ],
+    });
+    expect(top.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'a', content: '', ...mark });
+  });
+
+  test('has thoughts with their signatures, and none that nobody signed', () => {
+    const content = [
+      { type: 'thinking', thinking: 'Hm', signature: 's' },
+      { type: 'thinking', thinking: 'Ah', signature: '' },
+      { type: 'redacted_thinking', data: 'x' },
+      use('a'),
+    ];
+    const format = 'anthropic-claude-v1';
+    expect(messagesOf(user, { role: 'assistant', content })[1]).toEqual({
+      role: 'assistant',
+      content: null,
+      reasoning_details: [
+        { type: 'reasoning.text', text: 'Hm', signature: 's', format, index: 0 },
+        { type: 'reasoning.encrypted', data: 'x', format, index: 1 },
+      ],
+      tool_calls: [called('a')],
+    });
+  });
+
+  test('has images and files, also those that tools returned', () => {
+    const pdf = { ...base64('document', 'application/pdf'), title: 'T' };
+    const plain = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } };
+    const far = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
+    const found = { type: 'search_result', source: 's', title: 'T', content: [words('fine')] };
+    expect(
+      messagesOf({ role: 'user', content: [image, { ...far, ...mark }, pdf, plain, found, words('')] })[0]?.content,
+    ).toEqual([
+      shown,
+      { type: 'image_url', image_url: { url: 'https://a.example/b.png' }, ...mark },
+      words('T\n'),
+      { type: 'file', file: { filename: 'T', file_data: 'data:application/pdf;base64,AA==' } },
+      words('x'),
+      words('T\ns\n'),
+      words('fine'),
+    ]);
+    const returned = { role: 'user', content: [result('a', [words('Look'), image])] };
+    expect(messagesOf({ role: 'assistant', content: [use('a')] }, returned)[1]?.content).toEqual([
+      words('Look'),
+      shown,
+    ]);
+  });
+
+  test('leaves out what the vendor has done by itself', () => {
+    const search = [
+      { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
+      { type: 'web_search_tool_result', tool_use_id: 's', content: [] },
+    ];
+    expect(messagesOf({ role: 'assistant', content: [...search, words('Yes')] })).toEqual([
+      { role: 'assistant', content: 'Yes' },
+    ]);
+  });
+
+  test.each([
+    [undefined, 'hidden'],
+    [{ type: 'disabled' }, 'hidden'],
+    [{ type: 'adaptive' }, 'shown'],
+    [{ type: 'enabled', budget_tokens: 1_024, display: 'omitted' }, 'signed'],
+  ])('shows of its thoughts what is asked for: %j', (thinking, thoughts) => {
+    expect(read(thinking ? { thinking } : {}).thoughts).toBe(thoughts);
+  });
+});
+
+describe('a message that cannot be served is refused, by the field that is at fault', () => {
+  const assistant = (...content: unknown[]) => ({ messages: [{ role: 'assistant', content }] });
+  const from = (...content: unknown[]) => ({ messages: [{ role: 'user', content }] });
+
+  test.each<[string, Partial<MessagesBody>]>([
+    ['mcp_servers', { mcp_servers: [{}] }],
+    ['container', { container: 'c' }],
+    ['tools[0]', { tools: [null] }],
+    ['tools[1].type', { tools: [tool, { type: 'bash_20250124', name: 'bash' }] }],
+    ['tools[0].type', { tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] }],
+    ['tools[0].name', { tools: [{ ...tool, name: 3 }] }],
+    ['tools[0].input_schema', { tools: [{ name: 'f' }] }],
+    ['tool_choice.type', { tools: [tool], tool_choice: { type: 'some' } }],
+    ['tool_choice.name', { tools: [tool], tool_choice: { type: 'tool', name: 'g' } }],
+    ['thinking.type', { thinking: { type: 'much' } }],
+    ['thinking.budget_tokens', { thinking: { type: 'enabled' } }],
+    ['max_tokens', { thinking: { type: 'enabled', budget_tokens: 2_000 } }],
+    ['output_config.effort', { output_config: { effort: 'huge' } }],
+    ['output_config.format', { output_config: { format: { type: 'json_schema' } } }],
+    ['system[0]', { system: [null] }],
+    ['system[0]', { system: [image] }],
+    ['messages[0]', { messages: [null] }],
+    ['messages[0].role', { messages: [{ role: 'tool', content: 'x' }] }],
+    ['messages[0].content', { messages: [{ role: 'user' }] }],
+    ['messages[0].content[0]', from(null)],
+    ['messages[0].content[0].type', from({ type: 'sound' })],
+    ['messages[0].content[0].text', from({ type: 'text' })],
+    ['messages[0].content[0].source', from({ type: 'image', source: { type: 'file', file_id: 'f' } })],
+    ['messages[0].content[0].source', from({ type: 'image' })],
+    ['messages[0].content[0].tool_use_id', from(result('nobody'))],
+    ['messages[0].content[0].content', from({ type: 'search_result' })],
+    ['messages[0].content[0].id', assistant({ type: 'tool_use', name: 'f' })],
+    ['messages[0].content[0].name', assistant({ type: 'tool_use', id: 'a' })],
+  ])('%s', (param, more) => {
+    expect(() => read(more)).toThrow(expect.objectContaining({ status: 400, param }));
+  });
+});

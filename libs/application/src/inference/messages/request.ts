@@ -1,0 +1,108 @@
+/** A request in the shape of Anthropic's Messages, and the chat request that it means. */
+import { UnservableRequest } from '../../failures.ts';
+import { isObject, type Thing } from '../responses/items.ts';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
+import type { MessagesBody } from './body.ts';
+import { declaredTools, toolChoice } from './tools.ts';
+import { messagesOf, systemOf } from './turns.ts';
+
+/** What the client gets of the model's thoughts: all of it, only what it must send back with the results of tools, or nothing. */
+export type Thoughts = 'shown' | 'signed' | 'hidden';
+
+/** A request as it was understood. */
+export interface MessagesRequest {
+  readonly chat: ChatBody;
+  readonly thoughts: Thoughts;
+}
+
+/** The same in both shapes. The last two are OpenRouter's. */
+const SHARED = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'provider', 'plugins'] as const;
+/** These change the answer: to ignore them would be to answer something else. */
+const UNSUPPORTED = ['container', 'mcp_servers'] as const;
+const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
+/** OpenAI's models refuse a longer one. It says nothing about the answer. */
+const MAX_USER = 64;
+
+/** @throws UnservableRequest that names the field that cannot be served */
+export function readMessagesRequest(body: MessagesBody): MessagesRequest {
+  for (const field of UNSUPPORTED) if (isGiven(body[field])) throw refusal(`${field} is not supported`, field);
+  const { max_tokens, stop_sequences, metadata } = body;
+  const chat: Record<string, unknown> = {
+    messages: marked([...systemOf(body.system), ...messagesOf(body.messages)], body),
+  };
+  for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
+  if (max_tokens !== undefined) chat.max_completion_tokens = max_tokens;
+  if (stop_sequences?.length) chat.stop = stop_sequences;
+  const user = metadata?.user_id;
+  if (typeof user === 'string' && user.length <= MAX_USER) chat.user = user;
+  const { thoughts, reasoning } = thinkingOf(body);
+  if (reasoning) chat.reasoning = reasoning;
+  const format = formatOf(body);
+  if (format) chat.response_format = format;
+  const tools = declaredTools(body.tools ?? []);
+  // Upstreams refuse a choice of tools where there are none.
+  if (tools.length > 0) Object.assign(chat, { tools, ...toolChoice(body.tool_choice, tools) });
+  return { chat: chat as ChatBody, thoughts };
+}
+
+function isGiven(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null;
+}
+
+/** A mark for the cache at the top stands for one on the last message. */
+function marked(messages: readonly Thing[], { cache_control }: MessagesBody): readonly Thing[] {
+  const last = messages.at(-1);
+  if (!cache_control || !last) return messages;
+  const { content } = last;
+  if (last.role === 'tool') return messages.with(-1, { ...last, cache_control });
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  if (!Array.isArray(parts) || parts.length === 0) return messages;
+  return messages.with(-1, { ...last, content: parts.with(-1, { ...parts.at(-1), cache_control }) });
+}
+
+/** How the model is to think. Without the word it does so as it likes, and the client expects to see nothing of it. */
+function thinkingOf({ thinking, output_config, max_tokens }: MessagesBody): {
+  readonly thoughts: Thoughts;
+  readonly reasoning?: Thing;
+} {
+  const { type, budget_tokens, display } = thinking ?? {};
+  const effort = output_config?.effort ?? undefined;
+  if (effort !== undefined && !EFFORTS.includes(effort)) {
+    throw refusal(`output_config.effort must be one of ${EFFORTS.join(', ')}`, 'output_config.effort');
+  }
+  const thoughts = display === 'omitted' ? 'signed' : 'shown';
+  switch (type) {
+    case undefined:
+    case 'disabled':
+      return { thoughts: 'hidden' };
+    case 'adaptive':
+    case 'between_tools':
+      return { thoughts, reasoning: effort === undefined ? { enabled: true } : { effort } };
+    case 'enabled':
+      if (!Number.isSafeInteger(budget_tokens) || (budget_tokens as number) < 1) {
+        throw refusal('thinking.budget_tokens must be a whole number from 1', 'thinking.budget_tokens');
+      }
+      if (max_tokens !== undefined && (budget_tokens as number) >= max_tokens) {
+        throw refusal('max_tokens must be greater than thinking.budget_tokens', 'max_tokens');
+      }
+      return { thoughts, reasoning: { max_tokens: budget_tokens } };
+    default:
+      throw refusal('thinking.type must be "enabled", "adaptive" or "disabled"', 'thinking.type');
+  }
+}
+
+/** A schema that binds the answer. The second name is that of its beta. */
+function formatOf({ output_config, output_format }: MessagesBody): Thing | undefined {
+  const [format, param] = output_config?.format
+    ? [output_config.format, 'output_config.format']
+    : [output_format ?? undefined, 'output_format'];
+  if (format === undefined) return undefined;
+  if (!isObject(format) || format.type !== 'json_schema' || !isObject(format.schema)) {
+    throw refusal(`${param} must have the type "json_schema" and a schema`, param);
+  }
+  return { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } };
+}
+
+function refusal(message: string, param: string): UnservableRequest {
+  return new UnservableRequest(400, message, param);
+}
