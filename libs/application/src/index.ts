@@ -81,6 +81,7 @@ export {
 export { CallLimits, Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
+export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, Streams, Topups } from './streams.ts';
 export { type CreatedTopup, CreateTopup, CreateTopupHandler, TOPUP_ID_LENGTH } from './topups/create-topup.ts';

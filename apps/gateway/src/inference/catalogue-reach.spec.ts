@@ -33,9 +33,12 @@ test('what the providers invoice for all that is what the books owe them, to the
   expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * offers.length });
 });
 
-test('an endpoint that fails is left for another one', async () => {
+test('an endpoint that fails is left for another one, where a dearer one is allowed', async () => {
   const model = 'meta-llama/llama-3.3-70b-instruct';
-  const answer = await world.chat(account, 'tokens=4 fault=500 at=deepinfra', { model });
+  const answer = await world.chat(account, 'tokens=4 fault=500 at=deepinfra', {
+    model,
+    provider: { allow_fallbacks: true },
+  });
   expect(answer.status).toBe(200);
   expect(answer.body.provider).toBe('Groq');
 });

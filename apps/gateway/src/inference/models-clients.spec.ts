@@ -65,6 +65,12 @@ describe('the models of all types are read', () => {
   });
 });
 
+test("the endpoints of a model are read by OpenRouter's client", async () => {
+  const client = new OpenRouter({ apiKey: account.apiKey, serverURL: `${world.api}/v1` });
+  const { data } = await client.endpoints.list({ author: 'deepseek', slug: 'deepseek-r1' });
+  expect(data.endpoints.map(({ tag }) => tag)).toEqual(['deepinfra', 'deepseek']);
+});
+
 test('every row of every type has every field', async () => {
   const { data } = (await world.get('/v1/models?type=all')).body;
   const fields = (row: object) => Object.keys(row).filter((name) => name !== 'capabilities');

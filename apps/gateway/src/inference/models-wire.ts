@@ -1,4 +1,5 @@
 /** One row of the list of models for several readers: OpenAI's clients, OpenRouter's strict ones, those of services of this kind. */
+import { defaultEndpoints } from '#application';
 import {
   type AnyModel,
   CAPABILITIES,
@@ -10,10 +11,9 @@ import {
   MEDIA_UNITS,
   type MediaModel,
   type MediaUnit,
-  type Model,
 } from '#catalogue';
 import { priceOf, type Unit } from '#domain';
-import { formatUsd, plainNumber, usdNumber } from '#kernel';
+import { formatUsd, money, plainNumber, usdNumber } from '#kernel';
 
 export type Row = ReturnType<typeof modelWire>;
 
@@ -33,14 +33,8 @@ export function modelWire(model: AnyModel) {
     context_length: context,
     popular: model.popular,
     privacyLevel: model.privacy,
-    architecture: {
-      modality: `${model.inputs.join('+')}->${model.outputs.join('+')}`,
-      input_modalities: model.inputs,
-      output_modalities: model.outputs,
-      tokenizer: 'Other',
-      instruct_type: null,
-    },
-    pricing: isMedia(model) ? unitPricing(model) : tokenPricing(model),
+    architecture: architectureOf(model),
+    pricing: isMedia(model) ? unitPricing(model.endpoints, model.type) : tokenPricing(defaultEndpoints(model)),
     ...(isMedia(model) ? { capabilities: capabilitiesOf(model) } : {}),
     supported_parameters: [
       ...new Set((model.endpoints as readonly { parameters: readonly string[] }[]).flatMap((each) => each.parameters)),
@@ -57,12 +51,67 @@ export function modelWire(model: AnyModel) {
   };
 }
 
-/** The listed prices: those of a request that is routed by price. */
-function tokenPricing({ endpoints }: Model) {
-  const typical = { input: 3 * LISTED_TOKENS, output: LISTED_TOKENS, request: 1 };
-  const { tariff } = cheapest(endpoints, ({ tariff }) => listPriceOf(typical, tariff).cost);
-  const million = (unit: Unit) => usdNumber(listPriceOf({ [unit]: LISTED_TOKENS }, tariff).price);
-  const each = (unit: Unit) => formatUsd(listPriceOf({ [unit]: 1 }, tariff).price);
+/** Whether any endpoint of it can be reached here, for a request that says nothing of providers. */
+export function isServed(model: AnyModel): boolean {
+  return isMedia(model) ? model.endpoints.length > 0 : defaultEndpoints(model).length > 0;
+}
+
+/** The endpoints of a model, as OpenRouter lists them, with what is kept there, and which of them serve by default. */
+export function endpointsWire(model: AnyModel) {
+  const { id, name, created, description } = model;
+  const served = isMedia(model) ? model.endpoints : defaultEndpoints(model);
+  const all: readonly Endpoint[] = model.endpoints;
+  const endpoints = all.map((endpoint) => ({ ...endpointWire(model, endpoint), default: served.includes(endpoint) }));
+  return { id, name, created, description, architecture: architectureOf(model), endpoints };
+}
+
+function endpointWire(model: AnyModel, endpoint: Endpoint) {
+  const { provider, slug, quantization, parameters, zdr, collectsData, latencyMs, tokensPerSecond } = endpoint;
+  const [context, maxOutput] = isMedia(model) ? [0, 0] : [model.context, model.maxOutput];
+  const choosesTools = parameters.includes('tool_choice');
+  return {
+    name: `${provider} | ${model.id}`,
+    model_id: model.id,
+    model_name: model.name,
+    provider_name: provider,
+    tag: slug,
+    pricing: isMedia(model) ? unitPricing([endpoint], model.type) : tokenPricing([endpoint]),
+    privacy: { zdr, collects_data: collectsData },
+    context_length: context,
+    max_completion_tokens: maxOutput || null,
+    max_prompt_tokens: null,
+    quantization,
+    supported_parameters: parameters,
+    supports_tool_choice: { auto: choosesTools, function: choosesTools, none: choosesTools, required: choosesTools },
+    supports_implicit_caching: endpoint.tariff.prices.some(({ unit }) => unit === 'cacheRead'),
+    supports_voice_cloning: false,
+    expected: { latency_ms: latencyMs ?? null, tokens_per_second: tokensPerSecond ?? null },
+    // Strict readers want these; performance is not published.
+    status: 0,
+    uptime_last_5m: null,
+    uptime_last_30m: null,
+    uptime_last_1d: null,
+    latency_last_30m: null,
+    throughput_last_30m: null,
+  };
+}
+
+function architectureOf({ inputs, outputs }: AnyModel) {
+  return {
+    modality: `${inputs.join('+')}->${outputs.join('+')}`,
+    input_modalities: inputs,
+    output_modalities: outputs,
+    tokenizer: 'Other',
+    instruct_type: null,
+  };
+}
+
+/** What any of these endpoints charges at most for each unit. */
+function tokenPricing(endpoints: readonly Endpoint[]) {
+  const most = (unit: Unit, quantity: number) =>
+    money.most(...endpoints.map(({ tariff }) => listPriceOf({ [unit]: quantity }, tariff).price));
+  const million = (unit: Unit) => usdNumber(most(unit, LISTED_TOKENS));
+  const each = (unit: Unit) => formatUsd(most(unit, 1));
   const both = { input_per_1M: million('input'), output_per_1M: million('output') };
   return {
     input_per_1M_tokens: both.input_per_1M,
@@ -78,7 +127,7 @@ function tokenPricing({ endpoints }: Model) {
 }
 
 /** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */
-function unitPricing({ endpoints, type }: MediaModel) {
+function unitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
   const { unit, base, variants } = cheapest(endpoints.map(listing), ({ base }) => base.cost);
   const both = { base_price: usdNumber(base.price) };
   return {

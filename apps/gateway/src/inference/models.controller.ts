@@ -8,7 +8,7 @@ import { MedianCosts } from '../edge/median-costs.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './models.operations.ts';
 import { ModelsQuery } from './models.requests.ts';
-import { modelWire, type Row } from './models-wire.ts';
+import { endpointsWire, isServed, modelWire, type Row } from './models-wire.ts';
 
 @Controller()
 export class ModelsController {
@@ -34,9 +34,28 @@ export class ModelsController {
   @Get(['v1/models/*', 'models/*'])
   @Operation(operations.getModel)
   async model(@Param('*') id: string) {
+    const model = this.named(id);
+    return { ...modelWire(model), ...medianWire((await this.medians.byModel()).get(model.id)) };
+  }
+
+  @Get(['v1/models/:author/:slug/endpoints', 'models/:author/:slug/endpoints'])
+  @Operation(operations.listEndpoints)
+  endpoints(@Param('author') author: string, @Param('slug') slug: string) {
+    return { data: endpointsWire(this.named(`${author}/${slug}`)) };
+  }
+
+  /** An alias, or an id whose slash is encoded. */
+  @Get(['v1/models/:id/endpoints', 'models/:id/endpoints'])
+  @Operation(operations.listEndpointsById)
+  endpointsById(@Param('id') id: string) {
+    return { data: endpointsWire(this.named(id)) };
+  }
+
+  /** @throws UnservableRequest 404 */
+  private named(id: string): AnyModel {
     const model = this.catalogues.current.find(id);
     if (!model || !isServed(model)) throw new UnservableRequest(404, `The model "${id}" does not exist`, 'model');
-    return { ...modelWire(model), ...medianWire((await this.medians.byModel()).get(model.id)) };
+    return model;
   }
 
   private get rows(): readonly Row[] {
@@ -45,11 +64,6 @@ export class ModelsController {
     this.known.set(catalogue, rows);
     return rows;
   }
-}
-
-/** Whether any endpoint of it can be reached here. */
-function isServed({ endpoints }: AnyModel): boolean {
-  return endpoints.length > 0;
 }
 
 /** @throws InvalidRequest when a word is no type */

@@ -1,6 +1,6 @@
 import { json, type OperationNotes } from '../openapi/operation.ts';
 import { ModelsQuery } from './models.requests.ts';
-import { ModelList, ModelSchema } from './models.schemas.ts';
+import { EndpointList, ModelList, ModelSchema } from './models.schemas.ts';
 
 export const listModels: OperationNotes = {
   id: 'listModels',
@@ -21,4 +21,29 @@ export const getModel: OperationNotes = {
   },
   answer: json(ModelSchema),
   errors: [404],
+};
+
+const endpoints = {
+  tag: 'Models',
+  summary: 'Lists the endpoints of a model, with prices, privacy and limits of each',
+  description:
+    'A request that says nothing of providers is served by those that are `default`, at the price of the model or less. Others are asked where `provider` says anything, or a suffix does.',
+  auth: 'optional',
+  answer: json(EndpointList),
+  errors: [404],
+} as const;
+
+export const listEndpoints: OperationNotes = {
+  ...endpoints,
+  id: 'listEndpoints',
+  params: {
+    author: { description: 'What stands before the slash of an id', example: 'openai' },
+    slug: { description: 'What stands behind it', example: 'gpt-5-mini' },
+  },
+};
+
+export const listEndpointsById: OperationNotes = {
+  ...endpoints,
+  id: 'listEndpointsById',
+  params: { id: { description: 'An id with its slash as %2F, or an alias', example: 'gpt-5-mini' } },
 };

@@ -47,6 +47,14 @@ const PRICING = object(
   ],
 );
 
+const ARCHITECTURE = object({
+  modality: STRING,
+  input_modalities: array(STRING),
+  output_modalities: array(STRING),
+  tokenizer: STRING,
+  instruct_type: NOTHING,
+});
+
 export const ModelSchema = named(
   'Model',
   object(
@@ -67,14 +75,12 @@ export const ModelSchema = named(
       },
       popular: BOOLEAN,
       privacyLevel: STRING,
-      architecture: object({
-        modality: STRING,
-        input_modalities: array(STRING),
-        output_modalities: array(STRING),
-        tokenizer: STRING,
-        instruct_type: NOTHING,
-      }),
-      pricing: PRICING,
+      architecture: ARCHITECTURE,
+      pricing: {
+        ...PRICING,
+        description:
+          'What a request that says nothing of providers is charged at most; the endpoints have prices of their own',
+      },
       capabilities: {
         ...object({}),
         description: 'Capabilities of a model that is not paid by tokens, and the values that a request may choose',
@@ -107,5 +113,56 @@ export const ModelList = named(
     data: array(ModelSchema),
     total_count: COUNT,
     links: object({ next: NOTHING }),
+  }),
+);
+
+const UNKNOWN = { ...NOTHING, description: 'Not published' };
+
+const EndpointSchema = named(
+  'Endpoint',
+  object({
+    name: STRING,
+    model_id: STRING,
+    model_name: STRING,
+    provider_name: STRING,
+    tag: text('How `provider.order`, `only` and `ignore` name it'),
+    pricing: PRICING,
+    privacy: object({
+      zdr: { ...BOOLEAN, description: 'Nothing of a request is kept there' },
+      collects_data: { ...BOOLEAN, description: 'Requests may be used for training' },
+    }),
+    context_length: COUNT,
+    max_completion_tokens: nullable(COUNT),
+    max_prompt_tokens: NOTHING,
+    quantization: STRING,
+    supported_parameters: array(STRING),
+    supports_tool_choice: object({ auto: BOOLEAN, function: BOOLEAN, none: BOOLEAN, required: BOOLEAN }),
+    supports_implicit_caching: BOOLEAN,
+    supports_voice_cloning: BOOLEAN,
+    expected: object({
+      latency_ms: nullable({ type: 'number', description: 'Milliseconds to the first token' }),
+      tokens_per_second: nullable({ type: 'number' }),
+    }),
+    default: { ...BOOLEAN, description: 'Asked where a request says nothing of providers' },
+    status: { const: 0 },
+    uptime_last_5m: UNKNOWN,
+    uptime_last_30m: UNKNOWN,
+    uptime_last_1d: UNKNOWN,
+    latency_last_30m: UNKNOWN,
+    throughput_last_30m: UNKNOWN,
+  }),
+);
+
+export const EndpointList = named(
+  'EndpointList',
+  object({
+    data: object({
+      id: STRING,
+      name: STRING,
+      created: seconds('When the model was released'),
+      description: STRING,
+      architecture: ARCHITECTURE,
+      endpoints: array(EndpointSchema),
+    }),
   }),
 );

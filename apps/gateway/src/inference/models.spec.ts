@@ -199,6 +199,61 @@ describe('one model', () => {
   });
 });
 
+describe('the endpoints of a model', () => {
+  const endpoints = async (id: string) => (await world.get(`/v1/models/${id}/endpoints`)).body.data.endpoints;
+
+  test('are listed with price, privacy and limits of each, and which of them serve by default', async () => {
+    const { status, body } = await world.get('/v1/models/deepseek/deepseek-r1/endpoints');
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ id: 'deepseek/deepseek-r1', architecture: { input_modalities: ['text'] } });
+    expect(body.data.endpoints).toMatchObject([
+      {
+        name: 'DeepInfra | deepseek/deepseek-r1',
+        provider_name: 'DeepInfra',
+        tag: 'deepinfra',
+        privacy: { zdr: true, collects_data: false },
+        quantization: 'fp4',
+        context_length: expect.any(Number),
+        max_completion_tokens: expect.any(Number),
+        supported_parameters: expect.arrayContaining(['n']),
+      },
+      { tag: 'deepseek', privacy: { zdr: false, collects_data: true }, default: expect.any(Boolean) },
+    ]);
+  });
+
+  test('are found by an alias, with the slash encoded, and at both paths', async () => {
+    const { body } = await world.get('/v1/models/openai/gpt-5/endpoints');
+    for (const path of ['/models/openai/gpt-5', '/v1/models/openai%2Fgpt-5', '/models/gpt-5', '/v1/models/gpt-5'])
+      expect((await world.get(`${path}/endpoints`)).body).toEqual(body);
+    for (const path of ['/v1/models/openai/nope', '/v1/models/nope'])
+      expect(await world.get(`${path}/endpoints`)).toMatchObject({
+        status: 404,
+        body: { error: { param: 'model', code: 'model_not_found' } },
+      });
+  });
+
+  test('that serve by default are charged at most what is listed for the model, and others are dearer', async () => {
+    for (const { id, pricing, type } of await rows('?type=all')) {
+      if (type !== 'chat') continue;
+      const all: { default: boolean; pricing: Record<string, string> }[] = await endpoints(id);
+      const served = all.filter((each) => each.default);
+      expect(served.length).toBeGreaterThan(0);
+      for (const unit of ['prompt', 'completion', 'request', 'input_cache_read']) {
+        const most = Math.max(...served.map((each) => Number(each.pricing[unit])));
+        expect(Number(pricing[unit])).toBe(most);
+      }
+    }
+  });
+
+  test('of models of every type are described', async () => {
+    for (const { id } of await rows('?type=all')) {
+      const all = await endpoints(id);
+      expect(all.length).toBeGreaterThan(0);
+      for (const each of all) expect(each).toMatchObject({ model_id: id, pricing: { prompt: expect.any(String) } });
+    }
+  });
+});
+
 test('a model has the median cost of its queries, and how many 1 USD pays for', async () => {
   const other = await World.open();
   try {

@@ -357,7 +357,7 @@ describe('an endpoint that does not answer', () => {
     ['test/chat-first', 'responses'],
   ])('leaves it to the next one, whatever that speaks (%s)', async (name, language) => {
     for (const stream of [false, true]) {
-      const answer = await ask(directed('tokens=3'), { model: name, stream });
+      const answer = await ask(directed('tokens=3'), { model: name, stream, provider: { allow_fallbacks: true } });
       expect(responseIn(answer)).toMatchObject({ status: 'completed', model: name, output_text: 'every coin that' });
       expect(await lastLanguage()).toBe(language);
     }

@@ -56,9 +56,12 @@ async function lastCharge() {
   return settled.at(-1)?.data.charge;
 }
 
+/** Dearer endpoints than those that are listed may be asked. */
+const ANY = { provider: { allow_fallbacks: true } };
+
 describe('a request', () => {
   test('goes on to the next endpoint when the first does not answer, and the charge names both', async () => {
-    const answer = await ask('test/falls-back');
+    const answer = await ask('test/falls-back', ANY);
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({ model: 'test/falls-back', provider: 'There' });
     expect(await lastCharge()).toMatchObject({
@@ -71,7 +74,7 @@ describe('a request', () => {
   });
 
   test('leaves an endpoint alone that failed a moment ago', async () => {
-    await ask('test/falls-back');
+    await ask('test/falls-back', ANY);
     expect((await lastCharge())?.attempts).toMatchObject([{ provider: 'there', outcome: 'ok' }]);
   });
 
@@ -86,6 +89,45 @@ describe('a request', () => {
     const answer = await ask('test/falls-back', { provider: { only: ['gone'], allow_fallbacks: false } });
     expect(answer.status).toBe(503);
     expect(await world.balance(account)).toBe(balance);
+  });
+
+  test.each([false, true])(
+    'with an order and no fallbacks is served by those that are listed, and by no other when they fail (stream: %s)',
+    async (stream) => {
+      const order = async (...names: string[]) =>
+        ask('test/falls-back', { stream, provider: { order: names, allow_fallbacks: false } });
+      expect((await order('gone')).status).toBe(503);
+      expect((await order('gone')).status).toBe(503);
+      expect((await order('there')).status).toBe(200);
+      expect((await order('gone', 'there')).text).toContain('"provider":"There"');
+      const { status, body } = await order('nobody', 'none');
+      expect([status, body.error.param]).toEqual([404, 'provider']);
+      expect(body.message).toMatch(/: gone is not in the order.*; nobody does not have it; none does not have it$/);
+    },
+  );
+
+  test('that says nothing of providers is charged no more than is listed, also when the cheapest fails', async () => {
+    expect((await ask('test/falls-back')).status).toBe(503);
+    for (const model of ['test/two', 'test/equals', 'test/few', 'deepseek/deepseek-r1']) {
+      const { pricing } = (await world.get(`/v1/models/${model}`)).body;
+      const { usage } = (await ask(model, { tools: [], temperature: 1 }, 'tokens=40')).body;
+      const listed =
+        usage.prompt_tokens * Number(pricing.prompt) + usage.completion_tokens * Number(pricing.completion);
+      expect(usage.cost).toBeLessThanOrEqual(listed + 1e-12);
+    }
+  });
+
+  test('for several choices goes to who gives them, and is refused where nobody does', async () => {
+    const { body } = await ask('test/few', { n: 2 });
+    expect([body.provider, body.choices.length]).toEqual(['Many', 2]);
+    const facts = (await world.facts()).length;
+    for (const model of ['anthropic/claude-haiku-4.5', 'google/gemini-2.5-pro', 'openai/gpt-5-codex']) {
+      const refused = await ask(model, { n: 2 });
+      expect([refused.status, refused.body.error.param]).toEqual([400, 'n']);
+      expect(refused.body.message).toContain('gives one choice');
+      expect((await ask(model, { n: 1 })).status).toBe(200);
+    }
+    expect((await world.facts()).length).toBe(facts + 2 * 3);
   });
 
   test('is charged by the prices of the endpoint that served it', async () => {
@@ -158,7 +200,8 @@ describe('a request', () => {
 
   test('goes to the cheapest endpoint, whatever parameters it has that the request does not name', async () => {
     expect((await ask('test/few')).body.provider).toBe('Few');
-    expect((await ask('test/few', { temperature: 1 })).body.provider).toBe('Many');
+    expect((await ask('test/few', { temperature: 1 })).body.provider).toBe('Few');
+    expect((await ask('test/few', { temperature: 1, ...ANY })).body.provider).toBe('Many');
   });
 
   test('reaches a variant by its suffix', async () => {
@@ -174,7 +217,7 @@ describe('a request', () => {
       expect(answer.body.error).toMatchObject({ message: 'No endpoints found for test/two:beta', param: 'model' });
       expect(await world.balance(account)).toBe(balance);
       const released = (await world.facts()).filter(({ type }) => type === 'HoldReleased').at(-1);
-      expect(released).toMatchObject({ data: { attempts: [{ provider: 'cheap' }, { provider: 'dear' }] } });
+      expect(released).toMatchObject({ data: { attempts: [{ provider: 'cheap' }] } });
     },
   );
 

@@ -9,6 +9,8 @@ const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type Sort = (typeof SORTS)[number];
 
 export interface RoutingPreferences {
+  /** Whether the caller says anything at all: who does not is charged no more than is listed. */
+  readonly stated: boolean;
   /** Slugs of providers. */
   readonly order: readonly string[];
   readonly only: readonly string[];
@@ -28,6 +30,7 @@ export interface RoutingPreferences {
 }
 
 export const NO_PREFERENCES: RoutingPreferences = {
+  stated: false,
   order: [],
   only: [],
   ignore: [],
@@ -87,13 +90,15 @@ function variantOf(model: AnyModel, suffix: 'thinking' | 'extended', name: strin
  * @throws UnservableRequest 400 that names the field
  */
 export function routingPreferences(provider: unknown, suffix?: Sort): RoutingPreferences {
-  if (provider === undefined || provider === null) return suffix ? { ...NO_PREFERENCES, sort: suffix } : NO_PREFERENCES;
+  if (provider === undefined || provider === null)
+    return suffix ? { ...NO_PREFERENCES, stated: true, sort: suffix } : NO_PREFERENCES;
   if (typeof provider !== 'object' || Array.isArray(provider)) throw wrong('provider', 'an object');
   const fields = provider as Readonly<Record<string, unknown>>;
   const sort = sortIn(fields.sort);
   const dataCollection = fields.data_collection ?? 'allow';
   if (dataCollection !== 'allow' && dataCollection !== 'deny') throw wrong('data_collection', 'allow or deny');
   return {
+    stated: suffix !== undefined || Object.values(fields).some((value) => (value ?? null) !== null),
     order: slugs(fields, 'order'),
     only: slugs(fields, 'only'),
     ignore: slugs(fields, 'ignore'),

@@ -15,6 +15,10 @@ const endpoint = (provider: string, input: string, more: object = {}): ModelFile
   ...more,
 });
 
+/** All of them, the cheapest first. */
+const CHEAPEST = ['beta', 'gamma-cloud', 'alpha'];
+const RESPONSES = { parameters: ['n'], speaks: ['responses'] };
+
 const ENDPOINTS = [
   endpoint('Alpha', '3', { zdr: true, latencyMs: 300, tokensPerSecond: 50, quantization: 'fp8' }),
   endpoint('Beta', '1', { collectsData: true, latencyMs: 900, tokensPerSecond: 200, toolReliability: 0.9 }),
@@ -37,6 +41,12 @@ const catalogue = Catalogue.of([
   file('v/odd:free', {}),
   file('v/keeping', { routing: { only: ['beta'], ignore: ['alpha'] } }),
   file('v/ordered', { routing: { order: ['gamma-cloud'] } }),
+  file('v/handless', {
+    endpoints: [endpoint('Alpha', '3'), endpoint('Beta', '1', { parameters: ['max_tokens'] })],
+  }),
+  file('v/several', {
+    endpoints: [endpoint('A', '3', { parameters: ['n'] }), endpoint('B', '1'), endpoint('C', '1', RESPONSES)],
+  }),
   file('v/long', { variants: { extended: 'v/m' } }),
   file('v/routed', { endpoints: [endpoint('OpenRouter', '2', { routes: true }), endpoint('Alpha', '3')] }),
   file('v/equals', {
@@ -59,6 +69,7 @@ interface Case {
   readonly searchesWeb?: boolean;
   readonly health?: Readonly<Record<string, Partial<Health>>>;
   readonly chance?: number;
+  readonly choices?: number;
 }
 
 function route(given: Case) {
@@ -68,17 +79,18 @@ function route(given: Case) {
     fields = [],
     usesTools = false,
     searchesWeb = false,
+    choices = 1,
     health = {},
     chance = 0,
   } = given;
   const named = modelNamed(model, catalogue);
-  const preferences = provider ? routingPreferences(provider) : NO_PREFERENCES;
   return routeFor({
     model: named.model as Model,
-    preferences: named.sort ? { ...preferences, sort: named.sort } : preferences,
+    preferences: routingPreferences(provider, named.sort),
     fields,
     usesTools,
     searchesWeb,
+    choices,
     chance,
     health: ({ slug }: Endpoint) => ({ ...calm, ...health[slug] }),
   });
@@ -88,10 +100,32 @@ const order = (given: Case) => route(given).endpoints.map(({ slug }) => slug);
 
 describe('endpoints are asked in this order', () => {
   test.each<[string, Case, string[]]>([
-    ['the cheapest first', {}, ['beta', 'gamma-cloud', 'alpha']],
+    ['the cheapest alone, at the price that is listed, where nothing is said', {}, ['beta']],
+    ['the cheapest that can serve it', { usesTools: true, model: 'v/handless' }, ['alpha']],
+    ['the cheapest alone, whatever fields it knows', { fields: ['tools'], model: 'v/handless' }, ['beta']],
+    ['the cheapest first, where dearer ones are allowed', { provider: { allow_fallbacks: true } }, CHEAPEST],
     ['the caller’s order, then the others', { provider: { order: ['Alpha'] } }, ['alpha', 'beta', 'gamma-cloud']],
     ['names as people write them', { provider: { order: ['Gamma Cloud', 'ALPHA'] } }, ['gamma-cloud', 'alpha', 'beta']],
     ['no others when none are allowed', { provider: { order: ['alpha'], allow_fallbacks: false } }, ['alpha']],
+    [
+      'all that are listed and no others, also when one of them failed a moment ago',
+      {
+        provider: { order: ['alpha', 'delta', 'beta'], allow_fallbacks: false },
+        health: { alpha: { coolingDown: true } },
+      },
+      ['beta', 'alpha'],
+    ],
+    [
+      'the listed one that failed a moment ago, when others are not allowed',
+      { provider: { order: ['alpha'], allow_fallbacks: false }, health: { alpha: { coolingDown: true } } },
+      ['alpha'],
+    ],
+    ['only those that give several choices', { model: 'v/several', choices: 2 }, ['a']],
+    [
+      'a router, for a name in the order that we do not know',
+      { model: 'v/routed', provider: { order: ['vertex'], allow_fallbacks: false } },
+      ['openrouter'],
+    ],
     ['only those that are named', { provider: { only: ['alpha', 'beta'] } }, ['beta', 'alpha']],
     ['none that are to be ignored', { provider: { ignore: ['beta'] } }, ['gamma-cloud', 'alpha']],
     ['by price', { provider: { sort: 'price' } }, ['beta', 'gamma-cloud', 'alpha']],
@@ -117,7 +151,11 @@ describe('endpoints are asked in this order', () => {
       ['gamma-cloud', 'beta', 'alpha'],
     ],
     ['the broad ones first', { provider: { preferred_min_throughput: 40 } }, ['beta', 'alpha', 'gamma-cloud']],
-    ['those that know most of the fields first', { fields: ['tools'] }, ['beta', 'alpha', 'gamma-cloud']],
+    [
+      'those that know most of the fields first',
+      { fields: ['tools'], provider: { allow_fallbacks: true } },
+      ['beta', 'alpha', 'gamma-cloud'],
+    ],
     [
       'only those that know all fields',
       { fields: ['tools'], provider: { require_parameters: true } },
@@ -135,7 +173,7 @@ describe('endpoints are asked in this order', () => {
     ],
     [
       'an endpoint that failed a moment ago comes last',
-      { health: { beta: { coolingDown: true } } },
+      { provider: { allow_fallbacks: true }, health: { beta: { coolingDown: true } } },
       ['gamma-cloud', 'alpha', 'beta'],
     ],
     [
@@ -190,12 +228,12 @@ describe('endpoints of about the same price share the load', () => {
   const shares = { b: 1 / total, d: 1.05 ** -2 / total, a: 1.1 ** -2 / total };
 
   test.each<[number, string[]]>([
-    [0, ['b', 'd', 'a', 'c']],
-    [shares.b - 1e-9, ['b', 'd', 'a', 'c']],
-    [shares.b + 1e-9, ['d', 'b', 'a', 'c']],
-    [shares.b + shares.d - 1e-9, ['d', 'b', 'a', 'c']],
-    [shares.b + shares.d + 1e-9, ['a', 'b', 'd', 'c']],
-    [1 - Number.EPSILON, ['a', 'b', 'd', 'c']],
+    [0, ['b', 'd', 'a']],
+    [shares.b - 1e-9, ['b', 'd', 'a']],
+    [shares.b + 1e-9, ['d', 'b', 'a']],
+    [shares.b + shares.d - 1e-9, ['d', 'b', 'a']],
+    [shares.b + shares.d + 1e-9, ['a', 'b', 'd']],
+    [1 - Number.EPSILON, ['a', 'b', 'd']],
   ])('with a chance of %d in the order %j', (chance, expected) => {
     expect(order({ model: 'v/equals', chance })).toEqual(expected);
   });
@@ -208,7 +246,8 @@ describe('endpoints of about the same price share the load', () => {
   });
 
   test.each<[string, Case, string[]]>([
-    ['free ones in equal parts', { model: 'v/free', chance: 0.6 }, ['b', 'a', 'c']],
+    ['free ones in equal parts', { model: 'v/free', chance: 0.6 }, ['b', 'a']],
+    ['without those that are dearer', { model: 'v/equals' }, ['d', 'b', 'a']],
     ['without the others when none are allowed', { model: 'v/equals', provider: { allow_fallbacks: false } }, ['d']],
     ['among those that are left', { model: 'v/equals', provider: { ignore: ['b'] } }, ['a', 'd', 'c']],
     [
@@ -234,7 +273,7 @@ describe('endpoints of about the same price share the load', () => {
     ['a sort', { model: 'v/equals', provider: { sort: 'price' } }, ['b', 'd', 'a', 'c']],
     ['a suffix', { model: 'v/equals:floor' }, ['b', 'd', 'a', 'c']],
     ['an enforced order', { model: 'v/equals-in-order' }, ['a', 'b']],
-    ['prices that differ', {}, ['beta', 'gamma-cloud', 'alpha']],
+    ['prices that differ', { provider: { allow_fallbacks: true } }, CHEAPEST],
     ['a single endpoint', { model: 'v/pinned' }, ['alpha']],
   ])('%s leaves nothing to chance', (_, given, expected) => {
     for (const chance of [0, 0.5, 0.999999]) {
@@ -251,11 +290,25 @@ describe('no endpoint is left', () => {
     ['for zdr beside an enforced rule', { model: 'v/pinned', provider: { quantizations: ['int4'] } }],
     ['for zdr, which stays the caller’s under enforced rules', { model: 'v/keeping', provider: { zdr: true } }],
     ['for a provider that has it not', { provider: { only: ['delta'] } }],
+    ['for an order of none that has it', { provider: { order: ['delta'], allow_fallbacks: false } }],
     ['for an unknown field', { fields: ['top_k'], provider: { require_parameters: true } }],
   ])('%s: 404, with the reason for each', (_, given) => {
     expect(() => order(given)).toThrow(UnservableRequest);
     expect(() => order(given)).toThrow(/No endpoints found for v\/\w+: alpha /);
   });
+});
+
+test.each([{ only: ['Delta'] }, { order: ['delta'], allow_fallbacks: false }])(
+  'a name that no endpoint has is among the reasons (%j)',
+  (provider) => {
+    expect(() => order({ provider })).toThrow(/; delta does not have it$/);
+  },
+);
+
+test('several choices that nobody gives are refused by their name', () => {
+  const refused = new UnservableRequest(400, 'n must be 1 for v/m: alpha gives one choice', 'n');
+  expect(() => order({ choices: 2 })).toThrow(expect.objectContaining({ status: 400, param: 'n' }));
+  expect(() => order({ choices: 2, provider: { only: ['alpha'] } })).toThrow(refused.message);
 });
 
 describe('a name with a suffix', () => {

@@ -2,7 +2,7 @@
 import { type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
 import type { Usage } from '#domain';
 import { UnservableRequest } from '../failures.ts';
-import type { RoutingPreferences, Sort } from './preferences.ts';
+import { NO_PREFERENCES, type RoutingPreferences, type Sort } from './preferences.ts';
 
 /** The present performance of an endpoint. */
 export interface Health {
@@ -13,13 +13,19 @@ export interface Health {
   readonly coolingDown: boolean;
 }
 
-export interface RouteRequest {
+/** What decides who is able to serve a request. */
+interface PlainRequest {
   readonly model: Model;
   readonly preferences: RoutingPreferences;
   /** Fields of the request that an endpoint may not know. */
   readonly fields: readonly string[];
   readonly usesTools: boolean;
+  /** How many answers are wanted; one, where it is omitted. */
+  readonly choices?: number;
   readonly searchesWeb: boolean;
+}
+
+export interface RouteRequest extends PlainRequest {
   /** From 0 to below 1, by chance: it decides between endpoints that rank equal. */
   readonly chance: number;
   health(endpoint: Endpoint): Health;
@@ -50,7 +56,13 @@ const PICO_USD_PER_USD = 1e12;
 /** Prices up to so many times the cheapest count as equal to it. */
 const EQUAL_PRICES = 1.1;
 
-/** @throws UnservableRequest 404 when no endpoint is left */
+/** The only objection that the caller overcomes by asking for less, and not by asking another. */
+const ONE_CHOICE = 'gives one choice';
+const NOT_LISTED = 'is dearer than the model is listed at, and nothing was said of providers';
+
+/**
+ * @throws UnservableRequest 404 when no endpoint is left; 400 where that is for want of one that gives several choices
+ */
 export function routeFor(request: RouteRequest): Route {
   const { model, health } = request;
   const preferences = enforced(request);
@@ -60,20 +72,49 @@ export function routeFor(request: RouteRequest): Route {
     if (why !== undefined) left[endpoint.slug] = why;
     return why === undefined;
   });
-  if (able.length === 0) {
-    const reasons = Object.entries(left).map(([slug, why]) => `${slug} ${why}`);
-    throw new UnservableRequest(404, `No endpoints found for ${model.id}: ${reasons.join('; ')}`, 'provider');
-  }
-  if (able.length === 1) return { endpoints: able, left, draw: undefined };
-  const ranked = able
+  if (able.length === 0) throw noneLeft(model, preferences, left);
+  const asked = preferences.stated ? able : able.filter(isAboutCheapestOf(able));
+  for (const { slug } of able) if (!asked.some((each) => each.slug === slug)) left[slug] = NOT_LISTED;
+  if (asked.length === 1) return { endpoints: asked, left, draw: undefined };
+  const ranked = asked
     .map((endpoint, i) => ({ endpoint, rank: rankOf(endpoint, preferences, health(endpoint), request), i }))
     .sort((a, b) => compare(a.rank, b.rank) || a.i - b.i);
   const draw = drawAmong(ranked, preferences, request.chance);
   const inOrder = ranked.map(({ endpoint }) => endpoint);
   const endpoints = draw ? drawnFirst(inOrder, draw) : inOrder;
-  if (preferences.allowFallbacks) return { endpoints, left, draw };
+  // Without fallbacks those that the caller has listed are asked, in their order, or else the first one alone.
+  if (preferences.allowFallbacks || preferences.order.length > 0) return { endpoints, left, draw };
   for (const { slug } of endpoints.slice(1)) left[slug] = 'is a fallback, and none are allowed';
   return { endpoints: endpoints.slice(0, 1), left, draw };
+}
+
+/**
+ * The endpoints that a request is served by that says nothing of providers: their prices are listed as the model's. None
+ * where no endpoint that the model's rules allow can be had here.
+ */
+export function defaultEndpoints(model: Model): readonly Endpoint[] {
+  const plain = { model, preferences: NO_PREFERENCES, fields: [], usesTools: false, searchesWeb: false };
+  const preferences = enforced(plain);
+  const able = model.endpoints.filter((endpoint) => objection(endpoint, plain, preferences) === undefined);
+  return preferences.stated ? able : able.filter(isAboutCheapestOf(able));
+}
+
+function isAboutCheapestOf(endpoints: readonly Endpoint[]): (endpoint: Endpoint) => boolean {
+  const most = Math.min(...endpoints.map(priceLevel)) * EQUAL_PRICES;
+  return (endpoint) => priceLevel(endpoint) <= most;
+}
+
+function noneLeft(
+  model: Model,
+  { order, only }: RoutingPreferences,
+  left: Readonly<Record<string, string>>,
+): UnservableRequest {
+  const reasons = Object.entries(left).map(([slug, why]) => `${slug} ${why}`);
+  if (Object.values(left).includes(ONE_CHOICE))
+    return new UnservableRequest(400, `n must be 1 for ${model.id}: ${reasons.join('; ')}`, 'n');
+  const unknown = [...new Set([...order, ...only])].filter((name) => isUnknown(name, model));
+  const all = [...reasons, ...unknown.map((name) => `${name} does not have it`)];
+  return new UnservableRequest(404, `No endpoints found for ${model.id}: ${all.join('; ')}`, 'provider');
 }
 
 interface Ranked {
@@ -112,23 +153,21 @@ function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: Draw): r
 }
 
 /** What a model's own rules say overrides what the caller says; zdr stays the caller's. */
-function enforced({ model, preferences, searchesWeb }: RouteRequest): RoutingPreferences {
+function enforced({ model, preferences, searchesWeb }: PlainRequest): RoutingPreferences {
   const { routing } = model;
   if (!routing) return preferences;
   const { order = [], only = [], ignore = [], webSearchDropsZdr = false } = routing;
-  const rules = order.length + only.length + ignore.length > 0 ? { order, only, ignore } : {};
+  const rules = order.length + only.length + ignore.length > 0 ? { stated: true, order, only, ignore } : {};
   return { ...preferences, ...rules, zdr: preferences.zdr && !(webSearchDropsZdr && searchesWeb) };
 }
 
 /** Why an endpoint cannot serve the request; undefined when it can. */
-function objection(endpoint: Endpoint, request: RouteRequest, preferences: RoutingPreferences): string | undefined {
-  const { slug, zdr, collectsData, quantization, parameters } = endpoint;
-  if (
-    preferences.only.length > 0 &&
-    !preferences.only.includes(slug) &&
-    !(endpoint.routes && namesOthers(preferences.only, request.model))
-  )
-    return 'is not among those that are allowed';
+function objection(endpoint: Endpoint, request: PlainRequest, preferences: RoutingPreferences): string | undefined {
+  const { slug, zdr, collectsData, quantization, parameters, speaks } = endpoint;
+  const { only, order, allowFallbacks } = preferences;
+  if (only.length > 0 && !isNamed(endpoint, only, request.model)) return 'is not among those that are allowed';
+  if (!allowFallbacks && order.length > 0 && !isNamed(endpoint, order, request.model))
+    return 'is not in the order, and no fallbacks are allowed';
   if (preferences.ignore.includes(slug)) return 'is to be ignored';
   if (preferences.zdr && !zdr) return 'retains data';
   if (preferences.denyDataCollection && collectsData) return 'collects data';
@@ -141,12 +180,17 @@ function objection(endpoint: Endpoint, request: RouteRequest, preferences: Routi
   }
   const others = request.model.endpoints.some((each) => each.parameters.includes('tools'));
   if (request.usesTools && others && !parameters.includes('tools')) return 'has no tools';
+  if ((request.choices ?? 1) > 1 && !(parameters.includes('n') && speaks.includes('chat'))) return ONE_CHOICE;
   return undefined;
 }
 
-/** Providers that a router behind us may know. */
-function namesOthers(names: readonly string[], { endpoints }: Model): boolean {
-  return names.some((name) => !endpoints.some(({ slug }) => slug === name));
+/** A router behind us may know providers that we do not. */
+function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: Model): boolean {
+  return names.includes(slug) || (routes === true && names.some((name) => isUnknown(name, model)));
+}
+
+function isUnknown(name: string, { endpoints, left = {} }: Model): boolean {
+  return !endpoints.some(({ slug }) => slug === name) && !(name in left);
 }
 
 function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingPreferences['maxPrice']): boolean {

@@ -71,7 +71,7 @@ export function quotedChat(asked: ChatBody, catalogue: Catalogue, health: Endpoi
   const reasoning = requestedReasoning(asked);
   const search = searchRequest(asked, model, named.online);
   const body = withEnforcedRouting(withoutSearch(asked, model), named, search !== undefined);
-  const routed = endpointsFor(body, named, search, health);
+  const routed = endpointsFor({ ...body, provider: asked.provider }, named, search, health);
   const always = model.searchesWeb === true && !isFree(model);
   const plain = (endpoints: readonly Endpoint[]) => quoteFor(body, model, endpoints, beside(carried));
   if (search === undefined) {
@@ -127,6 +127,7 @@ function endpointsFor(
     preferences: routingPreferences(body.provider, sort),
     fields: fieldsGiven(body, NO_PARAMETERS).map((field) => PARAMETER_OF.get(field) ?? field),
     usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
+    choices: body.n ?? 1,
     searchesWeb: search !== undefined,
     chance: Math.random(),
     health: (endpoint) => health.of(model, endpoint),

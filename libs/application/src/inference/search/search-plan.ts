@@ -107,8 +107,8 @@ function nativeSearch({ byModel, first, maxUses, includeDomains, excludeDomains 
 }
 
 /** Whether an endpoint searches by itself: for one answer only, also where it gives several without a search. */
-function searchesFor({ searchFee, parameters }: Endpoint, { n }: ChatBody): boolean {
-  return searchFee !== undefined && ((n ?? 1) === 1 || !parameters.includes('n'));
+function searchesFor({ searchFee }: Endpoint, { n }: ChatBody): boolean {
+  return searchFee !== undefined && (n ?? 1) === 1;
 }
 
 export function hasFunction({ tools }: ChatBody, name: string): boolean {
