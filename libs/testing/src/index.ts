@@ -16,6 +16,7 @@ export { eventStoreContract, type Opened } from './contracts/event-store.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { decisions, nextSteps } from './given.ts';
 export { KeyedRequests } from './keyed-requests.ts';
+export { type Malformed, malformed } from './malformed.ts';
 export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
 export { TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';

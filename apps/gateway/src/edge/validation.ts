@@ -4,14 +4,18 @@ import {
   getMetadataStorage,
   IsInt,
   IsNumber,
+  IsString,
   Max,
   Min,
+  MinLength,
   ValidateBy,
   type ValidationError,
   validateSync,
 } from 'class-validator';
+import { Field } from '../openapi/request-schema.ts';
 import { assertBounded, assertShort } from './bounds.ts';
 import { InvalidRequest } from './errors.ts';
+import { assertShaped } from './shapes.ts';
 
 /**
  * Checks what a controller takes from the body, the query or the path: first its size, and then, where its type is a class
@@ -47,8 +51,8 @@ function withModelId(body: unknown): unknown {
 }
 
 /**
- * Checks a body or query against a class with class-validator's rules. Only the class's own fields are checked, and not
- * what they contain, so that a long conversation costs nothing here; unknown fields are let through.
+ * Checks a body or query against a class: its own fields by class-validator's rules, and what they contain by their shapes.
+ * Unknown fields are let through.
  * @throws InvalidRequest that names the first field that is wrong
  */
 export function valid<T extends object>(type: new () => T, value: unknown): T {
@@ -59,6 +63,7 @@ export function valid<T extends object>(type: new () => T, value: unknown): T {
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
   const [error] = validateSync(checked, { stopAtFirstError: true });
   if (error) throw new InvalidRequest(messageOf(error), error.property);
+  assertShaped(checked);
   return checked;
 }
 
@@ -69,6 +74,15 @@ function messageOf({ constraints, property }: ValidationError): string {
 /** Text that can be stored: PostgreSQL accepts no NUL, and half of a surrogate pair is no character. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
+}
+
+/** The id of a model. */
+export function ModelId(description: string): PropertyDecorator {
+  return (prototype, field) => {
+    Field({ description })(prototype, field);
+    MinLength(1, { message: 'model must be a non-empty string' })(prototype, field);
+    IsString({ message: 'model must be a string' })(prototype, field);
+  };
 }
 
 /** A custom rule, for what class-validator cannot express. */

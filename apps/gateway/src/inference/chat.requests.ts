@@ -1,9 +1,9 @@
-import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
+import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { ChatBody } from '#application';
-import { Count, Fraction, Satisfies } from '../edge/validation.ts';
-import { Field } from '../openapi/request-schema.ts';
-import { array } from '../openapi/schemas.ts';
-import { MessageSchema } from './chat.schemas.ts';
+import { Shaped, ShapedIfGiven } from '../edge/shapes.ts';
+import { Count, Fraction, ModelId } from '../edge/validation.ts';
+import { array, STRING } from '../openapi/schemas.ts';
+import { MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';
 
 const MAX_CHOICES = 128;
 
@@ -11,12 +11,10 @@ const MAX_CHOICES = 128;
 export class ChatRequest implements ChatBody {
   [field: string]: unknown;
 
-  @Field({ description: 'The id of a model' })
-  @IsString({ message: 'model must be a string' })
+  @ModelId('The id of a model')
   model!: string;
 
-  @Field({ ...array(MessageSchema), minItems: 1 })
-  @Satisfies(areMessages, 'messages must be a non-empty array of objects with a role')
+  @Shaped({ ...array(MessageSchema), minItems: 1 })
   messages!: readonly Readonly<Record<string, unknown>>[];
 
   @IsOptional()
@@ -43,13 +41,32 @@ export class ChatRequest implements ChatBody {
   @Fraction(0, 1)
   top_p?: number | null;
 
-  @IsOptional()
-  @IsArray({ message: 'tools must be an array' })
+  @ShapedIfGiven(array(ToolSchema))
   tools?: readonly unknown[] | null;
-}
 
-function areMessages(value: unknown): boolean {
-  const isMessage = (each: unknown) =>
-    typeof each === 'object' && each !== null && typeof (each as { role?: unknown }).role === 'string';
-  return Array.isArray(value) && value.length > 0 && value.every(isMessage);
+  @ShapedIfGiven(ToolChoiceSchema)
+  tool_choice?: unknown;
+
+  @ShapedIfGiven(ResponseFormatSchema)
+  response_format?: unknown;
+
+  @ShapedIfGiven({ type: ['string', 'array'], items: STRING, description: 'Where to stop' })
+  stop?: unknown;
+
+  @ShapedIfGiven({ type: 'object', description: 'Tags, which go to the model’s vendor' })
+  metadata?: unknown;
+
+  @ShapedIfGiven({ type: 'object' })
+  stream_options?: unknown;
+
+  @ShapedIfGiven({ type: 'object' })
+  logit_bias?: unknown;
+
+  @IsOptional()
+  @IsBoolean({ message: 'parallel_tool_calls must be a boolean' })
+  parallel_tool_calls?: boolean | null;
+
+  @IsOptional()
+  @IsString({ message: 'user must be a string' })
+  user?: string | null;
 }

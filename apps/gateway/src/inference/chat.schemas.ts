@@ -18,7 +18,99 @@ export const UsageSchema = named(
   }),
 );
 
-export const MessageSchema = named('Message', open(object({ role: text('system, user, assistant, tool …') })));
+const TEXT_OR_NULL: Schema = { type: ['string', 'null'] };
+const OBJECT_OR_NULL: Schema = { type: ['object', 'null'] };
+const OPEN_OBJECT: Schema = { type: 'object', additionalProperties: true };
+
+/** An object of which only these fields are looked into. They are optional, but for those that are required. */
+const partly = (properties: Readonly<Record<string, Schema>>, ...required: readonly string[]): Schema => ({
+  ...open({ type: 'object', properties }),
+  ...(required.length > 0 ? { required } : {}),
+});
+
+const ofType = (type: string): Schema => ({ properties: { type: { const: type } }, required: ['type'] });
+/** One field is required by a condition. */
+const either = (condition: Schema, field: string, otherwise: Schema = {}): Schema => ({
+  if: condition,
+  // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+  then: { required: [field] },
+  else: otherwise,
+});
+
+const PART = partly(
+  {
+    type: text('text, image_url, file, input_audio …'),
+    text: STRING,
+    refusal: STRING,
+    image_url: { ...partly({ url: STRING, detail: TEXT_OR_NULL }, 'url'), type: ['object', 'string'] },
+    file: OPEN_OBJECT,
+    input_audio: OPEN_OBJECT,
+    video_url: OPEN_OBJECT,
+    cache_control: OBJECT_OR_NULL,
+  },
+  'type',
+);
+
+const CALL: Schema = {
+  ...partly({
+    id: TEXT_OR_NULL,
+    type: TEXT_OR_NULL,
+    function: partly({ name: STRING, arguments: TEXT_OR_NULL }, 'name'),
+    custom: partly({ name: STRING, input: TEXT_OR_NULL }, 'name'),
+  }),
+  ...either(ofType('custom'), 'custom', { required: ['function'] }),
+};
+
+export const MessageSchema = named(
+  'Message',
+  partly(
+    {
+      role: text('system, user, assistant, tool …', { minLength: 1 }),
+      content: { type: ['string', 'array', 'null'], items: PART, description: 'A text, or parts of several kinds' },
+      name: TEXT_OR_NULL,
+      refusal: TEXT_OR_NULL,
+      reasoning: TEXT_OR_NULL,
+      reasoning_content: TEXT_OR_NULL,
+      reasoning_details: { type: ['array', 'null'], items: partly({ type: STRING }, 'type') },
+      tool_calls: { type: ['array', 'null'], items: CALL },
+      tool_call_id: TEXT_OR_NULL,
+      cache_control: OBJECT_OR_NULL,
+    },
+    'role',
+  ),
+);
+
+export const ToolSchema = named('Tool', {
+  ...partly({
+    type: text('function, custom, web_search …'),
+    function: partly({ name: STRING, description: TEXT_OR_NULL, parameters: OBJECT_OR_NULL }, 'name'),
+    custom: partly({ name: STRING, description: TEXT_OR_NULL }, 'name'),
+    cache_control: OBJECT_OR_NULL,
+  }),
+  // What names no type is a function.
+  ...either(ofType('custom'), 'custom', either({ properties: { type: { const: 'function' } } }, 'function')),
+});
+
+export const ToolChoiceSchema: Schema = {
+  ...partly(
+    { type: STRING, function: partly({ name: STRING }, 'name'), custom: partly({ name: STRING }, 'name') },
+    'type',
+  ),
+  type: ['string', 'object'],
+  description: 'none, auto, required, or an object that names a tool',
+  ...either(ofType('function'), 'function'),
+};
+
+export const ResponseFormatSchema: Schema = {
+  ...partly(
+    {
+      type: text('text, json_object or json_schema'),
+      json_schema: partly({ name: STRING, schema: OBJECT_OR_NULL }),
+    },
+    'type',
+  ),
+  ...either(ofType('json_schema'), 'json_schema'),
+};
 
 const HEAD = { id: STRING, created: seconds('When it was created'), model: STRING };
 const FINISH = text('stop, length, tool_calls …');

@@ -1,6 +1,6 @@
 import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { EmbeddingBody } from '#application';
-import { Count } from '../edge/validation.ts';
+import { Count, ModelId } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 
@@ -8,8 +8,7 @@ import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 export class EmbeddingRequest implements EmbeddingBody {
   [field: string]: unknown;
 
-  @Field({ description: 'The id of an embedding model' })
-  @IsString({ message: 'model must be a string' })
+  @ModelId('The id of an embedding model')
   model!: string;
 
   @Field(EmbeddingInputSchema)

@@ -1,13 +1,13 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsNumber, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { ResponsesBody, Thing } from '#application';
-import { Count, Fraction, Satisfies } from '../edge/validation.ts';
+import { Count, Fraction, ModelId, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
 // Rules are checked from the last one up: the type stands next to its field.
 export class ResponsesInput implements ResponsesBody {
   [field: string]: unknown;
 
-  @IsString({ message: 'model must be a string' })
+  @ModelId('The id of a model')
   model!: string;
 
   @Field({ type: ['string', 'array'], description: 'Text, or items of a conversation', minLength: 1, minItems: 1 })

@@ -59,9 +59,12 @@ const SORT_OF: Readonly<Record<string, Sort>> = { nitro: 'throughput', floor: 'p
 
 /**
  * Finds a model by its id or alias, with or without suffixes.
- * @throws UnservableRequest 404 when there is no such model, or it has no such variant
+ * @throws UnservableRequest 404 when there is no such model, or it has no such variant; 400 when it cannot be asked directly
  */
 export function modelNamed(name: string, catalogue: Catalogue): NamedModel<AnyModel> {
+  if (name.startsWith('private/')) {
+    throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
+  }
   const whole = catalogue.find(name);
   if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
   const [base = '', ...suffixes] = name.split(':');

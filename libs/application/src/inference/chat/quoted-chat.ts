@@ -136,9 +136,6 @@ function endpointsFor(
 
 /** @throws UnservableRequest when there is no such model, or it is not available here */
 export function chatModel(name: string, catalogue: Catalogue): NamedModel {
-  if (name.startsWith('private/')) {
-    throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
-  }
   const named = modelNamed(name, catalogue);
   if (named.model.type === 'chat') return named as NamedModel;
   throw new UnservableRequest(400, `The model "${name}" does not chat; it is of type ${named.model.type}`, 'model');

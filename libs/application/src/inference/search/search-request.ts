@@ -42,10 +42,10 @@ type Options = Readonly<Record<string, unknown>>;
  */
 export function searchRequest(body: ChatBody, model: Model, online: boolean): SearchRequest | undefined {
   const { plugins, tools } = body;
-  const tool = tools?.find(isSearchTool) as Options | undefined;
-  if (!online && !tool && (plugins === undefined || plugins === null)) return undefined;
-  if (isFree(model)) return undefined;
   const plugin = pluginIn(plugins);
+  const tool = tools?.find(isSearchTool) as Options | undefined;
+  if (!online && !tool && !plugin) return undefined;
+  if (isFree(model)) return undefined;
   if (plugin ? plugin.enabled !== false : online && !tool) return read(plugin ?? {}, 'plugins', false, false);
   if (!tool || body.tool_choice === 'none') return undefined;
   const { parameters, ...own } = tool;
@@ -97,9 +97,12 @@ function mustSearch({ tool_choice, tools }: ChatBody): boolean {
 
 function pluginIn(plugins: unknown): Options | undefined {
   if (plugins === undefined || plugins === null) return undefined;
-  const well = Array.isArray(plugins) && plugins.every((each) => typeof each === 'object' && each !== null);
-  if (!well) throw new UnservableRequest(400, 'plugins must be an array of objects with an id', 'plugins');
-  return plugins.find(({ id }) => id === 'web');
+  if (!Array.isArray(plugins)) throw new UnservableRequest(400, 'plugins must be an array of objects', 'plugins');
+  for (const [i, plugin] of plugins.entries()) {
+    if ((plugin as Options | null)?.id === 'web') continue;
+    throw new UnservableRequest(400, `plugins[${i}].id must be "web": there is no other plugin`, `plugins[${i}].id`);
+  }
+  return plugins[0];
 }
 
 function read(options: Options, place: 'plugins' | 'tools', byModel: boolean, first: boolean): SearchRequest {

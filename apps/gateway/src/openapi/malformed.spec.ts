@@ -1,0 +1,166 @@
+/** A body with one member that is malformed, at every depth and for every protocol behind us: never our fault, never charged. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Malformed, malformed, type TestAccount, World } from '#testing';
+
+/** OpenAI's protocol, one that is translated to Anthropic's, and one to Responses. */
+const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex'];
+const AT_ONCE = 16;
+const PIXEL =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+const CHAT = {
+  model: '',
+  messages: [
+    { role: 'system', content: 'Be brief.', name: 'house' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Hello' },
+        { type: 'image_url', image_url: { url: PIXEL } },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: null,
+      reasoning_details: [{ type: 'reasoning.text', text: 'Well', signature: 'x' }],
+      tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"at":"it"}' } }],
+    },
+    { role: 'tool', tool_call_id: 'call_1', content: [{ type: 'text', text: 'It is there.' }] },
+    { role: 'assistant', content: 'There.', refusal: null },
+    { role: 'user', content: '[[sandbox tokens=1]]' },
+  ],
+  max_completion_tokens: 64,
+  temperature: 1,
+  tools: [
+    {
+      type: 'function',
+      function: { name: 'look', description: 'Looks', parameters: { type: 'object', properties: {} } },
+    },
+  ],
+  tool_choice: { type: 'function', function: { name: 'look' } },
+  parallel_tool_calls: false,
+  response_format: { type: 'json_schema', json_schema: { name: 'said', schema: { type: 'object' } } },
+  reasoning: { effort: 'low', exclude: true },
+  provider: { order: ['openai'], sort: { by: 'price' }, max_price: { prompt: 100 } },
+  plugins: [{ id: 'web', enabled: false, max_results: 1 }],
+  stop: ['end'],
+  metadata: { tag: 'x' },
+  stream_options: { include_usage: true },
+  logit_bias: { 50256: -1 },
+  user: 'someone',
+  seed: 1,
+};
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(105);
+});
+afterAll(() => world.close());
+
+const money = async () => (await world.post('/credits/balance', undefined, account)).body;
+
+/** The answers that are neither a success nor the client's fault. */
+async function faults(route: string, bodies: Iterable<Malformed>): Promise<readonly string[]> {
+  const found: string[] = [];
+  const left = bodies[Symbol.iterator]();
+  const work = async () => {
+    for (let next = left.next(); !next.done; next = left.next()) {
+      const { change, body } = next.value;
+      const { status, text } = await world.post(route, body, account);
+      if (status !== 200 && (status < 400 || status >= 500)) found.push(`${change}: ${status} ${text.slice(0, 300)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return found;
+}
+
+describe('one malformed member is a clear answer', () => {
+  test.each(MODELS)(
+    'of a chat with %s',
+    async (model) => {
+      expect(await faults('/v1/chat/completions', malformed({ ...CHAT, model }))).toEqual([]);
+    },
+    60_000,
+  );
+
+  test('of embeddings', async () => {
+    const body = { model: 'openai/text-embedding-3-small', input: ['one', 'two'], dimensions: 8, user: 'someone' };
+    const more = { provider: { order: ['openai'] }, encoding_format: 'float' };
+    expect(await faults('/v1/embeddings', malformed({ ...body, ...more }))).toEqual([]);
+    expect(await faults('/v1/embeddings', malformed({ ...body, input: [[1, 2], [3]] }))).toEqual([]);
+  }, 60_000);
+
+  test('and leaves no money held', async () => {
+    expect((await money()).held_usd).toBe(0);
+  });
+});
+
+type Fields = Readonly<Record<string, unknown>>;
+const spoken = (message: Fields) => ({ messages: [{ role: 'user', content: 'Hello' }, message] });
+
+describe('what is malformed is named by its place, for every model alike:', () => {
+  test.each<readonly [path: string, must: string, Fields]>([
+    ['model', 'a non-empty string', { model: '' }],
+    ['messages', 'a non-empty array', { messages: [] }],
+    ['messages[0]', 'an object', { messages: [null] }],
+    ['messages[0].role', 'a string', { messages: [{ content: 'x' }] }],
+    ['messages[1].content[0]', 'an object', spoken({ role: 'user', content: [null] })],
+    ['messages[1].content[0].type', 'a string', spoken({ role: 'user', content: [{ text: 'x' }] })],
+    ['messages[1].content', 'a string or an array or null', spoken({ role: 'user', content: {} })],
+    ['messages[1].tool_calls[0]', 'an object', spoken({ role: 'assistant', tool_calls: [null] })],
+    ['messages[1].tool_calls[0].function', 'an object', spoken({ role: 'assistant', tool_calls: [{ id: 'x' }] })],
+    ['messages[1].reasoning_details[0]', 'an object', spoken({ role: 'assistant', reasoning_details: [null] })],
+    ['tools[0]', 'an object', { tools: [null] }],
+    ['tools[0].function', 'an object', { tools: [{ type: 'function', name: 'look' }] }],
+    ['tools[0].function.name', 'a string', { tools: [{ type: 'function', function: {} }] }],
+    ['tool_choice.function', 'an object', { tool_choice: { type: 'function' } }],
+    ['plugins[0].id', '"web": there is no other plugin', { plugins: [{}] }],
+    ['plugins[0].id', '"web": there is no other plugin', { plugins: [{ id: 'moderation' }] }],
+    ['metadata', 'an object', { metadata: 'x' }],
+  ])('%s', async (path, must, more) => {
+    const { length: before } = await world.facts();
+    for (const model of MODELS) {
+      const body = { model, messages: [{ role: 'user', content: 'Hello' }], ...more };
+      const answer = await world.post('/v1/chat/completions', body, account);
+      expect([answer.status, answer.body.error.param]).toEqual([400, path]);
+      expect(answer.body.message).toContain(must);
+    }
+    expect((await world.facts()).length).toBe(before);
+  });
+
+  test('tags that are nested 5,000 deep', async () => {
+    const metadata = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
+    for (const model of MODELS) {
+      const body = `{"model":"${model}","messages":[{"role":"user","content":"Hello"}],"metadata":${metadata}}`;
+      const answer = await world.post('/v1/chat/completions', body, account);
+      expect([answer.status, answer.body.message]).toEqual([
+        400,
+        expect.stringContaining('nested deeper than 64 levels'),
+      ]);
+    }
+  });
+
+  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('a private model at %s', async (route) => {
+    const messages = [{ role: 'user', content: 'x' }];
+    const answer = await world.post(route, { model: 'private/gpt-oss-120b', messages, input: 'x' }, account);
+    expect([answer.status, answer.body.error.param, answer.body.message]).toEqual([
+      400,
+      'model',
+      'Private models are only reachable through the local encrypting proxy',
+    ]);
+  });
+
+  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
+    'a model without a name at %s',
+    async (route) => {
+      const answer = await world.post(
+        route,
+        { model: '', messages: [{ role: 'user', content: 'x' }], input: 'x' },
+        account,
+      );
+      expect([answer.status, answer.body.error.param]).toEqual([400, 'model']);
+    },
+  );
+});
