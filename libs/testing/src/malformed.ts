@@ -7,22 +7,7 @@ export interface Malformed {
 }
 
 const MISSING = Symbol('missing');
-const INSTEAD: readonly unknown[] = [
-  MISSING,
-  null,
-  true,
-  -1,
-  1e308,
-  '',
-  'odd',
-  '\0',
-  [],
-  [null],
-  [[]],
-  ['odd'],
-  {},
-  { odd: null },
-];
+const INSTEAD: readonly unknown[] = [MISSING, null, true, -1, '', [], [null], {}];
 
 /** Every copy of a body in which one member is malformed, the outermost first. */
 export function* malformed(body: unknown): Generator<Malformed> {

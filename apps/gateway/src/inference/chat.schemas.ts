@@ -87,8 +87,7 @@ export const ToolSchema = named('Tool', {
     custom: partly({ name: STRING, description: TEXT_OR_NULL }, 'name'),
     cache_control: OBJECT_OR_NULL,
   }),
-  // What names no type is a function.
-  ...either(ofType('custom'), 'custom', either({ properties: { type: { const: 'function' } } }, 'function')),
+  ...either(ofType('custom'), 'custom', either(ofType('function'), 'function')),
 });
 
 export const ToolChoiceSchema: Schema = {

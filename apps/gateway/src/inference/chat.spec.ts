@@ -274,8 +274,8 @@ describe('what cannot be served', () => {
   ])('includes a wrong %s, which the refusal names', async (param, values) => {
     for (const value of values) {
       const { status, body } = await ask({ ...HELLO, [param]: value });
-      expect([status, body.error.param]).toEqual([400, param]);
-      expect(body.message).toContain(param);
+      expect([status, body.error.param]).toEqual([400, expect.stringMatching(new RegExp(`^${param}`))]);
+      expect(body.message).toContain(body.error.param);
     }
   });
 
@@ -295,7 +295,7 @@ describe('what cannot be served', () => {
   });
 
   test('includes what the upstream refuses, in its words', async () => {
-    await refused(ask({ ...HELLO, tools: [1], tool_choice: 7 }), 400, {
+    await refused(ask({ ...HELLO, tool_choice: 'sometimes' }), 400, {
       message: expect.stringContaining('tool_choice'),
     });
   });

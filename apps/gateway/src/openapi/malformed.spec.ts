@@ -8,6 +8,13 @@ const AT_ONCE = 16;
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
+const SCHEMA = {
+  type: 'object',
+  properties: { at: { type: 'array', items: { enum: ['it'] }, minItems: 1 } },
+  required: ['at'],
+  additionalProperties: false,
+};
+
 const CHAT = {
   model: '',
   messages: [
@@ -34,12 +41,12 @@ const CHAT = {
   tools: [
     {
       type: 'function',
-      function: { name: 'look', description: 'Looks', parameters: { type: 'object', properties: {} } },
+      function: { name: 'look', description: 'Looks', parameters: SCHEMA },
     },
   ],
   tool_choice: { type: 'function', function: { name: 'look' } },
   parallel_tool_calls: false,
-  response_format: { type: 'json_schema', json_schema: { name: 'said', schema: { type: 'object' } } },
+  response_format: { type: 'json_schema', json_schema: { name: 'said', schema: SCHEMA } },
   reasoning: { effort: 'low', exclude: true },
   provider: { order: ['openai'], sort: { by: 'price' }, max_price: { prompt: 100 } },
   plugins: [{ id: 'web', enabled: false, max_results: 1 }],
@@ -113,6 +120,7 @@ describe('what is malformed is named by its place, for every model alike:', () =
     ['messages[1].tool_calls[0].function', 'an object', spoken({ role: 'assistant', tool_calls: [{ id: 'x' }] })],
     ['messages[1].reasoning_details[0]', 'an object', spoken({ role: 'assistant', reasoning_details: [null] })],
     ['tools[0]', 'an object', { tools: [null] }],
+    ['tools[0].type', 'a string', { tools: [{}] }],
     ['tools[0].function', 'an object', { tools: [{ type: 'function', name: 'look' }] }],
     ['tools[0].function.name', 'a string', { tools: [{ type: 'function', function: {} }] }],
     ['tool_choice.function', 'an object', { tool_choice: { type: 'function' } }],

@@ -63,7 +63,7 @@ interface Place {
 }
 
 function sample(given: unknown, { root, chance, depth }: Place): unknown {
-  const schema = (typeof given === 'object' && given !== null ? given : {}) as Schema;
+  const schema = wellFormed(given);
   if (depth > DEEPEST) return null;
   const pick = depth < DEEP ? chance : LEAST;
   const next = (each: unknown) => sample(each, { root, chance, depth: depth + 1 });
@@ -89,6 +89,24 @@ function sample(given: unknown, { root, chance, depth }: Place): unknown {
     default:
       return textFor(schema, pick);
   }
+}
+
+const LISTS: ReadonlySet<string> = new Set(['enum', 'anyOf', 'oneOf', 'allOf', 'required']);
+const SIZES: ReadonlySet<string> = new Set(['minItems', 'maxItems', 'minLength', 'maxLength']);
+/** No answer is longer. */
+const LARGEST = 10_000;
+
+/** The schema without what no schema may have, such as `required: null`: clients with bugs send it. */
+function wellFormed(given: unknown): Schema {
+  if (typeof given !== 'object' || given === null) return {};
+  const fits = ([keyword, value]: readonly [string, unknown]) => {
+    if (LISTS.has(keyword)) return Array.isArray(value) && value.length > 0;
+    if (SIZES.has(keyword)) return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LARGEST;
+    if (keyword === 'properties') return typeof value === 'object' && value !== null;
+    if (keyword === 'type') return typeof value === 'string' || (Array.isArray(value) && value.length > 0);
+    return keyword !== '$ref' || typeof value === 'string';
+  };
+  return Object.fromEntries(Object.entries(given).filter(fits));
 }
 
 function typeOf({ type, properties }: Schema): string | undefined {

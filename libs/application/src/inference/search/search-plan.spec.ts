@@ -63,7 +63,6 @@ describe('a search', () => {
     ['by plugin is made once, whatever tool is there', 'plain', { plugins, tools: [tool] }, false, 'before'],
     ['by :online leaves the tool to the model', 'plain', { tools: [tool] }, true, 'tool'],
     ['by a plugin that is off is none', 'plain', { plugins: [{ id: 'web', enabled: false }] }, true, undefined],
-    ['by other plugins is none', 'plain', { plugins: [{ id: 'file-parser' }] }, false, undefined],
     ['by a tool that must not be called is none', 'plain', { tools: [tool], tool_choice: 'none' }, false, undefined],
     ['without tools comes before the answer', 'toolless', { tools: [tool] }, false, 'before'],
     ['for several answers comes before them', 'plain', { tools: [tool], n: 2 }, false, 'before'],
@@ -77,7 +76,7 @@ describe('a search', () => {
     ['is Exa’s beside a function of that name', 'native', { tools: [tool, own('web_search')] }, false, 'tool'],
     ['is in the price of some models', 'anyway', { plugins }, false, 'anyway'],
     ['is in the price unless Exa is named', 'anyway', { plugins: [{ id: 'web', engine: 'exa' }] }, false, 'before'],
-    ['for free is none', 'free', { plugins: 'any', tools: [tool] }, true, undefined],
+    ['for free is none', 'free', { plugins, tools: [tool] }, true, undefined],
   ])('%s', (_, id, more, online, kind) => {
     expect(planned(id, more, online).plan?.kind).toBe(kind);
   });

@@ -80,10 +80,17 @@ export function isFree({ endpoints }: Model): boolean {
  */
 export function assertPriced({ tools }: ChatBody): void {
   for (const [i, tool] of (tools ?? []).entries()) {
-    const type = (tool as Options | null)?.type;
-    if (typeof type !== 'string' || OWN_TOOLS.has(type) || isSearchTool(tool)) continue;
-    throw new UnservableRequest(400, `Tools of the type "${type}" are not supported`, `tools[${i}].type`);
+    const type = typeOf((tool ?? {}) as Options);
+    if (OWN_TOOLS.has(type) || isSearchTool(tool)) continue;
+    const message = type === '' ? `tools[${i}].type must be a string` : `Tools of the type "${type}" are not supported`;
+    throw new UnservableRequest(400, message, `tools[${i}].type`);
   }
+}
+
+/** The type of a tool; without one, its first field says what it is. */
+function typeOf({ type, ...tool }: Options): string {
+  if (typeof type === 'string') return type;
+  return 'function' in tool ? 'function' : (Object.keys(tool)[0] ?? '');
 }
 
 function isSearchTool(tool: unknown): boolean {
