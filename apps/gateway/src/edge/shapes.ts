@@ -108,10 +108,12 @@ function declare(prototype: object, property: string | symbol, schema: Schema, o
 
 /** @throws InvalidRequest that names the place of what is wrong */
 export function assertShaped(checked: object): void {
-  for (const [field, { schema, optional }] of shapes.get(Object.getPrototypeOf(checked)) ?? []) {
-    const value = (checked as Fields)[field];
-    if (optional && (value ?? null) === null) continue;
-    const wrong = mismatch(schema, value, field);
-    if (wrong) throw new InvalidRequest(`${wrong.path} must be ${wrong.must}`, wrong.path);
+  for (let of = Object.getPrototypeOf(checked); of !== null; of = Object.getPrototypeOf(of)) {
+    for (const [field, { schema, optional }] of shapes.get(of) ?? []) {
+      const value = (checked as Fields)[field];
+      if (optional && (value ?? null) === null) continue;
+      const wrong = mismatch(schema, value, field);
+      if (wrong) throw new InvalidRequest(`${wrong.path} must be ${wrong.must}`, wrong.path);
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { named } from '../openapi/operation.ts';
+import { named, type Schema } from '../openapi/operation.ts';
 import { array, COUNT, nullable, object, open, STRING, seconds, text, usd } from '../openapi/schemas.ts';
 
 export const UsageSchema = named(

@@ -1,6 +1,6 @@
-import { IsArray, IsBoolean, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsArray, IsBoolean, IsObject, IsOptional } from 'class-validator';
 import type { MessagesBody, Thing } from '#application';
-import { Count, Fraction, Satisfies } from '../edge/validation.ts';
+import { Count, Fraction, ModelId, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
 import { TurnSchema } from './messages.schemas.ts';
@@ -9,8 +9,7 @@ import { TurnSchema } from './messages.schemas.ts';
 export class TokenCountRequest implements MessagesBody {
   [field: string]: unknown;
 
-  @Field({ description: 'The id of a model, or another of its names' })
-  @IsString({ message: 'model must be a string' })
+  @ModelId('The id of a model, or another of its names')
   model!: string;
 
   @Field({ ...array(TurnSchema), minItems: 1 })

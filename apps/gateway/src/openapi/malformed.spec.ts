@@ -58,6 +58,62 @@ const CHAT = {
   seed: 1,
 };
 
+const RESPONSE = {
+  model: 'openai/gpt-5-mini',
+  instructions: 'Be brief.',
+  input: [
+    {
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'Hello' },
+        { type: 'input_image', image_url: PIXEL },
+      ],
+    },
+    { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{"at":["it"]}' },
+    { type: 'function_call_output', call_id: 'call_1', output: 'It is there.' },
+    { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'There.', annotations: [] }] },
+    { role: 'user', content: '[[sandbox tokens=1]]' },
+  ],
+  max_output_tokens: 64,
+  tools: [{ type: 'function', name: 'look', description: 'Looks', parameters: SCHEMA, strict: false }],
+  tool_choice: { type: 'function', name: 'look' },
+  reasoning: { effort: 'low', summary: 'auto' },
+  text: { format: { type: 'json_schema', name: 'said', schema: SCHEMA }, verbosity: 'low' },
+  metadata: { tag: 'x' },
+  include: ['reasoning.encrypted_content'],
+  store: false,
+};
+
+const MESSAGE = {
+  model: 'anthropic/claude-haiku-4.5',
+  max_tokens: 64,
+  system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
+  messages: [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Hello' },
+        { type: 'image', source: { type: 'url', url: PIXEL } },
+      ],
+    },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'look', input: { at: ['it'] } }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'It is there.' }] },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: 'Well', signature: 'x' },
+        { type: 'text', text: 'There.' },
+      ],
+    },
+    { role: 'user', content: '[[sandbox tokens=1]]' },
+  ],
+  tools: [{ name: 'look', description: 'Looks', input_schema: SCHEMA }],
+  tool_choice: { type: 'tool', name: 'look' },
+  thinking: { type: 'disabled' },
+  stop_sequences: ['end'],
+  metadata: { user_id: 'someone' },
+};
+
 let world: World;
 let account: TestAccount;
 beforeAll(async () => {
@@ -97,6 +153,14 @@ describe('one malformed member is a clear answer', () => {
     const more = { provider: { order: ['openai'] }, encoding_format: 'float' };
     expect(await faults('/v1/embeddings', malformed({ ...body, ...more }))).toEqual([]);
     expect(await faults('/v1/embeddings', malformed({ ...body, input: [[1, 2], [3]] }))).toEqual([]);
+  }, 60_000);
+
+  test('of a response', async () => {
+    expect(await faults('/v1/responses', malformed(RESPONSE))).toEqual([]);
+  }, 60_000);
+
+  test('of a message', async () => {
+    expect(await faults('/v1/messages', malformed(MESSAGE))).toEqual([]);
   }, 60_000);
 
   test('and leaves no money held', async () => {
