@@ -33,13 +33,16 @@ export {
   StoredResponses,
 } from './inference/responses/conversations.ts';
 export { CreateResponse, CreateResponseHandler } from './inference/responses/create-response.ts';
-export type { ChatMessage, Thing } from './inference/responses/items.ts';
 export { NativeOutput } from './inference/responses/native-output.ts';
 export { LOGPROBS, wantsEncrypted } from './inference/responses/native-request.ts';
-export { type ChatDelta, type OutputItem, type ResponseEvent, ResponseOutput } from './inference/responses/output.ts';
+export { ResponseOutput } from './inference/responses/output.ts';
+export type { ChatDelta, OutputItem, ResponseEvent } from './inference/responses/output-items.ts';
+export type { ChatMessage } from './inference/responses/parts.ts';
 export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
 export type { EventOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
+export type { Thing } from './inference/responses/things.ts';
+export { Toolset } from './inference/responses/toolset.ts';
 export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
 export {

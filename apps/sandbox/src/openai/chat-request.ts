@@ -63,7 +63,7 @@ export function readChatRequest(text: string, provider: OpenAiProvider): ChatReq
 
 function toolboxOf({ tools, tool_choice, parallel_tool_calls }: Body, messages: readonly Part[]): Toolbox {
   const declared = toolsIn(tools).map(({ function: named }) => (named ?? {}) as Part);
-  const offered = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters }));
+  const offered = declared.map(({ name, parameters }): Tool => ({ name: String(name), schema: parameters ?? {} }));
   const parallel = parallel_tool_calls !== false;
   return { tools: offered, choice: toolChoice(tool_choice, offered), parallel, rounds: roundsIn(messages) };
 }

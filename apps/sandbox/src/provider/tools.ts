@@ -4,7 +4,7 @@ import { LEAST, sampleOf } from './schemas.ts';
 
 export interface Tool {
   readonly name: string;
-  /** JSON schema of its arguments. */
+  /** JSON schema of its arguments; undefined for one that takes plain text. */
   readonly schema: unknown;
   /** The provider executes it by itself, so often at most. */
   readonly ownUses?: number;
@@ -35,7 +35,8 @@ export function chosenTool(
   return given;
 }
 
-/** Arguments that the tool's schema allows: no more than it requires. */
+/** Arguments that the tool's schema allows, no more than it requires; or any text. */
 export function argumentsFor({ schema }: Tool): string {
+  if (schema === undefined) return 'print("Hello")';
   return JSON.stringify(sampleOf(schema, LEAST));
 }

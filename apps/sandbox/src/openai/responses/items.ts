@@ -14,7 +14,15 @@ export interface Turn {
 }
 
 const ROLES = ['assistant', 'system', 'developer', 'user'] as const;
-const TYPES = ['message', 'function_call', 'function_call_output', 'reasoning', 'web_search_call'];
+const TYPES = [
+  'message',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'reasoning',
+  'web_search_call',
+];
 const PARTS: Readonly<Record<string, string>> = {
   input_text: 'text',
   output_text: 'text',
@@ -35,8 +43,9 @@ export function turnOf(input: unknown): Turn {
     const type = item.type ?? (item.role === undefined ? undefined : 'message');
     if (type === undefined) throw missing(`${name}.type`);
     if (type === 'message') messages.push(messageOf(item, name));
-    else if (type === 'function_call') addCall(messages, item, name);
-    else if (type === 'function_call_output') messages.push(outputOf(item, name));
+    else if (type === 'function_call') addCall(messages, item, 'arguments', name);
+    else if (type === 'custom_tool_call') addCall(messages, item, 'input', name);
+    else if (type === 'function_call_output' || type === 'custom_tool_call_output') messages.push(outputOf(item, name));
     else if (type === 'reasoning') reasoning += reasoningIn(item, items[at + 1], name);
     else if (type !== 'web_search_call') throw wrongValue(`${name}.type`, type, TYPES);
   });
@@ -62,13 +71,15 @@ function partOf(part: unknown, name: string): Part {
 }
 
 /** Calls that were made together are one message of a chat, together with what was said before them. */
-function addCall(messages: Part[], { call_id, name, arguments: args }: Part, where: string): void {
-  for (const [field, value] of Object.entries({ call_id, name, arguments: args })) {
-    if (value === undefined) throw missing(`${where}.${field}`);
-    if (typeof value !== 'string') throw wrongType(`${where}.${field}`, 'a string', value);
+function addCall(messages: Part[], item: Part, field: 'arguments' | 'input', where: string): void {
+  const { call_id, name, [field]: text } = item;
+  for (const [each, value] of Object.entries({ call_id, name, [field]: text })) {
+    if (value === undefined) throw missing(`${where}.${each}`);
+    if (typeof value !== 'string') throw wrongType(`${where}.${each}`, 'a string', value);
   }
   const last = messages.at(-1)?.role === 'assistant' ? messages.pop() : { role: 'assistant', content: null };
-  const call = { id: call_id, type: 'function', function: { name, arguments: args } };
+  const type = field === 'input' ? 'custom' : 'function';
+  const call = { id: call_id, type, [type]: { name, [field]: text } };
   messages.push({ ...last, tool_calls: [...callsOf(last), call] });
 }
 
@@ -78,12 +89,15 @@ function outputOf({ call_id, output }: Part, name: string): Part {
   return { role: 'tool', tool_call_id: call_id, content };
 }
 
-/** @throws Refusal when a call has no output, or an output no call */
+/** A call may have several outputs. @throws Refusal when a call has none, or an output no call */
 function assertAnswered(messages: readonly Part[]): void {
   const open = new Set<unknown>();
+  const answered = new Set<unknown>();
   for (const message of messages) {
     for (const { id } of callsOf(message)) open.add(id);
-    if (message.role !== 'tool' || open.delete(message.tool_call_id)) continue;
+    if (message.role !== 'tool' || answered.has(message.tool_call_id)) continue;
+    answered.add(message.tool_call_id);
+    if (open.delete(message.tool_call_id)) continue;
     const why = `No tool call found for function call output with call_id ${message.tool_call_id}.`;
     throw refusal(400, why, 'input');
   }

@@ -30,7 +30,7 @@ export function saidOf(answer: OpenAiAnswer, request: ResponsesRequest): readonl
   const { tool, finish, visible, reasoning } = answer;
   if (finish === 'length' && visible === 0 && reasoning > 0) return [];
   if (tool === undefined) return [messageItem(answer, request)];
-  return Array.from({ length: answer.calls }, (_, call) => callItem(answer, tool, call));
+  return Array.from({ length: answer.calls }, (_, call) => callItem(answer, request, call));
 }
 
 export function searchItems({ serial, searches }: Answer): readonly Item[] {
@@ -67,10 +67,12 @@ function messageItem(answer: OpenAiAnswer, { extras }: ResponsesRequest): Item {
   return { id: `msg_${serial}`, type: 'message', status: statusOf(answer), role: 'assistant', content: [part] };
 }
 
-function callItem(answer: OpenAiAnswer, name: string, call: number): Item {
-  const { serial, text } = answer;
-  const called = { arguments: text, call_id: callId(answer, 0, call), name };
-  return { id: `fc_${serial}${call}`, type: 'function_call', status: statusOf(answer), ...called };
+function callItem(answer: OpenAiAnswer, { toolbox }: ResponsesRequest, call: number): Item {
+  const { serial, text, tool: name } = answer;
+  const called = { status: statusOf(answer), call_id: callId(answer, 0, call), name };
+  const takesText = toolbox.tools.some((tool) => tool.name === name && tool.schema === undefined);
+  if (takesText) return { id: `ctc_${serial}${call}`, type: 'custom_tool_call', ...called, input: text };
+  return { id: `fc_${serial}${call}`, type: 'function_call', ...called, arguments: text };
 }
 
 export function textPart(text: string, top: number | undefined) {

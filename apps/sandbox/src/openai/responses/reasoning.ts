@@ -7,6 +7,8 @@ const MARK = 'gAAAA';
 /** About as many characters of base64 as OpenAI's encryption makes of a token. */
 const CHARACTERS_PER_TOKEN = 6;
 
+const LED_TO: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call', 'reasoning', 'web_search_call']);
+
 /** @param tokens how much was thought */
 export function encrypted(id: string, tokens: number): string {
   const sealed = JSON.stringify({ id, tokens });
@@ -15,12 +17,12 @@ export function encrypted(id: string, tokens: number): string {
 }
 
 /**
- * The tokens of a reasoning item that comes back.
+ * The tokens of a reasoning item that comes back, with or without its id.
  * @param next the item behind it
  * @throws Refusal when it is not one of ours, or has come off what it led to
  */
 export function reasoningIn({ id, encrypted_content }: Part, next: unknown, name: string): number {
-  if (typeof id !== 'string' || !id.startsWith('rs')) {
+  if (id !== undefined && (typeof id !== 'string' || !id.startsWith('rs'))) {
     const message = `Invalid '${name}.id': '${id}'. Expected an ID that begins with 'rs'.`;
     throw refusal(400, message, `${name}.id`, 'invalid_value');
   }
@@ -31,14 +33,13 @@ export function reasoningIn({ id, encrypted_content }: Part, next: unknown, name
     throw refusal(404, message, 'input');
   }
   const sealed = opened(encrypted_content);
-  if (sealed?.id !== id) {
+  if (sealed === undefined || (id !== undefined && sealed.id !== id)) {
     const message =
       'The encrypted content could not be verified. Reason: its item_id did not match the target item id.';
     throw refusal(400, message, null, 'invalid_encrypted_content');
   }
-  const led =
-    isObject(next) && (next.role === 'assistant' || next.type === 'function_call' || next.type === 'reasoning');
-  if (led || (isObject(next) && next.type === 'web_search_call')) return sealed.tokens;
+  const led = isObject(next) && (next.role === 'assistant' || LED_TO.has(next.type));
+  if (led) return sealed.tokens;
   const message = `Item '${id}' of type 'reasoning' was provided without its required following item.`;
   throw refusal(400, message, 'input');
 }

@@ -18,7 +18,7 @@ export interface ResponsesRequest extends Question<OpenAiModel> {
   readonly obfuscate: boolean;
 }
 
-const TOOL_TYPES = ['function', 'web_search'];
+const TOOL_TYPES = ['function', 'custom', 'web_search'];
 /** Searches for one answer, where the request does not say. */
 const MOST_SEARCHES = 10;
 
@@ -71,7 +71,7 @@ function chatTools(tools: unknown): readonly Part[] | undefined {
     if (!TOOL_TYPES.includes(type as string)) throw wrongValue(`tools[${at}].type`, type, TOOL_TYPES);
     if (type === 'web_search') return { type };
     if (!given(tool.name)) throw missing(`tools[${at}].name`);
-    return { type, function: withoutNulls(tool) };
+    return { type, [type as string]: withoutNulls(tool) };
   });
 }
 
@@ -100,10 +100,27 @@ function toolboxOf(body: Body, { messages }: Turn): Toolbox {
   }
   const ownUses = (max_tool_calls ?? MOST_SEARCHES) as number;
   const offered = ((tools ?? []) as readonly Part[]).map(({ type, name, parameters }): Tool => {
-    return type === 'web_search' ? { name: type, schema: {}, ownUses } : { name: String(name), schema: parameters };
+    if (type === 'web_search') return { name: type, schema: {}, ownUses };
+    return { name: String(name), schema: type === 'custom' ? undefined : (parameters ?? {}) };
   });
   const parallel = parallel_tool_calls !== false;
-  return { tools: offered, choice: choiceOf(tool_choice, offered), parallel, rounds: roundsIn(messages) };
+  const allowed = allowedOf(tool_choice, offered);
+  const choice = choiceOf(allowed ? (tool_choice as Part).mode : tool_choice, offered);
+  return { tools: allowed ?? offered, choice, parallel, rounds: roundsIn(messages) };
+}
+
+/** The tools that a choice of several leaves; undefined for any other choice. */
+function allowedOf(choice: unknown, offered: readonly Tool[]): readonly Tool[] | undefined {
+  if (!isObject(choice) || choice.type !== 'allowed_tools') return undefined;
+  if (choice.mode !== 'auto' && choice.mode !== 'required')
+    throw wrongValue('tool_choice.mode', choice.mode, ['auto', 'required']);
+  if (!Array.isArray(choice.tools)) throw missing('tool_choice.tools');
+  return choice.tools.map((tool: unknown, at) => {
+    const { type, name = type } = isObject(tool) ? tool : {};
+    const found = offered.find((each) => each.name === name);
+    if (found && TOOL_TYPES.includes(type as string)) return found;
+    throw refusal(400, `Tool choice '${name}' not found in 'tools' parameter.`, `tool_choice.tools[${at}]`);
+  });
 }
 
 function choiceOf(choice: unknown, tools: readonly Tool[]): Toolbox['choice'] {

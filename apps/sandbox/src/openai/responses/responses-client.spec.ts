@@ -52,6 +52,47 @@ describe("OpenAI's own client", () => {
     }
   });
 
+  test('sends reasoning back without its id, as clients do that keep nothing', async () => {
+    const asked = prompt('[[sandbox tokens=8 reasoning=5]]', { include: ['reasoning.encrypted_content'] });
+    const { output } = await client.responses.create(asked);
+    const { id: _, ...thought } = output[0] as OpenAI.Responses.ResponseReasoningItem;
+    const next = await client.responses.create(
+      prompt([
+        { role: 'user', content: 'Hi' },
+        thought,
+        output[1],
+        { role: 'user', content: 'Go on' },
+      ] as Asked['input']),
+    );
+    expect(next.status).toBe('completed');
+  });
+
+  test('calls a tool with plain text, and sends back what it said', async () => {
+    const tools = [{ type: 'custom' as const, name: 'python' }];
+    const user = { role: 'user' as const, content: '[[sandbox tool=python text="1 + 1"]]' };
+    for (const { output } of await both(prompt([user], { tools }))) {
+      const [call] = output as [OpenAI.Responses.ResponseCustomToolCall];
+      expect(call).toMatchObject({ type: 'custom_tool_call', name: 'python', input: '1 + 1' });
+      const said = { type: 'custom_tool_call_output' as const, call_id: call.call_id, output: '2' };
+      const next = await client.responses.create(prompt([user, call, said], { tools }));
+      expect(next.output_text).toMatch(/^every coin/);
+    }
+  });
+
+  test('calls one of the tools that are allowed, and no other', async () => {
+    const tools = [WEATHER, { ...WEATHER, name: 'tide' }];
+    const allowed = (name: string) => ({
+      type: 'allowed_tools' as const,
+      mode: 'required' as const,
+      tools: [{ type: 'function', name }],
+    });
+    const { output } = await client.responses.create(prompt('Hi', { tools, tool_choice: allowed('tide') }));
+    expect(output[0]).toMatchObject({ type: 'function_call', name: 'tide' });
+    await expect(client.responses.create(prompt('Hi', { tools, tool_choice: allowed('moon') }))).rejects.toThrow(
+      /moon/,
+    );
+  });
+
   test('is answered with a call, and then with words', async () => {
     const asked = prompt('[[sandbox tool=any]]', { tools: [WEATHER] });
     for (const { output } of await both(asked)) {

@@ -22,6 +22,9 @@ import type { ResponsesRequest } from './request.ts';
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const ERROR = { code: 'server_error', message: 'The server had an error while processing your request.' };
 
+/** What is written of a call, by its type. */
+const WRITTEN: Readonly<Record<string, string>> = { function_call: 'arguments', custom_tool_call: 'input' };
+
 type Event = Part & { readonly type: string };
 
 export function eventsOf(answer: OpenAiAnswer, request: ResponsesRequest, fault: Fault | undefined): Events {
@@ -118,7 +121,7 @@ function contentOf(
 }
 
 function opened({ item, output_index }: Place, { extras }: ResponsesRequest): readonly Event[] {
-  const empty = item.type === 'message' ? { content: [] } : { arguments: '' };
+  const empty = item.type === 'message' ? { content: [] } : { [WRITTEN[item.type] as string]: '' };
   const added = {
     type: 'response.output_item.added',
     output_index,
@@ -133,7 +136,8 @@ function deltaOf({ item, output_index }: Place, { extras, obfuscate }: Responses
   const delta = JSON.parse(json) as string;
   const padding = obfuscate ? { obfuscation: PADDING.slice(json.length % PADDING.length) } : {};
   const place = { item_id: item.id, output_index };
-  if (item.type !== 'message') return { type: 'response.function_call_arguments.delta', ...place, delta, ...padding };
+  if (item.type !== 'message')
+    return { type: `response.${item.type}_${WRITTEN[item.type]}.delta`, ...place, delta, ...padding };
   const logprobs = logprobsOf(delta, extras.logprobs);
   return { type: 'response.output_text.delta', ...place, content_index: 0, delta, logprobs, ...padding };
 }
@@ -142,8 +146,9 @@ function closed({ item, output_index }: Place, answer: OpenAiAnswer): readonly E
   const place = { item_id: item.id, output_index };
   const done = { type: 'response.output_item.done', output_index, item };
   if (item.type !== 'message') {
-    const { name } = item;
-    return [{ type: 'response.function_call_arguments.done', ...place, name, arguments: answer.text }, done];
+    const written = WRITTEN[item.type] as string;
+    const name = item.type === 'function_call' ? { name: item.name } : {};
+    return [{ type: `response.${item.type}_${written}.done`, ...place, ...name, [written]: answer.text }, done];
   }
   const [part] = item.content as readonly Part[];
   const at = { ...place, content_index: 0 };

@@ -1,4 +1,5 @@
-import type { Thing } from './items.ts';
+import type { Thing } from './things.ts';
+import type { Toolset } from './toolset.ts';
 
 /** A request in the shape of OpenAI's Responses. The edge has checked the types; everything else is checked here. */
 export interface ResponsesBody {
@@ -23,8 +24,7 @@ export interface ResponsesBody {
 
 /** What a request says in several ways, in OpenAI's flat forms. */
 export interface Understood {
-  readonly tools: readonly Thing[];
-  readonly toolChoice: string | Thing;
+  readonly toolset: Toolset;
   readonly format: Thing;
   readonly store: boolean;
 }

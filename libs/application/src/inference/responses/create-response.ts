@@ -4,10 +4,10 @@ import type { Payer } from '../../paying/payer.ts';
 import type { ResponsesBody } from './body.ts';
 import { Chats } from './chats.ts';
 import { Conversations } from './conversations.ts';
-import type { Thing } from './items.ts';
 import { type ResponsesRequest, readResponsesRequest } from './request.ts';
 import { type EventOutlet, ResponseClient } from './response-client.ts';
 import { ResponseDraft, type ResponseWire } from './response-draft.ts';
+import type { Thing } from './things.ts';
 
 export interface ResponseRequest {
   readonly requestId: string;
@@ -46,7 +46,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
   async execute({ payer, request, outlet }: CreateResponse): Promise<string | undefined> {
     const { requestId, source, accountId, body } = request;
     const understood = await this.understood(accountId, body);
-    const draft = new ResponseDraft(requestId, body, understood);
+    const draft = new ResponseDraft(requestId, understood);
     const kept = (response: ResponseWire, provider: string) =>
       this.kept(accountId, understood, { draft, response, provider });
     const { chat, native } = understood;

@@ -2,17 +2,21 @@
  * The output of a response as an upstream that speaks Responses makes it: its items and events are passed on as they
  * are, and folded, so that there is something to show when the answer breaks off.
  */
-import { isObject, type Thing } from './items.ts';
-import type { ResponseEvent } from './output.ts';
+import type { ResponseEvent } from './output-items.ts';
+import { isObject, type Thing } from './things.ts';
+import { withoutEncrypted } from './thoughts.ts';
+import { Toolset } from './toolset.ts';
 
 /** Fields that are filled by the deltas of an event. */
-const DELTAS: ReadonlyMap<string, 'text' | 'refusal' | 'arguments'> = new Map([
+const DELTAS: ReadonlyMap<string, 'text' | 'refusal' | 'arguments' | 'input'> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'refusal'],
   ['response.function_call_arguments.delta', 'arguments'],
+  ['response.custom_tool_call_input.delta', 'input'],
   ['response.reasoning_summary_text.delta', 'text'],
 ]);
 
+const CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call']);
 /** What only its maker can use. */
 const OWN: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 
@@ -23,8 +27,14 @@ export class NativeOutput {
   /** Why it ended before it was complete. */
   cutShort: string | undefined;
 
-  /** @param showsEncrypted whether the client wants the reasoning that it cannot read */
-  constructor(private readonly showsEncrypted: boolean) {}
+  /**
+   * @param showsEncrypted whether the client wants the reasoning that it cannot read
+   * @param toolset by which the caller knows the tools that are called
+   */
+  constructor(
+    private readonly showsEncrypted: boolean,
+    private readonly toolset = new Toolset({}),
+  ) {}
 
   get items(): readonly Thing[] {
     return this.made.map((item) => this.shown(item));
@@ -50,9 +60,21 @@ export class NativeOutput {
       this.end(whole);
       return [];
     }
-    const { sequence_number: _, ...event } = answer as Thing & ResponseEvent;
+    const { sequence_number: _, ...event } = this.named(answer as ResponseEvent);
     this.fold(event as ResponseEvent);
     return [isObject(event.item) ? { ...event, item: this.shown(event.item) } : event];
+  }
+
+  /** With the names that the caller knows its tools by. */
+  private named(event: ResponseEvent): ResponseEvent {
+    if (isObject(event.item)) return { ...event, item: this.called(event.item) };
+    if (event.type !== 'response.function_call_arguments.done' || typeof event.name !== 'string') return event;
+    return { ...event, name: this.toolset.called(event.name).own.name };
+  }
+
+  private called(item: Thing): Thing {
+    if (!CALLS.has(item.type) || typeof item.name !== 'string') return item;
+    return { ...item, ...this.toolset.called(item.name).own };
   }
 
   /** The answer broke off: what is open stays so. */
@@ -65,15 +87,14 @@ export class NativeOutput {
   }
 
   private end({ output, incomplete_details }: Thing): void {
-    if (Array.isArray(output)) this.all.splice(0, this.all.length, ...output.filter(isObject));
+    if (Array.isArray(output))
+      this.all.splice(0, this.all.length, ...output.filter(isObject).map((item) => this.called(item)));
     const reason = isObject(incomplete_details) ? incomplete_details.reason : undefined;
     if (typeof reason === 'string') this.cutShort = reason;
   }
 
   private shown(item: Thing): Thing {
-    if (this.showsEncrypted || item.encrypted_content === undefined) return item;
-    const { encrypted_content: _, ...shown } = item;
-    return shown;
+    return this.showsEncrypted ? item : withoutEncrypted(item);
   }
 
   /** Events are sent after they have been folded: what is changed later must be a copy. */

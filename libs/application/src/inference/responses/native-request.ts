@@ -4,9 +4,15 @@ import { boundText } from '../../tokenizer.ts';
 import type { Reasoning } from '../vocabulary/chat-body.ts';
 import { LEAST_OUTPUT } from '../vocabulary/quote.ts';
 import type { ResponsesBody, Understood } from './body.ts';
-import { isObject, isText, LEFT_OUT, type Thing, urlOf } from './items.ts';
+import { LEFT_OUT, SETTINGS } from './items.ts';
+import { agentMessage, isText, urlOf } from './parts.ts';
+import { isObject, type Thing } from './things.ts';
+import { isOfChat } from './thoughts.ts';
+import type { ToolName, Toolset } from './toolset.ts';
 
 const ENCRYPTED = 'reasoning.encrypted_content';
+/** The parameter of endpoints that know tools with plain text; all others are asked in a chat for them. */
+const CUSTOM_TOOLS = 'custom_tools';
 /** What to `include` for the probabilities of tokens. */
 export const LOGPROBS = 'message.output_text.logprobs';
 /** Encrypted reasoning has more characters of base64 than this for each of its tokens. */
@@ -20,15 +26,22 @@ export interface NativeRequest extends Understood {
   readonly chatOnly: boolean;
 }
 
+const CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call']);
+
 /** Reasoning that an upstream has encrypted or a search that it has made, and the upstream: no other can use it. */
 export interface Kept {
   readonly made_by?: string;
 }
 
 /** Whether an endpoint is called with Responses; it may speak both. @param limit output tokens at most */
-export function isAskedNatively({ speaks }: Endpoint, request: NativeRequest, limit: number | undefined): boolean {
-  if (!speaks.includes('responses')) return false;
+export function isAskedNatively(endpoint: Endpoint, request: NativeRequest, limit: number | undefined): boolean {
+  const { speaks, parameters } = endpoint;
+  if (!speaks.includes('responses') || (usesCustom(request) && !parameters.includes(CUSTOM_TOOLS))) return false;
   return !speaks.includes('chat') || (!request.chatOnly && (limit ?? LEAST_OUTPUT) >= LEAST_OUTPUT);
+}
+
+function usesCustom({ toolset, items }: NativeRequest): boolean {
+  return toolset.hasCustom || items.some(({ type }) => type === 'custom_tool_call');
 }
 
 /** Tokens that come on top of those of the chat, at most: of reasoning, its summary, and searches that were made. */
@@ -36,7 +49,7 @@ export function boundCarried({ items }: NativeRequest): number {
   let tokens = 0;
   for (const item of items) {
     const { type, encrypted_content: encrypted, ...rest } = item;
-    if (!LEFT_OUT.has(type)) continue;
+    if (!LEFT_OUT.has(type) || isOfChat(item)) continue;
     tokens += boundText(JSON.stringify(rest));
     if (typeof encrypted === 'string') tokens += encrypted.length / BASE64_PER_TOKEN;
   }
@@ -67,14 +80,14 @@ export function responsesBody(
   limit: number | undefined,
   reasoning?: Reasoning,
 ): Record<string, unknown> {
-  const { body, items, store } = request;
+  const { body, store } = request;
   const knows: Knows = (parameter) => parameters.includes(parameter);
   const logprobs = knows('logprobs') && wantsLogprobs(body);
   const encrypted = knows('reasoning') && (store || wantsEncrypted(body));
   const include = [...(logprobs ? [LOGPROBS] : []), ...(encrypted ? [ENCRYPTED] : [])];
   return {
     model,
-    input: inputFor(items, slug),
+    input: inputFor(request, slug),
     store: false,
     ...given({
       instructions: body.instructions || null,
@@ -115,14 +128,16 @@ function textOf({ format, body }: NativeRequest, knows: Knows): Thing | undefine
   return orNothing(given({ format: wanted ? given(format) : null, verbosity }));
 }
 
-/** Functions only: searches are ours to make. */
-function toolsOf({ tools, toolChoice, body }: NativeRequest, knows: Knows): Thing {
-  const functions = tools.filter(({ type }) => type === 'function');
-  if (functions.length === 0 || !knows('tools')) return {};
-  const isOurs = typeof toolChoice === 'object' && toolChoice.type !== 'function';
+/** The caller's own: searches are ours to make. */
+function toolsOf({ toolset, body }: NativeRequest, knows: Knows): Thing {
+  const { tools, tool_choice } = toolset.native;
+  if (tools.length === 0 || !knows('tools')) return {};
   return given({
-    tools: functions.map(({ parameters, ...tool }) => ({ ...given(tool), parameters })),
-    tool_choice: knows('tool_choice') && !isOurs ? toolChoice : null,
+    tools: tools.map(({ parameters, ...tool }) => ({
+      ...given(tool),
+      ...(tool.type === 'function' ? { parameters } : {}),
+    })),
+    tool_choice: knows('tool_choice') ? tool_choice : null,
     parallel_tool_calls: knows('parallel_tool_calls') ? body.parallel_tool_calls : null,
   });
 }
@@ -131,7 +146,7 @@ function toolsOf({ tools, toolChoice, body }: NativeRequest, knows: Knows): Thin
  * Items as an upstream that keeps nothing takes them. What it made of its own goes without the ids that it does not know
  * any more; reasoning goes encrypted, together with what it led to, or not at all.
  */
-function inputFor(items: readonly Thing[], slug: string): readonly Thing[] {
+function inputFor({ items, toolset }: NativeRequest, slug: string): readonly Thing[] {
   const input: Thing[] = [];
   /** Reasoning whose consequence has not come yet. */
   let thought: Thing[] = [];
@@ -147,29 +162,55 @@ function inputFor(items: readonly Thing[], slug: string): readonly Thing[] {
       thought = [];
       continue;
     }
-    if (role === 'assistant' || type === 'function_call') input.push(...thought);
+    if (SETTINGS.has(type)) continue;
+    if (role === 'assistant' || CALLS.has(type)) input.push(...thought);
     thought = [];
-    input.push(itemFor(item));
+    input.push(itemFor(item, toolset));
   }
   return input;
 }
 
-function reasoningFor({ made_by, id, summary, encrypted_content }: Thing & Kept, slug: string): readonly Thing[] {
-  if (typeof encrypted_content !== 'string' || (made_by !== undefined && made_by !== slug)) return [];
-  return [{ type: 'reasoning', id, summary: summary ?? [], encrypted_content }];
+/** Clients that keep nothing send it without an id. */
+function reasoningFor(item: Thing & Kept, slug: string): readonly Thing[] {
+  const { made_by, id, summary, encrypted_content } = item;
+  if (typeof encrypted_content !== 'string' || isOfChat(item)) return [];
+  if (made_by !== undefined && made_by !== slug) return [];
+  return [{ type: 'reasoning', ...given({ id }), summary: summary ?? [], encrypted_content }];
 }
 
-function itemFor({ type = 'message', ...item }: Thing): Thing {
-  if (type === 'function_call') {
-    const { call_id, name, arguments: args } = item;
-    return { type, call_id, name, arguments: args };
+function itemFor(item: Thing, toolset: Toolset): Thing {
+  const { type = 'message', call_id, arguments: args, input } = item;
+  switch (type) {
+    case 'function_call':
+      return { type, call_id, name: toolset.calledBy(item as Thing & ToolName), arguments: args };
+    case 'custom_tool_call':
+      return { type, call_id, name: toolset.calledBy(item as Thing & ToolName), input };
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      return { type, call_id, output: outputFor(item.output) };
+    case 'agent_message':
+      return { type: 'message', ...agentMessage(item, 'input') };
+    default:
+      return messageFor(item);
   }
-  if (type === 'function_call_output') return { type, call_id: item.call_id, output: textIn(item.output) };
-  const { role, content } = item;
-  if (typeof content === 'string') return { type, role, content };
-  if (role !== 'user' && role !== 'assistant') return { type, role, content: textIn(content) };
-  const partFor = role === 'user' ? userPart : assistantPart;
-  return { type, role, content: (content as readonly Thing[]).map(partFor) };
+}
+
+function messageFor({ role, content, phase }: Thing): Thing {
+  const type = 'message';
+  if (role === 'user') return { type, role, content: contentFor(content) };
+  if (role !== 'assistant') return { type, role, content: textIn(content) };
+  const said = typeof content === 'string' ? content : (content as readonly Thing[]).map(assistantPart);
+  return { type, role, content: said, ...given({ phase: typeof phase === 'string' ? phase : null }) };
+}
+
+/** Text where it is nothing else. */
+function outputFor(output: unknown): unknown {
+  const isPlain = typeof output === 'string' || (output as readonly Thing[]).every(({ type }) => isText(type));
+  return isPlain ? textIn(output) : contentFor(output);
+}
+
+function contentFor(content: unknown): unknown {
+  return typeof content === 'string' ? content : (content as readonly Thing[]).map(userPart);
 }
 
 function assistantPart({ type, text, refusal }: Thing): Thing {

@@ -3,91 +3,61 @@
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
 import type { SearchNote } from '../vocabulary/web-search.ts';
-import { isObject, type Thing } from './items.ts';
+import {
+  type CallItem,
+  type ChatDelta,
+  ID_PREFIX,
+  type MessageItem,
+  type OutputItem,
+  type ReasoningItem,
+  type RefusalPart,
+  type ResponseEvent,
+  type SearchItem,
+  type TextPart,
+} from './output-items.ts';
+import { isObject, type Thing } from './things.ts';
+import { merged, sealed, withoutEncrypted } from './thoughts.ts';
+import { inputIn, Toolset } from './toolset.ts';
 
-/** A piece of a chat message, or all of it. */
-export interface ChatDelta {
-  readonly content?: unknown;
-  readonly refusal?: unknown;
-  readonly reasoning?: unknown;
-  /** The name that some upstreams have for `reasoning`. */
-  readonly reasoning_content?: unknown;
-  readonly annotations?: unknown;
-  readonly tool_calls?: unknown;
+/** A call while it is made: models write the plain text of a tool as the arguments of a function. */
+interface OpenCall {
+  readonly item: CallItem;
+  written: string;
 }
-
-export interface ResponseEvent {
-  readonly type: string;
-  readonly [field: string]: unknown;
-}
-
-export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
-
-interface TextPart {
-  readonly type: 'output_text';
-  text: string;
-  readonly annotations: Thing[];
-  readonly logprobs: Thing[];
-}
-
-interface RefusalPart {
-  readonly type: 'refusal';
-  refusal: string;
-}
-
-interface MessageItem {
-  readonly type: 'message';
-  readonly id: string;
-  status: ItemStatus;
-  readonly role: 'assistant';
-  readonly content: (TextPart | RefusalPart)[];
-}
-
-interface ReasoningItem {
-  readonly type: 'reasoning';
-  readonly id: string;
-  status: ItemStatus;
-  readonly summary: { readonly type: 'summary_text'; text: string }[];
-}
-
-interface CallItem {
-  readonly type: 'function_call';
-  readonly id: string;
-  status: ItemStatus;
-  readonly call_id: string;
-  readonly name: string;
-  arguments: string;
-}
-
-interface SearchItem {
-  readonly type: 'web_search_call';
-  readonly id: string;
-  status: ItemStatus | 'failed';
-  readonly action: { readonly type: 'search'; readonly query: string };
-}
-
-export type OutputItem = MessageItem | ReasoningItem | CallItem | SearchItem;
-
-const ID_PREFIX = { message: 'msg', reasoning: 'rs', function_call: 'fc', web_search_call: 'ws' } as const;
 
 export class ResponseOutput {
-  readonly items: OutputItem[] = [];
+  /** With everything that the next answer can use. */
+  readonly kept: OutputItem[] = [];
   /** The message or the reasoning that is being filled: the next thing that is not of its kind ends it. */
   private text: MessageItem | ReasoningItem | undefined;
   /** By their index in the chat answer. They stay open to the end: their arguments may come by turns. */
-  private readonly calls = new Map<number, CallItem>();
+  private readonly calls = new Map<number, OpenCall>();
   /** By their place among the searches. */
   private readonly searches = new Map<number, SearchItem>();
   /** Sources that came before the text that they are sources of. */
   private citations: Thing[] = [];
+  /** Of the reasoning that is being filled: what its maker wants back. */
+  private details: readonly Thing[] = [];
   private events: ResponseEvent[] = [];
 
-  /** @param id what the ids of all items are made of */
-  constructor(private readonly id: string) {}
+  /**
+   * @param id what the ids of all items are made of
+   * @param toolset by which the caller knows the tools that are called
+   * @param showsEncrypted whether the client wants the reasoning that it cannot read
+   */
+  constructor(
+    private readonly id: string,
+    private readonly toolset = new Toolset({}),
+    private readonly showsEncrypted = false,
+  ) {}
+
+  get items(): readonly OutputItem[] {
+    return this.kept.map((item) => this.shown(item));
+  }
 
   /** All text of all messages. */
   get outputText(): string {
-    const parts = this.items.flatMap((item) => (item.type === 'message' ? item.content : []));
+    const parts = this.kept.flatMap((item) => (item.type === 'message' ? item.content : []));
     return parts.map((part) => (part.type === 'output_text' ? part.text : '')).join('');
   }
 
@@ -96,15 +66,16 @@ export class ResponseOutput {
    * @param logprobs of the tokens of its content
    */
   accept(
-    { content, refusal, reasoning, reasoning_content, annotations, tool_calls }: ChatDelta,
+    { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls }: ChatDelta,
     logprobs?: unknown,
   ): readonly ResponseEvent[] {
     const thought = reasoning ?? reasoning_content;
     if (isSaid(thought)) this.think(thought);
+    this.keepThoughts(objectsIn(reasoning_details));
     if (isSaid(content)) this.say(content, objectsIn(logprobs));
     for (const each of objectsIn(annotations)) this.annotate(each);
     if (isSaid(refusal)) this.refuse(refusal);
-    for (const [at, each] of objectsIn(tool_calls).entries()) this.callFunction(each, at);
+    for (const [at, each] of objectsIn(tool_calls).entries()) this.callTool(each, at);
     return this.delivered();
   }
 
@@ -119,7 +90,7 @@ export class ResponseOutput {
 
   /** Ends all that is open. An answer always has an item, and be it an empty message. */
   end(status: 'completed' | 'incomplete'): readonly ResponseEvent[] {
-    if (this.citations.length > 0 || this.items.every(isSearch)) this.textPart(this.messageItem());
+    if (this.citations.length > 0 || this.kept.every(isSearch)) this.textPart(this.messageItem());
     this.endText(status);
     for (const call of this.calls.values()) this.endCall(call, status);
     this.calls.clear();
@@ -128,25 +99,38 @@ export class ResponseOutput {
 
   /** The answer broke off: what is open stays so. */
   breakOff(): void {
-    for (const item of this.items) if (item.status === 'in_progress') item.status = 'incomplete';
+    for (const item of this.kept) if (item.status === 'in_progress') item.status = 'incomplete';
   }
 
   private think(delta: string): void {
-    const item = this.text?.type === 'reasoning' ? this.text : this.openReasoning();
-    const [part] = item.summary;
-    if (part) part.text += delta;
+    const item = this.reasoningItem();
+    const [part = this.openSummary(item)] = item.summary;
+    part.text += delta;
     this.emit('response.reasoning_summary_text.delta', item, { summary_index: 0, delta });
   }
 
-  private openReasoning(): ReasoningItem {
+  private keepThoughts(details: readonly Thing[]): void {
+    if (details.length === 0) return;
+    const item = this.reasoningItem();
+    this.details = merged(this.details, details);
+    item.encrypted_content = sealed(this.details);
+  }
+
+  private reasoningItem(): ReasoningItem {
+    if (this.text?.type === 'reasoning') return this.text;
     this.endText('completed');
     const item: ReasoningItem = { type: 'reasoning', id: this.newId('reasoning'), status: 'in_progress', summary: [] };
     this.add(item);
     this.text = item;
+    this.details = [];
+    return item;
+  }
+
+  private openSummary(item: ReasoningItem): ReasoningItem['summary'][number] {
     const part = { type: 'summary_text', text: '' } as const;
     this.emit('response.reasoning_summary_part.added', item, { summary_index: 0, part: { ...part } });
     item.summary.push({ ...part });
-    return item;
+    return item.summary[0] as ReasoningItem['summary'][number];
   }
 
   private say(delta: string, logprobs: readonly Thing[]): void {
@@ -219,24 +203,30 @@ export class ResponseOutput {
     this.emit('response.content_part.done', item, { content_index, part: structuredClone(part) });
   }
 
-  private callFunction({ index, id, function: called }: Thing, at: number): void {
+  private callTool({ index, id, function: called }: Thing, at: number): void {
     const { name, arguments: args } = isObject(called) ? called : {};
     const key = typeof index === 'number' ? index : at;
-    const item = this.calls.get(key) ?? this.openCall(key, id, name);
+    const call = this.calls.get(key) ?? this.openCall(key, id, name);
     if (!isSaid(args)) return;
-    item.arguments += args;
-    this.emit('response.function_call_arguments.delta', item, { delta: args });
+    call.written += args;
+    if (call.item.type === 'custom_tool_call') return;
+    call.item.arguments += args;
+    this.emit('response.function_call_arguments.delta', call.item, { delta: args });
   }
 
-  private openCall(key: number, id: unknown, name: unknown): CallItem {
+  private openCall(key: number, id: unknown, name: unknown): OpenCall {
     this.endText('completed');
-    const own = this.newId('function_call');
-    const call_id = isSaid(id) ? id : `call_${own}`;
-    const called = { call_id, name: isSaid(name) ? name : '', arguments: '' };
-    const item: CallItem = { type: 'function_call', id: own, status: 'in_progress', ...called };
-    this.calls.set(key, item);
+    const { type, own } = this.toolset.called(isSaid(name) ? name : '');
+    const itemId = this.newId(type === 'custom' ? 'custom_tool_call' : 'function_call');
+    const head = { id: itemId, status: 'in_progress', call_id: isSaid(id) ? id : `call_${itemId}`, ...own } as const;
+    const item: CallItem =
+      type === 'custom'
+        ? { type: 'custom_tool_call', ...head, input: '' }
+        : { type: 'function_call', ...head, arguments: '' };
+    const call = { item, written: '' };
+    this.calls.set(key, call);
     this.add(item);
-    return item;
+    return call;
   }
 
   private openSearch(at: number, query: string): SearchItem {
@@ -261,29 +251,41 @@ export class ResponseOutput {
 
   private endSummary(item: ReasoningItem): void {
     const [part] = item.summary;
-    this.emit('response.reasoning_summary_text.done', item, { summary_index: 0, text: part?.text });
+    if (!part) return;
+    this.emit('response.reasoning_summary_text.done', item, { summary_index: 0, text: part.text });
     this.emit('response.reasoning_summary_part.done', item, { summary_index: 0, part: { ...part } });
   }
 
-  private endCall(item: CallItem, status: 'completed' | 'incomplete'): void {
-    const { name, arguments: args } = item;
-    this.emit('response.function_call_arguments.done', item, { name, arguments: args });
+  /** Plain text is known when all of it has been written. */
+  private endCall({ item, written }: OpenCall, status: 'completed' | 'incomplete'): void {
+    if (item.type === 'function_call') {
+      const { name, arguments: args } = item;
+      this.emit('response.function_call_arguments.done', item, { name, arguments: args });
+    } else {
+      item.input = inputIn(written);
+      if (item.input !== '') this.emit('response.custom_tool_call_input.delta', item, { delta: item.input });
+      this.emit('response.custom_tool_call_input.done', item, { input: item.input });
+    }
     this.done(item, status);
   }
 
   private add(item: OutputItem): void {
-    const output_index = this.items.push(item) - 1;
-    this.events.push({ type: 'response.output_item.added', output_index, item: structuredClone(item) });
+    const output_index = this.kept.push(item) - 1;
+    this.events.push({ type: 'response.output_item.added', output_index, item: this.shown(structuredClone(item)) });
   }
 
   private done(item: OutputItem, status: 'completed' | 'incomplete' | 'failed'): void {
     item.status = status;
-    const output_index = this.items.indexOf(item);
-    this.events.push({ type: 'response.output_item.done', output_index, item: structuredClone(item) });
+    const output_index = this.kept.indexOf(item);
+    this.events.push({ type: 'response.output_item.done', output_index, item: this.shown(structuredClone(item)) });
   }
 
   private emit(type: string, item: OutputItem, more: Thing): void {
-    this.events.push({ type, item_id: item.id, output_index: this.items.indexOf(item), ...more });
+    this.events.push({ type, item_id: item.id, output_index: this.kept.indexOf(item), ...more });
+  }
+
+  private shown(item: OutputItem): OutputItem {
+    return this.showsEncrypted ? item : withoutEncrypted(item);
   }
 
   private delivered(): readonly ResponseEvent[] {
@@ -293,7 +295,7 @@ export class ResponseOutput {
   }
 
   private newId(type: OutputItem['type']): string {
-    return `${ID_PREFIX[type]}_${this.id}_${this.items.length}`;
+    return `${ID_PREFIX[type]}_${this.id}_${this.kept.length}`;
   }
 }
 

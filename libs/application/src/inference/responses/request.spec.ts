@@ -193,8 +193,8 @@ describe('fields become fields of a chat', () => {
     expect(read(sent).chat).toEqual({ model: 'm', messages: [USER], ...expected });
   });
 
-  test('and are echoed in their flat form, with tags as text', () => {
-    const { tools, toolChoice, format, metadata } = read({
+  test('and are echoed in their flat form, with tags as they came', () => {
+    const { toolset, format, metadata } = read({
       tools: [
         { type: 'function', function: FUNCTION },
         { type: 'function', name: 'g' },
@@ -203,13 +203,13 @@ describe('fields become fields of a chat', () => {
       response_format: { type: 'json_schema', json_schema: SCHEMA },
       metadata: { a: 'x', b: 1.5, c: false },
     });
-    expect(tools).toEqual([
+    expect(toolset.tools).toEqual([
       { type: 'function', ...FUNCTION },
       { type: 'function', name: 'g', parameters: null, strict: null },
     ]);
-    expect(toolChoice).toEqual({ type: 'function', name: 'f' });
+    expect(toolset.choice).toEqual({ type: 'function', name: 'f' });
     expect(format).toEqual({ type: 'json_schema', ...SCHEMA });
-    expect(metadata).toEqual({ a: 'x', b: '1.5', c: 'false' });
+    expect(metadata).toEqual({ a: 'x', b: 1.5, c: false });
   });
 
   test.each<[object, boolean]>([
@@ -244,7 +244,7 @@ describe('what cannot be served names its field', () => {
     ['input[0].content[0].type', part({})],
     ['input[0].content[0].text', part({ type: 'input_text' })],
     ['input[0].content[0].image_url', part({ type: 'input_image', file_id: 'file_1' })],
-    ['input[0].content[0].file_data', part({ type: 'input_file', file_url: 'https://x.example/a.pdf' })],
+    ['input[0].content[0].file_url', part({ type: 'input_file', file_url: 'https://x.example/a.pdf' })],
     ['input[0]', { input: [{ ...CALL, arguments: {} }] }],
     ['input[0].call_id', { input: [{ type: 'function_call_output', call_id: 'call_9', output: 'x' }] }],
     ['input[1].output', { input: [CALL, { type: 'function_call_output', call_id: 'call_1' }] }],
@@ -260,8 +260,8 @@ describe('what cannot be served names its field', () => {
     ['text.format', { text: { format: 'text' } }],
     ['text.format.name', { text: { format: { type: 'json_schema', schema: {} } } }],
     ['text.format.schema', { response_format: { type: 'json_schema', json_schema: { name: 's' } } }],
-    ['metadata', { metadata: { a: null } }],
-    ['metadata', { metadata: { a: {} } }],
+    ['metadata.a', { metadata: { a: null } }],
+    ['metadata.a', { metadata: { a: {} } }],
     ['metadata', { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`t${i}`, i])) }],
   ])('%s in %j', (param, sent) => {
     const refused = () => read(sent);

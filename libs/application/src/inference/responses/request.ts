@@ -3,8 +3,11 @@
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { ResponsesBody, Understood } from './body.ts';
-import { type ChatMessage, isObject, itemsOf, messagesOf, type Thing } from './items.ts';
+import { itemsOf, messagesOf } from './items.ts';
 import { type NativeRequest, wantsLogprobs } from './native-request.ts';
+import type { ChatMessage } from './parts.ts';
+import { isObject, type Thing } from './things.ts';
+import { Toolset } from './toolset.ts';
 
 /** A request as it was understood, and the chat request that it means. */
 export interface ResponsesRequest extends Understood {
@@ -13,7 +16,7 @@ export interface ResponsesRequest extends Understood {
   readonly native: NativeRequest;
   /** The conversation so far, for requests that continue it: all but the instructions, which are never carried on. */
   readonly said: readonly Thing[];
-  readonly metadata: Readonly<Record<string, string>>;
+  readonly metadata: Thing;
 }
 
 const MAX_TAGS = 16;
@@ -32,31 +35,41 @@ const SHARED = [
 ] as const;
 /** These change the answer: to ignore them would be to answer something else. */
 const UNSUPPORTED = ['background', 'conversation', 'prompt'] as const;
-/** OpenAI's and OpenRouter's names, old and new, for one tool. */
-const WEB_SEARCH = /^(openrouter:)?web_search(_preview)?(_\d{4}_\d{2}_\d{2})?$/;
 const TEXT = { type: 'text' };
 
 /**
  * @param earlier what was said before, where the request continues a stored response
  * @throws UnservableRequest that names the field that cannot be served
  */
-export function readResponsesRequest(body: ResponsesBody, earlier: readonly Thing[] = []): ResponsesRequest {
-  for (const field of UNSUPPORTED) if (body[field]) throw refusal(`${field} is not supported`, field);
-  const input = itemsOf(body.input);
-  const messages = messagesOf(input, earlier);
+export function readResponsesRequest(asked: ResponsesBody, earlier: readonly Thing[] = []): ResponsesRequest {
+  for (const field of UNSUPPORTED) if (asked[field]) throw refusal(`${field} is not supported`, field);
+  const input = itemsOf(asked.input);
+  const toolset = new Toolset(asked, input, earlier);
+  const messages = messagesOf(input, earlier, toolset);
   const said = [...earlier, ...(input as readonly Thing[])];
-  const tools = (body.tools ?? []).map(flatTool);
-  const toolChoice = flatToolChoice(body.tool_choice);
+  const body = updated(asked, said);
   const format = flatFormat(body.text?.format ?? body.response_format ?? TEXT);
   const metadata = tagsOf(body.metadata ?? {});
   const store = body.store ?? !wantsNoRetention(body);
-  const understood = { tools, toolChoice, format, store };
+  const understood = { toolset, format, store };
   const native = { ...understood, body, items: said, chatOnly: isChatOnly(body, messages) };
   return { ...understood, chat: chatOf(body, understood, messages), native, said, metadata };
 }
 
+/** With the settings that items of the conversation have changed: the last one holds. */
+function updated(body: ResponsesBody, said: readonly Thing[]): ResponsesBody {
+  let { reasoning, text } = body;
+  for (const item of said) {
+    if (item.type !== 'configuration_update') continue;
+    if (isObject(item.reasoning) && typeof item.reasoning.effort === 'string')
+      reasoning = { ...reasoning, effort: item.reasoning.effort };
+    if (isObject(item.text) && isObject(item.text.format)) text = { ...text, format: item.text.format };
+  }
+  return { ...body, ...(reasoning ? { reasoning } : {}), ...(text ? { text } : {}) };
+}
+
 function chatOf(body: ResponsesBody, understood: Understood, messages: readonly ChatMessage[]): ChatBody {
-  const { tools, toolChoice, format } = understood;
+  const { toolset, format } = understood;
   const { instructions, max_output_tokens, reasoning, top_logprobs } = body;
   const system = instructions ? [{ role: 'system', content: instructions }] : [];
   const chat: Record<string, unknown> = { messages: [...system, ...messages] };
@@ -68,7 +81,8 @@ function chatOf(body: ResponsesBody, understood: Understood, messages: readonly 
   if (wantsLogprobs(body)) chat.logprobs = true;
   if (top_logprobs !== undefined && top_logprobs !== null) chat.top_logprobs = top_logprobs;
   // Upstreams refuse a choice of tools, and how to call them, where there are none.
-  if (tools.length > 0) Object.assign(chat, { tools: tools.map(chatTool), tool_choice: chatToolChoice(toolChoice) });
+  const tools = toolset.chat;
+  if (tools) Object.assign(chat, tools);
   else delete chat.parallel_tool_calls;
   return chat as ChatBody;
 }
@@ -82,39 +96,6 @@ function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, mess
 /** A caller that asks for upstreams without retention does not expect us to store anything. */
 function wantsNoRetention({ provider }: ResponsesBody): boolean {
   return isObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
-}
-
-function flatTool(tool: unknown, at: number): Thing {
-  const param = `tools[${at}]`;
-  if (!isObject(tool) || typeof tool.type !== 'string') throw refusal(`${param} must be an object with a type`, param);
-  if (WEB_SEARCH.test(tool.type)) return { ...tool, type: 'web_search' };
-  if (tool.type !== 'function') throw refusal(`Tools of the type "${tool.type}" are not supported`, `${param}.type`);
-  const { name, description, parameters, strict } = isObject(tool.function) ? tool.function : tool;
-  if (typeof name !== 'string' || name === '') throw refusal(`${param}.name must be a string`, `${param}.name`);
-  const about = typeof description === 'string' ? { description } : {};
-  return { type: 'function', name, ...about, parameters: parameters ?? null, strict: strict ?? null };
-}
-
-function chatTool({ type, ...tool }: Thing): Thing {
-  if (type !== 'function') return { type, ...tool };
-  return { type, function: Object.fromEntries(Object.entries(tool).filter(([, value]) => value !== null)) };
-}
-
-function flatToolChoice(choice: unknown): string | Thing {
-  if (choice === undefined || choice === null) return 'auto';
-  if (choice === 'auto' || choice === 'none' || choice === 'required') return choice;
-  if (isObject(choice) && typeof choice.type === 'string') {
-    if (WEB_SEARCH.test(choice.type)) return { type: 'web_search' };
-    const { name } = isObject(choice.function) ? choice.function : choice;
-    if (choice.type === 'function' && typeof name === 'string') return { type: 'function', name };
-  }
-  const message = 'tool_choice must be "auto", "none", "required", or an object with the type and name of a function';
-  throw refusal(message, 'tool_choice');
-}
-
-function chatToolChoice(choice: string | Thing): unknown {
-  if (typeof choice === 'string' || choice.type !== 'function') return choice;
-  return { type: 'function', function: { name: choice.name } };
 }
 
 /** Chat nests the schema, Responses does not; clients send both. */
@@ -138,14 +119,15 @@ function chatFormat({ type, ...format }: Thing): Thing {
   return { type, json_schema: Object.fromEntries(Object.entries(format).filter(([, value]) => value !== null)) };
 }
 
-function tagsOf(metadata: Thing): Readonly<Record<string, string>> {
+/** As they came: what a tag means is the caller's. */
+function tagsOf(metadata: Thing): Thing {
   const tags = Object.entries(metadata);
   if (tags.length > MAX_TAGS) throw refusal(`metadata can have at most ${MAX_TAGS} tags`, 'metadata');
   for (const [name, value] of tags) {
     if (!['string', 'number', 'boolean'].includes(typeof value))
-      throw refusal(`metadata.${name} must be a string, a number or a boolean`, 'metadata');
+      throw refusal(`metadata.${name} must be a string, a number or a boolean`, `metadata.${name}`);
   }
-  return Object.fromEntries(tags.map(([name, value]) => [name, String(value)]));
+  return metadata;
 }
 
 function refusal(message: string, param: string): UnservableRequest {

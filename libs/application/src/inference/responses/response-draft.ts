@@ -5,11 +5,12 @@ import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponsesBody } from './body.ts';
-import type { Thing } from './items.ts';
 import { NativeOutput } from './native-output.ts';
 import { wantsEncrypted } from './native-request.ts';
-import { type ChatDelta, type ResponseEvent, ResponseOutput } from './output.ts';
+import { ResponseOutput } from './output.ts';
+import type { ChatDelta, ResponseEvent } from './output-items.ts';
 import type { ResponsesRequest } from './request.ts';
+import type { Thing } from './things.ts';
 
 /** A choice of a chat answer, in one piece or as a piece of it. */
 export interface ChatChoice {
@@ -39,6 +40,7 @@ export interface ResponseWire {
 /** A response while it is made, out of the choices of a chat answer or the events of a native one. */
 export class ResponseDraft {
   readonly id: string;
+  private readonly body: ResponsesBody;
   private output: ResponseOutput | NativeOutput;
   private readonly createdAt = seconds();
   private model: string;
@@ -46,18 +48,19 @@ export class ResponseDraft {
 
   constructor(
     id: string,
-    private readonly body: ResponsesBody,
     private readonly request: ResponsesRequest,
   ) {
+    const { body } = request.native;
     this.id = `resp_${id}`;
+    this.body = body;
     this.model = body.model;
-    this.output = new ResponseOutput(id);
+    this.output = new ResponseOutput(id, request.toolset, wantsEncrypted(body));
   }
 
   /** The first events. */
   answeredBy({ model, language }: Source): void {
     this.model = model;
-    if (language === 'responses') this.output = new NativeOutput(wantsEncrypted(this.body));
+    if (language === 'responses') this.output = new NativeOutput(wantsEncrypted(this.body), this.request.toolset);
   }
 
   /** A piece of the answer, or all of it. */
@@ -87,7 +90,7 @@ export class ResponseDraft {
     const { output } = this;
     return output instanceof NativeOutput
       ? output.kept(provider)
-      : (output.items as readonly object[] as readonly Thing[]);
+      : (output.kept as readonly object[] as readonly Thing[]);
   }
 
   /** As it is before anything has come. */
@@ -131,8 +134,8 @@ export class ResponseDraft {
       top_p: body.top_p ?? 1,
       presence_penalty: body.presence_penalty ?? 0,
       frequency_penalty: body.frequency_penalty ?? 0,
-      tool_choice: request.toolChoice,
-      tools: request.tools,
+      tool_choice: request.toolset.choice,
+      tools: request.toolset.tools,
       max_output_tokens: body.max_output_tokens ?? null,
       previous_response_id: body.previous_response_id ?? null,
       reasoning: { effort: body.reasoning?.effort ?? null, summary: body.reasoning?.summary ?? null },

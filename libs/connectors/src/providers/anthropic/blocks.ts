@@ -39,7 +39,7 @@ export function finishReason(stopReason: string): string {
 }
 
 /** The name that OpenRouter's clients know the format by, and send it back with. */
-const FORMAT = 'anthropic-claude-v1';
+export const FORMAT = 'anthropic-claude-v1';
 
 /** Thinking with its signature, which the caller must send back for Anthropic to go on with a tool's result. */
 export function reasoningDetail(index: number, block: Extract<Block, { type: 'thinking' | 'redacted_thinking' }>) {

@@ -1,4 +1,5 @@
 /** OpenAI's messages as Anthropic's turns. */
+import { FORMAT } from './blocks.ts';
 import { cached, type Fields, unsupported } from './body.ts';
 
 export interface Turn {
@@ -38,7 +39,9 @@ function spoken({ content, reasoning_details, tool_calls }: Fields): Fields[] {
 }
 
 function thoughts(details: unknown): Fields[] {
-  return asList(details).flatMap(({ type, text, signature, data }): Fields[] => {
+  return asList(details).flatMap(({ type, text, signature, data, format }): Fields[] => {
+    // Anthropic refuses what another vendor has signed.
+    if (typeof format === 'string' && format !== FORMAT) return [];
     if (type === 'reasoning.text' && signature) return [{ type: 'thinking', thinking: text ?? '', signature }];
     return type === 'reasoning.encrypted' && data ? [{ type: 'redacted_thinking', data }] : [];
   });

@@ -141,6 +141,11 @@ const responsePart = byType('Content parts', {
   input_audio: fields({ type: anything, input_audio: fields({ data: anything, format: anything }) }),
 });
 
+/** What a tool has answered. */
+const toolOutput = fields({ type: anything, call_id: anything, output: list(responsePart) });
+const FUNCTION_CHOICE = fields({ type: anything, name: anything });
+const RESPONSE_CHOICES = { function: FUNCTION_CHOICE, custom: FUNCTION_CHOICE, web_search: fields({ type: anything }) };
+
 /** A request for a response. The one tool of OpenAI's own is the search that we have a price for. */
 export const allowedResponses = fields({
   ...SAMPLING,
@@ -149,9 +154,11 @@ export const allowedResponses = fields({
     byType(
       'Items',
       {
-        message: fields({ type: anything, role: anything, content: list(responsePart) }),
+        message: fields({ type: anything, role: anything, phase: anything, content: list(responsePart) }),
         function_call: fields({ type: anything, call_id: anything, name: anything, arguments: anything }),
-        function_call_output: fields({ type: anything, call_id: anything, output: anything }),
+        custom_tool_call: fields({ type: anything, call_id: anything, name: anything, input: anything }),
+        function_call_output: toolOutput,
+        custom_tool_call_output: toolOutput,
         reasoning: fields({ type: anything, id: anything, summary: anything, encrypted_content: anything }),
         web_search_call: fields({ type: anything, id: anything, status: anything, action: anything }),
       },
@@ -176,12 +183,17 @@ export const allowedResponses = fields({
         parameters: anything,
         strict: anything,
       }),
+      custom: fields({ type: anything, name: anything, description: anything, format: anything }),
       web_search: fields({ type: anything, filters: anything }),
     }),
   ),
   tool_choice: byType('Choices of tools', {
-    function: fields({ type: anything, name: anything }),
-    web_search: fields({ type: anything }),
+    ...RESPONSE_CHOICES,
+    allowed_tools: fields({
+      type: anything,
+      mode: anything,
+      tools: list(byType('Tools', RESPONSE_CHOICES)),
+    }),
   }),
 });
 

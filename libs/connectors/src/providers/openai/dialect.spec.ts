@@ -22,6 +22,33 @@ describe('the limit of the output', () => {
   });
 });
 
+describe('what tools have answered', () => {
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
+  const user = { role: 'user', content: 'Hello' };
+  const tool = (tool_call_id: string, content: unknown) => ({ role: 'tool', tool_call_id, content });
+  const sent = (messages: readonly object[]) => inDialect({ model: 'm', messages }, dialectOf('openai')).messages;
+
+  test('goes as it is where it is text', () => {
+    const messages = [user, tool('1', 'Yes'), tool('2', [{ type: 'text', text: 'No' }])];
+    expect(sent(messages)).toBe(messages);
+  });
+
+  test('and is no text is shown by the user behind all answers that stand together', () => {
+    const text = { type: 'text', text: 'Look' };
+    const rest = 'The rest of this result follows.';
+    const shown = [{ type: 'text', text: 'Of the result of the tool:' }, image];
+    expect(sent([tool('1', [text, image]), tool('2', 'Yes'), tool('3', [image]), user, tool('4', [image])])).toEqual([
+      tool('1', `Look\n${rest}`),
+      tool('2', 'Yes'),
+      tool('3', rest),
+      { role: 'user', content: [...shown, ...shown] },
+      user,
+      tool('4', rest),
+      { role: 'user', content: shown },
+    ]);
+  });
+});
+
 describe('how much to reason', () => {
   const limit = { max_completion_tokens: 10_000 };
 

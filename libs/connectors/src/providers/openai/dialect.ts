@@ -26,9 +26,10 @@ type Body = Readonly<Record<string, unknown>>;
  * itself, where nothing has to be said differently.
  */
 export function inDialect(
-  body: Body,
+  asked: Body,
   { limit: name = 'max_tokens', reasoning: word = 'reasoning_effort' }: Dialect,
 ): Body {
+  const body = withTextResults(asked);
   const renamed = body.max_completion_tokens !== undefined && name === 'max_tokens';
   const reworded = body.reasoning !== undefined && word === 'reasoning_effort';
   if (!renamed && !reworded) return body;
@@ -38,6 +39,39 @@ export function inDialect(
     ...(limit === undefined ? {} : { [name]: limit }),
     ...(reworded ? effort(reasoning as Reasoning, limit as number | undefined) : reasoning ? { reasoning } : {}),
   };
+}
+
+/**
+ * Tools answer with text alone in these chats (https://platform.openai.com/docs/api-reference/chat/create): what else they
+ * have answered, an image or a file, the user shows behind the last of the answers that stand together.
+ */
+function withTextResults(body: Body): Body {
+  const { messages } = body;
+  if (!Array.isArray(messages) || !messages.some(hasOtherResults)) return body;
+  const told: unknown[] = [];
+  let shown: Body[] = [];
+  const show = () => {
+    if (shown.length > 0) told.push({ role: 'user', content: shown });
+    shown = [];
+  };
+  for (const message of messages) {
+    if (message?.role !== 'tool') show();
+    if (!hasOtherResults(message)) {
+      told.push(message);
+      continue;
+    }
+    const parts = message.content as readonly Body[];
+    const texts = parts.flatMap(({ type, text }) => (type === 'text' ? [text] : []));
+    told.push({ ...message, content: [...texts, 'The rest of this result follows.'].join('\n') });
+    shown.push({ type: 'text', text: 'Of the result of the tool:' }, ...parts.filter(({ type }) => type !== 'text'));
+  }
+  show();
+  return { ...body, messages: told };
+}
+
+function hasOtherResults(message: Body | null): boolean {
+  if (message?.role !== 'tool' || !Array.isArray(message.content)) return false;
+  return message.content.some((part: Body | null) => part?.type !== 'text');
 }
 
 /** A request for a response, whose reasoning is OpenRouter's object with a `summary`, in OpenAI's words. */

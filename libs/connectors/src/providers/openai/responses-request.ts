@@ -46,13 +46,19 @@ export function withSearch(request: Thing, search: NativeSearch | undefined): Th
     max_tool_calls: maxUses,
     // OpenAI does not search with so little reasoning.
     ...(effort === 'minimal' ? { reasoning: { ...(request.reasoning as Thing), effort: 'low' } } : {}),
-    ...(first ? { tool_choice: { type: 'web_search' } } : {}),
+    ...(first ? { tool_choice: { type: 'web_search' } } : withSearchAllowed(request.tool_choice)),
   };
+}
+
+/** A choice of certain tools names the search as well, or else OpenAI would not make it. */
+function withSearchAllowed(choice: unknown): Thing {
+  if (!isThing(choice) || choice.type !== 'allowed_tools' || !Array.isArray(choice.tools)) return {};
+  return { tool_choice: { ...choice, tools: [...choice.tools, { type: 'web_search' }] } };
 }
 
 /** What the assistant said and what it called are items of their own. */
 function itemsOf({ role, content, refusal, tool_calls, tool_call_id }: Thing): readonly Thing[] {
-  if (role === 'tool') return [{ type: 'function_call_output', call_id: tool_call_id, output: textOf(content) }];
+  if (role === 'tool') return [{ type: 'function_call_output', call_id: tool_call_id, output: resultOf(content) }];
   if (role !== 'assistant') return [{ type: 'message', role, content: partsOf(content, userPart) }];
   const said = partsOf(content, assistantPart);
   const parts = [
@@ -71,6 +77,13 @@ function partsOf(content: unknown, part: (part: Thing) => Thing): string | reado
   return typeof content === 'string' ? content : listOf(content).map(part);
 }
 
+/** Text where a tool has answered nothing else. */
+function resultOf(content: unknown): string | readonly Thing[] {
+  const parts = partsOf(content, userPart);
+  const isPlain = typeof parts === 'string' || parts.every(({ type }) => type === 'input_text');
+  return isPlain && typeof parts !== 'string' ? parts.map(({ text }) => text).join('') : parts;
+}
+
 function assistantPart({ type, text, refusal }: Thing): Thing {
   return type === 'refusal' ? { type, refusal } : { type: 'output_text', text };
 }
@@ -83,13 +96,6 @@ function userPart(part: Thing): Thing {
     return { type: 'input_image', image_url: url, detail };
   }
   return type === 'file' ? { type: 'input_file', ...(file as Thing) } : part;
-}
-
-function textOf(content: unknown): string {
-  if (typeof content === 'string') return content;
-  return listOf(content)
-    .map(({ text }) => text)
-    .join('');
 }
 
 function formatOf(format: unknown): Thing | undefined {

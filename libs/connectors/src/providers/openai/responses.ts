@@ -16,6 +16,7 @@ const TOLD = new Set([
   'response.output_text.delta',
   'response.refusal.delta',
   'response.function_call_arguments.delta',
+  'response.custom_tool_call_input.delta',
   'response.reasoning_summary_text.delta',
   'response.reasoning_text.delta',
 ]);
@@ -168,10 +169,10 @@ function responseUsage(reported: unknown): Usage | undefined {
 /** All text that was generated: words, calls and what may be read of the reasoning. */
 function textIn(output: readonly Thing[]): string {
   return output
-    .flatMap(({ content, summary, name, arguments: args }) => [
+    .flatMap(({ content, summary, name, arguments: args, input }) => [
       ...partsIn(summary),
       ...partsIn(content),
-      ...(typeof args === 'string' ? [`${name}${args}`] : []),
+      ...[args, input].flatMap((text) => (typeof text === 'string' ? [`${name}${text}`] : [])),
     ])
     .join('');
 }

@@ -1,0 +1,79 @@
+/** Reasoning that a model goes on from after a call, over Responses. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
+
+const CLAUDE = 'anthropic/claude-haiku-4.5';
+const ENCRYPTED = 'reasoning.encrypted_content';
+const TOOL = { type: 'function', name: 'weather', parameters: { type: 'object', properties: {} } };
+
+let tapped: TappedWorld;
+let tap: Wiretap;
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  tapped = await openTapped();
+  ({ tap, world } = tapped);
+  account = await world.account(105);
+});
+afterAll(() => tapped.close());
+
+const user = { role: 'user', content: '[[sandbox tool=weather reasoning=4]]' };
+const always = { tools: [TOOL], reasoning: { effort: 'medium' }, max_output_tokens: 4_000 };
+const ask = (body: object, model = CLAUDE) => world.post('/v1/responses', { model, ...always, ...body }, account);
+const said = (call_id: string) => ({ type: 'function_call_output', call_id, output: 'Sun' });
+
+/** What the upstream was told that the model had thought. */
+function thoughtsHeard(): readonly unknown[] {
+  const { body } = tap.since()[0] as Wiretap['received'][number];
+  expect(body.thinking).toMatchObject({ type: 'enabled' });
+  const turns: readonly { readonly content: readonly { readonly type: string }[] }[] = body.messages;
+  return turns.flatMap(({ content }) => content.filter(({ type }) => type.includes('thinking')));
+}
+
+describe.each([false, true])('what Claude thought, streamed: %s', (stream) => {
+  const answered = async (body: object, model = CLAUDE) => {
+    const answer = await ask({ ...body, stream }, model);
+    expect([answer.status, answer.text.slice(0, answer.status === 200 ? 0 : 500)]).toEqual([200, '']);
+    return stream ? answer.events.at(-2).response : answer.body;
+  };
+
+  test('comes back with its signature, and it thinks on with the result of its tool', async () => {
+    const { output } = await answered({ input: [user], include: [ENCRYPTED], store: false });
+    const [thought, call] = output;
+    expect([thought.type, call.type]).toEqual(['reasoning', 'function_call']);
+    expect(thought.summary).toEqual([{ type: 'summary_text', text: 'every coin that comes' }]);
+    tap.since();
+    const next = await answered({ input: [user, ...output, said(call.call_id)], store: false });
+    expect(thoughtsHeard()).toEqual([
+      { type: 'thinking', thinking: 'every coin that comes', signature: expect.stringMatching(/./) },
+    ]);
+    expect(next.output.map(({ type }: { type: string }) => type)).toEqual(['reasoning', 'message']);
+  });
+
+  test('is kept where the response is, and shown only to who asks for it', async () => {
+    const first = await answered({ input: [user] });
+    expect(JSON.stringify(first)).not.toContain('encrypted_content');
+    tap.since();
+    const { call_id } = first.output.at(-1);
+    await answered({ input: [said(call_id)], previous_response_id: first.id });
+    expect(thoughtsHeard()).toHaveLength(1);
+  });
+
+  test('is nothing to a model of another vendor, and that one’s is nothing to Claude', async () => {
+    const { output } = await answered({ input: [user], include: [ENCRYPTED] });
+    const call = output.at(-1);
+    await answered({ input: [user, ...output, said(call.call_id)], reasoning: {} }, 'openai/gpt-5-mini');
+    const other = await answered({ input: [user], include: [ENCRYPTED] }, 'openai/gpt-5-mini');
+    expect(other.output[0]).toMatchObject({ type: 'reasoning', encrypted_content: expect.any(String) });
+    await answered({ input: [user, ...other.output, said(other.output.at(-1).call_id)] });
+  });
+
+  test('and was changed is 400', async () => {
+    const { output } = await answered({ input: [user], include: [ENCRYPTED] });
+    const [thought, call] = output;
+    const encrypted_content = `${thought.encrypted_content.slice(0, 30)}x`;
+    const input = [user, { ...thought, encrypted_content }, call, said(call.call_id)];
+    const { status, body } = await ask({ input });
+    expect([status, body.error.param]).toEqual([400, 'input[1].encrypted_content']);
+  });
+});

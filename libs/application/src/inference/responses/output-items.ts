@@ -1,0 +1,88 @@
+/** The items of an answer while it is made, and the pieces of chats that they are made of. */
+import type { Thing } from './things.ts';
+import type { ToolName } from './toolset.ts';
+
+/** A piece of a chat message, or all of it. */
+export interface ChatDelta {
+  readonly content?: unknown;
+  readonly refusal?: unknown;
+  readonly reasoning?: unknown;
+  /** The name that some upstreams have for `reasoning`. */
+  readonly reasoning_content?: unknown;
+  /** Reasoning with what its maker wants back of it. */
+  readonly reasoning_details?: unknown;
+  readonly annotations?: unknown;
+  readonly tool_calls?: unknown;
+}
+
+export interface ResponseEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+export interface TextPart {
+  readonly type: 'output_text';
+  text: string;
+  readonly annotations: Thing[];
+  readonly logprobs: Thing[];
+}
+
+export interface RefusalPart {
+  readonly type: 'refusal';
+  refusal: string;
+}
+
+export interface MessageItem {
+  readonly type: 'message';
+  readonly id: string;
+  status: ItemStatus;
+  readonly role: 'assistant';
+  readonly content: (TextPart | RefusalPart)[];
+}
+
+export interface ReasoningItem {
+  readonly type: 'reasoning';
+  readonly id: string;
+  status: ItemStatus;
+  readonly summary: { readonly type: 'summary_text'; text: string }[];
+  /** From which only its maker can go on. */
+  encrypted_content?: string;
+}
+
+interface CallOf extends ToolName {
+  readonly id: string;
+  status: ItemStatus;
+  readonly call_id: string;
+}
+
+interface FunctionCallItem extends CallOf {
+  readonly type: 'function_call';
+  arguments: string;
+}
+
+interface CustomCallItem extends CallOf {
+  readonly type: 'custom_tool_call';
+  input: string;
+}
+
+export type CallItem = FunctionCallItem | CustomCallItem;
+
+export interface SearchItem {
+  readonly type: 'web_search_call';
+  readonly id: string;
+  status: ItemStatus | 'failed';
+  readonly action: { readonly type: 'search'; readonly query: string };
+}
+
+export type OutputItem = MessageItem | ReasoningItem | CallItem | SearchItem;
+
+/** How the ids of items begin. */
+export const ID_PREFIX = {
+  message: 'msg',
+  reasoning: 'rs',
+  function_call: 'fc',
+  custom_tool_call: 'ctc',
+  web_search_call: 'ws',
+} as const;

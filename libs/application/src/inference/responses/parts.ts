@@ -1,0 +1,104 @@
+/** What an item of the input says, as the content of a chat's messages. */
+import { UnservableRequest } from '../../failures.ts';
+import { isObject, type Thing } from './things.ts';
+
+/** A message of a chat, in OpenAI's shape. */
+export type ChatMessage = Thing & { readonly role: string };
+
+/** @throws UnservableRequest that names what is wrong */
+export function messageOf({ role, content }: Thing, param: string): ChatMessage {
+  if (role === 'assistant') return { role, ...spoken(content, param) };
+  // Every chat model knows "system"; "developer" only some.
+  if (role === 'system' || role === 'developer') return { role: 'system', content: textOf(content, param) };
+  if (role !== 'user') {
+    throw refusal(`${param}.role must be "user", "assistant", "system" or "developer"`, `${param}.role`);
+  }
+  if (typeof content === 'string') return { role, content };
+  return { role, content: partsOf(content, param).map((part, at) => chatPart(part, `${param}.content[${at}]`)) };
+}
+
+/** A message of the model itself. */
+function spoken(content: unknown, param: string): Thing {
+  if (typeof content === 'string') return { content };
+  const parts = partsOf(content, param);
+  const refused = parts.filter(({ type }) => type === 'refusal').map((part) => part.refusal);
+  const text = textOf(
+    parts.filter(({ type }) => type !== 'refusal'),
+    param,
+  );
+  return refused.length === 0 ? { content: text } : { content: text || null, refusal: refused.join('') };
+}
+
+/** What another agent has said to this one: no chat has a role for it. Only their vendor can read encrypted parts. */
+export function agentMessage({ author, recipient, content }: Thing, param: string): ChatMessage {
+  for (const [field, value] of Object.entries({ author, recipient })) {
+    if (typeof value !== 'string') throw refusal(`${param}.${field} must be a string`, `${param}.${field}`);
+  }
+  return { role: 'user', content: `Message from ${author} to ${recipient}:\n${textOf(content, param)}` };
+}
+
+/** What a tool has answered: text, or parts some of which are not. */
+export function outputOf(output: unknown, param: string): string | readonly Thing[] {
+  if (typeof output === 'string') return output;
+  const parts = partsOf(output, param, 'output').map((part, at) => chatPart(part, `${param}.output[${at}]`));
+  return parts.every(({ type }) => type === 'text') ? parts.map(({ text }) => text).join('') : parts;
+}
+
+/** Content that can only be text, as that of most roles. */
+function textOf(content: unknown, param: string): string {
+  if (typeof content === 'string') return content;
+  return partsOf(content, param)
+    .map(({ type, text }, at) => {
+      if (isText(type) && typeof text === 'string') return text;
+      throw refusal(`${param}.content[${at}] must be text`, `${param}.content[${at}]`);
+    })
+    .join('');
+}
+
+function partsOf(content: unknown, param: string, field = 'content'): readonly Thing[] {
+  if (Array.isArray(content) && content.every(isObject)) return content;
+  throw refusal(`${param}.${field} must be a string or an array of objects`, `${param}.${field}`);
+}
+
+export function isText(type: unknown): boolean {
+  return type === 'input_text' || type === 'output_text' || type === 'text';
+}
+
+function chatPart(part: Thing, param: string): Thing {
+  const { type } = part;
+  if (isText(type)) {
+    if (typeof part.text !== 'string') throw refusal(`${param}.text must be a string`, `${param}.text`);
+    return { type: 'text', text: part.text };
+  }
+  if (type === 'input_image' || type === 'image_url') return imagePart(part, param);
+  if (type === 'input_file' || type === 'file') return filePart(part, param);
+  if (type === 'input_audio' && isObject(part.input_audio)) return { type, input_audio: part.input_audio };
+  throw refusal(`Content of the type "${String(type)}" is not supported`, `${param}.type`);
+}
+
+export function urlOf({ image_url }: Thing): unknown {
+  return isObject(image_url) ? image_url.url : image_url;
+}
+
+function imagePart({ image_url, detail }: Thing, param: string): Thing {
+  const url = urlOf({ image_url });
+  if (typeof url !== 'string')
+    throw refusal(`${param}.image_url must be an address or a data URL`, `${param}.image_url`);
+  return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };
+}
+
+/** A file comes in the request: what it may cost is bounded by its size, which an address does not reveal. */
+function filePart(part: Thing, param: string): Thing {
+  const { file_data, filename } = isObject(part.file) ? part.file : part;
+  if (typeof file_data !== 'string') {
+    const field =
+      ['file_url', 'file_id'].find((each) => part[each] !== undefined && part[each] !== null) ?? 'file_data';
+    const message = `${param}.file_data must be a data URL; files by id or address are not supported`;
+    throw refusal(message, `${param}.${field}`);
+  }
+  return { type: 'file', file: { ...(typeof filename === 'string' ? { filename } : {}), file_data } };
+}
+
+function refusal(message: string, param: string): UnservableRequest {
+  return new UnservableRequest(400, message, param);
+}
