@@ -41,7 +41,6 @@ export type { ChatMessage } from './inference/responses/parts.ts';
 export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
 export type { EventOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
-export type { Thing } from './inference/responses/things.ts';
 export { Toolset } from './inference/responses/toolset.ts';
 export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
@@ -60,6 +59,7 @@ export {
 } from './inference/vocabulary/providers.ts';
 export { LEAST_OUTPUT } from './inference/vocabulary/quote.ts';
 export { DONE, SseReader, sseComment, sseData, sseEvent } from './inference/vocabulary/sse.ts';
+export type { Thing } from './inference/vocabulary/things.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
 export {
   type Found,

@@ -5,7 +5,7 @@
  * Chats may fill several calls by turns; here one block is open at a time. What comes for a later one waits until the one
  * that is open is complete: a text when something else begins, a call when its arguments are JSON.
  */
-import { isObject, type Thing } from '../responses/items.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { Thoughts } from './request.ts';
 import { type Thought, thoughtsIn } from './thoughts.ts';

@@ -1,5 +1,5 @@
 /** Thoughts with their signatures, which a model of Anthropic's must get back with the results of its tools. */
-import { isObject, type Thing } from '../responses/items.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 
 /** The name that OpenRouter's clients know the format by; signatures of other vendors have other names, and mean nothing here. */
 const FORMAT = 'anthropic-claude-v1';

@@ -1,6 +1,6 @@
 /** Anthropic's tools and the choice between them, as a chat has them. */
 import { UnservableRequest } from '../../failures.ts';
-import { isObject, type Thing } from '../responses/items.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 
 /** Anthropic's search of the web, in every version. Of its other tools none has a price here. */
 const WEB_SEARCH = /^web_search_\d{8}$/;

@@ -1,6 +1,7 @@
 /** The turns of Anthropic's Messages as messages of a chat. */
 import { UnservableRequest } from '../../failures.ts';
-import { type ChatMessage, isObject, type Thing } from '../responses/items.ts';
+import type { ChatMessage } from '../responses/parts.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 import { partOf } from './parts.ts';
 import { detailOf } from './thoughts.ts';
 

@@ -4,7 +4,7 @@ import type { Instant } from '#domain';
 import { Clock } from '../../clock.ts';
 import { UnservableRequest } from '../../failures.ts';
 import { type Sealed, Secrets } from '../../secrets.ts';
-import { isObject, type Thing } from './things.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 
 /** As long as OpenAI keeps them. */
 const KEPT_FOR_MS = 30 * 24 * 60 * 60_000;

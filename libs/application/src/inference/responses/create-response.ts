@@ -1,13 +1,13 @@
 /** One response: the conversation it continues → the chat that it means → the response that is kept. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Payer } from '../../paying/payer.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody } from './body.ts';
 import { Chats } from './chats.ts';
 import { Conversations } from './conversations.ts';
 import { type ResponsesRequest, readResponsesRequest } from './request.ts';
 import { type EventOutlet, ResponseClient } from './response-client.ts';
 import { ResponseDraft, type ResponseWire } from './response-draft.ts';
-import type { Thing } from './things.ts';
 
 export interface ResponseRequest {
   readonly requestId: string;

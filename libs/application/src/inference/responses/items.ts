@@ -1,7 +1,7 @@
 /** The input of a response as messages of a chat. */
 import { UnservableRequest } from '../../failures.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 import { agentMessage, type ChatMessage, messageOf, outputOf } from './parts.ts';
-import { isObject, type Thing } from './things.ts';
 import { thoughtsIn } from './thoughts.ts';
 import { argumentsFor, type ToolName, type Toolset } from './toolset.ts';
 

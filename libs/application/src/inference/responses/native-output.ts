@@ -2,8 +2,9 @@
  * The output of a response as an upstream that speaks Responses makes it: its items and events are passed on as they
  * are, and folded, so that there is something to show when the answer breaks off.
  */
+
+import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { ResponseEvent } from './output-items.ts';
-import { isObject, type Thing } from './things.ts';
 import { withoutEncrypted } from './thoughts.ts';
 import { Toolset } from './toolset.ts';
 

@@ -3,10 +3,10 @@ import type { Endpoint } from '#catalogue';
 import { boundText } from '../../tokenizer.ts';
 import type { Reasoning } from '../vocabulary/chat-body.ts';
 import { LEAST_OUTPUT } from '../vocabulary/quote.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody, Understood } from './body.ts';
 import { LEFT_OUT, SETTINGS } from './items.ts';
 import { agentMessage, isText, urlOf } from './parts.ts';
-import { isObject, type Thing } from './things.ts';
 import { isOfChat } from './thoughts.ts';
 import type { ToolName, Toolset } from './toolset.ts';
 

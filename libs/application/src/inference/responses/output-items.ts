@@ -1,5 +1,5 @@
 /** The items of an answer while it is made, and the pieces of chats that they are made of. */
-import type { Thing } from './things.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { ToolName } from './toolset.ts';
 
 /** A piece of a chat message, or all of it. */

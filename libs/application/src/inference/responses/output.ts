@@ -2,6 +2,8 @@
  * A chat answer as the output items of a response, and the events that announce them: one item after the other, each
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
+
+import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import {
   type CallItem,
@@ -15,7 +17,6 @@ import {
   type SearchItem,
   type TextPart,
 } from './output-items.ts';
-import { isObject, type Thing } from './things.ts';
 import { merged, sealed, withoutEncrypted } from './thoughts.ts';
 import { inputIn, Toolset } from './toolset.ts';
 

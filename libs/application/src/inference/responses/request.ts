@@ -2,11 +2,11 @@
 
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody, Understood } from './body.ts';
 import { itemsOf, messagesOf } from './items.ts';
 import { type NativeRequest, wantsLogprobs } from './native-request.ts';
 import type { ChatMessage } from './parts.ts';
-import { isObject, type Thing } from './things.ts';
 import { Toolset } from './toolset.ts';
 
 /** A request as it was understood, and the chat request that it means. */

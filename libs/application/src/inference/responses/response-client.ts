@@ -2,10 +2,10 @@ import { UpstreamFailure } from '../../failures.ts';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { AnswerClient, Source } from '../vocabulary/answers.ts';
 import { DONE, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponseEvent } from './output-items.ts';
 import type { ResponseDraft, ResponseError, ResponseWire } from './response-draft.ts';
-import type { Thing } from './things.ts';
 
 /** Where the events of a response are sent. */
 export interface EventOutlet {

@@ -3,6 +3,7 @@ import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponsesBody } from './body.ts';
 import { NativeOutput } from './native-output.ts';
@@ -10,7 +11,6 @@ import { wantsEncrypted } from './native-request.ts';
 import { ResponseOutput } from './output.ts';
 import type { ChatDelta, ResponseEvent } from './output-items.ts';
 import type { ResponsesRequest } from './request.ts';
-import type { Thing } from './things.ts';
 
 /** A choice of a chat answer, in one piece or as a piece of it. */
 export interface ChatChoice {

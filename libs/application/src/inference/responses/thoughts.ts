@@ -3,7 +3,7 @@
  * the one field of an item that clients keep as it is. No secret: its text is the item's summary.
  */
 import { UnservableRequest } from '../../failures.ts';
-import { isObject, type Thing } from './things.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 
 /** What vendors encrypt by themselves begins otherwise. */
 const MARK = 'chat-reasoning.';

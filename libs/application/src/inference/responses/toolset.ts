@@ -4,7 +4,7 @@
  * plain text is, for models that know none, a function with one argument.
  */
 import { UnservableRequest } from '../../failures.ts';
-import { isObject, type Thing } from './things.ts';
+import { isObject, type Thing } from '../vocabulary/things.ts';
 
 /** The name of a tool, as its caller knows it. */
 export interface ToolName {
