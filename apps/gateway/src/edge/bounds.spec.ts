@@ -39,6 +39,12 @@ test('the id of a call has room for the signature of a thought', () => {
   expect([refused(call(id)), refused(call(`${id}x`))]).toEqual([undefined, 'id']);
 });
 
+test('what a tool was called with may be as long as a file, whatever the fields are called', () => {
+  const use = { type: 'tool_use', id: 'a', name: 'write', input: { name: long, old_string: long } };
+  expect(refused({ messages: [{ role: 'assistant', content: [use] }] })).toBe(undefined);
+  expect(refused({ input: [{ name: long }] })).toBe('name');
+});
+
 describe('has a limit of its length:', () => {
   test.each<[string, unknown, string]>([
     ['the name of a model', { model: long }, 'model'],

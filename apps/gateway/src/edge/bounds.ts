@@ -112,14 +112,15 @@ class Bounds {
         if (++this.fields > MAX_FIELDS) throw tooMany('fields', MAX_FIELDS);
         if (name.length > MAX_FIELD_NAME)
           throw new InvalidRequest(`Names of fields must have at most ${MAX_FIELD_NAME} characters`);
-        this.look((value as Record<string, unknown>)[name], name, depth, content);
+        const inside = (value as Record<string, unknown>)[name];
+        this.look(inside, name, depth, content || isContent(inside, name));
       }
     }
   }
 
   private look(value: unknown, field: string, depth: number, content: boolean): void {
     if (typeof value === 'object' && value !== null) {
-      this.check(value, field, depth + 1, content || isContent(value, field));
+      this.check(value, field, depth + 1, content);
     } else if (typeof value === 'string' && value.length > MAX_NAME && !content && !CONTENT.has(field)) {
       const most = mostOf(field);
       if (value.length > most) throw tooLong(field, most);
@@ -128,8 +129,8 @@ class Bounds {
 }
 
 /** The input of a call is an object, that of a request text or a list. */
-function isContent(value: object, field: string): boolean {
-  return ALL_CONTENT.has(field) || (field === 'input' && !Array.isArray(value));
+function isContent(value: unknown, field: string): boolean {
+  return typeof value === 'object' && (ALL_CONTENT.has(field) || (field === 'input' && !Array.isArray(value)));
 }
 
 function mostOf(field: string): number {

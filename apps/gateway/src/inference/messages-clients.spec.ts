@@ -305,6 +305,9 @@ describe('what a message says', () => {
         : client.messages.create(asked));
       const types = content.map(({ type }) => type);
       expect(types.slice(0, 2)).toEqual(['server_tool_use', 'web_search_tool_result']);
+      expect((content[1] as Anthropic.WebSearchToolResultBlock).content).toContainEqual(
+        expect.objectContaining({ type: 'web_search_result', url: expect.any(String), title: expect.any(String) }),
+      );
       expect(usage.server_tool_use?.web_search_requests).toBe(1);
       expect(content.at(-1)).toMatchObject({ type: 'text', citations: expect.arrayContaining([expect.anything()]) });
       const again = [

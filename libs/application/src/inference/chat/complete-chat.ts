@@ -120,7 +120,7 @@ async function searchedBefore(
   const { hold, signal } = purchase;
   const { results: found, vendorId } = await providers.of(hold, plan.fee.provider, 'search')({ ...plan, signal });
   purchase.billSearches(plan.fee, 1, vendorId);
-  const searches = [{ at: 0, query: plan.query, state: 'completed' }] as const;
+  const searches = [{ at: 0, query: plan.query, state: 'completed', found }] as const;
   const body = withResults(order.body, plan, { results: found, day: new Date().toISOString().slice(0, 10) });
   return new OneCall({ ...order, body, found, searches }, purchase, providers);
 }

@@ -124,7 +124,7 @@ describe('the blocks of an answer', () => {
     const events = [
       ...output.accept({ content: 'a' }),
       ...output.search({ at: 0, query: 'q', state: 'searching' }),
-      ...output.search({ at: 0, query: 'q', state: 'completed' }),
+      ...output.search({ at: 0, query: 'q', state: 'completed', found: [{ url: 'u', title: 'T' }] }),
       ...output.search({ at: 1, query: 'r', state: 'failed' }),
       ...output.accept({ content: 'b' }),
       ...output.end(),
@@ -138,6 +138,8 @@ describe('the blocks of an answer', () => {
       name: 'web_search',
       input: { query: 'q' },
     });
+    const page = { type: 'web_search_result', url: 'u', title: 'T', encrypted_content: '', page_age: null };
+    expect(output.blocks[2]).toMatchObject({ tool_use_id: 'srvtoolu_1_0', content: [page] });
     expect(rebuilt(events)).toEqual(output.blocks);
     expect(output.searched).toBe(1);
   });

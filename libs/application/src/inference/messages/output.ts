@@ -106,7 +106,7 @@ export class MessageOutput {
   }
 
   /** Takes a search of the web. One that is reported only at its end starts there. */
-  search({ at, query, state }: SearchNote): readonly MessageEvent[] {
+  search({ at, query, state, found = [] }: SearchNote): readonly MessageEvent[] {
     let id = this.searches.get(at);
     if (id === undefined) {
       id = `srvtoolu_${this.id}_${at}`;
@@ -116,7 +116,8 @@ export class MessageOutput {
     }
     if (state !== 'searching') {
       if (state === 'completed') this.searched++;
-      const content = state === 'completed' ? [] : { type: 'web_search_tool_result_error', error_code: 'unavailable' };
+      const content =
+        state === 'completed' ? found.map(pageOf) : { type: 'web_search_tool_result_error', error_code: 'unavailable' };
       this.append({ type: 'web_search_tool_result', tool_use_id: id, content });
     }
     return this.delivered();
@@ -254,6 +255,11 @@ export class MessageOutput {
     this.events = [];
     return events;
   }
+}
+
+/** The text of a page is for the model alone. */
+function pageOf({ url, title }: NonNullable<SearchNote['found']>[number]): Thing {
+  return { type: 'web_search_result', url, title, encrypted_content: '', page_age: null };
 }
 
 function isComplete({ block, args }: Segment): boolean {

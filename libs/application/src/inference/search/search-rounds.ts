@@ -102,7 +102,7 @@ export class SearchRounds {
     await notify({ at, query, state: 'searching' });
     const results = await this.resultsOf(query);
     if (results) found.push(...results);
-    await notify({ at, query, state: results ? 'completed' : 'failed' });
+    await notify(results ? { at, query, state: 'completed', found: results } : { at, query, state: 'failed' });
     return results ? resultsText(results) : FAILED;
   }
 

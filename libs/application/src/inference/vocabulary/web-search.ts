@@ -30,6 +30,8 @@ export interface SearchNote {
   readonly at: number;
   readonly query: string;
   readonly state: 'searching' | 'completed' | 'failed';
+  /** The pages, of one that is completed, where the vendor names them. */
+  readonly found?: readonly Pick<SearchResult, 'url' | 'title'>[];
 }
 
 /** The searches that an upstream may make by itself. */

@@ -37,7 +37,7 @@ const content = [
 ] as const;
 const usage = { input_tokens: 9, output_tokens: 5, server_tool_use: { web_search_requests: 1 } };
 const notes: readonly SearchNote[] = [
-  { at: 0, query: '"Ur"', state: 'completed' },
+  { at: 0, query: '"Ur"', state: 'completed', found: [{ url: 'https://a.example', title: 'A' }] },
   { at: 1, query: 'more', state: 'failed' },
 ];
 

@@ -28,7 +28,9 @@ export class Searches {
 
   end({ tool_use_id, content }: SearchResultBlock): SearchNote {
     const note = this.started.get(tool_use_id) ?? this.begin(tool_use_id, undefined);
-    const ended: SearchNote = { ...note, state: Array.isArray(content) ? 'completed' : 'failed' };
+    const ended: SearchNote = Array.isArray(content)
+      ? { ...note, state: 'completed', found: content.flatMap(pageIn) }
+      : { ...note, state: 'failed' };
     this.ended.push(ended);
     return ended;
   }
@@ -47,4 +49,9 @@ export class Searches {
   get invoiced(): number {
     return this.reported ?? this.ended.filter(({ state }) => state === 'completed').length;
   }
+}
+
+function pageIn(result: unknown): { readonly url: string; readonly title: string }[] {
+  const { url, title } = (result ?? {}) as { url?: unknown; title?: unknown };
+  return typeof url === 'string' ? [{ url, title: typeof title === 'string' ? title : url }] : [];
 }
