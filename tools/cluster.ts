@@ -38,6 +38,15 @@ export class Cluster {
     return cluster;
   }
 
+  /** Everything in one process, as `npm start` runs it. */
+  static async standalone(dataDir: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+    const env = { DATA_DIR: dataDir, ...settings };
+    const standalone = await startApp('standalone', { ...env, PORT: '0', SANDBOX_PORT: '0' });
+    const cluster = new Cluster(dataDir, env, (JSON.parse(standalone.line) as { sandbox: string }).sandbox);
+    cluster.processes.set('gateway', standalone);
+    return cluster;
+  }
+
   async startRole(role: string, name = role): Promise<Started> {
     const started = await startApp(role, { ...this.env, PORT: '0' });
     this.processes.set(name, started);

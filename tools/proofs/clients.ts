@@ -1,0 +1,99 @@
+/**
+ * `npm run prove:clients [-- NAME…]`: other people's clients and agents, unmodified, against the built program. Each has a
+ * tool run and reads a stream; then its account's balance has fallen by what its history says, to the last digit, and in
+ * the end the books verify with a drift of 0. They are installed when they are needed: see clients/install.ts.
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster } from '../cluster.ts';
+import { charged } from './clients/charged.ts';
+import type { Client } from './clients/client.ts';
+import { install } from './clients/install.ts';
+import { CLIENTS } from './clients/list.ts';
+import { run } from './clients/run.ts';
+import { faultsOf, type Run, summaryOf } from './clients/verdict.ts';
+import { isPaid, Wire } from './clients/wire.ts';
+
+const CREDIT_USD = 20;
+const RUN_WITHIN_MS = 180_000;
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** Of everybody's own settings only the way to programs is left, and nothing is reported to anybody. */
+function surroundings(home: string): Record<string, string> {
+  return {
+    PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
+    HOME: home,
+    XDG_CONFIG_HOME: path.join(home, '.config'),
+    XDG_DATA_HOME: path.join(home, '.local/share'),
+    XDG_STATE_HOME: path.join(home, '.local/state'),
+    XDG_CACHE_HOME: path.join(home, '.cache'),
+    TMPDIR: home,
+    LANG: 'C.UTF-8',
+    NO_COLOR: '1',
+    DO_NOT_TRACK: '1',
+  };
+}
+
+async function prove(cluster: Cluster, client: Client): Promise<boolean> {
+  const version = Object.values({ ...client.npm, ...client.pypi })[0];
+  try {
+    const folder = await install(client);
+    const ran = await runOnce(cluster, client, folder);
+    const faults = faultsOf(client, ran);
+    print(`${client.name} ${version}: ${faults.length === 0 ? 'ok' : 'FAILED'}: ${summaryOf(ran)}`);
+    for (const fault of faults) print(`    ${fault}`);
+    return faults.length === 0;
+  } catch (error) {
+    print(`${client.name} ${version}: FAILED: ${error instanceof Error ? error.message : error}`);
+    return false;
+  }
+}
+
+/** What went over the wire and what was said is left beside the client, to be looked into. */
+async function runOnce(cluster: Cluster, client: Client, folder: string): Promise<Run> {
+  const customer = await cluster.customer(CREDIT_USD);
+  const { balance } = await cluster.balance(customer);
+  const wire = await Wire.open(cluster.gateways[0] as string);
+  const home = await mkdtemp(path.join(tmpdir(), `countinghouse-${client.name}-`));
+  try {
+    const { args, env } = await client.command({ folder, home, url: wire.url, key: customer.apiKey });
+    const cwd = path.join(home, 'work');
+    await mkdir(cwd);
+    const outcome = await run(args, { cwd, env: { ...surroundings(home), ...env }, withinMs: RUN_WITHIN_MS });
+    const { exchanges } = wire;
+    await writeFile(path.join(folder, 'wire.json'), JSON.stringify(exchanges, null, 2));
+    await writeFile(path.join(folder, 'output.txt'), outcome.output);
+    const answered = exchanges.filter((each) => isPaid(each) && each.status < 300).length;
+    return { outcome, exchanges, charged: await charged(cluster, customer, balance, answered) };
+  } finally {
+    await wire.close();
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+async function proveAll(dataDir: string, chosen: readonly Client[]): Promise<boolean> {
+  const cluster = await Cluster.standalone(dataDir, { LOG_LEVEL: 'info' });
+  let proven = true;
+  try {
+    for (const client of chosen) proven = (await prove(cluster, client)) && proven;
+    const { code, output } = await cluster.ledger('verify');
+    print(output.trim().split('\n').at(-1) ?? '');
+    return proven && code === 0;
+  } finally {
+    await cluster.stop();
+  }
+}
+
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !CLIENTS.some((client) => client.name === name));
+if (unknown.length > 0) {
+  print(`There is no client ${unknown.join(', ')}; there are ${CLIENTS.map(({ name }) => name).join(', ')}.`);
+  process.exitCode = 1;
+} else {
+  const chosen = names.length > 0 ? CLIENTS.filter(({ name }) => names.includes(name)) : CLIENTS;
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-clients-'));
+  if (!(await proveAll(dataDir, chosen))) process.exitCode = 1;
+  await rm(dataDir, { recursive: true });
+}

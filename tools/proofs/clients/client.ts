@@ -1,0 +1,64 @@
+/** What the proof knows of a client. */
+import { copyFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Installable, Packages } from './install.ts';
+
+/** Where a client runs. */
+export interface Stage {
+  /** What was installed. */
+  readonly folder: string;
+  /** An empty directory, which is its home and where it works. */
+  readonly home: string;
+  /** Address of the gateway, without a path. */
+  readonly url: string;
+  readonly key: string;
+}
+
+export interface Command {
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface Client extends Installable {
+  /** Prepares the home. @returns what runs there */
+  command(stage: Stage): Promise<Command>;
+  /** Paths that it asks for and that need not be there. */
+  readonly optional?: RegExp;
+}
+
+/** What every tool returns: a model that was not told cannot say it. */
+export const TOOL_SAYS = 'proof-42';
+
+const SCRIPTS = path.resolve(import.meta.dirname, '../../../../tools/proofs/clients/scripts');
+
+export function scriptFile(name: string): string {
+  return path.join(SCRIPTS, name);
+}
+
+/** A library of Node's, with the script that uses it. Imports are looked for beside the script: it is copied to them. */
+export function node(name: string, script: string, npm: Packages, more: Partial<Client> = {}): Client {
+  const command = async ({ folder, url, key }: Stage): Promise<Command> => {
+    const copy = path.join(folder, script);
+    await copyFile(scriptFile(script), copy);
+    return { args: [process.execPath, copy], env: environment(url, key) };
+  };
+  return { name, npm, command, ...more };
+}
+
+/** A library of Python's, with the script that uses it. */
+export function python(name: string, script: string, pypi: Packages, more: Partial<Client> = {}): Client {
+  const command = async ({ folder, url, key }: Stage): Promise<Command> => {
+    return { args: [path.join(folder, 'venv/bin/python'), scriptFile(script)], env: environment(url, key) };
+  };
+  return { name, pypi, command, ...more };
+}
+
+function environment(url: string, key: string) {
+  return {
+    GATEWAY_URL: url,
+    API_KEY: key,
+    TOOL_SAYS,
+    NODE: process.execPath,
+    MCP_SERVER: scriptFile('mcp-server.mjs'),
+  };
+}

@@ -1,0 +1,23 @@
+/** Who is tried, in which versions. */
+import { type Client, node } from './client.ts';
+
+export const CLIENTS: readonly Client[] = [
+  node('openai-7', 'openai.mjs', { openai: '7.57.0', zod: '4.6.7' }),
+  node('openai-6', 'openai.mjs', { openai: '6.49.0', zod: '4.6.7' }),
+  node('openai-5', 'openai.mjs', { openai: '5.23.2', zod: '3.25.76' }),
+  node('openai-4', 'openai.mjs', { openai: '4.104.0', zod: '3.25.76' }),
+  node('openrouter', 'openrouter.mjs', { '@openrouter/sdk': '1.3.19' }),
+  node('anthropic', 'anthropic.mjs', { '@anthropic-ai/sdk': '1.12.0' }),
+  node('ai-sdk', 'ai-sdk.mjs', { ai: '7.0.173', '@ai-sdk/openai': '4.0.118', zod: '4.6.7' }),
+  node('openai-agents', 'agents.mjs', { '@openai/agents': '0.20.0', openai: '7.57.0', zod: '4.6.7' }),
+  node('langchain-openai', 'langchain-openai.mjs', {
+    '@langchain/openai': '1.6.0',
+    '@langchain/core': '1.4.0',
+    zod: '4.6.7',
+  }),
+  node('langchain-openrouter', 'langchain-openrouter.mjs', {
+    '@langchain/openrouter': '0.4.11',
+    '@langchain/core': '1.4.0',
+    zod: '4.6.7',
+  }),
+];

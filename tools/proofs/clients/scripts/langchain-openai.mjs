@@ -1,0 +1,42 @@
+// LangChain over chats and over Responses: whole, streamed with its usage, with a tool.
+import assert from 'node:assert/strict';
+import { HumanMessage } from '@langchain/core/messages';
+import { tool } from '@langchain/core/tools';
+import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
+import { z } from 'zod';
+
+const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const configuration = { baseURL: `${GATEWAY_URL}/v1` };
+const weather = tool(async () => TOOL_SAYS, {
+  name: 'weather',
+  description: 'Returns the weather of a city',
+  schema: z.object({ city: z.enum(['Ur']) }),
+});
+
+for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
+  for (const useResponsesApi of [false, true]) {
+    const chat = new ChatOpenAI({ model, apiKey: API_KEY, configuration, maxRetries: 0, useResponsesApi });
+    const whole = await chat.invoke('Hello [[sandbox tokens=3]]');
+    assert.equal(whole.text, 'every coin that');
+
+    let streamed;
+    for await (const chunk of await chat.stream('Hello [[sandbox tokens=3]]'))
+      streamed = streamed?.concat(chunk) ?? chunk;
+    assert.equal(streamed.text, 'every coin that');
+    assert.equal(streamed.usage_metadata.output_tokens, 3);
+
+    const question = new HumanMessage('Weather? [[sandbox tools=2]]');
+    const tooled = chat.bindTools([weather]);
+    const called = await tooled.invoke([question]);
+    assert.equal(called.tool_calls.length, 2);
+    const results = await Promise.all(called.tool_calls.map((call) => weather.invoke(call)));
+    const answered = await tooled.invoke([question, called, ...results]);
+    assert.match(answered.text, /^every coin/);
+
+    const structured = chat.withStructuredOutput(z.object({ city: z.enum(['Ur']), days: z.number().int() }));
+    assert.equal((await structured.invoke('Where?')).city, 'Ur');
+  }
+}
+
+const embeddings = new OpenAIEmbeddings({ model: 'openai/text-embedding-3-small', apiKey: API_KEY, configuration });
+assert.equal((await embeddings.embedQuery('one')).length, 1536);

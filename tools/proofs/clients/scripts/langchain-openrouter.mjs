@@ -1,0 +1,32 @@
+// LangChain's OpenRouter: whole, streamed with its usage, with a tool.
+import assert from 'node:assert/strict';
+import { HumanMessage } from '@langchain/core/messages';
+import { tool } from '@langchain/core/tools';
+import { ChatOpenRouter } from '@langchain/openrouter';
+import { z } from 'zod';
+
+const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const weather = tool(async () => TOOL_SAYS, {
+  name: 'weather',
+  description: 'Returns the weather of a city',
+  schema: z.object({ city: z.enum(['Ur']) }),
+});
+
+for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
+  const chat = new ChatOpenRouter({ model, apiKey: API_KEY, baseURL: `${GATEWAY_URL}/v1`, maxRetries: 0 });
+  const whole = await chat.invoke('Hello [[sandbox tokens=3]]');
+  assert.equal(whole.text, 'every coin that');
+
+  let streamed;
+  for await (const chunk of await chat.stream('Hello [[sandbox tokens=3]]'))
+    streamed = streamed?.concat(chunk) ?? chunk;
+  assert.equal(streamed.text, 'every coin that');
+  assert.equal(streamed.usage_metadata.output_tokens, 3);
+
+  const question = new HumanMessage('Weather? [[sandbox tool=any]]');
+  const tooled = chat.bindTools([weather]);
+  const called = await tooled.invoke([question]);
+  const results = await Promise.all(called.tool_calls.map((call) => weather.invoke(call)));
+  const answered = await tooled.invoke([question, called, ...results]);
+  assert.match(answered.text, /^every coin/);
+}

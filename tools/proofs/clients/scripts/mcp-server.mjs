@@ -1,0 +1,29 @@
+// A server of one tool in the Model Context Protocol, over standard input and output: a JSON-RPC message a line.
+import { createInterface } from 'node:readline';
+
+const TOOL = {
+  name: 'weather',
+  description: 'Returns the weather of a city',
+  inputSchema: { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] },
+};
+
+const METHODS = {
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion,
+    capabilities: { tools: {} },
+    serverInfo: { name: 'proof', version: '1.0.0' },
+  }),
+  ping: () => ({}),
+  'tools/list': () => ({ tools: [TOOL] }),
+  'tools/call': () => ({ content: [{ type: 'text', text: process.env.TOOL_SAYS ?? 'proof-42' }] }),
+};
+
+const answer = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params = {} } = JSON.parse(line);
+  if (id === undefined) continue;
+  const run = METHODS[method];
+  if (run) answer({ id, result: run(params) });
+  else answer({ id, error: { code: -32601, message: `there is no ${method}` } });
+}

@@ -1,0 +1,34 @@
+// OpenRouter's own client: the loop over a stream as in its description, and a chat whose tools are run until it answers.
+import assert from 'node:assert/strict';
+import { OpenRouter } from '@openrouter/sdk';
+
+const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const client = new OpenRouter({ apiKey: API_KEY, serverURL: `${GATEWAY_URL}/v1`, retryConfig: { strategy: 'none' } });
+const parameters = { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] };
+const tools = [{ type: 'function', function: { name: 'weather', description: 'The weather', parameters } }];
+
+for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'meta-llama/llama-3.3-70b-instruct']) {
+  const messages = [{ role: 'user', content: 'Weather? [[sandbox tools=2]]' }];
+  for (let round = 1; ; round++) {
+    const { choices } = await client.chat.send({ chatRequest: { model, messages, tools, stream: false } });
+    const { message } = choices[0];
+    messages.push(message);
+    if (!message.toolCalls?.length) {
+      assert.equal(round, 2);
+      assert.match(message.content, /^every coin/);
+      break;
+    }
+    for (const { id } of message.toolCalls) messages.push({ role: 'tool', toolCallId: id, content: TOOL_SAYS });
+  }
+
+  const asked = { model, messages: [{ role: 'user', content: '[[sandbox tokens=3]]' }], stream: true };
+  let text = '';
+  let usage;
+  for await (const chunk of await client.chat.send({ chatRequest: asked })) {
+    // As its README reads them: every chunk has a choice.
+    text += chunk.choices[0].delta.content ?? '';
+    usage = chunk.usage ?? usage;
+  }
+  assert.equal(text, 'every coin that');
+  assert.equal(usage.completionTokens, 3);
+}
