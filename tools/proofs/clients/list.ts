@@ -1,5 +1,5 @@
 /** Who is tried, in which versions. */
-import { type Client, node } from './client.ts';
+import { type Client, node, python } from './client.ts';
 
 export const CLIENTS: readonly Client[] = [
   node('openai-7', 'openai.mjs', { openai: '7.57.0', zod: '4.6.7' }),
@@ -20,4 +20,11 @@ export const CLIENTS: readonly Client[] = [
     '@langchain/core': '1.4.0',
     zod: '4.6.7',
   }),
+  python('python-openai', 'py_openai.py', { openai: '3.54.0' }),
+  python('python-anthropic', 'py_anthropic.py', { anthropic: '2.12.0' }),
+  python('python-langchain-openai', 'py_langchain.py', { 'langchain-openai': '1.7.3' }),
+  python('python-llama-index', 'py_llama_index.py', { 'llama-index-llms-openai-like': '0.8.1' }),
+  python('python-instructor', 'py_instructor.py', { instructor: '1.17.0' }),
+  python('python-litellm', 'py_litellm.py', { litellm: '1.106.2', mcp: '2.3.0' }),
+  python('python-openai-agents', 'py_agents.py', { 'openai-agents': '0.24.0' }),
 ];

@@ -1,0 +1,48 @@
+"""OpenAI's agents for Python, over Responses and over chats: a function, and a server of tools in the Model Context Protocol."""
+
+import asyncio
+import os
+
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    Runner,
+    function_tool,
+    set_tracing_disabled,
+)
+from agents.mcp import MCPServerStdio
+from openai import AsyncOpenAI
+
+set_tracing_disabled(True)
+TOOL_SAYS = os.environ["TOOL_SAYS"]
+client = AsyncOpenAI(base_url=os.environ["GATEWAY_URL"] + "/v1", api_key=os.environ["API_KEY"], max_retries=0)
+SERVER = {"command": os.environ["NODE"], "args": [os.environ["MCP_SERVER"]], "env": {"TOOL_SAYS": TOOL_SAYS}}
+
+
+@function_tool
+def picture(city: str) -> str:
+    """Describes a picture of a city."""
+    return TOOL_SAYS
+
+
+async def ask(agent, question):
+    whole = await Runner.run(agent, question)
+    assert whole.final_output.startswith("every coin")
+    streamed = Runner.run_streamed(agent, question)
+    async for _ in streamed.stream_events():
+        pass
+    assert streamed.final_output.startswith("every coin")
+
+
+async def main():
+    async with MCPServerStdio(params=SERVER, name="proof") as server:
+        for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
+            for kind in [OpenAIResponsesModel, OpenAIChatCompletionsModel]:
+                model = kind(model=name, openai_client=client)
+                agent = Agent(name="Proof", instructions="Be brief.", model=model, tools=[picture], mcp_servers=[server])
+                for tool in ["picture", "weather"]:
+                    await ask(agent, f"Tell! [[sandbox tool={tool}]]")
+
+
+asyncio.run(main())

@@ -1,0 +1,32 @@
+"""Instructor: structures by tools, by schemas and in parts of a stream; what its tool returned goes back in a chat."""
+
+import os
+
+import instructor
+from openai import OpenAI
+from pydantic import BaseModel
+
+client = OpenAI(base_url=os.environ["GATEWAY_URL"] + "/v1", api_key=os.environ["API_KEY"], max_retries=0)
+
+
+class Place(BaseModel):
+    city: str
+    days: int
+
+
+MODES = [instructor.Mode.TOOLS, instructor.Mode.TOOLS_STRICT, instructor.Mode.JSON_SCHEMA, instructor.Mode.JSON]
+
+for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
+    for mode in MODES:
+        structured = instructor.from_openai(client, mode=mode)
+        directive = ' [[sandbox text="{\\"city\\":\\"Ur\\",\\"days\\":2}"]]' if mode == instructor.Mode.JSON else ""
+        messages = [{"role": "user", "content": "Where?" + directive}]
+        asked = {"model": model, "response_model": Place, "messages": messages, "max_retries": 0}
+        place, chat = structured.create_with_completion(**asked)
+        assert isinstance(place, Place)
+        *_, last = structured.create_partial(**asked)
+        assert isinstance(last.city, str)
+        if mode == instructor.Mode.TOOLS:
+            message = {"content": None, **chat.choices[0].message.model_dump(exclude_none=True)}
+            result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": os.environ["TOOL_SAYS"]}
+            assert isinstance(structured.create(**{**asked, "messages": [*messages, message, result]}), Place)

@@ -1,0 +1,41 @@
+"""LlamaIndex for services that are like OpenAI's: whole, streamed, with a tool."""
+
+import os
+
+from llama_index.core.llms import ChatMessage, MessageRole
+from llama_index.core.tools import FunctionTool
+from llama_index.llms.openai_like import OpenAILike
+
+WORDS = "Hello [[sandbox tokens=3]]"
+SAID = "every coin that"
+
+
+def weather(city: str) -> str:
+    """Returns the weather of a city."""
+    return os.environ["TOOL_SAYS"]
+
+
+for model in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
+    llm = OpenAILike(
+        model=model,
+        api_base=os.environ["GATEWAY_URL"] + "/v1",
+        api_key=os.environ["API_KEY"],
+        is_chat_model=True,
+        is_function_calling_model=True,
+        context_window=100_000,
+        max_retries=0,
+    )
+    assert llm.chat([ChatMessage(WORDS)]).message.content == SAID
+    assert [chunk.message.content for chunk in llm.stream_chat([ChatMessage(WORDS)])][-1] == SAID
+    tool = FunctionTool.from_defaults(weather)
+    history = [ChatMessage("Weather? [[sandbox tools=2]]")]
+    called = llm.chat_with_tools([tool], chat_history=history, allow_parallel_tool_calls=True)
+    calls = llm.get_tool_calls_from_response(called)
+    assert len(calls) == 2
+    history.append(called.message)
+    for call in calls:
+        result = str(tool(**call.tool_kwargs))
+        more = {"tool_call_id": call.tool_id}
+        history.append(ChatMessage(result, role=MessageRole.TOOL, additional_kwargs=more))
+    answered = llm.chat_with_tools([tool], chat_history=history)
+    assert answered.message.content.startswith("every coin")
