@@ -35,7 +35,7 @@ describe('a request in the words of Anthropic', () => {
       {
         response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema: { type: 'object' } } },
       },
-      { output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
+      { output_config: { format: { type: 'json_schema', schema: { type: 'object', additionalProperties: false } } } },
     ],
     ['what is null as if it were not there', { temperature: null, stop: null, tools: null, n: null, user: null }, {}],
     [
@@ -345,10 +345,30 @@ describe('thinking of models that decide by themselves how long', () => {
   });
 
   test('stands beside a schema of the answer', () => {
-    const response_format = { type: 'json_schema', json_schema: { schema: { type: 'object' } } };
+    const schema = { type: 'object', additionalProperties: false };
+    const response_format = { type: 'json_schema', json_schema: { schema } };
     const { output_config } = translated({ model: 'claude-opus-4-7', response_format, reasoning: { effort: 'low' } });
-    expect(output_config).toEqual({ format: { type: 'json_schema', schema: { type: 'object' } }, effort: 'low' });
+    expect(output_config).toEqual({ format: { type: 'json_schema', schema }, effort: 'low' });
   });
+});
+
+test('a schema whose objects are open, as OpenAI takes it, is closed, as Anthropic demands it', () => {
+  const place = (more: object) => ({ type: 'object', properties: { type: { type: 'string' } }, ...more });
+  const numbers = { type: 'object', additionalProperties: { type: 'integer' } };
+  const schemaOf = (more: object) => ({
+    type: 'object',
+    properties: { at: { $ref: '#/$defs/place' }, all: { type: 'array', items: place(more) }, numbers },
+    anyOf: [place(more), { type: 'null' }],
+    $defs: { place: place(more) },
+    required: ['at'],
+    ...more,
+  });
+  const closed = schemaOf({ additionalProperties: false });
+  for (const more of [{}, { additionalProperties: true }, { additionalProperties: false }]) {
+    const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: schemaOf(more) } };
+    const { output_config } = translated({ model: 'claude-opus-4-7', response_format });
+    expect(output_config).toEqual({ format: { type: 'json_schema', schema: closed } });
+  }
 });
 
 describe('what Anthropic cannot do is refused', () => {

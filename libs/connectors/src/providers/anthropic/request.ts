@@ -1,6 +1,7 @@
 /** OpenAI's chat request in the words of Anthropic's Messages. What they have no word for is left out. */
 import type { NativeSearch } from '#application';
 import { type ChatRequestBody, cached, type Fields, unsupported } from './body.ts';
+import { closedSchema } from './closed-schema.ts';
 import { conversation } from './conversation.ts';
 import { SEARCH_TOOL, WEB_SEARCH } from './searches.ts';
 import { isAdaptive, thinkingFor } from './thinking.ts';
@@ -90,5 +91,5 @@ function toolChoice(wanted: unknown, parallel: boolean | null | undefined): Tool
 function formatFrom(format: Fields | null | undefined): Fields | undefined {
   if (format?.type !== 'json_schema') return undefined;
   const { schema } = (format.json_schema ?? {}) as Fields;
-  return { type: 'json_schema', schema };
+  return { type: 'json_schema', schema: closedSchema(schema) };
 }
