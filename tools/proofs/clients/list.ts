@@ -8,6 +8,7 @@ export const CLIENTS: readonly Client[] = [
   node('openai-4', 'openai.mjs', { openai: '4.104.0', zod: '3.25.76' }),
   node('openrouter', 'openrouter.mjs', { '@openrouter/sdk': '1.3.19' }),
   node('anthropic', 'anthropic.mjs', { '@anthropic-ai/sdk': '1.12.0' }),
+  node('claude-agent-sdk', 'claude-agent.mjs', { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' }),
   node('ai-sdk', 'ai-sdk.mjs', { ai: '7.0.173', '@ai-sdk/openai': '4.0.118', zod: '4.6.7' }),
   node('openai-agents', 'agents.mjs', { '@openai/agents': '0.20.0', openai: '7.57.0', zod: '4.6.7' }),
   node('langchain-openai', 'langchain-openai.mjs', {
