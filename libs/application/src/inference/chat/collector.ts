@@ -1,10 +1,10 @@
 /** The events of an answer as the answer in one piece that they come to. */
 import { UpstreamFailure } from '../../failures.ts';
-import type { Thing } from '../responses/items.ts';
 import { NativeOutput } from '../responses/native-output.ts';
 import type { AnswerReceiver } from '../vocabulary/answers.ts';
 import type { AnswerIdentity } from '../vocabulary/providers.ts';
 import { sseDataIn } from '../vocabulary/sse.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 
 type Fields = Record<string, unknown>;
