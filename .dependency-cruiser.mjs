@@ -14,6 +14,7 @@ const APPLICATION_FOLDERS = [
   'routing',
   'paying',
   'inference/vocabulary',
+  'inference/legacy',
   'inference/search',
   'inference/responses',
   'inference/chat',

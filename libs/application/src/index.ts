@@ -11,8 +11,6 @@ export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/
 export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
 export { type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
-export { AnswerLengths } from './inference/chat/answer-lengths.ts';
-export { ChatQuotes } from './inference/chat/chat-quotes.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat/complete-chat.ts';
 export {
   CreateEmbeddings,
@@ -20,6 +18,9 @@ export {
   type EmbeddingAnswer,
   type EmbeddingBody,
 } from './inference/embeddings/create-embeddings.ts';
+export { type CompletionBody, chatFor } from './inference/legacy/completions.ts';
+export { withTools } from './inference/legacy/functions.ts';
+export { type Retelling, retold } from './inference/legacy/retold.ts';
 export type { MessagesBody } from './inference/messages/body.ts';
 export { CountMessageTokens, CountMessageTokensHandler } from './inference/messages/count-tokens.ts';
 export { CreateMessage, CreateMessageHandler } from './inference/messages/create-message.ts';

@@ -32,7 +32,6 @@ export const holds: FoldProjection<HoldRow> = {
   keyOf(fact) {
     switch (fact.type) {
       case 'FundsHeld':
-      case 'HoldExtended':
       case 'HoldSettled':
       case 'HoldReleased':
       case 'HoldExpired':
@@ -41,8 +40,7 @@ export const holds: FoldProjection<HoldRow> = {
         return undefined;
     }
   },
-  evolve(row, fact) {
-    if (fact.type === 'HoldExtended') return row ? { ...row, amount: fact.data.amount } : null;
+  evolve(_, fact) {
     if (fact.type !== 'FundsHeld') return null;
     const { holdId, amount, expiresAt } = fact.data;
     return { hold_id: holdId, account_id: idOf(fact), amount, expires_at: expiresAt };

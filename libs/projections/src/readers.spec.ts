@@ -85,7 +85,6 @@ describe('the journal', () => {
         'CreditAdded',
         'CreditReversed',
         'FundsHeld',
-        'HoldExtended',
         'HoldReleased',
         'HoldExpired',
         'HoldSettled',

@@ -1,6 +1,15 @@
 /** How the answer to a chat is written, whole or as a stream: in OpenAI's shapes, with the additions that OpenRouter's clients expect. */
 import type { FastifyReply } from 'fastify';
-import { type AnswerClient, type ChatBody, DONE, type Receipt, type Source, sseEvent } from '#application';
+import {
+  type AnswerClient,
+  type ChatBody,
+  DONE,
+  type Receipt,
+  type Retelling,
+  retold,
+  type Source,
+  sseEvent,
+} from '#application';
 import { quantityOf } from '#domain';
 import { money, usdNumber } from '#kernel';
 import { shapeFor } from '../edge/error-shapes.ts';
@@ -30,7 +39,7 @@ function usageWire({ usage, charged, chargedForInput }: Receipt) {
   };
 }
 
-export function completion(body: Readonly<Record<string, unknown>>, receipt: Receipt): object {
+export function completion(body: Readonly<Record<string, unknown>>, receipt: Receipt) {
   return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: usageWire(receipt) };
 }
 
@@ -40,10 +49,14 @@ export class ChatStream extends SseClient implements AnswerClient {
   readonly created = Math.floor(Date.now() / 1000);
   private model: string;
 
-  /** @param body the request, by which the last chunk has no choice, or an empty one */
+  /**
+   * @param body the request, by which the last chunk has no choice, or an empty one
+   * @param retell the other shape that its client knows, if it does
+   */
   constructor(
     reply: FastifyReply,
     private readonly body: ChatBody,
+    private readonly retell?: Retelling,
   ) {
     super(reply);
     this.model = body.model;
@@ -54,13 +67,17 @@ export class ChatStream extends SseClient implements AnswerClient {
     super.begin();
   }
 
+  override write(events: Uint8Array): Promise<void> | undefined {
+    return super.write(this.retell ? retold(events, this.retell) : events);
+  }
+
   end(receipt: Receipt | undefined, failure?: unknown): void {
-    const { requestId, created, model } = this;
+    const { requestId, created, model, retell = same } = this;
     const head = { id: `gen-${requestId}`, object: 'chat.completion.chunk', created, model };
     const usage = receipt ? [{ ...head, choices: this.lastChoices, usage: usageWire(receipt) }] : [];
     const error = failure ? shapeFor(this.request).inEvent(answerTo(failure) ?? UNEXPECTED) : undefined;
     const events = error ? [{ ...head, ...brokenOff(error) }, ...usage] : usage;
-    this.finish([...events.map((event) => JSON.stringify(event)), DONE].map((data) => sseEvent(data)).join(''));
+    this.finish([...events.map((event) => JSON.stringify(retell(event))), DONE].map((data) => sseEvent(data)).join(''));
   }
 
   /** Who has not asked for the chunk with the usage, as OpenAI's clients must, may look into the choice of every chunk. */
@@ -69,6 +86,8 @@ export class ChatStream extends SseClient implements AnswerClient {
     return asked?.include_usage === true ? [] : [{ index: 0, delta: {}, finish_reason: null }];
   }
 }
+
+const same: Retelling = (answer) => answer;
 
 function brokenOff(error: object) {
   return { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] };

@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, CompleteChat } from '#application';
+import { type Caller, CompleteChat, withTools } from '#application';
 import { Authenticated } from '../edge/caller.ts';
 import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
 import { events, json, Operation } from '../openapi/operation.ts';
@@ -38,11 +38,15 @@ export class ChatController {
     @Body() body: ChatRequest,
   ) {
     await this.paid.once(request, reply, caller, async (payer) => {
-      const client = body.stream ? new ChatStream(reply, body) : undefined;
-      const asked = { requestId: request.id, source: sourceOf(request), body, type: 'chat_completion' } as const;
+      const former = withTools(body);
+      const chat = former?.body ?? body;
+      const client = body.stream ? new ChatStream(reply, chat, former?.retell) : undefined;
+      const asked = { requestId: request.id, source: sourceOf(request), body: chat, type: 'chat_completion' } as const;
       const { created } = client ?? {};
       const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, created }, client));
-      if (whole) reply.type('application/json').send(JSON.stringify(completion(whole.body, whole.receipt)));
+      if (!whole) return;
+      const answer = completion(whole.body, whole.receipt);
+      reply.type('application/json').send(JSON.stringify(former?.retell(answer) ?? answer));
     });
   }
 }

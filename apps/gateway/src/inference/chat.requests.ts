@@ -5,7 +5,7 @@ import { Count, Fraction, ModelId } from '../edge/validation.ts';
 import { array, STRING } from '../openapi/schemas.ts';
 import { MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';
 
-const MAX_CHOICES = 128;
+export const MAX_CHOICES = 128;
 
 // Rules are checked from the last one up: the type stands next to its field.
 export class ChatRequest implements ChatBody {

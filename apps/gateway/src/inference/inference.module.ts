@@ -1,10 +1,6 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
 import {
-  AnswerLengths,
-  CallLimits,
-  Catalogues,
-  ChatQuotes,
   Chats,
   Clock,
   CompleteChatHandler,
@@ -13,7 +9,6 @@ import {
   CreateEmbeddingsHandler,
   CreateMessageHandler,
   CreateResponseHandler,
-  EndpointHealth,
   Secrets,
   StoredResponses,
 } from '#application';
@@ -23,6 +18,7 @@ import { BooksReader } from '../edge/books-reader.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { MedianCosts } from '../edge/median-costs.ts';
 import { ChatController } from './chat.controller.ts';
+import { CompletionsController } from './completions.controller.ts';
 import { EmbeddingsController } from './embeddings.controller.ts';
 import { MessagesController } from './messages.controller.ts';
 import { ModelsController } from './models.controller.ts';
@@ -32,14 +28,15 @@ import { openStoredResponses } from './stored-responses.ts';
 /** Paid use of models, and which models there are. */
 @Module({
   imports: [EdgeModule, CatalogueModule, ProvidersModule],
-  controllers: [ChatController, EmbeddingsController, MessagesController, ModelsController, ResponsesController],
+  controllers: [
+    ChatController,
+    CompletionsController,
+    EmbeddingsController,
+    MessagesController,
+    ModelsController,
+    ResponsesController,
+  ],
   providers: [
-    {
-      provide: ChatQuotes,
-      inject: [Catalogues, EndpointHealth, CallLimits],
-      useFactory: (catalogues: Catalogues, health: EndpointHealth, limits: CallLimits) =>
-        new ChatQuotes(catalogues, health, new AnswerLengths(), limits),
-    },
     CompleteChatHandler,
     { provide: Chats, useExisting: CompleteChatHandler },
     CreateResponseHandler,

@@ -450,7 +450,7 @@ describe('answers that need more than an example', () => {
       operation.parameters.some(({ name }) => name === 'idempotency-key'),
     );
     expect(new Set(takers.map(({ path }) => path.replace('/v1', '')))).toEqual(
-      new Set(['/chat/completions', '/responses', '/embeddings', '/messages']),
+      new Set(['/chat/completions', '/completions', '/responses', '/embeddings', '/messages']),
     );
     for (const { operation } of places) {
       const headers = Object.keys(documented(operation, 200)?.headers ?? {});

@@ -223,10 +223,27 @@ describe('whatever is sent', () => {
         },
       );
     const message = fc
-      .tuple(fc.constantFrom('user', 'user', 'system', 'nobody'), content, spoilt('name', 'tool_calls', 'refusal'))
+      .tuple(
+        fc.constantFrom('user', 'user', 'system', 'function', 'nobody'),
+        content,
+        spoilt('name', 'tool_calls', 'function_call', 'refusal'),
+      )
       .map(([role, text, more]) => ({ role, content: text, ...more }));
     const more = fc
-      .tuple(fc.boolean(), spoilt('tools', 'response_format', 'reasoning', 'metadata', 'tool_choice', 'stop', 'user'))
+      .tuple(
+        fc.boolean(),
+        spoilt(
+          'tools',
+          'functions',
+          'function_call',
+          'response_format',
+          'reasoning',
+          'metadata',
+          'tool_choice',
+          'stop',
+          'user',
+        ),
+      )
       .map(([stream, fields]) => ({ stream, ...fields }));
     await fc.assert(
       fc.asyncProperty(fc.array(message, { minLength: 1, maxLength: 2 }), more, async (messages, fields) => {

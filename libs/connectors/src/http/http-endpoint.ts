@@ -88,7 +88,6 @@ export class HttpEndpoint {
       usage: () => translator.usage(),
       vendorId: () => translator.vendorId(),
       deliveredText: () => translator.deliveredText(),
-      generatedAtMost: () => translator.generatedAtMost(),
       hasTold: () => translator.hasTold(),
     };
   }

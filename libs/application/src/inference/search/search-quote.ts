@@ -40,13 +40,7 @@ export function searchQuote(plan: SearchPlan, asked: Asked): Quote {
       return quoteForTool(plan, asked);
     case 'upstream': {
       const most = quoteForUpstream(plan, plan.native.maxUses, asked);
-      const must = plan.native.first;
-      const atLeast = quoteForUpstream(plan, must ? 1 : 0, asked).atLeast;
-      return {
-        ...most,
-        atLeast,
-        searching: { price: must ? atLeast : quoteForUpstream(plan, 1, asked).atLeast, must },
-      };
+      return { ...most, atLeast: quoteForUpstream(plan, plan.native.first ? 1 : 0, asked).atLeast };
     }
     case 'anyway':
       return quoteFor(body, model, endpoints, beside(carried));
@@ -79,8 +73,7 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
   });
   const must = mostOf((endpoint) => searchAndAnswer(plan, { input, output }, model, endpoint));
   const atLeast = plan.first ? money.most(plain.atLeast, must) : plain.atLeast;
-  const searching = { price: must, must: plan.first };
-  return { ...plain, atLeast, atMost: money.most(atMost, atLeast), searching };
+  return { ...plain, atLeast, atMost: money.most(atMost, atLeast) };
 }
 
 /** What so many searches are sold for. */

@@ -1,0 +1,49 @@
+import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, CompleteChat, chatFor } from '#application';
+import { Authenticated } from '../edge/caller.ts';
+import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
+import { events, json, Operation } from '../openapi/operation.ts';
+import { ChatStream, completion } from './chat-answer.ts';
+import { CompletionRequest } from './completions.requests.ts';
+import { TextCompletion, TextCompletionChunk } from './completions.schemas.ts';
+
+@Controller()
+export class CompletionsController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly paid: PaidRequests,
+  ) {}
+
+  @Post(['v1/completions', 'completions'])
+  @HttpCode(200)
+  @Operation({
+    id: 'createCompletion',
+    tag: 'Inference',
+    summary: 'Completes a text',
+    description:
+      'OpenAI’s former text completions, with every chat model: the prompt is the one message of a chat. Without `max_tokens` the answer is as long as it is.',
+    auth: 'key',
+    paid: true,
+    body: CompletionRequest,
+    example: { model: 'openai/gpt-5-mini', prompt: 'Hello' },
+    answer: { ...json(TextCompletion), ...events(TextCompletionChunk) },
+    errors: [402, 404, 409, 429, 502, 504],
+  })
+  async complete(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() body: CompletionRequest,
+  ) {
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const { body: chat, retell } = chatFor(body);
+      const client = body.stream ? new ChatStream(reply, chat, retell) : undefined;
+      const asked = { requestId: request.id, source: sourceOf(request), body: chat, type: 'completion' } as const;
+      const { created } = client ?? {};
+      const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, created }, client));
+      if (whole) reply.type('application/json').send(JSON.stringify(retell(completion(whole.body, whole.receipt))));
+    });
+  }
+}

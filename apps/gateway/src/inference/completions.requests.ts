@@ -1,0 +1,38 @@
+import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
+import type { CompletionBody } from '#application';
+import { Count, Fraction } from '../edge/validation.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { MAX_CHOICES } from './chat.requests.ts';
+
+// Rules are checked from the last one up: the type stands next to its field.
+export class CompletionRequest implements CompletionBody {
+  [field: string]: unknown;
+
+  @Field({ description: 'The id of a chat model' })
+  @IsString({ message: 'model must be a string' })
+  model!: string;
+
+  @Field({ type: ['string', 'array'], description: 'Text, or a list of one text', minLength: 1 })
+  @Allow()
+  prompt!: unknown;
+
+  @IsOptional()
+  @IsBoolean({ message: 'stream must be a boolean' })
+  stream?: boolean | null;
+
+  @IsOptional()
+  @Count()
+  max_tokens?: number | null;
+
+  @IsOptional()
+  @Count(MAX_CHOICES)
+  n?: number | null;
+
+  @IsOptional()
+  @Fraction(0, 2)
+  temperature?: number | null;
+
+  @IsOptional()
+  @Fraction(0, 1)
+  top_p?: number | null;
+}

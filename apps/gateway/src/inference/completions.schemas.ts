@@ -1,0 +1,36 @@
+import { named } from '../openapi/operation.ts';
+import { array, COUNT, nullable, object, open, STRING, seconds, text } from '../openapi/schemas.ts';
+import { UsageSchema } from './chat.schemas.ts';
+
+const HEAD = {
+  id: STRING,
+  object: { const: 'text_completion' },
+  created: seconds('When it was created'),
+  model: STRING,
+};
+const CHOICE = {
+  text: STRING,
+  index: COUNT,
+  logprobs: { type: 'null' },
+  finish_reason: nullable(text('stop, length …')),
+};
+
+export const TextCompletion = named(
+  'TextCompletion',
+  open(object({ ...HEAD, choices: array(object(CHOICE)), usage: UsageSchema })),
+);
+
+export const TextCompletionChunk = named('TextCompletionChunk', {
+  ...open(
+    object(
+      {
+        ...HEAD,
+        choices: array(object(CHOICE)),
+        usage: UsageSchema,
+        error: { type: 'object', description: 'Why the stream was interrupted, if it was' },
+      },
+      ['usage', 'error'],
+    ),
+  ),
+  description: 'The data of one event. The second to last has the usage and its cost; the last is [DONE].',
+});

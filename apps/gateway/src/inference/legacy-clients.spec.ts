@@ -1,0 +1,162 @@
+/** OpenAI's client for Node, in the shapes that its older users still have: text completions, and functions instead of tools. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import OpenAI, { APIError } from 'openai';
+import { chargesIn, type TestAccount, World } from '#testing';
+
+const CLAUDE = 'anthropic/claude-haiku-4.5';
+const GPT = 'openai/gpt-5-mini';
+const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
+const MODELS = [GPT, CLAUDE, LLAMA];
+const SAID = 'every coin that';
+
+let world: World;
+let account: TestAccount;
+let client: OpenAI;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(105);
+  client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
+});
+afterAll(() => world.close());
+
+const errorOf = (promise: PromiseLike<unknown>): Promise<APIError> =>
+  Promise.resolve(promise).then(
+    () => Promise.reject(new Error('it was not refused')),
+    (error) => error,
+  );
+
+async function collected<T>(pieces: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return all;
+}
+
+describe('a text', () => {
+  const asked = { model: GPT, prompt: '[[sandbox tokens=3]]' };
+
+  test.each(MODELS)('is completed by %s, and charged as the ledger says', async (model) => {
+    const { usage, choices, ...whole } = await client.completions.create({ ...asked, model });
+    expect(whole).toMatchObject({ id: expect.stringMatching(/^gen-/), object: 'text_completion', model });
+    expect(choices).toEqual([{ text: SAID, index: 0, logprobs: null, finish_reason: 'stop' }]);
+    const [charge] = chargesIn((await world.facts(account)).slice(-1));
+    const { cost, completion_tokens } = usage as OpenAI.CompletionUsage & { cost: number };
+    expect([charge?.price, completion_tokens]).toEqual([String(Math.round(cost * 1e12)), 3]);
+  });
+
+  test.each(MODELS)('is streamed by %s, with the usage at the end', async (model) => {
+    const stream = await client.completions.create({ ...asked, model, prompt: [asked.prompt], stream: true });
+    const chunks = await collected(stream);
+    for (const { object, choices } of chunks) expect([object, choices[0]?.index]).toEqual(['text_completion', 0]);
+    expect(chunks.map(({ choices }) => choices[0]?.text).join('')).toBe(SAID);
+    expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['stop']);
+    expect(chunks.at(-1)?.usage).toMatchObject({ completion_tokens: 3, cost: expect.any(Number) });
+  });
+
+  test('has a last chunk without a choice for who asked for the usage', async () => {
+    const stream = await client.completions.create({ ...asked, stream: true, stream_options: { include_usage: true } });
+    expect((await collected(stream)).at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 3 } });
+  });
+
+  test('is no longer than it may be, and of several choices each has its place', async () => {
+    const prompt = '[[sandbox tokens=40]]';
+    const { choices } = await client.completions.create({ ...asked, prompt, max_tokens: 20, n: 2, best_of: 2 });
+    expect(choices.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
+      [0, 'length'],
+      [1, 'length'],
+    ]);
+  });
+
+  test('that breaks off throws, with the reason', async () => {
+    const stream = await client.completions.create({
+      ...asked,
+      prompt: '[[sandbox tokens=8 fault=cut]]',
+      stream: true,
+    });
+    expect(await errorOf(collected(stream))).toMatchObject({ message: expect.stringContaining('broke off') });
+  });
+
+  test.each<[string, object]>([
+    ['prompt', { prompt: '' }],
+    ['prompt', { prompt: ['a', 'b'] }],
+    ['prompt', { prompt: [1, 2] }],
+    ['prompt', { prompt: [[1, 2]] }],
+    ['prompt', { prompt: null }],
+    ['echo', { echo: true }],
+    ['suffix', { suffix: 'the end' }],
+    ['logprobs', { logprobs: 0 }],
+    ['best_of', { best_of: 3 }],
+    ['n', { n: 0 }],
+  ])('is refused where no chat can give it, by the field: %s', async (param, more) => {
+    const before = (await world.facts(account)).length;
+    const error = await errorOf(client.completions.create({ ...asked, ...more } as typeof asked));
+    expect(error).toBeInstanceOf(APIError);
+    expect([error.status, error.param]).toEqual([400, param]);
+    expect(await world.facts(account)).toHaveLength(before);
+  });
+
+  test('is in the history by its name', async () => {
+    await world.until(async () => {
+      const { body } = await world.get('/queries/history?query_type=completion', account);
+      return body.data.length > 0;
+    });
+  });
+});
+
+describe('functions', () => {
+  const weather = {
+    name: 'weather',
+    parameters: { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] },
+  };
+  const user = { role: 'user' as const, content: 'How is it? [[sandbox tool=weather]]' };
+  const asked = { messages: [user], functions: [weather] };
+
+  test.each(MODELS)('are called by %s, and the model goes on with what they returned', async (model) => {
+    const [choice] = (await client.chat.completions.create({ ...asked, model })).choices;
+    const { message } = choice as OpenAI.ChatCompletion.Choice;
+    expect(choice?.finish_reason).toBe('function_call');
+    expect(message.function_call).toMatchObject({ name: 'weather', arguments: '{"city":"Ur"}' });
+    expect(message).not.toHaveProperty('tool_calls');
+    const result = { role: 'function' as const, name: 'weather', content: 'fine' };
+    const second = await client.chat.completions.create({ ...asked, model, messages: [user, message, result] });
+    expect(second.choices[0]).toMatchObject({
+      finish_reason: 'stop',
+      message: { content: expect.stringMatching(/./) },
+    });
+  });
+
+  test.each(MODELS)('are called in a stream of %s', async (model) => {
+    const chunks = await collected(await client.chat.completions.create({ ...asked, model, stream: true }));
+    const calls = chunks.flatMap(({ choices }) => choices[0]?.delta.function_call ?? []);
+    expect(calls[0]?.name).toBe('weather');
+    expect(calls.map((call) => call.arguments ?? '').join('')).toBe('{"city":"Ur"}');
+    expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['function_call']);
+    for (const { choices } of chunks) expect(choices[0]?.delta).not.toHaveProperty('tool_calls');
+  });
+
+  test('may have to be called, or not to', async () => {
+    const of = async (function_call: 'none' | 'auto' | { name: string }, content: string) => {
+      const messages = [{ role: 'user' as const, content }];
+      const body = { ...asked, model: GPT, messages, function_call };
+      return (await client.chat.completions.create(body)).choices[0]?.finish_reason;
+    };
+    expect(await of({ name: 'weather' }, 'Hello')).toBe('function_call');
+    expect(await of('none', 'Hello')).toBe('stop');
+    expect(await of('auto', 'Hello')).toBe('stop');
+  });
+
+  test.each<[string, object]>([
+    ['functions', { functions: 'weather' }],
+    ['functions', { tools: [{ type: 'function', function: weather }] }],
+    ['functions[0]', { functions: [null] }],
+    ['functions[0].name', { functions: [{}] }],
+    ['function_call', { function_call: { name: 'news' } }],
+    ['function_call', { function_call: 7 }],
+    ['messages[1].name', { messages: [user, { role: 'function', name: 'weather', content: 'x' }] }],
+    ['messages[1].function_call', { messages: [user, { role: 'assistant', function_call: { name: 'weather' } }] }],
+  ])('that make no sense are refused before money is held, by the field: %s', async (param, more) => {
+    const before = (await world.facts(account)).length;
+    const { status, body } = await world.post('/v1/chat/completions', { ...asked, model: GPT, ...more }, account);
+    expect([status, body.error.param]).toEqual([400, param]);
+    expect(await world.facts(account)).toHaveLength(before);
+  });
+});
