@@ -38,6 +38,7 @@ describe('without any setting', () => {
       firstCommentMs: 12_000,
       totalTimeoutMs: 600_000,
       drainTimeoutMs: 120_000,
+      heldInFullTokens: 4_096,
       shutdownTimeoutMs: 25_000,
       maxLagMs: 5_000,
       providers: new Map(),

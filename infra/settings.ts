@@ -79,6 +79,12 @@ export const SETTINGS = {
     [0, 3_600_000],
     'How long an answer is read on after its client has gone',
   ),
+  heldInFullTokens: integer(
+    'HELD_IN_FULL_TOKENS',
+    4_096,
+    [0, 1_000_000],
+    'Limits of output up to this are held for in full; with a larger one, or none, what is held grows with the answer',
+  ),
   shutdownTimeoutMs: integer(
     'SHUTDOWN_TIMEOUT_MS',
     25_000,

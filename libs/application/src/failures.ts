@@ -12,6 +12,10 @@ export type FailureCode =
   | 'client_disconnected'
   /** This process was asked to stop before the answer was complete. */
   | 'shutdown'
+  /** All that is held for the answer was used, and there is no more. */
+  | 'hold_used_up'
+  /** The money is not held any more: the hold has expired. */
+  | 'hold_ended'
   /** Money was held and nothing was called: another process might serve the same request. */
   | 'not_served';
 

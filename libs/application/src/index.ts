@@ -11,6 +11,8 @@ export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/
 export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
 export { type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
+export { AnswerLengths } from './inference/chat/answer-lengths.ts';
+export { ChatQuotes } from './inference/chat/chat-quotes.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat/complete-chat.ts';
 export {
   CreateEmbeddings,

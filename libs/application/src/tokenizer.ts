@@ -18,12 +18,20 @@ export function boundText(text: string): number {
 }
 
 /** The parts in which a text is counted. Only a cut through a run without gaps can make a token more of it. */
-export async function* partsOf(text: string): AsyncGenerator<string> {
-  for (let start = 0, parts = 1; start < text.length; parts++) {
+export function* partsAtOnce(text: string): Generator<string> {
+  for (let start = 0; start < text.length; ) {
     const end = endOfPart(text, start);
     yield text.slice(start, end);
-    if (parts % PARTS_AT_ONCE === 0) await pause();
     start = end;
+  }
+}
+
+/** The same, with turns for others in between. */
+export async function* partsOf(text: string): AsyncGenerator<string> {
+  let parts = 0;
+  for (const part of partsAtOnce(text)) {
+    yield part;
+    if (++parts % PARTS_AT_ONCE === 0) await pause();
   }
 }
 

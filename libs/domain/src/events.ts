@@ -104,12 +104,28 @@ export type FundsHeld = Message<
   }
 >;
 
+/** More is held for a running request: its answer may use more than it had. */
+export type HoldExtended = Message<
+  'HoldExtended',
+  {
+    readonly holdId: string;
+    readonly keyId: string | null;
+    /** All that is held from now on, and the part of it that is new. */
+    readonly amount: Amount;
+    readonly by: Amount;
+    readonly at: Instant;
+  }
+>;
+
 /** What every end of a hold says about it. */
 interface ResolvedHold {
   readonly holdId: string;
   readonly keyId: string | null;
+  /** Altogether, also what was added later. */
   readonly held: Amount;
   readonly heldAt: Instant;
+  /** When it was counted for its key's cap, where that is later: it was extended in another reset window. */
+  readonly countedAt?: Instant;
   readonly query: Query;
   readonly at: Instant;
 }
@@ -147,6 +163,7 @@ export type AccountEvent =
   | CreditAdded
   | CreditReversed
   | FundsHeld
+  | HoldExtended
   | HoldSettled
   | HoldReleased
   | HoldExpired

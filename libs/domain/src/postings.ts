@@ -43,6 +43,8 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
     }
     case 'FundsHeld':
       return moved(customer, 'customer:available', 'customer:held', money.fromJson(event.data.amount));
+    case 'HoldExtended':
+      return moved(customer, 'customer:available', 'customer:held', money.fromJson(event.data.by));
     case 'HoldReleased':
     case 'HoldExpired':
       return moved(customer, 'customer:held', 'customer:available', money.fromJson(event.data.held));

@@ -32,6 +32,7 @@ export const holds: FoldProjection<HoldRow> = {
   keyOf(fact) {
     switch (fact.type) {
       case 'FundsHeld':
+      case 'HoldExtended':
       case 'HoldSettled':
       case 'HoldReleased':
       case 'HoldExpired':
@@ -40,7 +41,8 @@ export const holds: FoldProjection<HoldRow> = {
         return undefined;
     }
   },
-  evolve(_, fact) {
+  evolve(row, fact) {
+    if (fact.type === 'HoldExtended') return row ? { ...row, amount: fact.data.amount } : null;
     if (fact.type !== 'FundsHeld') return null;
     const { holdId, amount, expiresAt } = fact.data;
     return { hold_id: holdId, account_id: idOf(fact), amount, expires_at: expiresAt };

@@ -100,7 +100,7 @@ export const keys: FoldProjection<KeyRow> = {
       case 'KeyRevoked':
         return { ...row, deleted_at: fact.data.at, updated_at: fact.data.at };
       case 'HoldSettled':
-        return usedRow(row, fact.data.heldAt, fact.data.charged);
+        return usedRow(row, fact.data.countedAt ?? fact.data.heldAt, fact.data.charged);
       default:
         return row;
     }
@@ -141,10 +141,10 @@ function updatedRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
   };
 }
 
-function usedRow(row: KeyRow, heldAt: string, charged: string): KeyRow {
+function usedRow(row: KeyRow, countedAt: string, charged: string): KeyRow {
   const used_in_all = (BigInt(row.used_in_all) + BigInt(charged)).toString();
-  if (heldAt < row.counts_from) return { ...row, used_in_all };
-  return { ...row, ...columnsOf(afterCharge(capOf(row), heldAt, money.fromJson(charged))), used_in_all };
+  if (countedAt < row.counts_from) return { ...row, used_in_all };
+  return { ...row, ...columnsOf(afterCharge(capOf(row), countedAt, money.fromJson(charged))), used_in_all };
 }
 
 function capOf({ reset_period, used_in, used }: KeyRow): CapWindow {

@@ -85,6 +85,7 @@ describe('the journal', () => {
         'CreditAdded',
         'CreditReversed',
         'FundsHeld',
+        'HoldExtended',
         'HoldReleased',
         'HoldExpired',
         'HoldSettled',

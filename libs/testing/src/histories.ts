@@ -225,7 +225,8 @@ const steps = fc.oneof(
   step(3, fc.nat(20), (story, minutes) => story.wait(minutes)),
   step(1, fc.nat(4_000), (story, minutes) => story.wait(minutes)),
   step(9, fc.tuple(who, fc.option(suffix), amount, amount), (story, [nr, of, atLeast, more]) => {
-    const amounts = { atLeast, atMost: (atLeast + more) as PicoUsd, expiresAt: story.at(EXPIRY_MS) };
+    const part = { first: atLeast, share: 4n };
+    const amounts = { atLeast, atMost: (atLeast + more) as PicoUsd, part, expiresAt: story.at(EXPIRY_MS) };
     const hold = { holdId: `h${story.holds.push(nr) - 1}`, keyId: of === null ? null : `k${nr}${of}`, ...amounts };
     story.account(nr, { type: 'HoldFunds', data: { ...hold, query, at: story.at() } });
   }),
@@ -239,6 +240,12 @@ const steps = fc.oneof(
     }),
     endHold,
   ),
+  step(3, fc.tuple(fc.integer({ min: 1, max: 4 }), amount, amount), (story, [back, atLeast, more]) => {
+    const nr = story.holds.at(-back);
+    if (nr === undefined) return;
+    const data = { holdId: `h${story.holds.length - back}`, atLeast, to: (atLeast + more) as PicoUsd, at: story.at() };
+    story.account(nr, { type: 'ExtendHold', data });
+  }),
   step(1, who, (story, nr) => story.account(nr, { type: 'ExpireHolds', data: { at: story.at() } })),
   step(
     2,

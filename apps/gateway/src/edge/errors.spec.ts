@@ -114,13 +114,13 @@ const CHAT: Omit<Surface, 'route'> = {
   model: GPT,
   otherKind: LARGE,
   body: (content) => ({ model: GPT, messages: [{ role: 'user', content }] }),
-  dear: { max_tokens: 100_000 },
+  dear: { model: 'openai/gpt-5', max_tokens: 4_096 },
 };
 const RESPONSES: Omit<Surface, 'route'> = {
   model: GPT,
   otherKind: LARGE,
   body: (input) => ({ model: GPT, input }),
-  dear: { max_output_tokens: 100_000 },
+  dear: { model: 'openai/gpt-5', max_output_tokens: 4_096 },
 };
 const EMBEDDINGS: Omit<Surface, 'route'> = {
   model: LARGE,

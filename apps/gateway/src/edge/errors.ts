@@ -95,6 +95,8 @@ const FAILURES: Readonly<Record<FailureCode, Kind>> = {
   client_disconnected: [499, 'client_disconnected', 'server'],
   shutdown: [503, 'shutdown', 'server'],
   not_served: [503, 'unavailable', 'server'],
+  hold_used_up: [402, 'insufficient_balance', 'payment_required'],
+  hold_ended: [503, 'unavailable', 'server'],
 };
 
 const STATUSES: Readonly<Record<number, Kind>> = {

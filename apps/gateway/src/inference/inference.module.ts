@@ -1,6 +1,10 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
 import {
+  AnswerLengths,
+  CallLimits,
+  Catalogues,
+  ChatQuotes,
   Chats,
   Clock,
   CompleteChatHandler,
@@ -9,6 +13,7 @@ import {
   CreateEmbeddingsHandler,
   CreateMessageHandler,
   CreateResponseHandler,
+  EndpointHealth,
   Secrets,
   StoredResponses,
 } from '#application';
@@ -37,6 +42,12 @@ import { openStoredResponses } from './stored-responses.ts';
     ResponsesController,
   ],
   providers: [
+    {
+      provide: ChatQuotes,
+      inject: [Catalogues, EndpointHealth, CallLimits],
+      useFactory: (catalogues: Catalogues, health: EndpointHealth, limits: CallLimits) =>
+        new ChatQuotes(catalogues, health, new AnswerLengths(), limits),
+    },
     CompleteChatHandler,
     { provide: Chats, useExisting: CompleteChatHandler },
     CreateResponseHandler,

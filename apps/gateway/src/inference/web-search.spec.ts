@@ -115,7 +115,7 @@ describe('money', () => {
   test('is held for the fee and the results as well', async () => {
     const poor = await world.account(0.105);
     const messages = [{ role: 'user', content: '[[sandbox tokens=1]]' }];
-    const body = { model: 'openai/gpt-5-mini', max_tokens: 45_000, messages };
+    const body = { model: 'anthropic/claude-opus-4.5', max_tokens: 3_700, messages };
     expect((await world.post('/v1/chat/completions', { ...body, ...web({ engine: 'exa' }) }, poor)).status).toBe(402);
     expect((await world.bill.total()).lines).toBe(0);
     expect((await world.post('/v1/chat/completions', body, poor)).status).toBe(200);

@@ -41,6 +41,10 @@ const held = (holdId: string, amount = '40'): Stored => ({
   type: 'FundsHeld',
   data: { holdId, keyId: null, amount, expiresAt: at, query, at },
 });
+const extended = (holdId: string, amount: string, by: string): Stored => ({
+  type: 'HoldExtended',
+  data: { holdId, keyId: null, amount, by, at },
+});
 const ended = (holdId: string) => ({ holdId, keyId: null, held: '40', heldAt: at, query, at });
 const expired = (holdId: string): Stored => ({ type: 'HoldExpired', data: ended(holdId) });
 
@@ -84,13 +88,14 @@ describe('an auditor who reads only the facts', () => {
       credited,
       held('1'),
       settled('1'),
-      held('2'),
+      held('2', '30'),
+      extended('2', '40', '10'),
       expired('2'),
       held('3'),
     ]);
     expect(differences).toEqual([]);
     expect(summary).toEqual([
-      'trial balance: 16 lines, sum 0 USD',
+      'trial balance: 18 lines, sum 0 USD',
       '1 accounts, 1 holds open, 1 of them past their expiry',
       '1 charges computed again, 0 of them estimates',
     ]);
@@ -123,11 +128,21 @@ describe('an auditor who reads only the facts', () => {
     ['a hold that was made twice', [held('1'), held('1')], ['hold 1 was made twice']],
     ['a hold that ended twice', [held('1'), settled('1'), expired('1')], ['hold 1 ended without being open']],
     ['a hold that was never made', [settled('1')], ['hold 1 ended without being open']],
+    [
+      'a hold that is extended without being open',
+      [extended('1', '41', '1')],
+      ['hold 1 was extended without being open'],
+    ],
+    [
+      'a hold that is extended to more than it comes to',
+      [held('1', '39'), extended('1', '41', '1')],
+      ['hold 1 was extended to another amount than it comes to'],
+    ],
     ['a balance below zero', [held('1', '101')], ['account me falls below zero at position 2']],
     [
       'a hold that gives back more than it took',
       [held('1', '39'), settled('1')],
-      ['hold 1 ended with another amount than it was made with'],
+      ['hold 1 ended with another amount than it had'],
     ],
     [
       'a charge below the price',

@@ -87,11 +87,21 @@ export class Auditor {
         this.move(fact, -amount, amount);
         break;
       }
+      case 'extension': {
+        const { holdId, amount, by } = reading;
+        const open = this.openHolds.get(holdId);
+        if (!open) this.report(`hold ${holdId} was extended without being open`);
+        else if (open.amount + by !== amount || by <= 0n)
+          this.report(`hold ${holdId} was extended to another amount than it comes to`);
+        else this.openHolds.set(holdId, { ...open, amount });
+        this.move(fact, -by, by);
+        break;
+      }
       case 'end': {
         const { holdId, held, charged, sale } = reading;
         const open = this.openHolds.get(holdId);
         if (!open) this.report(`hold ${holdId} ended without being open`);
-        else if (open.amount !== held) this.report(`hold ${holdId} ended with another amount than it was made with`);
+        else if (open.amount !== held) this.report(`hold ${holdId} ended with another amount than it had`);
         this.openHolds.delete(holdId);
         this.move(fact, held - charged, -held);
         if (!sale) break;
@@ -171,6 +181,10 @@ function entryOf(reading: Reading): Entry {
     case 'hold':
       book('customer:available', reading.amount);
       book('customer:held', -reading.amount);
+      break;
+    case 'extension':
+      book('customer:available', reading.by);
+      book('customer:held', -reading.by);
       break;
     case 'end':
       book('customer:held', reading.held);

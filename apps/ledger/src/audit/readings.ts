@@ -54,6 +54,7 @@ export type Reading =
       readonly bonus: bigint;
     }
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
+  | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
   | {
       readonly kind: 'end';
       readonly holdId: string;
@@ -74,6 +75,7 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
   CreditAdded: [(data) => credit({ ...data, creditId: `lnd/${data.creditId}` }), credit],
   CreditReversed: [reversal],
   FundsHeld: [hold],
+  HoldExtended: [extension],
   HoldSettled: [
     (data) => settled(data, saleV1(data.charge, data.query.model)),
     (data) => settled(data, saleV2(data.charge)),
@@ -116,6 +118,10 @@ function reversal({ reversalId, method, amount, bonus }: Stored): Reading {
 
 function hold({ holdId, amount, expiresAt }: Stored): Reading {
   return { kind: 'hold', holdId, amount: BigInt(amount), expiresAt };
+}
+
+function extension({ holdId, amount, by }: Stored): Reading {
+  return { kind: 'extension', holdId, amount: BigInt(amount), by: BigInt(by) };
 }
 
 function unused({ holdId, held, query }: Stored): Reading {

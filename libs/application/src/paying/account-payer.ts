@@ -1,9 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ACCOUNT, type AccountCommand, type AccountEvent, type Charge } from '#domain';
-import { type Cause, money, type PicoUsd, StoreUnavailable, startedBy, streamName, ZERO } from '#kernel';
+import { ACCOUNT, type AccountCommand, type AccountEvent, type Charge, spendable } from '#domain';
+import { type Cause, money, type PicoUsd, Rejection, StoreUnavailable, startedBy, streamName, ZERO } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Accounts } from '../streams.ts';
-import { actorOf, type Caller, type Hold, type HoldRequest, HoldTaken, type Payer, type Release } from './payer.ts';
+import {
+  actorOf,
+  type Caller,
+  type Growth,
+  type Hold,
+  type HoldRequest,
+  HoldTaken,
+  type Payer,
+  type Release,
+} from './payer.ts';
 
 const RETRY_MS = 500;
 
@@ -15,16 +24,33 @@ export class AccountPayer implements Payer {
     private readonly caller: Caller,
   ) {}
 
+  get id(): string {
+    return streamName(ACCOUNT, this.caller.accountId);
+  }
+
   async take({ holdId, lifetimeMs, ...wanted }: HoldRequest): Promise<Hold> {
     const { accountId, keyId } = this.caller;
     const at = this.clock.now();
     const expiresAt = this.clock.milliseconds() + lifetimeMs;
     const data = { holdId, keyId, ...wanted, expiresAt: this.clock.at(expiresAt), at };
-    const { events } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
+    const { events, state } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
     const amount = money.fromJson(held.data.amount);
-    return { holdId, payer: streamName(ACCOUNT, accountId), amount, expiresAt };
+    const reach = money.add(amount, spendable(state, keyId, at));
+    return { holdId, payer: this.id, amount, reach, expiresAt };
+  }
+
+  async grow(hold: Hold, growth: Growth): Promise<Hold | 'no more' | 'gone'> {
+    const data = { holdId: hold.holdId, ...growth, at: this.clock.now() };
+    try {
+      const events = await this.surely(hold, { type: 'ExtendHold', data });
+      const extended = events.find((event) => event.type === 'HoldExtended');
+      return { ...hold, amount: extended ? money.fromJson(extended.data.amount) : growth.to };
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+      return error.code === 'hold_resolved' ? 'gone' : 'no more';
+    }
   }
 
   async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
@@ -45,7 +71,7 @@ export class AccountPayer implements Payer {
     return startedBy(actorOf(this.caller), holdId);
   }
 
-  /** Ends a hold, also when the store is away for a while. A hold that cannot be ended in time expires by itself. */
+  /** Changes a hold, also when the store is away for a while. A hold that cannot be ended in time expires by itself. */
   private async surely(hold: Hold, command: AccountCommand): Promise<readonly AccountEvent[]> {
     for (;;) {
       try {

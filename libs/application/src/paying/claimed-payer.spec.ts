@@ -8,7 +8,7 @@ const query = { model: 'm', type: 'chat_completion', source: 'api', online: fals
 const amounts = { atLeast: money.usd('1'), atMost: money.usd('1'), lifetimeMs: 1_000 };
 const caller = { accountId: 'a', keyId: null };
 const request = { holdId: 'r', query, ...amounts };
-const hold = { holdId: 'r', payer: 'account-a', amount: money.usd('1'), expiresAt: 0 };
+const hold = { holdId: 'r', payer: 'account-a', amount: money.usd('1'), reach: money.usd('1'), expiresAt: 0 };
 const held = { type: 'FundsHeld', data: { holdId: 'r', amount: money.toJson(money.usd('1')) } } as AccountEvent;
 const away = new StoreUnavailable('away');
 

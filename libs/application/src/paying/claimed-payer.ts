@@ -1,7 +1,7 @@
 import type { Charge } from '#domain';
 import { Rejection } from '#kernel';
 import { UpstreamFailure } from '../failures.ts';
-import type { Hold, HoldRequest, Payer, Release } from './payer.ts';
+import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
 
 /** What this process knows of the money of a request. `open` also means: how it ended could not be found out. */
 export type Standing = 'none' | 'open' | 'charged' | 'released';
@@ -38,6 +38,14 @@ export class ClaimedPayer implements Payer {
       throw error;
     });
     return hold;
+  }
+
+  get id(): string {
+    return this.payer.id;
+  }
+
+  grow(hold: Hold, growth: Growth) {
+    return this.payer.grow(hold, growth);
   }
 
   async settle(hold: Hold, charge: Charge) {

@@ -1,5 +1,5 @@
 /** The payer, as the money path sees it: the one interface between what is sold and where the money is. */
-import type { Attempt, Charge, Query } from '#domain';
+import type { Attempt, Charge, HoldPart, Query } from '#domain';
 import type { PicoUsd } from '#kernel';
 import type { UpstreamFailure } from '../failures.ts';
 
@@ -23,8 +23,16 @@ export interface Hold {
   /** The stream that holds the money, such as `account-…`: the payer is found by it. */
   readonly payer: string;
   readonly amount: PicoUsd;
+  /** What it could have come to when it was taken, with all that its payer has. */
+  readonly reach: PicoUsd;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
+}
+
+/** More for a hold: altogether `to`, or what there is from `atLeast` on. Both are absolute, so that asking twice is asking once. */
+export interface Growth {
+  readonly atLeast: PicoUsd;
+  readonly to: PicoUsd;
 }
 
 export interface HoldRequest {
@@ -33,6 +41,8 @@ export interface HoldRequest {
   readonly query: Query;
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
+  /** How much of it is held at first; all of it where this is left out. */
+  readonly part?: HoldPart | undefined;
   readonly lifetimeMs: number;
 }
 
@@ -46,11 +56,18 @@ export interface Release {
 
 /** What a payer must be able to do. Nothing beside it knows which kind of payer it is. */
 export interface Payer {
+  /** The same for all requests that are paid from the same money. */
+  readonly id: string;
   /**
    * Holds what is available, between `atLeast` and `atMost`.
    * @throws Rejection when there is less, HoldTaken when the request has its hold already
    */
   take(request: HoldRequest): Promise<Hold>;
+  /**
+   * Holds more for a request that runs. `no more`: there is less, or the key may not spend any more; the hold stays as it
+   * is. `gone`: it has expired or ended, and nothing may be served for it any more. While the store is away this waits.
+   */
+  grow(hold: Hold, growth: Growth): Promise<Hold | 'no more' | 'gone'>;
   /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
   /** Releases a hold, because nothing was delivered. */

@@ -2,7 +2,7 @@
 import { asFailure, UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import type { Hold, Payer } from './payer.ts';
-import { NOTHING, Purchase, type Receipt, type Sale } from './purchase.ts';
+import { type Deadline, NOTHING, Purchase, type Receipt, type Sale } from './purchase.ts';
 
 /** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
 const HOLD_MARGIN_MS = 60_000;
@@ -13,6 +13,8 @@ export abstract class CallLimits {
   abstract readonly totalTimeoutMs: number;
   /** How long an answer is read on when its client has gone. */
   abstract readonly drainTimeoutMs: number;
+  /** Limits of output up to so many tokens are meant, and held for in full. */
+  abstract readonly heldInFullTokens: number;
 }
 
 /** Where a streamed answer goes, as far as the money path must know. */
@@ -98,16 +100,14 @@ export class Paying {
   }
 
   private async begin(payer: Payer, sale: Sale, task: RunningTask): Promise<Purchase> {
-    return new Purchase(sale, await this.hold(payer, sale), task.signal, {
-      health: this.health,
-      alarm: this.alarm,
-    });
+    const funds = { payer, hold: await this.hold(payer, sale) };
+    return new Purchase(sale, funds, task, { health: this.health, alarm: this.alarm });
   }
 
-  private hold(payer: Payer, { id, query, atLeast, atMost }: Sale): Promise<Hold> {
+  private hold(payer: Payer, { id, query, atLeast, atMost, part }: Sale): Promise<Hold> {
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
-    return payer.take({ holdId: id, query, atLeast, atMost, lifetimeMs });
+    return payer.take({ holdId: id, query, atLeast, atMost, part, lifetimeMs });
   }
 
   private async release(payer: Payer, purchase: Purchase, failure: UpstreamFailure): Promise<void> {
@@ -134,6 +134,7 @@ export class Paying {
 async function settle(payer: Payer, purchase: Purchase, failure?: UpstreamFailure): Promise<Receipt> {
   const charge = purchase.charge(failure);
   if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
+  await purchase.cover(charge);
   return purchase.receipt(await payer.settle(purchase.hold, charge));
 }
 
@@ -152,10 +153,7 @@ export function clientGone(): UpstreamFailure {
 }
 
 /** Work that a shutdown waits for. */
-interface RunningTask {
-  /** Aborts when the task has taken too long, or must be cut short; its reason is an `UpstreamFailure`. */
-  readonly signal: AbortSignal;
-  cutShort(failure: UpstreamFailure): void;
+interface RunningTask extends Deadline {
   finished(): void;
 }
 

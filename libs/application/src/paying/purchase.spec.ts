@@ -5,6 +5,7 @@ import { usd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
+import type { Payer } from './payer.ts';
 import { Purchase, type Sale } from './purchase.ts';
 
 class StillClock extends Clock {
@@ -25,9 +26,17 @@ function begin() {
   const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
   const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
   const sale: Sale = { id: 'h', query, model, endpoints: [endpoint], ...bounds };
-  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), expiresAt: 0 };
+  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), reach: usd('1'), expiresAt: 0 };
   const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
-  return { purchase: new Purchase(sale, hold, new AbortController().signal, watch), alarms };
+  return {
+    purchase: new Purchase(
+      sale,
+      { payer: {} as Payer, hold },
+      { signal: new AbortController().signal, cutShort: () => {} },
+      watch,
+    ),
+    alarms,
+  };
 }
 
 const counted = async (): Promise<Usage> => ({ input: 100 });

@@ -6,6 +6,7 @@ import {
   addedUsage,
   type Charge,
   chargeOf,
+  type HoldPart,
   type Item,
   itemOf,
   NO_USAGE,
@@ -18,10 +19,10 @@ import {
   type Use,
   usageToJson,
 } from '#domain';
-import { money, type PicoUsd, ZERO } from '#kernel';
-import { asFailure, type FailureCode, type UpstreamFailure } from '../failures.ts';
+import { money, type PicoUsd, picoUsd, ZERO } from '#kernel';
+import { asFailure, type FailureCode, UpstreamFailure } from '../failures.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
-import type { Hold } from './payer.ts';
+import type { Growth, Hold, Payer } from './payer.ts';
 
 /** Calls at most of one endpoint, the first included. */
 const MAX_TRIES = 3;
@@ -43,6 +44,8 @@ export interface Sale {
   readonly priceList: PriceList;
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
+  /** How much of it is held at first; all of it where this is left out. */
+  readonly part?: HoldPart | undefined;
 }
 
 /** A call that can be made to any endpoint. */
@@ -77,6 +80,19 @@ export interface StreamMade {
   vendorId(): string | undefined;
 }
 
+/** The time that a request has. */
+export interface Deadline {
+  /** Aborts when it has taken too long, or must be cut short; its reason is an `UpstreamFailure`. */
+  readonly signal: AbortSignal;
+  cutShort(failure: UpstreamFailure): void;
+}
+
+/** Who pays, and what is held of it. */
+export interface Funds {
+  readonly payer: Payer;
+  readonly hold: Hold;
+}
+
 /** Receives how endpoints perform, and what should not happen. */
 export interface Watch {
   readonly health: EndpointHealth;
@@ -104,12 +120,53 @@ export class Purchase {
   /** What the input of all calls is sold for. */
   private forInput = ZERO;
 
+  /** All that is held, also what was added since it was taken. */
+  hold: Hold;
+  private readonly payer: Payer;
+
   constructor(
     readonly sale: Sale,
-    readonly hold: Hold,
-    readonly signal: AbortSignal,
+    funds: Funds,
+    private readonly deadline: Deadline,
     private readonly watch: Watch,
-  ) {}
+  ) {
+    this.hold = funds.hold;
+    this.payer = funds.payer;
+  }
+
+  get signal(): AbortSignal {
+    return this.deadline.signal;
+  }
+
+  /** Who pays, the same for all its requests. */
+  get payerId(): string {
+    return this.payer.id;
+  }
+
+  /** Ends the calls of upstreams; what they have made by then is billed. */
+  cutShort(failure: UpstreamFailure): void {
+    this.deadline.cutShort(failure);
+  }
+
+  /**
+   * Holds more, up to the most that the sale can cost. Returns whether there was more to be had.
+   * @throws UpstreamFailure `hold_ended` when nothing is held any more
+   */
+  async grow({ atLeast, to }: Growth): Promise<boolean> {
+    const grown = await this.payer.grow(this.hold, { atLeast, to: money.least(to, this.sale.atMost) });
+    if (grown === 'no more') return false;
+    if (grown === 'gone') throw new UpstreamFailure('hold_ended', 'The money for the answer is not held any more');
+    if (grown.amount > this.hold.amount) this.hold = grown; // of two answers the later may come first
+    return true;
+  }
+
+  /** What came behind the last count may be more than is held. What there is no money for is the loss of the house. */
+  async cover({ price }: Charge): Promise<void> {
+    const { amount } = this.hold;
+    const due = money.fromJson(price);
+    if (this.sale.part === undefined || due <= amount) return;
+    await this.grow({ atLeast: picoUsd(amount + 1n), to: due }).catch(() => {}); // shows when it is settled
+  }
 
   /**
    * Asks one endpoint after the other until one answers. What an endpoint was given up for is kept in the attempts.
@@ -173,6 +230,13 @@ export class Purchase {
         await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
       }
     }
+  }
+
+  /** An answer that was expected whole is none: the try that made it has failed. Returns the failure. */
+  brokenOff(failure: UpstreamFailure): UpstreamFailure {
+    const last = this.attempts.pop();
+    if (last) this.attempts.push({ ...last, ...asTried(failure) });
+    return failure;
   }
 
   /** Bills a call of the model: as reported, or else counted from what was delivered. */

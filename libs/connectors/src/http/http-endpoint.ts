@@ -88,6 +88,7 @@ export class HttpEndpoint {
       usage: () => translator.usage(),
       vendorId: () => translator.vendorId(),
       deliveredText: () => translator.deliveredText(),
+      generatedAtMost: () => translator.generatedAtMost(),
       hasTold: () => translator.hasTold(),
     };
   }

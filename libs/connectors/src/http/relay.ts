@@ -33,6 +33,8 @@ export abstract class EventTranslator {
   /** What the upstream calls the answer; undefined before it has said so. */
   abstract vendorId(): string | undefined;
   abstract deliveredText(): string;
+  /** The bytes of that text, or more: no token has less than one. Asked with every piece of a metered answer. */
+  abstract generatedAtMost(): number;
   /** Whether anything of the text was passed on. */
   abstract hasTold(): boolean;
 

@@ -39,18 +39,23 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
       },
     })),
   fc
-    .record({ holdId, keyId, atLeast: amount, more: amount, life: hour, hour })
-    .map(({ atLeast, more, life, hour, ...data }) => ({
+    .record({ holdId, keyId, atLeast: amount, more: amount, first: amount, life: hour, hour })
+    .map(({ atLeast, more, first, life, hour, ...data }) => ({
       type: 'HoldFunds' as const,
       data: {
         ...data,
         atLeast,
         atMost: money.add(atLeast, more),
+        part: { first, share: 3n },
         expiresAt: instant(hour + life),
         query,
         at: instant(hour),
       },
     })),
+  fc.record({ holdId, atLeast: amount, more: amount, hour }).map(({ atLeast, more, hour, ...data }) => ({
+    type: 'ExtendHold' as const,
+    data: { ...data, atLeast, to: money.add(atLeast, more), at: instant(hour) },
+  })),
   fc.record({ holdId, price: amount, cost: amount, hour }).map(({ holdId, price, cost, hour }) => ({
     type: 'SettleHold' as const,
     data: {

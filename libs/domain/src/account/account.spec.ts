@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type AccountCommand, type AccountEvent, accountDecider, type HoldTerms } from '#domain';
-import { formatUsd, type PicoUsd, usd, ZERO } from '#kernel';
+import { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
 const given = decisions(accountDecider);
@@ -148,13 +148,55 @@ describe('a hold', () => {
     const details = given(opened, keyed(), credited('5'), held('h0', '2'))
       .when(hold('3.5'))
       .thenRefused('insufficient_balance');
-    expect(details).toEqual({ required: '3.5', affordable: '3' });
+    expect(details).toEqual({ required: '3.5', affordable: '3', held: '2' });
   });
   test('of a range takes as much as there is', () => {
     const [event] = given(opened, keyed(), credited('5'))
       .when(hold('9', { atLeast: usd('1') }))
       .events();
     expect(event).toMatchObject({ data: { amount: pico('5') } });
+  });
+  describe('that is a part', () => {
+    const part = (first: string, share = 8n) => ({ atLeast: usd('0.1'), part: { first: usd(first), share } });
+    const amountOf = (past: readonly AccountEvent[], command: AccountCommand) => {
+      const [event] = given(opened, keyed(), ...past)
+        .when(command)
+        .events();
+      return event?.type === 'FundsHeld' ? formatUsd(picoUsd(BigInt(event.data.amount))) : undefined;
+    };
+    test('is a share of what is available, its first part where that is more, and never more than all', () => {
+      expect(amountOf([credited('80')], hold('20', part('1')))).toBe('10');
+      expect(amountOf([credited('4')], hold('20', part('1')))).toBe('1');
+      expect(amountOf([credited('800')], hold('20', part('1')))).toBe('20');
+      expect(amountOf([credited('80')], hold('20', part('30')))).toBe('20');
+    });
+    test('waits for its first part where running requests hold the rest', () => {
+      const details = given(opened, keyed(), credited('5'), held('h0', '4.5'))
+        .when(hold('20', part('1')))
+        .thenRefused('insufficient_balance');
+      expect(details).toEqual({ required: '1', affordable: '0.5', held: '4.5' });
+    });
+    test('takes what there is where there is no more at all', () => {
+      expect(amountOf([credited('0.5')], hold('20', part('1')))).toBe('0.5');
+      expect(amountOf([credited('0.5'), held('h0', '0.2')], hold('20', part('1')))).toBe('0.3');
+      given(opened, keyed(), credited('0.05'))
+        .when(hold('20', part('1')))
+        .thenRefused('insufficient_balance');
+    });
+    test('is a part of what the cap of its key leaves', () => {
+      const capped = (...past: readonly AccountEvent[]) =>
+        given(opened, keyed({ limit: pico('8') }), credited('800'), ...past);
+      expect(
+        capped()
+          .when(hold('20', part('0.5')))
+          .events(),
+      ).toMatchObject([{ data: { amount: pico('1') } }]);
+      expect(
+        capped(held('h0', '7.6'))
+          .when(hold('20', part('0.5')))
+          .thenRefused('key_limit_exceeded'),
+      ).toEqual({ required: '0.5', affordable: '0.4', held: '7.6' });
+    });
   });
   test('twice with the same id is one hold', () => {
     given(opened, keyed(), credited('5'), held('h1', '2')).when(hold('2')).thenAlreadySo();
@@ -170,6 +212,68 @@ describe('a hold', () => {
       .when(hold('4', { keyId: null }))
       .events();
     expect(event).toMatchObject({ data: { keyId: null, amount: pico('4') } });
+  });
+});
+
+describe('extending a hold', () => {
+  const extend = (to: string, atLeast = to, when = at): AccountCommand => ({
+    type: 'ExtendHold',
+    data: { holdId: 'h1', to: usd(to), atLeast: usd(atLeast), at: when },
+  });
+  const extended = (amount: string, by: string): AccountEvent => ({
+    type: 'HoldExtended',
+    data: { holdId: 'h1', keyId: 'k1', amount: pico(amount), by: pico(by), at },
+  });
+  const past = [opened, keyed(), credited('5'), held('h1', '2')];
+  test('holds more of what is available, once for each amount', () => {
+    given(...past)
+      .when(extend('3'))
+      .then(extended('3', '1'));
+    const after = given(...past, extended('3', '1'));
+    expect([formatUsd(after.state.available), formatUsd(after.state.held)]).toEqual(['2', '3']);
+    after.when(extend('3')).thenAlreadySo();
+    after.when(extend('2.5')).thenAlreadySo();
+    const [event] = given(...past, extended('3', '1'))
+      .when(settle('h1', '2.5'))
+      .events();
+    expect(event).toMatchObject({ type: 'HoldSettled', data: { held: pico('3'), charged: pico('2.5') } });
+  });
+  test('takes what there is from the least on, and is refused where there is less', () => {
+    given(...past)
+      .when(extend('9', '4'))
+      .then(extended('5', '3'));
+    given(...past)
+      .when(extend('9', '6'))
+      .thenRefused('insufficient_balance');
+    given(...past, held('h2', '3'))
+      .when(extend('9', '2'))
+      .thenRefused('insufficient_balance');
+  });
+  test('keeps to the cap of its key, and a key that is revoked gets no more', () => {
+    const capped = [opened, keyed({ limit: pico('3') }), credited('9'), held('h1', '2')];
+    given(...capped)
+      .when(extend('9', '2'))
+      .then(extended('3', '1'));
+    given(...capped)
+      .when(extend('9', '4'))
+      .thenRefused('key_limit_exceeded');
+    given(...past, { type: 'KeyRevoked', data: { keyId: 'k1', at } })
+      .when(extend('3'))
+      .thenRefused('key_revoked');
+    expect(
+      given(...past, { type: 'KeyRevoked', data: { keyId: 'k1', at } })
+        .when(settle('h1', '2'))
+        .events(),
+    ).toHaveLength(1);
+  });
+  test('ends with the hold: what has ended or is past its time gets no more', () => {
+    given(...past, settled('h1', '2'))
+      .when(extend('3'))
+      .thenRefused('hold_resolved');
+    given(...past)
+      .when(extend('3', '3', later))
+      .thenRefused('hold_resolved');
+    given(opened, keyed(), credited('5')).when(extend('3')).thenRefused('hold_resolved');
   });
 });
 
@@ -285,10 +389,10 @@ describe('a key', () => {
     const details = given(...past)
       .when(hold('1.5'))
       .thenRefused('key_limit_exceeded');
-    expect(details).toEqual({ required: '1.5', affordable: '1' });
+    expect(details).toEqual({ required: '1.5', affordable: '1', held: '2' });
     expect(
       given(...past)
-        .when(hold('2', { atLeast: usd('0.5') }))
+        .when(hold('2', { atLeast: usd('0.5'), part: { first: usd('0.5'), share: 1n } }))
         .events(),
     ).toMatchObject([{ data: { amount: pico('1') } }]);
   });

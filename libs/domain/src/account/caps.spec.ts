@@ -15,6 +15,8 @@ const charge = (price: bigint) => someCharge({ price: price.toString() });
 /** An account with one capped key; time stands until it is moved. */
 class Story {
   account: Account = accountDecider.initial();
+  /** What the last fact says. */
+  ended: object = {};
   private now = START;
 
   constructor(resetPeriod: ResetPeriod | null) {
@@ -26,9 +28,16 @@ class Story {
 
   /** What the cap lets through of so much. */
   hold(holdId: string, amount: PicoUsd): bigint {
-    const expiresAt = this.at(1);
-    const hold = { holdId, keyId: 'k', atLeast: usd('0'), atMost: amount, expiresAt, query, at: this.at() };
+    const expiresAt = this.at(48);
+    const part = { first: usd('0'), share: 1n };
+    const hold = { holdId, keyId: 'k', atLeast: usd('0'), atMost: amount, part, expiresAt, query, at: this.at() };
     this.send({ type: 'HoldFunds', data: hold });
+    return this.account.holds.get(holdId)?.amount ?? 0n;
+  }
+
+  /** What it has altogether then. */
+  extend(holdId: string, to: PicoUsd): bigint {
+    this.send({ type: 'ExtendHold', data: { holdId, atLeast: usd('0'), to, at: this.at() } });
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 
@@ -62,7 +71,9 @@ class Story {
 
   private send(command: AccountCommand): void {
     try {
-      this.account = fold(accountDecider, this.account, accountDecider.decide(command, this.account));
+      const events = accountDecider.decide(command, this.account);
+      this.account = fold(accountDecider, this.account, events);
+      this.ended = events.at(-1)?.data ?? this.ended;
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
     }
@@ -104,6 +115,20 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     expect(story.hold('more', usd('5'))).toBe(usd('0.4'));
   });
 
+  test('counts all of a hold anew that is extended in a later window', () => {
+    const story = new Story('daily');
+    story.hold('long', usd('0.8'));
+    story.wait(3);
+    story.hold('other', usd('0.5'));
+    expect(story.extend('long', usd('0.9'))).toBe(usd('0.8'));
+    story.release('other');
+    expect(story.extend('long', usd('5'))).toBe(LIMIT);
+    expect(story.key).toMatchObject({ used: 0n, held: LIMIT });
+    story.settle('long', usd('0.9'));
+    expect(story.key).toMatchObject({ used: usd('0.9'), held: 0n });
+    expect(story.ended).toMatchObject({ heldAt: '2026-11-27T22:00:00.000Z', countedAt: '2026-11-28T01:00:00.000Z' });
+  });
+
   test('is never passed in one count, whatever is asked in whatever order', () => {
     const id = fc.integer({ min: 0, max: 6 }).map(String);
     const amount = fc.bigInt({ min: 1n, max: 2n * LIMIT }).map((each) => each as PicoUsd);
@@ -111,6 +136,7 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     const step = fc.oneof(
       fc.tuple(id, amount).map(([each, most]) => ({ act: (story: Story) => void story.hold(each, most) })),
       fc.tuple(id, amount).map(([each, price]) => ({ act: (story: Story) => story.settle(each, price) })),
+      fc.tuple(id, amount).map(([each, to]) => ({ act: (story: Story) => void story.extend(each, to) })),
       id.map((each) => ({ act: (story: Story) => story.release(each) })),
       period.map((each) => ({ act: (story: Story) => story.reset(each) })),
       fc.integer({ min: 0, max: 40 }).map((hours) => ({ act: (story: Story) => story.wait(hours) })),

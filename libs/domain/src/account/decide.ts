@@ -2,10 +2,10 @@
 import { type Decider, money, type PicoUsd } from '#kernel';
 import type { Attempt, Charge } from '../charge.ts';
 import type { AccountEvent, HoldSettled, Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
-import { allowance, assertValidKey, type Key, updated } from '../keys.ts';
+import { allowance, assertValidKey, counterOf, type Key, rolled, updated } from '../keys.ts';
 import { assertBalanced, postings } from '../postings.ts';
 import { reject } from '../rejections.ts';
-import { type Account, emptyAccount, evolve, howEnded, type OpenHold } from './state.ts';
+import { type Account, emptyAccount, evolve, howEnded, type OpenHold, spendable } from './state.ts';
 
 // commands ----------------------------------------------------------------------------------------------------------
 
@@ -24,6 +24,7 @@ export type AccountCommand =
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
   | Command<'HoldFunds', HoldTerms>
+  | Command<'ExtendHold', HoldExtension>
   | Command<'SettleHold', { holdId: string; charge: Charge }>
   | Command<'ReleaseHold', ReleaseTerms>
   | Command<'ExpireHolds', object>;
@@ -47,14 +48,32 @@ interface ReleaseTerms {
   readonly absorbed?: Charge;
 }
 
+/**
+ * A hold that leaves room for other requests: of what is available it takes the `share`-th part, and `first` where that
+ * is more.
+ */
+export interface HoldPart {
+  readonly first: PicoUsd;
+  readonly share: bigint;
+}
+
 /** A hold of what is available, between `atLeast` (or it is rejected) and `atMost`. */
 export interface HoldTerms {
   readonly holdId: string;
   readonly keyId: string | null;
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
+  /** All of it is held where this is left out. */
+  readonly part?: HoldPart;
   readonly expiresAt: Instant;
   readonly query: Query;
+}
+
+/** More for a running request: altogether `to`, or what there is from `atLeast` on. */
+export interface HoldExtension {
+  readonly holdId: string;
+  readonly atLeast: PicoUsd;
+  readonly to: PicoUsd;
 }
 
 // decide ------------------------------------------------------------------------------------------------------------
@@ -75,6 +94,8 @@ function decide(command: AccountCommand, account: Account): readonly AccountEven
       return balanced(reverseCredit(command.data, account));
     case 'HoldFunds':
       return balanced(holdFunds(command.data, account));
+    case 'ExtendHold':
+      return balanced(extendHold(command.data, account));
     case 'SettleHold':
       return balanced(settleHold(command.data, account));
     case 'ReleaseHold':
@@ -164,37 +185,80 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: Account): readonl
 }
 
 function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly AccountEvent[] {
-  const { holdId, keyId, atLeast, atMost, expiresAt, query, at } = data;
+  const { holdId, keyId, expiresAt, query, at, atMost, part } = data;
   const known = account.holds.get(holdId);
   if (known)
     return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
   if (howEnded(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
-  const allowed = keyId === null ? null : keyAllowance(keyId, at, account);
-  // A balance below zero, after a reversal, affords what is free and nothing else.
-  const available = money.most(account.available);
-  if (allowed !== null && allowed < atLeast) {
-    reject('key_limit_exceeded', 'The key has reached its spending limit', {
-      required: money.formatUsd(atLeast),
-      affordable: money.formatUsd(money.least(allowed, available)),
-    });
-  }
-  if (available < atLeast) {
-    reject('insufficient_balance', 'Insufficient balance', {
-      required: money.formatUsd(atLeast),
-      affordable: money.formatUsd(available),
-    });
-  }
-  const amount = money.toJson(money.least(atMost, available, allowed ?? atMost));
+  assertEnough(data, account);
+  const left = spendable(account, keyId, at);
+  const wanted = part ? money.most(part.first, (left / part.share) as PicoUsd) : atMost;
+  const amount = money.toJson(money.least(wanted, atMost, left));
   return [{ type: 'FundsHeld', data: { holdId, keyId, amount, expiresAt, query, at } }];
 }
 
-function keyAllowance(keyId: string, at: Instant, account: Account): PicoUsd | null {
+/** @throws Rejection when there is too little for a new hold */
+function assertEnough(data: DataOf<'HoldFunds'>, account: Account): void {
+  const { keyId, at } = data;
+  const key = keyId === null ? null : rolled(usableKey(keyId, at, account), at);
+  const allowed = key && allowance(key, at);
+  const left = spendable(account, keyId, at);
+  if (key && allowed !== null) {
+    const required = needed(data, allowed, key.held);
+    if (allowed < required)
+      reject('key_limit_exceeded', 'The key has reached its spending limit', shortage(required, left, key.held));
+  }
+  const available = money.most(account.available);
+  const required = needed(data, available, account.held);
+  if (available < required)
+    reject('insufficient_balance', 'Insufficient balance', shortage(required, left, account.held));
+}
+
+/**
+ * Where running requests hold the rest, a request waits for its first part: with less it would be cut short, and could
+ * have been answered a moment later. Where there is no more at all, it takes what there is.
+ */
+function needed({ atLeast, atMost, part }: HoldTerms, left: PicoUsd, held: PicoUsd): PicoUsd {
+  const first = money.least(part?.first ?? atMost, atMost);
+  return left + held >= first ? money.most(first, atLeast) : atLeast;
+}
+
+function shortage(required: PicoUsd, left: PicoUsd, held: PicoUsd): Readonly<Record<string, string>> {
+  return {
+    required: money.formatUsd(required),
+    affordable: money.formatUsd(left),
+    ...(held > 0n ? { held: money.formatUsd(held) } : {}),
+  };
+}
+
+function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: Account): readonly AccountEvent[] {
+  const hold = account.holds.get(holdId);
+  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
+  if (hold.amount >= to) return [];
+  const { keyId } = hold;
+  const reachable = money.add(hold.amount, money.most(account.available));
+  const allowed = keyId === null ? null : reachableByKey(rolled(usableKey(keyId, at, account), at), hold, at);
+  const amount = money.least(to, reachable, allowed ?? to);
+  if (amount < atLeast || amount <= hold.amount) {
+    const code = allowed !== null && allowed < reachable ? 'key_limit_exceeded' : 'insufficient_balance';
+    reject(code, `There is no more to be had for hold ${holdId}`);
+  }
+  const by = money.toJson(money.subtract(amount, hold.amount));
+  return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJson(amount), by, at } }];
+}
+
+/** The most that a hold can come to within its key's cap: in a later reset window all of it counts anew. */
+function reachableByKey(key: Key, { amount, counter }: OpenHold, at: Instant): PicoUsd | null {
+  const allowed = allowance(key, at);
+  return allowed === null || counterOf(key) !== counter ? allowed : money.add(amount, allowed);
+}
+
+function usableKey(keyId: string, at: Instant, account: Account): Key {
   const key = account.keys.get(keyId);
   if (!key || key.revoked) return reject('key_revoked', 'The API key was not found or has been revoked');
   if (key.expireAt !== null && key.expireAt <= at) return reject('key_expired', 'The API key has expired');
-  return allowance(key, at);
+  return key;
 }
-
 function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, account: Account): readonly AccountEvent[] {
   const hold = account.holds.get(holdId);
   if (hold) {
@@ -244,8 +308,9 @@ function expireHolds(at: Instant, account: Account): readonly AccountEvent[] {
 }
 
 function resolved(holdId: string, hold: OpenHold, at: Instant) {
-  const { keyId, amount, at: heldAt, query } = hold;
-  return { holdId, keyId, held: money.toJson(amount), heldAt, query, at };
+  const { keyId, amount, at: heldAt, countedAt, query } = hold;
+  const counted = countedAt === heldAt ? {} : { countedAt };
+  return { holdId, keyId, held: money.toJson(amount), heldAt, ...counted, query, at };
 }
 
 function balanced(events: readonly AccountEvent[]): readonly AccountEvent[] {

@@ -5,8 +5,8 @@
  * Spending has two phases: a hold, and exactly one end of it (settled, released or expired).
  */
 import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
-import type { AccountEvent, Instant, Query } from '../events.ts';
-import { counterOf, created, type Key, rolled, updated } from '../keys.ts';
+import type { AccountEvent, HoldExtended, Instant, Query } from '../events.ts';
+import { allowance, counterOf, created, type Key, rolled, updated } from '../keys.ts';
 
 /** Entries a memory holds before it drops its older half. */
 const MEMORY_HALF = 512;
@@ -19,6 +19,8 @@ export interface OpenHold {
   readonly expiresAt: Instant;
   readonly query: Query;
   readonly at: Instant;
+  /** When it was counted for the cap: as it was made, or extended in a later reset window. */
+  readonly countedAt: Instant;
 }
 
 /** How recent holds ended, in two generations: the older one is dropped when the newer is full. */
@@ -54,6 +56,13 @@ export const emptyAccount: Account = {
   expired: nothing,
 };
 
+/** What is available, within the cap of a key. A balance below zero, after a reversal, affords what is free and nothing else. */
+export function spendable({ available, keys }: Account, keyId: string | null, at: Instant): PicoUsd {
+  const key = keyId === null ? undefined : keys.get(keyId);
+  const allowed = key ? allowance(key, at) : null;
+  return money.most(money.least(available, allowed ?? available));
+}
+
 export function evolve(account: Account, event: AccountEvent): Account {
   switch (event.type) {
     case 'AccountOpened':
@@ -76,6 +85,8 @@ export function evolve(account: Account, event: AccountEvent): Account {
     }
     case 'FundsHeld':
       return afterHold(account, event.data);
+    case 'HoldExtended':
+      return afterExtension(account, event.data);
     case 'HoldSettled':
       return afterEnd(account, event.data.holdId, 'settled', money.fromJson(event.data.charged));
     case 'HoldReleased':
@@ -96,13 +107,32 @@ function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsH
   const amount = money.fromJson(data.amount);
   const known = keyId === null ? undefined : account.keys.get(keyId);
   const key = known && rolled(known, at);
-  const hold: OpenHold = { amount, keyId, counter: key ? counterOf(key) : '', expiresAt, query, at };
+  const hold: OpenHold = { amount, keyId, counter: key ? counterOf(key) : '', expiresAt, query, at, countedAt: at };
   return {
     ...account,
     available: money.subtract(account.available, amount),
     held: money.add(account.held, amount),
     holds: account.holds.with(holdId, hold),
     keys: key ? account.keys.with(keyId as string, { ...key, held: money.add(key.held, amount) }) : account.keys,
+  };
+}
+
+/** In a new reset window of its key's cap the whole hold counts, and no longer in the one it was made in. */
+function afterExtension(account: Account, { holdId, at, ...data }: HoldExtended['data']): Account {
+  const hold = account.holds.get(holdId);
+  if (!hold) return account;
+  const [amount, by] = [money.fromJson(data.amount), money.fromJson(data.by)];
+  const known = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
+  const key = known && rolled(known, at);
+  const moves = key !== undefined && counterOf(key) !== hold.counter;
+  const extended = { ...hold, amount, ...(moves ? { counter: counterOf(key), countedAt: at } : {}) };
+  const counted = key && { ...key, held: money.add(key.held, moves ? amount : by) };
+  return {
+    ...account,
+    available: money.subtract(account.available, by),
+    held: money.add(account.held, by),
+    holds: account.holds.with(holdId, extended),
+    keys: counted ? account.keys.with(hold.keyId as string, counted) : account.keys,
   };
 }
 

@@ -18,6 +18,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   CreditAdded: [creditAdded2],
   CreditReversed: [],
   FundsHeld: [],
+  HoldExtended: [],
   HoldSettled: [holdSettledFromV1],
   HoldReleased: [holdReleasedFromV1],
   HoldExpired: [],

@@ -1,24 +1,21 @@
 /** One chat completion: quote → hold → call → settle. */
-import { Inject } from '@nestjs/common';
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Endpoint } from '#catalogue';
-import { Catalogues } from '../../catalogues.ts';
 import type { Payer } from '../../paying/payer.ts';
 import { Paying } from '../../paying/paying.ts';
 import type { Purchase } from '../../paying/purchase.ts';
-import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { type ChatRequest, Chats } from '../responses/chats.ts';
-import { boundCarried, isAskedNatively, type NativeRequest, truncates } from '../responses/native-request.ts';
-import { boundTokensBefore, withResults } from '../search/results.ts';
+import { withResults } from '../search/results.ts';
 import type { SearchBefore, SearchByTool } from '../search/search-plan.ts';
 import { SearchingChat } from '../search/searching-chat.ts';
 import { type AnswerClient, type Answering, ClientPatience, type WholeChat } from '../vocabulary/answers.ts';
+import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { Providers } from '../vocabulary/providers.ts';
 import { nameWhatIsAfforded } from '../vocabulary/quote.ts';
 import type { SearchQuery } from '../vocabulary/web-search.ts';
+import { ChatQuotes } from './chat-quotes.ts';
 import { counted, identityOf, OneCall, upstreamCall } from './one-call.ts';
-import { affordedSearches, type ChatOrder, isOurs, quotedChat, saleOf } from './quoted-chat.ts';
-import { fitting } from './truncation.ts';
+import { affordedSearches, type ChatOrder, saleOf } from './quoted-chat.ts';
 
 /** Answers a chat: whole, or as a stream to a client. */
 export class CompleteChat extends Command<WholeChat | undefined> {
@@ -33,13 +30,11 @@ export class CompleteChat extends Command<WholeChat | undefined> {
 
 @CommandHandler(CompleteChat)
 export class CompleteChatHandler extends Chats implements ICommandHandler<CompleteChat> {
-  @Inject() private readonly patience!: ClientPatience;
-
   constructor(
-    private readonly catalogues: Catalogues,
-    private readonly health: EndpointHealth,
+    private readonly quotes: ChatQuotes,
     private readonly paying: Paying,
     private readonly providers: Providers,
+    private readonly patience: ClientPatience,
   ) {
     super();
   }
@@ -49,7 +44,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
   }
 
   async complete(payer: Payer, request: ChatRequest, client?: AnswerClient): Promise<WholeChat | undefined> {
-    const order = await this.quote(request, client !== undefined);
+    const order = await this.quotes.orderOf(payer, request, client !== undefined);
     const answer = (purchase: Purchase) => answering(order, purchase, this.providers);
     try {
       if (client) {
@@ -70,21 +65,6 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
     const patience = setTimeout(() => client.stillWaiting?.(), this.patience.firstCommentMs);
     return answer.finally(() => clearTimeout(patience));
   }
-
-  private async quote({ body, responses, created, ...request }: ChatRequest, stream: boolean): Promise<ChatOrder> {
-    const quoted = quotedChat(body, this.catalogues.current, this.health, responses && boundCarried(responses));
-    const order = { ...quoted, ...request, created: created ?? Math.floor(Date.now() / 1000), responses, stream };
-    return responses && truncates(responses.body) ? cut(order, responses) : order;
-  }
-}
-
-/** Truncates a conversation that is too long, for endpoints that do not do so themselves. */
-async function cut(order: ChatOrder, responses: NativeRequest): Promise<ChatOrder> {
-  const { quote, plan, body, named } = order;
-  const isDoneThere = (endpoint: Endpoint) => !isOurs(plan) && isAskedNatively(endpoint, responses, quote.wanted);
-  if (quote.endpoints.every(isDoneThere)) return order;
-  const more = plan?.kind === 'before' ? boundTokensBefore(plan) : 0;
-  return { ...order, body: await fitting(body, named.model, more) };
 }
 
 /**
@@ -128,13 +108,15 @@ async function searchedBefore(
 function searchedInRounds(plan: SearchByTool, order: ChatOrder, purchase: Purchase, providers: Providers): Answering {
   const { body, quote, named } = order;
   const { hold } = purchase;
+  const ask = upstreamCall(order, purchase, providers);
   const request = {
     plan,
     body,
     model: named.model,
     wanted: quote.wanted,
     identityOf: identityOf(order, hold),
-    ask: upstreamCall(order, purchase, providers),
+    ask: (endpoint: Endpoint, asked: ChatBody, limit: number | undefined) =>
+      ask(endpoint, { body: asked, limit, stream: order.stream }),
     search: (query: SearchQuery) => providers.of(hold, plan.fee.provider, 'search')(query),
     counted,
   };

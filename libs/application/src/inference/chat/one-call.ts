@@ -1,25 +1,36 @@
 /** One call of the model: how an endpoint is asked for an answer to a chat, and a chat that one such answer is enough for. */
 import type { Endpoint } from '#catalogue';
-import type { Tariff, Usage } from '#domain';
+import { quantityOf, type Tariff, type Usage } from '#domain';
+import { money, type PicoUsd } from '#kernel';
 import { asFailure, type UpstreamFailure } from '../../failures.ts';
 import type { Hold } from '../../paying/payer.ts';
 import type { EndpointAnswer, Purchase, UpstreamCall } from '../../paying/purchase.ts';
 import { answerOfVariant } from '../../routing/preferences.ts';
 import { isAskedNatively, responsesBody } from '../responses/native-request.ts';
 import { citationEvent, withCitations } from '../search/results.ts';
-import { type AnswerClient, type Answering, sourceOf, type WholeDraft } from '../vocabulary/answers.ts';
+import {
+  type AnswerClient,
+  type Answering,
+  type AnswerReceiver,
+  lengthEvents,
+  sourceOf,
+  type WholeDraft,
+} from '../vocabulary/answers.ts';
 import { type ChatBody, upstreamBody } from '../vocabulary/chat-body.ts';
 import {
   type AnswerIdentity,
+  type EventReceiver,
   madeOf,
   type Providers,
   type StreamedAnswer,
   type WholeAnswer,
 } from '../vocabulary/providers.ts';
-import { affordedOutput } from '../vocabulary/quote.ts';
-import { countInputTokens, countTokens } from '../vocabulary/tokens.ts';
+import { affordedOutput, shareOfFixed } from '../vocabulary/quote.ts';
+import { countInputTokens, countTokens, loadTokenizer } from '../vocabulary/tokens.ts';
 import type { NativeSearch, SearchNote, SearchResult } from '../vocabulary/web-search.ts';
-import { type ChatOrder, isOurs } from './quoted-chat.ts';
+import { Collector } from './collector.ts';
+import { Meter } from './meter.ts';
+import { type ChatOrder, isOurs, mayGrow } from './quoted-chat.ts';
 
 export interface OneCallOrder extends ChatOrder {
   /** What a search before the answer has found, and how it is reported. */
@@ -41,9 +52,12 @@ export class OneCall implements Answering {
   ) {
     const { body, native } = order;
     const ask = upstreamCall(order, purchase, providers, native);
-    const limit = outputLimit(order, purchase.hold);
     this.call = {
-      make: (endpoint) => ask(endpoint, body, limit),
+      make: async (endpoint) => {
+        if (!this.grows(endpoint)) return ask(endpoint, { body, limit: await this.grant(), stream: order.stream });
+        await loadTokenizer();
+        return ask(endpoint, { body, limit: outputLimit(order, purchase.hold.reach), stream: true });
+      },
       counted: (delivered) => counted(body, delivered),
     };
   }
@@ -51,9 +65,11 @@ export class OneCall implements Answering {
   async whole(): Promise<WholeDraft> {
     const { order, purchase, call } = this;
     const { found, searches = [] } = order;
-    const served = (await purchase.ask(call)) as EndpointAnswer<WholeAnswer>;
+    const served = await purchase.ask(call);
     const { answer } = served;
+    if (answer.kind === 'stream') return this.collected({ ...served, answer });
     await purchase.billCall(call, madeOf(answer));
+    this.tookOutput();
     this.billSearches(answer, answer.searches?.invoiced);
     const body = found ? withCitations(answer.body, found) : answer.body;
     return { ...sourceOf(order.named.model, served), body, searches: answer.searches?.notes ?? searches };
@@ -63,18 +79,45 @@ export class OneCall implements Answering {
   async stream(client: AnswerClient): Promise<UpstreamFailure | undefined> {
     const { purchase, call } = this;
     const served = (await purchase.ask(call)) as EndpointAnswer<StreamedAnswer>;
-    const { answer } = served;
-    let failure: UpstreamFailure | undefined;
     client.begin(sourceOf(this.order.named.model, served));
+    return this.passOn(served, client);
+  }
+
+  /** As a client would: the answer is asked for as a stream where more can be held while it comes. */
+  private async collected(served: EndpointAnswer<StreamedAnswer>): Promise<WholeDraft> {
+    const { model } = this.order.named;
+    const source = sourceOf(model, served);
+    const collector = new Collector(
+      served.answer.language,
+      identityOf(this.order, this.purchase.hold)(served.endpoint),
+    );
+    const failure = await this.passOn(served, collector).catch(asFailure);
+    // An answer in one piece that broke off is none, but for a client that has gone: it owes what was made for it.
+    if (failure && failure.code !== 'client_disconnected') throw this.purchase.brokenOff(failure);
+    return { ...source, body: collector.body, searches: collector.searches };
+  }
+
+  private async passOn(
+    served: EndpointAnswer<StreamedAnswer>,
+    client: AnswerReceiver,
+  ): Promise<UpstreamFailure | undefined> {
+    const { purchase, call } = this;
+    const { answer } = served;
+    const meter = this.meterOf(served);
+    let failure: UpstreamFailure | undefined;
+    const pass: EventReceiver = (events, search) =>
+      search === undefined ? client.write(events) : client.searched?.(search);
     try {
       await this.sendSearches(served, client);
-      await answer.relayTo((events, search) =>
-        search === undefined ? client.write(events) : client.searched?.(search),
-      );
+      await answer.relayTo(meter ? meter.through(pass) : pass);
     } catch (error) {
       failure = asFailure(error);
     }
-    await purchase.billStream(call, served);
+    await meter?.over();
+    if (meter?.isUsedUp) return this.endOfMoney(served, meter, client);
+    const usage = await purchase.billStream(call, served);
+    this.tookOutput(failure);
+    meter?.compare(quantityOf('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(answer, answer.invoicedSearches?.());
     // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
     const left = failure?.code === 'client_disconnected' && (answer.usage() || answer.deliveredText() !== '');
@@ -82,8 +125,53 @@ export class OneCall implements Answering {
     throw failure;
   }
 
+  /** What could be paid for has been sent: it ends as an answer does that has reached its limit. */
+  private async endOfMoney(
+    { answer, endpoint }: EndpointAnswer<StreamedAnswer>,
+    meter: Meter,
+    client: AnswerReceiver,
+  ): Promise<undefined> {
+    const { order, purchase } = this;
+    const identity = identityOf(order, purchase.hold)(endpoint);
+    await client.write(lengthEvents(answer.language, identity, order.quote.choices));
+    const input = await countInputTokens(order.body);
+    const usage = async () => ({ input, output: meter.charged });
+    const made = { usage: undefined, delivered: () => '', vendorId: answer.vendorId() };
+    await purchase.billCall({ counted: usage }, made);
+  }
+
+  private meterOf({ answer, endpoint }: EndpointAnswer<StreamedAnswer>): Meter | undefined {
+    if (!this.grows(endpoint)) return undefined;
+    const { order, purchase } = this;
+    const { quote, lengths, tokensPerSecond } = order;
+    const thinks = endpoint.parameters.includes('reasoning');
+    const metered = { purchase, quote, endpoint, lengths, tokensPerSecond: tokensPerSecond(endpoint), thinks };
+    return new Meter(metered, answer);
+  }
+
+  /** Only what stops when we hang up may use more than is held when it begins. */
+  private grows({ onDisconnect }: Endpoint): boolean {
+    const { hold, sale } = this.purchase;
+    const isWhole = sale.part === undefined || hold.amount >= sale.atMost;
+    return !isWhole && onDisconnect === 'stops' && mayGrow(this.order.plan);
+  }
+
+  /** What may be asked for where the hold must do: one that was taken to grow takes its share of what there is first. */
+  private async grant(): Promise<number | undefined> {
+    const { order, purchase } = this;
+    const { part, atMost } = purchase.sale;
+    const share = money.least(shareOfFixed(purchase.hold.reach), atMost);
+    if (part && purchase.hold.amount < share) await purchase.grow({ atLeast: purchase.hold.amount, to: share });
+    return outputLimit(order, purchase.hold.amount);
+  }
+
+  private tookOutput(failure?: UpstreamFailure): void {
+    const { purchase, order } = this;
+    if (!failure) order.lengths.took(order.named.model.id, purchase.payerId, quantityOf('output', purchase.usage));
+  }
+
   /** What was searched for before the answer. */
-  private async sendSearches({ endpoint }: EndpointAnswer<StreamedAnswer>, client: AnswerClient): Promise<void> {
+  private async sendSearches({ endpoint }: EndpointAnswer<StreamedAnswer>, client: AnswerReceiver): Promise<void> {
     const { order, purchase } = this;
     const { found = [], searches = [] } = order;
     for (const search of searches) {
@@ -99,19 +187,23 @@ export class OneCall implements Answering {
   }
 }
 
-/** The caller's limit, or else what the hold affords; undefined where that is all that the model can make. */
-function outputLimit({ quote, named }: ChatOrder, { amount }: Hold): number | undefined {
-  if (quote.wanted !== undefined) return quote.wanted;
-  const afforded = affordedOutput(amount, quote);
-  return afforded < named.model.maxOutput ? afforded : undefined;
+/** The caller's limit, as far as an amount affords it; undefined where that is all that the model can make. */
+function outputLimit({ quote, named }: ChatOrder, amount: PicoUsd): number | undefined {
+  const { maxOutput } = named.model;
+  if (quote.part === undefined && quote.wanted !== undefined) return quote.wanted;
+  const limit = Math.min(quote.wanted ?? maxOutput, affordedOutput(amount, quote));
+  return quote.wanted !== undefined || limit < maxOutput ? limit : undefined;
 }
 
 /** Calls one endpoint, in its best protocol. */
-export type AskUpstream = (
-  endpoint: Endpoint,
-  body: ChatBody,
-  limit: number | undefined,
-) => Promise<WholeAnswer | StreamedAnswer>;
+export type AskUpstream = (endpoint: Endpoint, asked: AskedOnce) => Promise<WholeAnswer | StreamedAnswer>;
+
+export interface AskedOnce {
+  readonly body: ChatBody;
+  /** Tokens of output per choice at most; undefined for as many as the model makes. */
+  readonly limit: number | undefined;
+  readonly stream: boolean;
+}
 
 /** @param search what the upstream is to search for by itself */
 export function upstreamCall(
@@ -120,9 +212,9 @@ export function upstreamCall(
   providers: Providers,
   search?: NativeSearch,
 ): AskUpstream {
-  const { named, reasoning, plan, responses, stream } = order;
+  const { named, reasoning, plan, responses } = order;
   const identity = identityOf(order, hold);
-  return (endpoint, body, limit) => {
+  return (endpoint, { body, limit, stream }) => {
     const { upstream, speaks } = endpoint;
     const target = { ...endpoint, model: endpoint.model + named.passedOn };
     const natively = responses !== undefined && !isOurs(plan) && isAskedNatively(endpoint, responses, limit);
@@ -132,8 +224,8 @@ export function upstreamCall(
       language,
       speaks,
       body: natively
-        ? responsesBody(responses, target, limit, reasoning)
-        : upstreamBody(body, target, limit, reasoning),
+        ? responsesBody({ ...responses, body: { ...responses.body, stream } }, target, limit, reasoning)
+        : upstreamBody({ ...body, stream }, target, limit, reasoning),
       stream,
       withoutReasoning: reasoning?.exclude === true,
       identity: identity(endpoint),

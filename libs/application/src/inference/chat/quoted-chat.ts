@@ -12,8 +12,9 @@ import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/se
 import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
 import { assertPriced, isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
 import { type ChatBody, type Reasoning, requestedReasoning } from '../vocabulary/chat-body.ts';
-import { beside, type Quote, quoteFor } from '../vocabulary/quote.ts';
+import { beside, inParts, type Quote, quoteFor } from '../vocabulary/quote.ts';
 import type { NativeSearch } from '../vocabulary/web-search.ts';
+import type { AnswerLengths } from './answer-lengths.ts';
 
 export interface QuotedChat {
   readonly named: NamedModel;
@@ -38,6 +39,9 @@ export interface ChatOrder extends QuotedChat {
   readonly stream: boolean;
   /** Unix seconds. */
   readonly created: number;
+  readonly lengths: AnswerLengths;
+  /** How fast an endpoint usually is; undefined where that is not known. */
+  tokensPerSecond(endpoint: Endpoint): number | undefined;
   /** The same request for endpoints that speak Responses; their protocol is used only with it. */
   readonly responses?: NativeRequest | undefined;
 }
@@ -93,9 +97,32 @@ export function quotedChat(asked: ChatBody, catalogue: Catalogue, health: Endpoi
 
 /** What is sold, as the money path sees it. */
 export function saleOf({ requestId, named, type, source, online, quote, priceList }: ChatOrder): Sale {
-  const { atLeast, atMost, endpoints } = quote;
+  const { atLeast, atMost, part, endpoints } = quote;
   const query = { model: named.model.id, type, source, online, free: atMost === 0n };
-  return { id: requestId, query, model: named.model, endpoints, priceList, atLeast, atMost };
+  return { id: requestId, query, model: named.model, endpoints, priceList, atLeast, atMost, part };
+}
+
+/** Limits up to this many tokens are meant, and held for in full; agents name larger ones as a habit. */
+export interface HeldInFull {
+  readonly heldInFullTokens: number;
+}
+
+/**
+ * How much of what the answer may cost is held at first.
+ * @param first tokens of output that are held for then
+ */
+export function heldInParts(quoted: QuotedChat, first: number, { heldInFullTokens }: HeldInFull): QuotedChat {
+  const { quote, plan } = quoted;
+  const isMeant = quote.wanted !== undefined && quote.wanted <= heldInFullTokens;
+  if (isMeant && quote.searching === undefined) return quoted;
+  const grows = quote.endpoints[0]?.onDisconnect === 'stops' && mayGrow(plan);
+  if (!isMeant) return { ...quoted, quote: inParts(quote, first, grows) };
+  return { ...quoted, quote: { ...inParts(quote, quote.wanted as number, grows), atLeast: quote.atLeast } };
+}
+
+/** Whether the output is all that decides how much is used: searches are held for before they are made. */
+export function mayGrow(plan: SearchPlan | undefined): boolean {
+  return plan === undefined || plan.kind === 'before';
 }
 
 /** An upstream that searches by itself may make as many searches as the money that is held affords. */

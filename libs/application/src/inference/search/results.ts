@@ -1,7 +1,8 @@
 /** What a search has found: as the model reads it, and as the client sees it. */
+
+import { chunkEvent } from '../vocabulary/answers.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { AnswerIdentity } from '../vocabulary/providers.ts';
-import { sseEvent } from '../vocabulary/sse.ts';
 import { MAX_RESULT_CHARACTERS, type SearchResult } from '../vocabulary/web-search.ts';
 import type { SearchBefore, SearchTerms } from './search-plan.ts';
 
@@ -54,16 +55,6 @@ export function citationsOf(results: readonly SearchResult[]): readonly object[]
 /** The event that has the sources, for a stream's client; the role comes with the answer. */
 export function citationEvent(identity: AnswerIdentity, results: readonly SearchResult[]): Uint8Array {
   return chunkEvent(identity, { delta: { annotations: citationsOf(results) } });
-}
-
-/** An event of a stream that no upstream has sent. */
-export function chunkEvent(
-  { id, model, provider, created }: AnswerIdentity,
-  { delta, finish_reason = null }: { readonly delta: object; readonly finish_reason?: string | null },
-): Uint8Array {
-  const choices = [{ index: 0, delta, finish_reason }];
-  const chunk = { id, object: 'chat.completion.chunk', created, model, provider, choices };
-  return Buffer.from(sseEvent(JSON.stringify(chunk)));
 }
 
 /** An answer in one piece with its sources. */

@@ -4,9 +4,9 @@
  */
 
 import { UpstreamFailure } from '../../failures.ts';
+import { chunkEvent } from '../vocabulary/answers.ts';
 import type { AnswerIdentity } from '../vocabulary/providers.ts';
 import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
-import { chunkEvent } from './results.ts';
 import type { Said, SearchCall } from './search-tool.ts';
 
 type Thing = Readonly<Record<string, unknown>>;

@@ -40,7 +40,13 @@ export function searchQuote(plan: SearchPlan, asked: Asked): Quote {
       return quoteForTool(plan, asked);
     case 'upstream': {
       const most = quoteForUpstream(plan, plan.native.maxUses, asked);
-      return { ...most, atLeast: quoteForUpstream(plan, plan.native.first ? 1 : 0, asked).atLeast };
+      const must = plan.native.first;
+      const atLeast = quoteForUpstream(plan, must ? 1 : 0, asked).atLeast;
+      return {
+        ...most,
+        atLeast,
+        searching: { price: must ? atLeast : quoteForUpstream(plan, 1, asked).atLeast, must },
+      };
     }
     case 'anyway':
       return quoteFor(body, model, endpoints, beside(carried));
@@ -73,7 +79,8 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
   });
   const must = mostOf((endpoint) => searchAndAnswer(plan, { input, output }, model, endpoint));
   const atLeast = plan.first ? money.most(plain.atLeast, must) : plain.atLeast;
-  return { ...plain, atLeast, atMost: money.most(atMost, atLeast) };
+  const searching = { price: must, must: plan.first };
+  return { ...plain, atLeast, atMost: money.most(atMost, atLeast), searching };
 }
 
 /** What so many searches are sold for. */

@@ -5,6 +5,7 @@ import { quantityOf } from '#domain';
 import { money } from '#kernel';
 import { testModel } from '../../../../testing/src/test-catalogue.ts';
 import { Clock } from '../../clock.ts';
+import type { Payer } from '../../paying/payer.ts';
 import { Purchase } from '../../paying/purchase.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { boundInputTokens } from '../vocabulary/tokens.ts';
@@ -63,10 +64,15 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
         const { atLeast, atMost } = searchQuote(plan, { body: asked, model, endpoints });
         const amount = money.picoUsd(atLeast + BigInt(Math.floor(Number(atMost - atLeast) * share)));
-        const hold = { holdId: 'h', payer: 'account-a', amount, expiresAt: 0 };
+        const hold = { holdId: 'h', payer: 'account-a', amount, reach: amount, expiresAt: 0 };
         const { signal } = new AbortController();
         const sale = { id: 'h', query, model, endpoints, priceList, atLeast, atMost };
-        const purchase = new Purchase(sale, hold, signal, { health: new EndpointHealth(clock), alarm: () => {} });
+        const purchase = new Purchase(
+          sale,
+          { payer: {} as Payer, hold },
+          { signal, cutShort: () => {} },
+          { health: new EndpointHealth(clock), alarm: () => {} },
+        );
         purchase.endpoint = endpoint;
         const rounds = new SearchRounds(
           { plan, body: asked, model, wanted: wanted ?? undefined, search: searching(fails) },

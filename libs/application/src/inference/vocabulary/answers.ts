@@ -3,7 +3,8 @@ import type { Model } from '#catalogue';
 import type { UpstreamFailure } from '../../failures.ts';
 import type { StreamClient } from '../../paying/paying.ts';
 import type { EndpointAnswer, Receipt } from '../../paying/purchase.ts';
-import type { Language, StreamedAnswer, WholeAnswer } from './providers.ts';
+import type { AnswerIdentity, Language, StreamedAnswer, WholeAnswer } from './providers.ts';
+import { sseEvent } from './sse.ts';
 import type { SearchNote } from './web-search.ts';
 
 /** The endpoint that answers, and its protocol. */
@@ -21,18 +22,22 @@ export abstract class ClientPatience {
   abstract readonly firstCommentMs: number;
 }
 
+/** What takes the events of an answer. */
+export interface AnswerReceiver {
+  /** Resolves when there is room for more. Everything is written, also when the client has gone. */
+  write(events: Uint8Array): Promise<void> | undefined;
+  /** Takes searches as they begin and end, between the events that they stand between. */
+  searched?(search: SearchNote): Promise<void> | undefined;
+}
+
 /** Where a streamed answer goes. */
-export interface AnswerClient extends StreamClient {
+export interface AnswerClient extends StreamClient, AnswerReceiver {
   /** Whether anyone receives what is written: the client, or a record that it can still fetch. */
   readonly listening: boolean;
   /** Starts the answer; until then nothing of it is sent. */
   begin(source: Source): void;
   /** Shows that there will be an answer, though nothing of it is there yet: a failure can then only be a part of it. */
   stillWaiting?(): void;
-  /** Resolves when there is room for more. Everything is written, also when the client has gone. */
-  write(events: Uint8Array): Promise<void> | undefined;
-  /** Takes searches as they begin and end, between the events that they stand between. */
-  searched?(search: SearchNote): Promise<void> | undefined;
 }
 
 /** An answer in one piece, before it is paid. */
@@ -63,4 +68,32 @@ export function sourceOf(
   { answer, endpoint }: EndpointAnswer<WholeAnswer | StreamedAnswer>,
 ): Source {
   return { model, language: answer.language, provider: endpoint.slug };
+}
+
+/** An event of a stream that no upstream has sent. */
+export function chunkEvent(
+  { id, model, provider, created }: AnswerIdentity,
+  {
+    delta,
+    finish_reason = null,
+    index = 0,
+  }: {
+    readonly delta: object;
+    readonly finish_reason?: string | null;
+    readonly index?: number;
+  },
+): Uint8Array {
+  const choices = [{ index, delta, finish_reason }];
+  const chunk = { id, object: 'chat.completion.chunk', created, model, provider, choices };
+  return Buffer.from(sseEvent(JSON.stringify(chunk)));
+}
+
+/** The end of an answer that has reached its limit. @param choices how many there are of it */
+export function lengthEvents(language: Language, identity: AnswerIdentity, choices: number): Uint8Array {
+  if (language === 'responses') {
+    const response = { object: 'response', incomplete_details: { reason: 'max_output_tokens' } };
+    return Buffer.from(sseEvent(JSON.stringify({ type: 'response.incomplete', response })));
+  }
+  const end = { delta: {}, finish_reason: 'length' };
+  return Buffer.concat(Array.from({ length: choices }, (_, index) => chunkEvent(identity, { ...end, index })));
 }

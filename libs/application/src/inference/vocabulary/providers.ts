@@ -98,6 +98,8 @@ export interface StreamedAnswer {
   vendorId(): string | undefined;
   /** All text that was generated, also what was not passed on. */
   deliveredText(): string;
+  /** How many tokens that has at most: cheap enough to be asked with every event. */
+  generatedAtMost(): number;
   /** Whether any of it was passed on. */
   hasTold(): boolean;
   /** How many searches the upstream invoices, where it was to search. */

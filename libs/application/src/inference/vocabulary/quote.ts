@@ -1,5 +1,5 @@
 import type { Endpoint, Model } from '#catalogue';
-import { affordable, boundOf, type Tariff } from '#domain';
+import { affordable, boundOf, type HoldPart, type Tariff } from '#domain';
 import { money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
 import { type ChatBody, wantedOutput } from './chat-body.ts';
 import { boundInputTokens } from './tokens.ts';
@@ -20,6 +20,10 @@ export interface Quote {
   readonly wanted: number | undefined;
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
+  /** The least that it costs to search, where the web may or must be searched for it in rounds. */
+  readonly searching?: { readonly price: PicoUsd; readonly must: boolean };
+  /** How much of it is held at first; all of it where this is left out. */
+  readonly part?: HoldPart;
   /** Fees that are part of it, whatever the model does. */
   readonly fees: PicoUsd;
   /** The endpoints that may serve it: the quote covers each of them. */
@@ -56,6 +60,38 @@ export function quoteFor(
   return { inputTokens, choices, wanted, atLeast, atMost, fees, endpoints };
 }
 
+/** The price of a request with so much output per choice, at most. */
+export function priceWith(output: number, { inputTokens, choices, fees, endpoints }: Quote): PicoUsd {
+  const each = endpoints.map(({ tariff }) => dearest(inputTokens, output * choices, tariff));
+  return money.add(fees, money.most(...each));
+}
+
+/**
+ * What a request holds of what is available where that is more than its first part: of one that can be given more while
+ * it is answered, little, so that others find something; of one that cannot, enough for a long answer.
+ */
+const SHARE_IF_GROWING = 64n;
+const SHARE_IF_FIXED = 8n;
+
+/** What one request may hold of an amount where more cannot be held while it is answered. */
+export function shareOfFixed(amount: PicoUsd): PicoUsd {
+  return (amount / SHARE_IF_FIXED) as PicoUsd;
+}
+
+/**
+ * The same for an answer that is not held in full: the caller names no limit, or one that is a habit and no intention.
+ * @param first tokens of output per choice that are held for at first
+ * @param grows whether more can be held while it is answered
+ */
+export function inParts(quote: Quote, first: number, grows: boolean): Quote {
+  const { searching, endpoints, atMost } = quote;
+  const must = searching?.must ? searching.price : ZERO;
+  const atLeast = money.least(money.most(priceWith(leastOf(endpoints), quote), must), atMost);
+  const wanted = money.most(priceWith(first, quote), searching?.price ?? ZERO);
+  const part = { first: money.least(wanted, atMost), share: grows ? SHARE_IF_GROWING : SHARE_IF_FIXED };
+  return { ...quote, atLeast, part };
+}
+
 /** How many output tokens per choice an amount affords beside the input; negative when not even that. */
 export function affordedOutput(amount: PicoUsd, { inputTokens, choices, fees, endpoints }: Quote): number {
   const left = money.subtract(amount, fees);
@@ -73,15 +109,20 @@ export function affordableOutput(amount: PicoUsd, input: number, { prices }: Tar
   return affordable(amount, { unit: 'output', beside: { input, request: 1 } }, prices);
 }
 
-/** A refusal for lack of money that also says how many tokens there is money for. */
+/** A refusal for lack of money that also says what there is money for, what running requests hold, and what helps. */
 export function nameWhatIsAfforded(error: unknown, quote: Quote): unknown {
   if (!(error instanceof Rejection) || error.details.affordable === undefined) return error;
-  const { required = '', affordable } = error.details;
+  const { required = '', affordable, held } = error.details;
   const tokens = affordedOutput(usd(affordable), quote);
   const enough =
     tokens >= leastOf(quote.endpoints) ? `enough for max_tokens up to ${tokens}` : 'not enough for this input';
-  const message = `${error.message}: the request may cost ${required} USD and ${affordable} USD is there, ${enough}`;
-  return error.restated(message, { affordable_tokens: String(Math.max(tokens, 0)) });
+  const needs = quote.part ? 'the request needs' : 'the request may cost';
+  const there = `${needs} ${required} USD and ${affordable} USD is there, ${enough}`;
+  const running =
+    held === undefined
+      ? ''
+      : `; ${held} USD is held by running requests, and what they do not use is back when they end`;
+  return error.restated(`${error.message}: ${there}${running}`, { affordable_tokens: String(Math.max(tokens, 0)) });
 }
 
 /** The fewest output tokens that an answer must be able to have, from any of these endpoints. */

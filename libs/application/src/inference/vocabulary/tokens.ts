@@ -1,7 +1,7 @@
 /** How many tokens a request has: a cheap upper bound before the call, and a count when no upstream reports one. */
 import type { Model } from '#catalogue';
 import { UnservableRequest } from '../../failures.ts';
-import { boundText, partsOf } from '../../tokenizer.ts';
+import { boundText, partsAtOnce, partsOf } from '../../tokenizer.ts';
 import type { ChatBody } from './chat-body.ts';
 
 /** Tokens that chat formats add per message and per request. */
@@ -96,12 +96,31 @@ function textIn(data: string): string {
   return data.slice(0, start).includes('base64') ? Buffer.from(data.slice(start), 'base64').toString('utf8') : data;
 }
 
+let tokenizer: typeof import('gpt-tokenizer/encoding/o200k_base') | undefined;
+
+/** Loads the tables of the tokenizer, which take a while and a lot of memory. */
+export async function loadTokenizer(): Promise<void> {
+  tokenizer ??= await import('gpt-tokenizer/encoding/o200k_base');
+}
+
 /** Counts tokens with a tokenizer; used only when an upstream did not say. Loads its tables on first use. */
 export async function countTokens(text: string): Promise<number> {
-  const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
+  await loadTokenizer();
   let total = 0;
-  for await (const part of partsOf(text)) total += count(part, { allowedSpecial: 'all' });
+  for await (const part of partsOf(text)) total += countPart(part);
   return total;
+}
+
+/** The same at once, of a text that is not long. The tokenizer must have been loaded. */
+export function countTokensNow(text: string): number {
+  let total = 0;
+  for (const part of partsAtOnce(text)) total += countPart(part);
+  return total;
+}
+
+function countPart(part: string): number {
+  if (!tokenizer) throw new Error('the tokenizer is not loaded');
+  return tokenizer.countTokens(part, { allowedSpecial: 'all' });
 }
 
 /** Counts the input of a request as countTokens would see it. */

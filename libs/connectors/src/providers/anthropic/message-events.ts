@@ -89,6 +89,10 @@ export class MessageEvents extends EventTranslator {
     }
   }
 
+  generatedAtMost(): number {
+    return this.delivered.length;
+  }
+
   override get generating(): boolean {
     return this.thoughts > 0 || super.generating;
   }

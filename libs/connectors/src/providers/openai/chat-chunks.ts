@@ -21,6 +21,10 @@ const FINISHED = /"finish_reason":\s*"/;
 const CHOICES = '"choices"';
 /** Fields that have a part of the reasoning, or that name it. */
 const REASONING = /"reasoning(?:_content|_details)?":/;
+/** Fields with what was generated. */
+const TEXTS = /"(?:content|reasoning|reasoning_content|refusal|name|arguments)":\s*"((?:[^"\\]|\\.)*)"/g;
+/** A pattern has no stack for the longest texts. */
+const LONGEST_MATCHED = 64 * 1024;
 /** What some call the reasoning, and what all our clients know it by. */
 const REASONING_CONTENT = '"reasoning_content":';
 const REASONING_NAME = '"reasoning":';
@@ -76,6 +80,9 @@ export class ChatChunks extends EventTranslator {
   private keptSize = 0;
   private text = '';
   private shown = false;
+  /** Bytes of text in so many of the kept chunks, and in all before them. */
+  private bytes = 0;
+  private measured = 0;
 
   /** @param hidesReasoning nothing of the model's reasoning is passed on */
   constructor(
@@ -99,6 +106,12 @@ export class ChatChunks extends EventTranslator {
   deliveredText(): string {
     this.fold();
     return this.text;
+  }
+
+  generatedAtMost(): number {
+    for (; this.measured < this.kept.length; this.measured++)
+      this.bytes += textBytes(this.kept[this.measured] as string);
+    return this.bytes;
   }
 
   hasTold(): boolean {
@@ -168,8 +181,10 @@ export class ChatChunks extends EventTranslator {
       this.text += textIn(json);
       if (this.hidesReasoning) this.shown ||= textIn(json, withoutReasoningIn) !== '';
     }
+    this.generatedAtMost();
     this.kept = [];
     this.keptSize = 0;
+    this.measured = 0;
   }
 }
 
@@ -231,5 +246,21 @@ function textIn(json: string, part: (delta: Delta) => Delta = (delta) => delta):
 /** The generated text of a message or of a piece of one, tool calls included. */
 export function textOf({ content, reasoning, reasoning_content, refusal, tool_calls }: Delta): string {
   const texts = [content, reasoning ?? reasoning_content, refusal].filter((each) => typeof each === 'string');
-  return texts.join('') + (tool_calls ? JSON.stringify(tool_calls) : '');
+  return texts.join('') + (Array.isArray(tool_calls) ? tool_calls.map(callIn).join('') : '');
+}
+
+function callIn(
+  call: { readonly function?: { readonly name?: unknown; readonly arguments?: unknown } } | null,
+): string {
+  const { name = '', arguments: given = '' } = call?.function ?? {};
+  return `${name}${given}`;
+}
+
+/** The bytes of the texts in a chunk, or a little more where they have escapes. */
+function textBytes(json: string): number {
+  if (json.length > LONGEST_MATCHED) return json.length;
+  let bytes = 0;
+  TEXTS.lastIndex = 0;
+  for (let found = TEXTS.exec(json); found; found = TEXTS.exec(json)) bytes += (found[1] as string).length;
+  return bytes;
 }

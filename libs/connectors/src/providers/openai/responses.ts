@@ -27,6 +27,7 @@ export class ResponseEvents extends EventTranslator {
   private reported: Usage | undefined;
   private upstreamId: string | undefined;
   private readonly generated: string[] = [];
+  private bytes = 0;
   private readonly found = new Set<unknown>();
 
   usage(): Usage | undefined {
@@ -39,6 +40,10 @@ export class ResponseEvents extends EventTranslator {
 
   deliveredText(): string {
     return this.generated.join('');
+  }
+
+  generatedAtMost(): number {
+    return this.bytes;
   }
 
   hasTold(): boolean {
@@ -56,7 +61,7 @@ export class ResponseEvents extends EventTranslator {
     const { type, response, output_index, delta } = parsed;
     this.upstreamId ??= vendorIdIn(response);
     if (typeof output_index === 'number') {
-      if (TOLD.has(type as string)) this.generated.push(String(delta));
+      if (TOLD.has(type as string)) this.tell(String(delta));
       if (type === 'response.output_item.done' && isInvoiced(parsed.item as Thing)) this.found.add(output_index);
       return this.output(parsed, json);
     }
@@ -65,6 +70,11 @@ export class ResponseEvents extends EventTranslator {
     this.marked = true;
     this.reported = responseUsage((response as Thing | undefined)?.usage);
     return this.ending(parsed);
+  }
+
+  private tell(text: string): void {
+    this.generated.push(text);
+    this.bytes += Buffer.byteLength(text);
   }
 
   /** What is passed on of an event that has output. @param json the event as it came, in Latin-1 */

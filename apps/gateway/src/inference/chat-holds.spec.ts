@@ -1,0 +1,160 @@
+/** Holds that leave room: requests at once share a balance, and nothing falls below zero. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { money } from '#kernel';
+import { type Answer, type TestAccount, World } from '#testing';
+
+/** The dearest model that chats. */
+const MODEL = 'anthropic/claude-opus-4.7';
+const PER_TOKEN = 25e-6 * 1.055;
+const ANSWER = 500 * PER_TOKEN;
+const QUESTION = 120e-6;
+
+let world: World;
+let gateways: readonly string[];
+beforeAll(async () => {
+  world = await World.open();
+  gateways = [world.api, await world.anotherGateway(), await world.anotherGateway()];
+});
+afterAll(() => world.close());
+
+interface Asked {
+  readonly account: TestAccount;
+  readonly lengths: readonly number[];
+  readonly more?: object;
+  readonly directive?: string;
+  readonly among?: readonly string[];
+}
+
+function ask({ account, lengths, more = {}, directive = '', among = [world.api] }: Asked): Promise<Answer[]> {
+  const one = (tokens: number, i: number) =>
+    world.chat(account, `tokens=${tokens} ${directive}`.trim(), { model: MODEL, ...more }, among[i % among.length]);
+  return Promise.all(lengths.map(one));
+}
+
+const equal = (count: number, tokens = 500) => Array<number>(count).fill(tokens);
+
+function finishOf({ body, events }: Answer): string | undefined {
+  const ended = events.findLast((event) => event.choices?.[0]?.finish_reason);
+  return (body ?? ended)?.choices?.[0].finish_reason;
+}
+
+/** How they ended, by status or reason. */
+function ends(answers: readonly Answer[]): Record<string, number> {
+  const count: Record<string, number> = {};
+  for (const answer of answers) {
+    const end = answer.status === 200 ? String(finishOf(answer)) : String(answer.status);
+    count[end] = (count[end] ?? 0) + 1;
+  }
+  return count;
+}
+
+/** What was sold for more than was paid. */
+async function overrun(account: TestAccount): Promise<bigint> {
+  let sum = 0n;
+  for (const { type, data } of await world.facts(account))
+    if (type === 'HoldSettled') sum += BigInt(data.charge.price) - BigInt(data.charged);
+  return sum;
+}
+
+async function capped(usd: number): Promise<TestAccount> {
+  const account = await world.account(30);
+  const headers = { 'x-credit-id': account.creditId };
+  const limit = Number(usd.toFixed(6));
+  const { body } = await world.send('POST', '/keys', { body: { name: 'capped', usage_limit_usd: limit }, headers });
+  return { ...account, apiKey: body.data.api_key };
+}
+
+const paidBy = [
+  ['a balance', (usd: number) => world.account(usd)],
+  ['the cap of a key', capped],
+] as const;
+
+describe.each(paidBy)('streams at once that name no limit, paid by %s', (_, withMoney) => {
+  test.each([1, 3])('are all complete where there is money for a few more of them: %i gateways', async (count) => {
+    const account = await withMoney(70 * (ANSWER + QUESTION));
+    const among = gateways.slice(0, count);
+    const answers = await ask({
+      account,
+      lengths: equal(64),
+      more: { stream: true },
+      directive: 'chunk_delay=5',
+      among,
+    });
+    expect(ends(answers)).toEqual({ stop: 64 });
+    expect(await overrun(account)).toBe(0n);
+  });
+
+  test.each([1, 3])('are complete as far as there is money, and none is served unpaid: %i gateways', async (count) => {
+    const account = await withMoney(40 * (ANSWER + QUESTION));
+    const among = gateways.slice(0, count);
+    const answers = await ask({
+      account,
+      lengths: equal(64),
+      more: { stream: true },
+      directive: 'chunk_delay=5',
+      among,
+    });
+    const { stop = 0 } = ends(answers);
+    expect(stop).toBeGreaterThanOrEqual(38);
+    expect(await overrun(account)).toBe(0n);
+    expect(Number(await world.balance(account))).toBeGreaterThanOrEqual(0);
+  });
+});
+
+test('answers in one piece share a balance as streams do', async () => {
+  const account = await world.account(70 * (ANSWER + QUESTION));
+  expect(ends(await ask({ account, lengths: equal(64) }))).toEqual({ stop: 64 });
+  const agents = await world.account(1.05);
+  expect(ends(await ask({ account: agents, lengths: equal(8, 16) }))).toEqual({ stop: 8 });
+});
+
+test('a large limit is a habit: agents that name one at once are all served', async () => {
+  const account = await world.account(1);
+  const answers = await ask({ account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } });
+  expect(ends(answers)).toEqual({ stop: 8 });
+});
+
+test('a long answer comes whole, and its facts show how its hold was extended', async () => {
+  const account = await world.account(1.05);
+  const [answer] = await ask({ account, lengths: [20_000], more: { stream: true }, directive: 'chunk_delay=1' });
+  expect(answer && finishOf(answer)).toBe('stop');
+  const facts = await world.facts(account);
+  const amounts = facts.flatMap(({ type, data }) =>
+    type === 'FundsHeld' || type === 'HoldExtended' ? [money.fromJson(data.amount)] : [],
+  );
+  expect(amounts.length).toBeGreaterThan(3);
+  expect(amounts.length).toBeLessThan(10);
+  expect(amounts).toEqual(amounts.toSorted((a, b) => Number(a - b)));
+  const settled = facts.find(({ type }) => type === 'HoldSettled');
+  expect(settled?.data).toMatchObject({ held: String(amounts.at(-1)), charge: { items: [{ estimated: false }] } });
+  expect(await overrun(account)).toBe(0n);
+});
+
+test.each([{ stream: true }, { stream: false }])(
+  'an answer that the money does not suffice for says that it was cut, and is charged as delivered: %j',
+  async (more) => {
+    const account = await world.account(4_100 * PER_TOKEN);
+    const [answer] = await ask({ account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=2000' });
+    if (!answer) throw new Error('no answer');
+    expect(finishOf(answer)).toBe('length');
+    const facts = await world.facts(account);
+    const settled = facts.find(({ type }) => type === 'HoldSettled');
+    const text =
+      answer.body?.choices[0].message.content ??
+      answer.events.map((e) => e.choices?.[0]?.delta?.content ?? '').join('');
+    const words = text.split(' ').length;
+    expect(words).toBeGreaterThan(3_900);
+    if (settled?.type !== 'HoldSettled') throw new Error('it was not settled');
+    const [item] = settled.data.charge.items;
+    expect(item?.estimated).toBe(true);
+    expect(Math.abs(Number(item?.usage.output) - words)).toBeLessThan(20);
+    expect(await overrun(account)).toBe(0n);
+  },
+);
+
+test('a short answer costs two appends', async () => {
+  const account = await world.account(1.05);
+  const before = (await world.facts(account)).length;
+  await ask({ account, lengths: [300], more: { stream: true }, directive: 'chunk_delay=1' });
+  expect((await world.facts(account)).slice(before).map(({ type }) => type)).toEqual(['FundsHeld', 'HoldSettled']);
+});

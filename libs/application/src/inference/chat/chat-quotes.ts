@@ -1,0 +1,47 @@
+/** What a chat may cost, with all that answering it needs. */
+import type { Endpoint } from '#catalogue';
+import type { Catalogues } from '../../catalogues.ts';
+import type { Payer } from '../../paying/payer.ts';
+import type { CallLimits } from '../../paying/paying.ts';
+import type { EndpointHealth } from '../../routing/endpoint-health.ts';
+import type { ChatRequest } from '../responses/chats.ts';
+import { boundCarried, isAskedNatively, type NativeRequest, truncates } from '../responses/native-request.ts';
+import { boundTokensBefore } from '../search/results.ts';
+import type { AnswerLengths } from './answer-lengths.ts';
+import { type ChatOrder, heldInParts, isOurs, quotedChat } from './quoted-chat.ts';
+import { fitting } from './truncation.ts';
+
+export class ChatQuotes {
+  constructor(
+    private readonly catalogues: Catalogues,
+    private readonly health: EndpointHealth,
+    private readonly lengths: AnswerLengths,
+    private readonly limits: CallLimits,
+  ) {}
+
+  /** @throws UnservableRequest for what does not exist or is not available */
+  async orderOf(
+    payer: Payer,
+    { body, responses, created, ...request }: ChatRequest,
+    stream: boolean,
+  ): Promise<ChatOrder> {
+    const { health, lengths, limits } = this;
+    const asked = quotedChat(body, this.catalogues.current, health, responses && boundCarried(responses));
+    const { model } = asked.named;
+    const quoted = heldInParts(asked, lengths.first(model.id, payer.id), limits);
+    const tokensPerSecond = (endpoint: Endpoint) =>
+      health.of(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
+    const known = { created: created ?? Math.floor(Date.now() / 1000), responses, stream, lengths, tokensPerSecond };
+    const order = { ...quoted, ...request, ...known };
+    return responses && truncates(responses.body) ? cut(order, responses) : order;
+  }
+}
+
+/** Truncates a conversation that is too long, for endpoints that do not do so themselves. */
+async function cut(order: ChatOrder, responses: NativeRequest): Promise<ChatOrder> {
+  const { quote, plan, body, named } = order;
+  const isDoneThere = (endpoint: Endpoint) => !isOurs(plan) && isAskedNatively(endpoint, responses, quote.wanted);
+  if (quote.endpoints.every(isDoneThere)) return order;
+  const more = plan?.kind === 'before' ? boundTokensBefore(plan) : 0;
+  return { ...order, body: await fitting(body, named.model, more) };
+}
