@@ -1,7 +1,9 @@
 /** Who is tried, in which versions. */
+import { AGENTS } from './agents.ts';
 import { type Client, node, python } from './client.ts';
 
 export const CLIENTS: readonly Client[] = [
+  ...AGENTS,
   node('openai-7', 'openai.mjs', { openai: '7.57.0', zod: '4.6.7' }),
   node('openai-6', 'openai.mjs', { openai: '6.49.0', zod: '4.6.7' }),
   node('openai-5', 'openai.mjs', { openai: '5.23.2', zod: '3.25.76' }),

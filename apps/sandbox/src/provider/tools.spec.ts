@@ -61,6 +61,7 @@ describe('the tool', () => {
     ['the first one when any will do', box('auto'), 'any', 'f'],
     ['none when its result is there', box('auto', 1), 'g', undefined],
     ['none when it is offered no more', box('auto', 1), 'h', undefined],
+    ['none when nothing is offered', { ...box('auto'), tools: [] }, 'any', undefined],
     ['none when the request wants none', box('none'), 'g', undefined],
     ['the first one when the request requires one', box('required'), undefined, 'f'],
     ['the one the directive names when the request requires one', box('required'), 'g', 'g'],
@@ -76,6 +77,6 @@ describe('the tool', () => {
 
   test('must have been offered', () => {
     expect(() => chosenTool(box('auto'), 'h')).toThrow(MisunderstoodDirective);
-    expect(() => chosenTool({ ...box('auto'), tools: [] }, 'any')).toThrow(MisunderstoodDirective);
+    expect(() => chosenTool({ ...box('required'), tools: [] }, 'any')).toThrow(MisunderstoodDirective);
   });
 });

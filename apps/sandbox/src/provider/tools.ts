@@ -28,8 +28,8 @@ export function chosenTool(
 ): Tool | undefined {
   if (typeof choice === 'object') return tools.find(({ name }) => name === choice.name);
   const given = wanted === undefined || wanted === 'any' ? tools[0] : tools.find(({ name }) => name === wanted);
-  // What was called before may have been taken away since.
-  if (choice === 'auto' && rounds > 0 && !given) return undefined;
+  // What was called before may have been taken away since, and agents ask for a title beside the conversation.
+  if (choice === 'auto' && !given && (rounds > 0 || tools.length === 0)) return undefined;
   if (choice === 'none' || (choice === 'auto' && (wanted === undefined || rounds >= times))) return undefined;
   if (!given) throw misunderstood(`the request has no tool "${wanted}"`);
   return given;

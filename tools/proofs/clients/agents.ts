@@ -1,0 +1,114 @@
+/** Agents as people run them from a terminal: one question each, whose answer needs a tool. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type Client, type Command, type Stage, scriptFile } from './client.ts';
+
+const GPT = 'openai/gpt-5-mini';
+const CLAUDE = 'anthropic/claude-haiku-4.5';
+
+/** The question that has the model call a tool of the agent's. */
+function asking(tool: string, args: Readonly<Record<string, unknown>>): string {
+  return `Run it. [[sandbox tool=${tool} text=${JSON.stringify(JSON.stringify(args))}]]`;
+}
+
+/** What it prints is not in the question: only a shell can know it. */
+const SHELL = 'echo proof-$((6*7))';
+
+async function write(home: string, file: string, content: string): Promise<string> {
+  const at = path.join(home, file);
+  await mkdir(path.dirname(at), { recursive: true });
+  await writeFile(at, content);
+  return at;
+}
+
+const writeJson = (home: string, file: string, content: object) => write(home, file, JSON.stringify(content, null, 2));
+
+/** @param servers more lines of its configuration */
+function codex(name: string, question: string, servers = ''): Client {
+  return {
+    name,
+    npm: { '@openai/codex': '0.169.0' },
+    async command({ folder, home, url, key }: Stage): Promise<Command> {
+      await write(home, '.codex/config.toml', `openai_base_url = "${url}/v1"\n${servers}`);
+      const bin = path.join(folder, 'node_modules/.bin/codex');
+      // The shell runs without codex's own sandbox, which needs rights that a container does not have.
+      const trust = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
+      return { args: [bin, 'exec', '-m', GPT, ...trust, question], env: { CODEX_API_KEY: key } };
+    },
+  };
+}
+
+const MCP_SERVER = `[mcp_servers.proof]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(scriptFile('mcp-server.mjs'))}]\n`;
+
+const opencode: Client = {
+  name: 'opencode',
+  npm: { 'opencode-ai': '1.18.33' },
+  async command({ folder, home, url, key }) {
+    const provider = {
+      npm: '@ai-sdk/openai-compatible',
+      name: 'Countinghouse',
+      options: { baseURL: `${url}/v1`, apiKey: key },
+      models: { [GPT]: { name: 'GPT' }, [CLAUDE]: { name: 'Claude' } },
+    };
+    const config = { provider: { countinghouse: provider }, autoupdate: false, share: 'disabled' };
+    await writeJson(home, '.config/opencode/opencode.json', config);
+    const question = asking('bash', { command: SHELL, description: 'Says the proof' });
+    const bin = path.join(folder, 'node_modules/.bin/opencode');
+    // It puts backslashes before the quotes of an argument, but not of its standard input.
+    const args = ['sh', '-c', `printf %s "$0" | "${bin}" run -m "countinghouse/${GPT}" --auto`, question];
+    return { args, env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' } };
+  },
+};
+
+const qwenCode: Client = {
+  name: 'qwen-code',
+  npm: { '@qwen-code/qwen-code': '0.24.4' },
+  async command({ folder, home, url, key }) {
+    await writeJson(home, '.qwen/settings.json', {
+      security: { auth: { selectedType: 'openai' } },
+      privacy: { usageStatisticsEnabled: false },
+      general: { enableAutoUpdate: false },
+    });
+    const question = asking('run_shell_command', { command: SHELL, is_background: false });
+    const args = [path.join(folder, 'node_modules/.bin/qwen'), '--yolo', question];
+    return { args, env: { OPENAI_API_KEY: key, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: CLAUDE } };
+  },
+};
+
+const continueCli: Client = {
+  name: 'continue',
+  npm: { '@continuedev/cli': '1.5.47' },
+  async command({ folder, home, url, key }) {
+    const model = { name: 'GPT', provider: 'openai', model: GPT, apiBase: `${url}/v1`, apiKey: key };
+    // JSON is YAML.
+    const config = await writeJson(home, 'config.yaml', {
+      name: 'Proof',
+      version: '1.0.0',
+      schema: 'v1',
+      models: [model],
+    });
+    const question = asking('Bash', { command: SHELL });
+    const args = [path.join(folder, 'node_modules/.bin/cn'), '--config', config, '--auto', '-p', question];
+    return { args, env: { CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_CLI_DISABLE_COMMIT_SIGNATURE: '1' } };
+  },
+};
+
+const cline: Client = {
+  name: 'cline',
+  npm: { cline: '3.0.65' },
+  async command({ folder, url, key }) {
+    const bin = path.join(folder, 'node_modules/.bin/cline');
+    const question = asking('run_commands', { commands: [SHELL] });
+    const auth = `"${bin}" auth -p openai -k "${key}" -b "${url}/v1" -m "${GPT}"`;
+    return { args: ['sh', '-c', `${auth} && "${bin}" -P openai -m "${GPT}" "$0"`, question] };
+  },
+};
+
+export const AGENTS: readonly Client[] = [
+  codex('codex', asking('shell', { command: ['bash', '-lc', SHELL] })),
+  codex('codex-mcp', asking('mcp__proof__weather', { city: 'Ur' }), MCP_SERVER),
+  opencode,
+  qwenCode,
+  continueCli,
+  cline,
+];
