@@ -41,7 +41,7 @@ async function prove(cluster: Cluster, client: Client): Promise<boolean> {
   try {
     const folder = await install(client);
     const ran = await runOnce(cluster, client, folder);
-    const faults = faultsOf(client, ran);
+    const faults = faultsOf(ran);
     print(`${client.name} ${version}: ${faults.length === 0 ? 'ok' : 'FAILED'}: ${summaryOf(ran)}`);
     for (const fault of faults) print(`    ${fault}`);
     return faults.length === 0;

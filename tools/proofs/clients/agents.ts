@@ -105,7 +105,7 @@ const cline: Client = {
 };
 
 export const AGENTS: readonly Client[] = [
-  codex('codex', asking('shell', { command: ['bash', '-lc', SHELL] })),
+  codex('codex', asking('exec_command', { cmd: SHELL })),
   codex('codex-mcp', asking('mcp__proof__weather', { city: 'Ur' }), MCP_SERVER),
   opencode,
   qwenCode,

@@ -22,8 +22,6 @@ export interface Command {
 export interface Client extends Installable {
   /** Prepares the home. @returns what runs there */
   command(stage: Stage): Promise<Command>;
-  /** Paths that it asks for and that need not be there. */
-  readonly optional?: RegExp;
 }
 
 /** What every tool returns: a model that was not told cannot say it. */
@@ -36,21 +34,21 @@ export function scriptFile(name: string): string {
 }
 
 /** A library of Node's, with the script that uses it. Imports are looked for beside the script: it is copied to them. */
-export function node(name: string, script: string, npm: Packages, more: Partial<Client> = {}): Client {
+export function node(name: string, script: string, npm: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
     const copy = path.join(folder, script);
     await copyFile(scriptFile(script), copy);
     return { args: [process.execPath, copy], env: environment(url, key) };
   };
-  return { name, npm, command, ...more };
+  return { name, npm, command };
 }
 
 /** A library of Python's, with the script that uses it. */
-export function python(name: string, script: string, pypi: Packages, more: Partial<Client> = {}): Client {
+export function python(name: string, script: string, pypi: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
     return { args: [path.join(folder, 'venv/bin/python'), scriptFile(script)], env: environment(url, key) };
   };
-  return { name, pypi, command, ...more };
+  return { name, pypi, command };
 }
 
 function environment(url: string, key: string) {

@@ -1,12 +1,14 @@
 /** What a client's run comes to: what it did, and why it failed. */
 import { formatUsd } from '#kernel';
 import type { Charged } from './charged.ts';
-import { type Client, TOOL_SAYS } from './client.ts';
+import { TOOL_SAYS } from './client.ts';
 import type { Outcome } from './run.ts';
 import { type Exchange, isComplete, isPaid, toolResults } from './wire.ts';
 
 /** How much of what went wrong is printed. */
 const MOST_SAID = 400;
+/** Who asks for a WebSocket is told to go on without one. */
+const NO_WEBSOCKET = 426;
 
 export interface Run {
   readonly outcome: Outcome;
@@ -27,10 +29,10 @@ export function summaryOf({ exchanges, charged }: Run): string {
 }
 
 /** @returns nothing when all is well */
-export function faultsOf({ optional }: Client, { outcome, exchanges, charged }: Run): readonly string[] {
+export function faultsOf({ outcome, exchanges, charged }: Run): readonly string[] {
   const { code, output } = outcome;
   const said = output.trim().slice(-MOST_SAID).replaceAll(/\s+/g, ' ');
-  const refused = exchanges.filter(({ status, path }) => status >= 400 && !optional?.test(path));
+  const refused = exchanges.filter(({ status }) => status >= 400 && status !== NO_WEBSOCKET);
   const served = exchanges.filter((each) => isPaid(each) && each.status < 300);
   const tooled = served.filter((each) => toolResults(each).some((result) => result.includes(TOOL_SAYS)));
   return [

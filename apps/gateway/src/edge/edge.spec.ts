@@ -1,6 +1,8 @@
 /** What every answer has in common, whatever was asked. */
 import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Answer, type TestAccount, World } from '#testing';
 
@@ -33,6 +35,16 @@ describe('a known path with another method', () => {
     expect([status, headers.get('allow')]).toEqual([405, allow]);
     expect(answer.error.type).toBe('method_not_allowed');
     expect(headers.get('access-control-allow-origin')).toBe('*');
+  });
+
+  test('a WebSocket, which no path has, is refused with 426, so that clients go on without', async () => {
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+    const [answer] = (await once(request(`${world.api}/v1/responses`, { headers }).end(), 'response')) as [
+      IncomingMessage,
+    ];
+    expect([answer.statusCode, answer.headers.allow]).toEqual([426, 'POST']);
+    expect(answer.headers).toMatchObject({ upgrade: 'HTTP/1.1', connection: 'upgrade' });
+    expect((await json(answer)) as object).toMatchObject({ status: 'error', error: { type: 'upgrade_required' } });
   });
 
   test('HEAD is refused without a body', async () => {

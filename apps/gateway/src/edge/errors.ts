@@ -108,6 +108,7 @@ const STATUSES: Readonly<Record<number, Kind>> = {
   413: [413, 'payload_too_large', 'payload_too_large'],
   414: [414, 'address_too_long', 'invalid_request'],
   415: [415, 'unsupported_media_type', 'invalid_request'],
+  426: [426, 'upgrade_required', 'invalid_request'],
   431: [431, 'headers_too_large', 'invalid_request'],
   503: [503, 'unavailable', 'server'],
 };

@@ -1,5 +1,7 @@
-import { MethodNotAllowedException } from '@nestjs/common';
-import type { FastifyInstance } from 'fastify';
+import { HttpException, MethodNotAllowedException } from '@nestjs/common';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+const UPGRADE_REQUIRED = 426;
 
 /** OPTIONS is answered for every path, by CORS. */
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -21,16 +23,25 @@ export function watchMethods(fastify: FastifyInstance): () => void {
 function refuseOthers(fastify: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
   const method = METHODS.filter((each) => !allowed.has(each));
   const allow = METHODS.filter((each) => allowed.has(each)).join(', ');
-  const refusal = () => new MethodNotAllowedException(`This path takes ${allow} only`);
+  const refusal = (request: FastifyRequest) =>
+    wantsWebSocket(request)
+      ? new HttpException(`This path has no WebSocket, it takes ${allow} only`, UPGRADE_REQUIRED)
+      : new MethodNotAllowedException(`This path takes ${allow} only`);
   fastify.route({
     method,
     url,
     exposeHeadRoute: false,
     // Before the body is read, after CORS.
-    preParsing: (_request, reply, _payload, done) => {
+    preParsing: (request, reply, _payload, done) => {
       reply.header('allow', allow);
-      done(refusal());
+      if (wantsWebSocket(request)) reply.headers({ upgrade: 'HTTP/1.1', connection: 'upgrade' });
+      done(refusal(request));
     },
-    handler: () => Promise.reject(refusal()),
+    handler: (request) => Promise.reject(refusal(request)),
   });
+}
+
+/** Codex asks POST /v1/responses for one first; told 426 it goes on without at once, told anything else it tries six times more. */
+function wantsWebSocket({ headers }: FastifyRequest): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
 }
