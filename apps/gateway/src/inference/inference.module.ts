@@ -10,10 +10,12 @@ import {
   CompleteChatHandler,
   Conversations,
   CountMessageTokensHandler,
+  CountResponseTokensHandler,
   CreateEmbeddingsHandler,
   CreateMessageHandler,
   CreateResponseHandler,
   EndpointHealth,
+  ResponseReading,
   Secrets,
   StoredResponses,
 } from '#application';
@@ -51,9 +53,16 @@ import { openStoredResponses } from './stored-responses.ts';
     CompleteChatHandler,
     { provide: Chats, useExisting: CompleteChatHandler },
     CreateResponseHandler,
+    CountResponseTokensHandler,
     CreateMessageHandler,
     CountMessageTokensHandler,
     CreateEmbeddingsHandler,
+    {
+      provide: ResponseReading,
+      inject: [Catalogues, Conversations],
+      useFactory: (catalogues: Catalogues, conversations: Conversations) =>
+        new ResponseReading(catalogues, conversations),
+    },
     { provide: MedianCosts, inject: [BooksReader], useFactory: (books: BooksReader) => new MedianCosts(books) },
     { provide: StoredResponses, inject: [Role, Foundation, pg.Pool, Clock], useFactory: openStoredResponses },
     {

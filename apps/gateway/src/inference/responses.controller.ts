@@ -1,14 +1,16 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, Conversations, CreateResponse } from '#application';
+import { type Caller, Conversations, CountResponseTokens, CreateResponse, inputOf, pageOf } from '#application';
 import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
 import { Operation } from '../openapi/operation.ts';
 import { ResponseStream } from './response-stream.ts';
 import * as operations from './responses.operations.ts';
-import { ResponsesInput } from './responses.requests.ts';
+import { ConversationInput, InputItemsQuery, ResponsesInput } from './responses.requests.ts';
+
+const ENCRYPTED = 'reasoning.encrypted_content';
 
 @Controller()
 export class ResponsesController {
@@ -33,6 +35,44 @@ export class ResponsesController {
       const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);
     });
+  }
+
+  @Post(['v1/responses/input_tokens', 'responses/input_tokens'])
+  @HttpCode(200)
+  @Operation(operations.countResponseTokens)
+  async count(@Authenticated() { accountId }: Caller, @Body() body: ConversationInput) {
+    const input_tokens = await this.commands.execute(
+      new CountResponseTokens(accountId, { ...body, input: body.input ?? [] }),
+    );
+    return { object: 'response.input_tokens', input_tokens };
+  }
+
+  @Post(['v1/responses/compact', 'responses/compact'])
+  @HttpCode(200)
+  @Operation(operations.compactResponse)
+  async compact(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() { input: given, stream: _, ...body }: ConversationInput,
+  ) {
+    const said = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
+    const input = [...said, { type: 'compaction_trigger' }];
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const { accountId } = caller;
+      const about = { requestId: request.id, source: sourceOf(request), accountId };
+      const asked = { ...about, body: { ...body, input, store: false } as ResponsesInput, as: 'compaction' } as const;
+      reply.type('application/json').send(await this.commands.execute(new CreateResponse(payer, asked)));
+    });
+  }
+
+  @Get(['v1/responses/:id/input_items', 'responses/:id/input_items'])
+  @Operation(operations.listInputItems)
+  async inputItems(@Authenticated() { accountId }: Caller, @Param('id') id: string, @Query() query: InputItemsQuery) {
+    const { after, limit = '20', order = 'desc' } = query;
+    const showsEncrypted = Object.values(query).flat().includes(ENCRYPTED);
+    const items = inputOf(await this.conversations.recall(accountId, id));
+    return pageOf(items, { after, limit: Number(limit), order, showsEncrypted });
   }
 
   @Get(['v1/responses/:id', 'responses/:id'])

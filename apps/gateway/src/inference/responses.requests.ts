@@ -3,6 +3,9 @@ import type { ResponsesBody, Thing } from '#application';
 import { Count, Fraction, ModelId, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
+/** Of a page of input items. */
+const MOST_ITEMS = 100;
+
 // Rules are checked from the last one up: the type stands next to its field.
 export class ResponsesInput implements ResponsesBody {
   [field: string]: unknown;
@@ -94,6 +97,30 @@ export class ResponsesInput implements ResponsesBody {
   @IsOptional()
   @IsString({ message: 'user must be a string' })
   user?: string | null;
+}
+
+/** A conversation that nothing new need be said in, where it continues a stored response. */
+export class ConversationInput extends ResponsesInput {}
+IsOptional()(ConversationInput.prototype, 'input');
+
+export class InputItemsQuery {
+  @Field({ description: 'The id of the last item of the page before' })
+  @IsOptional()
+  @IsString({ message: 'after must be a string' })
+  after?: string;
+
+  @Field({ type: 'integer', minimum: 1, maximum: MOST_ITEMS, default: 20 })
+  @IsOptional()
+  @Satisfies(isLimit, `limit must be a whole number from 1 to ${MOST_ITEMS}`)
+  limit?: string;
+
+  @IsOptional()
+  @IsIn(['asc', 'desc'], { message: 'order must be "asc" or "desc"' })
+  order?: 'asc' | 'desc';
+}
+
+function isLimit(value: unknown): boolean {
+  return typeof value === 'string' && /^[1-9]\d{0,2}$/.test(value) && Number(value) <= MOST_ITEMS;
 }
 
 function isInput(value: unknown): boolean {

@@ -66,6 +66,33 @@ export const ResponseStreamEvent = named('ResponseStreamEvent', {
   description: 'The data of one event; `type` is also the event’s name.',
 });
 
+export const ResponseTokens = named(
+  'ResponseTokens',
+  object({ object: { const: 'response.input_tokens' }, input_tokens: COUNT }),
+);
+
+export const CompactedResponse = named(
+  'CompactedResponse',
+  object({
+    id: text('The id of the compaction', { pattern: '^resp_' }),
+    object: { const: 'response.compaction' },
+    created_at: seconds('When it was made'),
+    output: array(typed('message, and last compaction')),
+    usage: ResponseUsage,
+  }),
+);
+
+export const InputItems = named(
+  'InputItems',
+  object({
+    object: { const: 'list' },
+    data: array(typed('message, reasoning, function_call …')),
+    first_id: nullable(STRING),
+    last_id: nullable(STRING),
+    has_more: BOOLEAN,
+  }),
+);
+
 export const ResponseDeleted = named(
   'ResponseDeleted',
   object({ id: STRING, object: { const: 'response' }, deleted: { const: true } }),

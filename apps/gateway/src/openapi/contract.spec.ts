@@ -112,6 +112,7 @@ const IDS: Readonly<Record<string, () => Promise<string>>> = {
   updateKey: newKey,
   revokeKey: newKey,
   getResponse: newResponse,
+  listInputItems: newResponse,
   deleteResponse: newResponse,
   getTopup: async () => {
     const { body } = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
@@ -450,7 +451,7 @@ describe('answers that need more than an example', () => {
       operation.parameters.some(({ name }) => name === 'idempotency-key'),
     );
     expect(new Set(takers.map(({ path }) => path.replace('/v1', '')))).toEqual(
-      new Set(['/chat/completions', '/completions', '/responses', '/embeddings', '/messages']),
+      new Set(['/chat/completions', '/completions', '/responses', '/responses/compact', '/embeddings', '/messages']),
     );
     for (const { operation } of places) {
       const headers = Object.keys(documented(operation, 200)?.headers ?? {});

@@ -27,4 +27,6 @@ export interface Understood {
   readonly toolset: Toolset;
   readonly format: Thing;
   readonly store: boolean;
+  /** The conversation is compacted, instead of answered. */
+  readonly compacts: boolean;
 }

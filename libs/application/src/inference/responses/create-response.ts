@@ -1,11 +1,12 @@
 /** One response: the conversation it continues → the chat that it means → the response that is kept. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Payer } from '../../paying/payer.ts';
-import type { Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody } from './body.ts';
 import { Chats } from './chats.ts';
+import { goesOn } from './compaction.ts';
 import { Conversations } from './conversations.ts';
-import { type ResponsesRequest, readResponsesRequest } from './request.ts';
+import { ResponseReading } from './reading.ts';
+import type { ResponsesRequest } from './request.ts';
 import { type EventOutlet, ResponseClient } from './response-client.ts';
 import { ResponseDraft, type ResponseWire } from './response-draft.ts';
 
@@ -16,6 +17,8 @@ export interface ResponseRequest {
   /** The account whose conversations it may continue. */
   readonly accountId: string;
   readonly body: ResponsesBody;
+  /** What is answered: the response, or what a conversation goes on from that it has compacted. */
+  readonly as?: 'compaction';
 }
 
 /** Makes a response. Returns its JSON, or sends its events as they come and returns nothing. */
@@ -40,12 +43,13 @@ interface Made {
 export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
   constructor(
     private readonly chats: Chats,
+    private readonly reading: ResponseReading,
     private readonly conversations: Conversations,
   ) {}
 
   async execute({ payer, request, outlet }: CreateResponse): Promise<string | undefined> {
-    const { requestId, source, accountId, body } = request;
-    const understood = await this.understood(accountId, body);
+    const { requestId, source, accountId, body, as } = request;
+    const understood = await this.reading.understood(accountId, body);
     const draft = new ResponseDraft(requestId, understood);
     const kept = (response: ResponseWire, provider: string) =>
       this.kept(accountId, understood, { draft, response, provider });
@@ -60,20 +64,8 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     for (const search of whole.searches) draft.search(search);
     draft.accept(whole.body);
     draft.end();
+    if (as === 'compaction') return JSON.stringify(draft.compacted(whole.receipt));
     return JSON.stringify(await kept(draft.finished(whole.receipt), whole.provider));
-  }
-
-  /** @throws UnservableRequest for what cannot be served, or continues what is not there */
-  private async understood(accountId: string, body: ResponsesBody): Promise<ResponsesRequest> {
-    const earlier = await this.earlier(accountId, body);
-    const { input } = body;
-    const whole = Array.isArray(input) ? await this.conversations.resolved(accountId, input) : input;
-    return readResponsesRequest(whole === input ? body : { ...body, input: whole }, earlier);
-  }
-
-  private async earlier(accountId: string, { previous_response_id: id }: ResponsesBody): Promise<readonly Thing[]> {
-    if (id === undefined || id === null) return [];
-    return (await this.conversations.recall(accountId, id, 'previous_response_id')).items;
   }
 
   /** The response as it is answered, after the attempt to store it. It is charged by then in any case. */
@@ -81,7 +73,8 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     const { draft, response, provider } = made;
     if (!request.store) return response;
     const answered = draft.kept(provider);
-    const said = { items: [...request.said, ...answered], response: JSON.stringify(response) };
+    const items = request.compacts ? goesOn(request.said, answered) : [...request.said, ...answered];
+    const said = { items, response: JSON.stringify(response) };
     const kept = await this.conversations.keep(accountId, draft.id, said, answered);
     return kept ? response : { ...response, store: false };
   }

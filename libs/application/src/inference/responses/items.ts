@@ -1,6 +1,7 @@
 /** The input of a response as messages of a chat. */
 import { UnservableRequest } from '../../failures.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
+import { summaryMessage } from './compaction.ts';
 import { agentMessage, type ChatMessage, messageOf, outputOf } from './parts.ts';
 import { thoughtsIn } from './thoughts.ts';
 import { argumentsFor, type ToolName, type Toolset } from './toolset.ts';
@@ -53,6 +54,7 @@ class Transcript {
     const { type = 'message' } = item;
     if (type === 'message') this.add(messageOf(item, param));
     else if (type === 'agent_message') this.add(agentMessage(item, param));
+    else if (type === 'compaction') this.add(summaryMessage(item, param));
     else if (type === 'function_call') this.addCall(item, item.arguments, param);
     else if (type === 'custom_tool_call') this.addCall(item, item.input, param);
     else if (OUTPUTS.has(type)) this.addOutput(item, param);

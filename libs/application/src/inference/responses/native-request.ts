@@ -5,6 +5,7 @@ import type { Reasoning } from '../vocabulary/chat-body.ts';
 import { LEAST_OUTPUT } from '../vocabulary/quote.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody, Understood } from './body.ts';
+import { summaryMessage } from './compaction.ts';
 import { LEFT_OUT, SETTINGS } from './items.ts';
 import { agentMessage, isText, urlOf } from './parts.ts';
 import { isOfChat } from './thoughts.ts';
@@ -36,7 +37,8 @@ export interface Kept {
 /** Whether an endpoint is called with Responses; it may speak both. @param limit output tokens at most */
 export function isAskedNatively(endpoint: Endpoint, request: NativeRequest, limit: number | undefined): boolean {
   const { speaks, parameters } = endpoint;
-  if (!speaks.includes('responses') || (usesCustom(request) && !parameters.includes(CUSTOM_TOOLS))) return false;
+  if (!speaks.includes('responses') || request.compacts) return false;
+  if (usesCustom(request) && !parameters.includes(CUSTOM_TOOLS)) return false;
   return !speaks.includes('chat') || (!request.chatOnly && (limit ?? LEAST_OUTPUT) >= LEAST_OUTPUT);
 }
 
@@ -190,6 +192,8 @@ function itemFor(item: Thing, toolset: Toolset): Thing {
       return { type, call_id, output: outputFor(item.output) };
     case 'agent_message':
       return { type: 'message', ...agentMessage(item, 'input') };
+    case 'compaction':
+      return { type: 'message', ...summaryMessage(item, 'input') };
     default:
       return messageFor(item);
   }

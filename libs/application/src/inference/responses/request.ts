@@ -4,6 +4,7 @@ import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody, Understood } from './body.ts';
+import { COMPACT, isCompacted } from './compaction.ts';
 import { itemsOf, messagesOf } from './items.ts';
 import { type NativeRequest, wantsLogprobs } from './native-request.ts';
 import type { ChatMessage } from './parts.ts';
@@ -39,20 +40,27 @@ const TEXT = { type: 'text' };
 
 /**
  * @param earlier what was said before, where the request continues a stored response
+ * @param keeps whether it is stored where it does not say so
  * @throws UnservableRequest that names the field that cannot be served
  */
-export function readResponsesRequest(asked: ResponsesBody, earlier: readonly Thing[] = []): ResponsesRequest {
+export function readResponsesRequest(
+  asked: ResponsesBody,
+  earlier: readonly Thing[] = [],
+  keeps = true,
+): ResponsesRequest {
   for (const field of UNSUPPORTED) if (asked[field]) throw refusal(`${field} is not supported`, field);
-  const input = itemsOf(asked.input);
+  const whole = itemsOf(asked.input);
+  const compacts = isCompacted(whole);
+  const input = compacts ? whole.slice(0, -1) : whole;
   const toolset = new Toolset(asked, input, earlier);
   const messages = messagesOf(input, earlier, toolset);
   const said = [...earlier, ...(input as readonly Thing[])];
   const body = updated(asked, said);
   const format = flatFormat(body.text?.format ?? body.response_format ?? TEXT);
   const metadata = tagsOf(body.metadata ?? {});
-  const store = body.store ?? !wantsNoRetention(body);
-  const understood = { toolset, format, store };
-  const native = { ...understood, body, items: said, chatOnly: isChatOnly(body, messages) };
+  const store = body.store ?? (keeps && !wantsNoRetention(body));
+  const understood = { toolset, format, store, compacts };
+  const native = { ...understood, body, items: said, chatOnly: compacts || isChatOnly(body, messages) };
   return { ...understood, chat: chatOf(body, understood, messages), native, said, metadata };
 }
 
@@ -69,20 +77,20 @@ function updated(body: ResponsesBody, said: readonly Thing[]): ResponsesBody {
 }
 
 function chatOf(body: ResponsesBody, understood: Understood, messages: readonly ChatMessage[]): ChatBody {
-  const { toolset, format } = understood;
+  const { toolset, format, compacts } = understood;
   const { instructions, max_output_tokens, reasoning, top_logprobs } = body;
   const system = instructions ? [{ role: 'system', content: instructions }] : [];
-  const chat: Record<string, unknown> = { messages: [...system, ...messages] };
+  const chat: Record<string, unknown> = { messages: [...system, ...messages, ...(compacts ? [COMPACT] : [])] };
   for (const field of SHARED) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_output_tokens) chat.max_completion_tokens = max_output_tokens;
   if (reasoning) chat.reasoning = reasoning;
   if (body.text?.verbosity) chat.verbosity = body.text.verbosity;
-  if (format.type !== 'text') chat.response_format = chatFormat(format);
+  if (format.type !== 'text' && !compacts) chat.response_format = chatFormat(format);
   if (wantsLogprobs(body)) chat.logprobs = true;
   if (top_logprobs !== undefined && top_logprobs !== null) chat.top_logprobs = top_logprobs;
   // Upstreams refuse a choice of tools, and how to call them, where there are none.
   const tools = toolset.chat;
-  if (tools) Object.assign(chat, tools);
+  if (tools) Object.assign(chat, tools, compacts ? { tool_choice: 'none' } : {});
   else delete chat.parallel_tool_calls;
   return chat as ChatBody;
 }

@@ -6,11 +6,13 @@ import type { Source } from '../vocabulary/answers.ts';
 import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponsesBody } from './body.ts';
+import { CompactionOutput, goesOn } from './compaction.ts';
 import { NativeOutput } from './native-output.ts';
 import { wantsEncrypted } from './native-request.ts';
 import { ResponseOutput } from './output.ts';
 import type { ChatDelta, ResponseEvent } from './output-items.ts';
 import type { ResponsesRequest } from './request.ts';
+import { listed } from './stored-items.ts';
 
 /** A choice of a chat answer, in one piece or as a piece of it. */
 export interface ChatChoice {
@@ -41,7 +43,7 @@ export interface ResponseWire {
 export class ResponseDraft {
   readonly id: string;
   private readonly body: ResponsesBody;
-  private output: ResponseOutput | NativeOutput;
+  private output: ResponseOutput | NativeOutput | CompactionOutput;
   private readonly createdAt = seconds();
   private model: string;
   private finish = 'stop';
@@ -54,7 +56,9 @@ export class ResponseDraft {
     this.id = `resp_${id}`;
     this.body = body;
     this.model = body.model;
-    this.output = new ResponseOutput(id, request.toolset, wantsEncrypted(body));
+    this.output = request.compacts
+      ? new CompactionOutput(id)
+      : new ResponseOutput(id, request.toolset, wantsEncrypted(body));
   }
 
   /** The first events. */
@@ -111,6 +115,19 @@ export class ResponseDraft {
     const { cutShort: reason } = this;
     if (reason) return this.wire({ ...outcome, status: 'incomplete', incomplete_details: { reason } });
     return this.wire({ ...outcome, status: 'completed', completed_at: seconds() });
+  }
+
+  /** What the conversation goes on from, in OpenAI's shape. */
+  compacted(receipt: Receipt): Thing {
+    const { id, createdAt, output, request } = this;
+    const items = goesOn(request.said, output.items as readonly object[] as readonly Thing[]);
+    return {
+      id,
+      object: 'response.compaction',
+      created_at: createdAt,
+      output: items.map((item, at) => listed(item, `${id.slice('resp_'.length)}_${at}`)),
+      usage: usageWire(receipt),
+    };
   }
 
   private get cutShort(): string | undefined {

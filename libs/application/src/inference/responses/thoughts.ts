@@ -55,9 +55,9 @@ function joined(before: Thing, piece: Thing): Thing {
   return Object.fromEntries(texts.map((field) => [field, `${before[field]}${piece[field]}`]));
 }
 
-/** An item as a client sees it that has not asked for what it cannot read. */
-export function withoutEncrypted<T extends object>(item: T): T {
-  if (!('encrypted_content' in item)) return item;
+/** An item as a client sees it that has not asked for reasoning that it cannot read. */
+export function withoutEncrypted<T extends { readonly type?: unknown }>(item: T): T {
+  if (item.type !== 'reasoning' || !('encrypted_content' in item)) return item;
   const { encrypted_content: _, ...shown } = item;
-  return shown as T;
+  return shown as unknown as T;
 }
