@@ -180,6 +180,13 @@ describe('errors', () => {
       () => client.messages.create(asking('fault=malformed')),
     ],
     [
+      'an upstream that is overloaded',
+      503,
+      'ServiceUnavailableError',
+      'overloaded_error',
+      () => client.messages.create(asking('fault=overloaded')),
+    ],
+    [
       'a count of tokens for a model that is not there',
       404,
       'NotFoundError',
@@ -318,6 +325,18 @@ describe('what a message says', () => {
       expect((await client.messages.create({ ...asked, messages: again })).stop_reason).toBe('end_turn');
     }
   });
+});
+
+test('a stream that waits for its first byte is shown to be alive', async () => {
+  const patient = await World.open({ STREAM_FIRST_COMMENT_MS: '1000' });
+  try {
+    const payer = await patient.account(1.05);
+    const { text } = await patient.post('/v1/messages', { ...asking('tokens=3 latency=1200'), stream: true }, payer);
+    expect(text).toMatch(/^event: ping\ndata: \{"type":"ping"\}\n\nevent: message_start\n/);
+    expect(text).toMatch(/event: message_stop\ndata: \{"type":"message_stop"\}\n\n$/);
+  } finally {
+    await patient.close();
+  }
 });
 
 describe('a count of tokens', () => {

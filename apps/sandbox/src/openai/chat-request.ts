@@ -19,6 +19,8 @@ export interface ChatRequest extends Question<OpenAiModel> {
 
 const ROLES = ['system', 'assistant', 'user', 'function', 'tool', 'developer'] as const;
 const PARTS = ['text', 'image_url', 'input_audio', 'file', 'refusal'] as const;
+/** Tools answer in words. */
+const PARTS_OF_RESULTS = ['text'] as const;
 
 /** A request costs this many tokens, each message this many, and each part that is not text this many. */
 const TOKENS_PER_REQUEST = 3;
@@ -147,7 +149,8 @@ function assertMessage(message: unknown, index: number): void {
   content.forEach((part: unknown, at) => {
     const param = `${name}.content[${at}]`;
     if (!isObject(part)) throw wrongType(param, 'an object', part);
-    if (!PARTS.some((each) => each === part.type)) throw wrongValue(`${param}.type`, part.type, PARTS);
+    const known = role === 'tool' ? PARTS_OF_RESULTS : PARTS;
+    if (!known.some((each) => each === part.type)) throw wrongValue(`${param}.type`, part.type, known);
     if (part.type === 'text' && typeof part.text !== 'string')
       throw wrongType(`${param}.text`, 'a string', part.text ?? null);
   });

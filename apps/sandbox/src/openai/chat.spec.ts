@@ -276,6 +276,11 @@ describe('a request is refused as OpenAI refuses it', () => {
       { model: 'flat', messages: [{ role: 'user', content: [{ type: 'smell' }] }] },
       'messages[0].content[0].type',
     ],
+    [
+      'an image that a tool returned',
+      { model: 'gpt-5-mini', messages: [{ role: 'tool', tool_call_id: 'a', content: [image] }] },
+      'messages[0].content[0].type',
+    ],
     ['a tool that is null', { model: 'flat', messages: hello, tools: [null] }, 'tools[0]'],
     [
       'an image for a model that reads only text',

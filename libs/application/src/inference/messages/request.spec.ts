@@ -215,6 +215,7 @@ describe('a message that cannot be served is refused, by the field that is at fa
     ['output_config.format', { output_config: { format: { type: 'json_schema' } } }],
     ['system[0]', { system: [null] }],
     ['system[0]', { system: [image] }],
+    ['messages', { messages: [{ role: 'user', content: [words('')] }] }],
     ['messages[0]', { messages: [null] }],
     ['messages[0].role', { messages: [{ role: 'tool', content: 'x' }] }],
     ['messages[0].content', { messages: [{ role: 'user' }] }],

@@ -17,7 +17,7 @@ export function systemOf(system: string | readonly unknown[] | null | undefined)
 /** @throws UnservableRequest that names the block */
 export function messagesOf(turns: readonly unknown[]): readonly ChatMessage[] {
   const callIds = new Set<string>();
-  return turns.flatMap((turn, at) => {
+  const messages = turns.flatMap((turn, at) => {
     const param = `messages[${at}]`;
     if (!isObject(turn)) throw refusal(`${param} must be an object`, param);
     const { role, content } = turn;
@@ -26,6 +26,8 @@ export function messagesOf(turns: readonly unknown[]): readonly ChatMessage[] {
     if (role === 'system') return [{ role, content: textOf(content, `${param}.content`) }];
     throw refusal(`${param}.role must be "user" or "assistant"`, `${param}.role`);
   });
+  if (messages.length === 0) throw refusal('messages must say something', 'messages');
+  return messages;
 }
 
 /** The results of tools come before the words that stand beside them: they answer the turn before. */
