@@ -89,7 +89,7 @@ export {
   type Payer,
   type Release,
 } from './paying/payer.ts';
-export { CallLimits, Paying } from './paying/paying.ts';
+export { type Audience, CallLimits, Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller, Idempotency, KeptAnswer, Payer, Payers } from '#application';
+import type { Audience, Caller, Idempotency, KeptAnswer, Payer, Payers } from '#application';
 import type { Authenticator } from './caller.ts';
 import { InvalidRequest } from './errors.ts';
-import { Recording, record } from './recording.ts';
+import { audienceOf, Recording, record } from './recording.ts';
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 
@@ -35,7 +35,7 @@ export class PaidRequests {
     request: FastifyRequest,
     reply: FastifyReply,
     caller: Caller,
-    serve: (payer: Payer) => Promise<unknown>,
+    serve: (payer: Payer, audience: Audience) => Promise<unknown>,
   ): Promise<void> {
     const payer = this.payers.of(caller);
     const key = request.headers['idempotency-key'];
@@ -43,7 +43,7 @@ export class PaidRequests {
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${request.id}`);
-    await serve(served.payer);
+    await serve(served.payer, audienceOf(reply));
   }
 
   private claimed(key: string, request: FastifyRequest, caller: Caller, payer: Payer) {

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import type { KeptAnswer } from '#application';
+import type { Audience, KeptAnswer } from '#application';
 
 /** A longer answer is delivered, but not kept. */
 export const MAX_KEPT_BYTES = 8 * 1024 * 1024;
@@ -46,6 +46,26 @@ export function record(reply: FastifyReply, recording: Recording): void {
 /** For code that writes an answer past Fastify; undefined for almost all answers. */
 export function recordingOf(reply: FastifyReply): Recording | undefined {
   return recordings.get(reply);
+}
+
+/** Whether the answer can be had later, by a repeat of the request or by its id: then it is made though nobody waits. */
+export function isKept(reply: FastifyReply): boolean {
+  const { store } = (reply.request.body ?? {}) as { readonly store?: unknown };
+  return store === true || recordings.has(reply);
+}
+
+/** Resolves when the client has gone before the end of its answer. */
+export function departure({ raw }: FastifyReply): Promise<void> {
+  return new Promise((resolve) => {
+    raw.on('close', () => {
+      if (!raw.writableEnded) resolve();
+    });
+  });
+}
+
+/** Who waits for an answer in one piece. */
+export function audienceOf(reply: FastifyReply): Audience {
+  return { left: departure(reply), keeps: isKept(reply) };
 }
 
 /** Fastify's `onSend`: an answer that is recorded is sent once that is done. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sseComment } from '#application';
-import { type Recording, recordingOf } from './recording.ts';
+import { departure, isKept, type Recording, recordingOf } from './recording.ts';
 
 /** A stream that is silent for longer gets a comment, so that no proxy between takes it for dead. */
 const KEEP_ALIVE_MS = 10_000;
@@ -28,12 +28,8 @@ export class SseClient {
     private readonly keepAliveMs = KEEP_ALIVE_MS,
   ) {
     this.response = reply.raw;
-    this.left = new Promise((resolve) => {
-      this.response.on('close', () => {
-        clearInterval(this.silence);
-        if (!this.response.writableEnded) resolve();
-      });
-    });
+    this.left = departure(reply);
+    this.response.on('close', () => clearInterval(this.silence));
   }
 
   get request(): FastifyRequest {
@@ -71,9 +67,14 @@ export class SseClient {
     if (this.gone) clearInterval(this.silence);
   }
 
-  /** Whether anyone receives what is written: the client, or the record for a repeat of the request. */
+  /** Whether the answer can be had later. */
+  get keeps(): boolean {
+    return isKept(this.reply);
+  }
+
+  /** Whether anyone receives what is written: the client, or what it can still ask for later. */
   get listening(): boolean {
-    return !this.gone || this.recording !== undefined;
+    return !this.gone || this.keeps;
   }
 
   write(events: Uint8Array): Promise<void> | undefined {

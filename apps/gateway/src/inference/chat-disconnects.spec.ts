@@ -4,6 +4,8 @@ import { type TestAccount, usageIn, World } from '#testing';
 
 const DRAIN_MS = 600;
 const TOTAL_MS = 1_500;
+const STOPS = 'openai/gpt-5-mini';
+const BILLS_ON = 'x-ai/grok-4-fast';
 
 let world: World;
 beforeAll(async () => {
@@ -14,14 +16,23 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Asks, and hangs up once `enough` of the answer has come. */
-async function leave(account: TestAccount, directive: string, stream: boolean, enough?: string): Promise<void> {
+interface Leaving {
+  readonly directive: string;
+  readonly stream: boolean;
+  /** What must have come before it hangs up; nothing at all where it is left out. */
+  readonly enough?: string | undefined;
+  readonly model?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Asks, and hangs up. */
+async function leave(account: TestAccount, { directive, stream, enough, model, headers }: Leaving): Promise<void> {
   const hangUp = new AbortController();
   const response = fetch(`${world.api}/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...headers },
     body: JSON.stringify({
-      model: 'openai/gpt-5-mini',
+      model: model ?? STOPS,
       stream,
       messages: [{ role: 'user', content: `[[sandbox ${directive}]]` }],
     }),
@@ -59,10 +70,10 @@ describe('a client that hangs up', () => {
     ['in the middle of a stream that came at once', 'tokens=20000 chunks=2000', true, '"coin '],
     ['before the first byte of a stream', 'tokens=8 latency=150', true, undefined],
     ['before an answer in one piece', 'tokens=8 latency=150', false, undefined],
-  ])('%s pays for the whole answer, as the upstream does bill it', async (_, directive, stream, enough) => {
+  ])('%s pays for the whole answer where the vendor bills on', async (_, directive, stream, enough) => {
     await world.bill.clear();
     const account = await world.account(1.05);
-    await leave(account, directive, stream, enough);
+    await leave(account, { directive, stream, enough, model: BILLS_ON });
     const { charged, charge, record } = await settled(account);
     const tokens = Number(/tokens=(\d+)/.exec(directive)?.[1]);
     expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: tokens } }], price: charged });
@@ -73,9 +84,35 @@ describe('a client that hangs up', () => {
     expect(money.usd(bill.total_usd)).toBe(BigInt(charge.cost));
   });
 
+  test.each([{ stream: true }, { stream: false }])(
+    'pays for what was made until then where the vendor stops: the call is ended at once, %j',
+    async ({ stream }) => {
+      await world.bill.clear();
+      const account = await world.account(1.05);
+      const enough = stream ? '"coin ' : undefined;
+      const latency = stream ? '' : 'latency=100';
+      await leave(account, { directive: `tokens=20 chunk_delay=60 ${latency}`, stream, enough });
+      const { charged, charge, record } = await settled(account);
+      expect(charge).toMatchObject({ items: [{ estimated: true }], price: charged, errorCode: 'client_disconnected' });
+      expect(record).toMatchObject({ error_code: 'client_disconnected', isEstimated: true });
+      await world.until(async () => (await world.bill.total()).lines === 1);
+      const made = usageIn(charge).output ?? 0;
+      expect(made).toBeGreaterThan(0);
+      expect(made).toBeLessThan(8); // fewer than come while an answer is drained
+    },
+  );
+
+  test('with an Idempotency-Key is made the whole answer all the same, for the retry', async () => {
+    const account = await world.account(1.05);
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    await leave(account, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ', headers });
+    const { charge } = await settled(account);
+    expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: 8 } }] });
+  });
+
   test('is not waited for longer than it takes to drain: then it pays for what had come', async () => {
     const account = await world.account(1.05);
-    await leave(account, 'tokens=64 chunk_delay=30', true, '"coin ');
+    await leave(account, { directive: 'tokens=64 chunk_delay=30', stream: true, enough: '"coin ', model: BILLS_ON });
     const { charge, record } = await settled(account);
     expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
     expect(usageIn(charge).output).toBeGreaterThan(2);
@@ -83,10 +120,21 @@ describe('a client that hangs up', () => {
     expect(record).toMatchObject({ error_code: 'client_disconnected', isEstimated: true });
   });
 
+  test.each([{ stream: true }, { stream: false }])(
+    'is not waited for longer than that while the vendor hangs, and has its money back: %j',
+    async ({ stream }) => {
+      const account = await world.account(1.05);
+      await leave(account, { directive: 'latency=60000', stream });
+      await world.until(async () => (await end(account)) === 'HoldReleased');
+      expect((await world.facts(account)).at(-1)?.data).toMatchObject({ errorCode: 'client_disconnected' });
+      expect(await world.balance(account)).toBe('1.05');
+    },
+  );
+
   test('does not disturb the answers to others', async () => {
     const [leaving, staying] = await Promise.all([world.account(1.05), world.account(1.05)]);
     const answer = world.chat(staying, 'tokens=8 chunk_delay=40', { stream: true });
-    await leave(leaving, 'tokens=8 chunk_delay=40', true, '"coin ');
+    await leave(leaving, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ' });
     expect((await answer).events.at(-2).usage.completion_tokens).toBe(8);
   });
 });

@@ -37,13 +37,15 @@ export class ChatController {
     @Res() reply: FastifyReply,
     @Body() body: ChatRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer) => {
+    await this.paid.once(request, reply, caller, async (payer, audience) => {
       const former = withTools(body);
       const chat = former?.body ?? body;
       const client = body.stream ? new ChatStream(reply, chat, former?.retell) : undefined;
-      const asked = { requestId: request.id, source: sourceOf(request), body: chat, type: 'chat_completion' } as const;
+      const asked = { requestId: request.id, source: sourceOf(request), audience, body: chat } as const;
       const { created } = client ?? {};
-      const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, created }, client));
+      const whole = await this.commands.execute(
+        new CompleteChat(payer, { ...asked, type: 'chat_completion', created }, client),
+      );
       if (!whole) return;
       const answer = completion(whole.body, whole.receipt);
       reply.type('application/json').send(JSON.stringify(former?.retell(answer) ?? answer));

@@ -37,12 +37,12 @@ export class CompletionsController {
     @Res() reply: FastifyReply,
     @Body() body: CompletionRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer) => {
+    await this.paid.once(request, reply, caller, async (payer, audience) => {
       const { body: chat, retell } = chatFor(body);
       const client = body.stream ? new ChatStream(reply, chat, retell) : undefined;
       const asked = { requestId: request.id, source: sourceOf(request), body: chat, type: 'completion' } as const;
       const { created } = client ?? {};
-      const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, created }, client));
+      const whole = await this.commands.execute(new CompleteChat(payer, { ...asked, audience, created }, client));
       if (whole) reply.type('application/json').send(JSON.stringify(retell(completion(whole.body, whole.receipt))));
     });
   }

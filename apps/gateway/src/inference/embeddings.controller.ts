@@ -36,8 +36,10 @@ export class EmbeddingsController {
     @Res() reply: FastifyReply,
     @Body() body: EmbeddingRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer) => {
-      const answer = await this.commands.execute(new CreateEmbeddings(payer, request.id, sourceOf(request), body));
+    await this.paid.once(request, reply, caller, async (payer, audience) => {
+      const answer = await this.commands.execute(
+        new CreateEmbeddings(payer, { requestId: request.id, source: sourceOf(request), audience }, body),
+      );
       reply.type('application/json').send(wire(answer));
     });
   }

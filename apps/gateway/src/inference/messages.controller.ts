@@ -25,8 +25,8 @@ export class MessagesController {
     @Res() reply: FastifyReply,
     @Body() body: MessageRequest,
   ) {
-    await this.paid.once(request, reply, caller, async (payer) => {
-      const asked = { requestId: request.id, source: sourceOf(request), body };
+    await this.paid.once(request, reply, caller, async (payer, audience) => {
+      const asked = { requestId: request.id, source: sourceOf(request), audience, body };
       const outlet = body.stream ? new MessageStream(reply) : undefined;
       const whole = await this.commands.execute(new CreateMessage(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);

@@ -203,18 +203,31 @@ describe('the charge for a response', () => {
   });
 });
 
-test('a response that its client did not wait for is charged, and not kept', async () => {
-  const payer = await world.account(1.05);
-  const leave = new AbortController();
-  const headers = { authorization: `Bearer ${payer.apiKey}`, 'content-type': 'application/json' };
-  const body = JSON.stringify({ model: GPT, input: '[[sandbox tokens=4 chunk_delay=50]]', stream: true });
-  const answer = await fetch(`${world.api}/v1/responses`, { method: 'POST', headers, body, signal: leave.signal });
-  await answer.body?.getReader().read();
-  leave.abort();
-  await world.until(async () => (await world.facts(payer)).at(-1)?.type === 'HoldSettled');
-  const [record] = (await world.get('/queries/history', payer)).body.data;
-  expect(record).toMatchObject({ query_type: 'response', output_count: 4, isEstimated: false });
-  expect(await rows(`resp_${record.request_id}`)).toEqual([]);
+describe('a response whose client did not wait for it', () => {
+  async function left(model: string, more: object) {
+    const payer = await world.account(1.05);
+    const leave = new AbortController();
+    const headers = { authorization: `Bearer ${payer.apiKey}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ model, input: '[[sandbox tokens=4 chunk_delay=50]]', stream: true, ...more });
+    const answer = await fetch(`${world.api}/v1/responses`, { method: 'POST', headers, body, signal: leave.signal });
+    await answer.body?.getReader().read();
+    leave.abort();
+    await world.until(async () => (await world.facts(payer)).at(-1)?.type === 'HoldSettled');
+    const [record] = (await world.get('/queries/history', payer)).body.data;
+    return { record, payer };
+  }
+
+  test('is charged as far as it was made, and not kept', async () => {
+    const { record } = await left(GPT, {});
+    expect(record).toMatchObject({ query_type: 'response', error_code: 'client_disconnected', isEstimated: true });
+    expect(await rows(`resp_${record.request_id}`)).toEqual([]);
+  });
+
+  test.each([GPT, 'x-ai/grok-4-fast'])('is made to its end and kept where that was asked for: %s', async (model) => {
+    const { record, payer } = await left(model, { store: true });
+    expect(record).toMatchObject({ output_count: 4, error_code: null, isEstimated: false });
+    await world.until(async () => (await read(`resp_${record.request_id}`, payer)).status === 200);
+  });
 });
 
 /** A store that does what a test wants. */

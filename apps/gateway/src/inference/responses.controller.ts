@@ -29,8 +29,8 @@ export class ResponsesController {
     @Res() reply: FastifyReply,
     @Body() body: ResponsesInput,
   ) {
-    await this.paid.once(request, reply, caller, async (payer) => {
-      const asked = { requestId: request.id, source: sourceOf(request), accountId: caller.accountId, body };
+    await this.paid.once(request, reply, caller, async (payer, audience) => {
+      const asked = { requestId: request.id, source: sourceOf(request), accountId: caller.accountId, audience, body };
       const outlet = body.stream ? new ResponseStream(reply) : undefined;
       const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);
@@ -58,10 +58,15 @@ export class ResponsesController {
   ) {
     const said = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
     const input = [...said, { type: 'compaction_trigger' }];
-    await this.paid.once(request, reply, caller, async (payer) => {
+    await this.paid.once(request, reply, caller, async (payer, audience) => {
       const { accountId } = caller;
       const about = { requestId: request.id, source: sourceOf(request), accountId };
-      const asked = { ...about, body: { ...body, input, store: false } as ResponsesInput, as: 'compaction' } as const;
+      const asked = {
+        ...about,
+        body: { ...body, input, store: false } as ResponsesInput,
+        audience,
+        as: 'compaction',
+      } as const;
       reply.type('application/json').send(await this.commands.execute(new CreateResponse(payer, asked)));
     });
   }

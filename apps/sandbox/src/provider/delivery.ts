@@ -24,6 +24,8 @@ export interface Events {
 export interface Delivery {
   readonly headers: Headers;
   readonly fault: Fault | undefined;
+  /** It stops generating, and billing, when the client has gone. */
+  readonly stops: boolean;
   /** Puts so many visible tokens on the bill. */
   charge(visible: number): void;
 }
@@ -44,26 +46,30 @@ export function deliverWhole(call: Call, json: string, visible: number, { header
 }
 
 /**
- * Sends a stream. Generation does not stop when the client leaves, and is then billed all the same. Without a delay
- * between chunks everything is written at once.
+ * Sends a stream. Whether generation stops when the client leaves, or goes on and is billed all the same, is up to the
+ * provider. Without a delay between chunks everything is written at once.
  */
 export async function deliverStream(
   { request, response }: Call,
   { opening, content, closing, broken, error }: Events,
   chunkDelay: number,
-  { headers, fault, charge }: Delivery,
+  { headers, fault, stops, charge }: Delivery,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...headers });
   if (fault === 'malformed') return void response.end(opening + broken);
 
   const breaksOff = fault === 'cut' || fault === 'error';
-  const frames = breaksOff ? content.slice(0, content.length / 2) : content;
+  let frames = breaksOff ? content.slice(0, content.length / 2) : content;
   let pending = opening;
   for (const [index, { event }] of frames.entries()) {
     if (chunkDelay > 0 && index > 0) {
       if (!response.destroyed) response.write(pending);
       pending = '';
       await delay(chunkDelay, undefined, { ref: false });
+    }
+    if (stops && response.destroyed) {
+      frames = frames.slice(0, index);
+      break;
     }
     pending += event;
   }

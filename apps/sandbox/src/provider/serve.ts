@@ -26,6 +26,9 @@ export interface Protocol<M extends Model, Q extends Question<M>> {
   eventsOf(answer: Answer<M>, question: Q, fault: Fault | undefined): Events;
 }
 
+/** Providers that generate, and bill, to the end whoever reads it. */
+const GO_ON: ReadonlySet<string> = new Set(['openrouter', 'groq']);
+
 /** Reads the directive, waits, fails as directed, composes, delivers, bills. */
 export function serve<M extends Model, Q extends Question<M>>(provider: string, bill: Bill, protocol: Protocol<M, Q>) {
   const faults = new FaultCounter();
@@ -41,6 +44,7 @@ export function serve<M extends Model, Q extends Question<M>>(provider: string, 
       const delivery: Delivery = {
         headers: protocol.headersOf(answer),
         fault,
+        stops: !GO_ON.has(provider),
         charge: (visible) => charge(bill, provider, { id: protocol.idOf(answer), answer, visible, fault }),
       };
       if (question.stream) {

@@ -17,12 +17,18 @@ export abstract class CallLimits {
   abstract readonly heldInFullTokens: number;
 }
 
-/** Where a streamed answer goes, as far as the money path must know. */
-export interface StreamClient {
-  /** Whether anything has been sent: until then a failure is answered with a status of its own. */
-  readonly started: boolean;
+/** Who waits for an answer. */
+export interface Audience {
   /** Resolves when the client has gone before the end. */
   readonly left: Promise<void>;
+  /** The answer is kept, and can be had later: it is read on though nobody is there. */
+  readonly keeps: boolean;
+}
+
+/** Where a streamed answer goes, as far as the money path must know. */
+export interface StreamClient extends Audience {
+  /** Whether anything has been sent: until then a failure is answered with a status of its own. */
+  readonly started: boolean;
   /** Sends the end, once the charge is durable; without a receipt when the charge is not known. */
   end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 }
@@ -46,25 +52,32 @@ export class Paying {
    * released, and the house bears what was used nevertheless.
    * @throws Rejection when the payer cannot pay; UpstreamFailure when there is no answer
    */
-  async whole<A>(payer: Payer, sale: Sale, serve: (purchase: Purchase) => Promise<A>): Promise<SoldAnswer<A>> {
+  async whole<A>(
+    payer: Payer,
+    sale: Sale,
+    serve: (purchase: Purchase) => Promise<A>,
+    audience: Audience,
+  ): Promise<SoldAnswer<A>> {
     const task = this.running.begin(this.limits.totalTimeoutMs);
+    const patience = this.patience(audience, task);
     try {
-      const purchase = await this.begin(payer, sale, task);
+      const purchase = patience.with(await this.begin(payer, sale, task));
       const served = await outcomeOf(serve(purchase));
       if ('failure' in served) {
         await this.release(payer, purchase, served.failure);
         throw served.failure;
       }
-      return { answer: served.answer, receipt: await settle(payer, purchase) };
+      return { answer: served.answer, receipt: await settle(payer, purchase, purchase.cutBy) };
     } finally {
+      patience.over();
       task.finished();
     }
   }
 
   /**
    * Sells an answer as it is made. `serve` returns when it has ended, with the failure that broke it off if the client
-   * owes what it had; it throws when the client owes nothing. When the client goes, the answer is read on for a while,
-   * since it will be invoiced.
+   * owes what it had; it throws when the client owes nothing. When the client goes, the answer is cut short where its
+   * vendor stops then; else it is read on for a while, since it will be invoiced.
    * @throws Rejection, UpstreamFailure as long as nothing was sent; whatever kept the charge from being made durable
    */
   async stream<C extends StreamClient>(
@@ -76,7 +89,7 @@ export class Paying {
     const task = this.running.begin(this.limits.totalTimeoutMs);
     const patience = this.patience(client, task);
     try {
-      const purchase = await this.begin(payer, sale, task);
+      const purchase = patience.with(await this.begin(payer, sale, task));
       const served = await outcomeOf(serve(purchase, client));
       if (!('failure' in served)) {
         await client.end(await settle(payer, purchase, served.answer), served.answer);
@@ -116,16 +129,21 @@ export class Paying {
     await payer.release(hold, { failure, attempts, absorbed: purchase.charge(failure) });
   }
 
-  private patience({ left }: StreamClient, task: RunningTask): { over(): void } {
-    let ends: NodeJS.Timeout | undefined;
+  /** A client that goes is not waited for longer than it takes to drain, and not at all where that saves anything. */
+  private patience({ left, keeps }: Audience, task: RunningTask) {
+    let drain: NodeJS.Timeout | undefined;
     let isOver = false;
-    void left.then(() => {
-      if (!isOver) ends = setTimeout(() => task.cutShort(clientGone()), this.limits.drainTimeoutMs);
+    const gone = left.then(() => {
+      if (!isOver) drain = setTimeout(() => task.cutShort(clientGone()), this.limits.drainTimeoutMs);
     });
     return {
+      with: (purchase: Purchase): Purchase => {
+        void gone.then(() => isOver || keeps || purchase.abandon(clientGone()));
+        return purchase;
+      },
       over: () => {
         isOver = true;
-        clearTimeout(ends);
+        clearTimeout(drain);
       },
     };
   }

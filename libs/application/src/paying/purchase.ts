@@ -122,7 +122,11 @@ export class Purchase {
 
   /** All that is held, also what was added since it was taken. */
   hold: Hold;
+  /** What ended an answer early that is charged nevertheless. */
+  cutBy: UpstreamFailure | undefined;
   private readonly payer: Payer;
+  private canStop = false;
+  private abandoned: UpstreamFailure | undefined;
 
   constructor(
     readonly sale: Sale,
@@ -141,6 +145,18 @@ export class Purchase {
   /** Who pays, the same for all its requests. */
   get payerId(): string {
     return this.payer.id;
+  }
+
+  /** An answer is coming piece by piece: it can be cut short where its vendor stops then, and sends no invoice for the rest. */
+  generating({ onDisconnect }: Endpoint): void {
+    this.canStop = onDisconnect === 'stops';
+    if (this.canStop && this.abandoned) this.cutShort(this.abandoned);
+  }
+
+  /** Nobody waits for the answer any more. What has not begun, or goes on anyway, is read on. */
+  abandon(failure: UpstreamFailure): void {
+    this.abandoned = failure;
+    if (this.canStop) this.cutShort(failure);
   }
 
   /** Ends the calls of upstreams; what they have made by then is billed. */

@@ -22,13 +22,14 @@ export class ChatQuotes {
   /** @throws UnservableRequest for what does not exist or is not available */
   async orderOf(
     payer: Payer,
-    { body, responses, created, ...request }: ChatRequest,
+    { body, responses, created, audience: _, ...request }: ChatRequest,
     stream: boolean,
   ): Promise<ChatOrder> {
     const { health, lengths, limits } = this;
     const asked = quotedChat(body, this.catalogues.current, health, responses && boundCarried(responses));
     const { model } = asked.named;
-    const quoted = heldInParts(asked, lengths.first(model.id, payer.id), limits);
+    const upTo = request.limitDemanded ? 0 : limits.heldInFullTokens;
+    const quoted = heldInParts(asked, lengths.first(model.id, payer.id), upTo);
     const tokensPerSecond = (endpoint: Endpoint) =>
       health.of(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
     const known = { created: created ?? Math.floor(Date.now() / 1000), responses, stream, lengths, tokensPerSecond };

@@ -53,7 +53,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
         return undefined;
       }
       const whole = async (purchase: Purchase) => (await answer(purchase)).whole();
-      const sold = await this.paying.whole(payer, saleOf(order), whole);
+      const sold = await this.paying.whole(payer, saleOf(order), whole, request.audience);
       return { ...sold.answer, receipt: sold.receipt };
     } catch (error) {
       throw nameWhatIsAfforded(error, order.quote);

@@ -24,6 +24,11 @@ const UNSEEN = 2;
 /** How often it is looked whether anything has come. */
 const LOOKS_EVERY_MS = 250;
 
+/** Tokens of output per second. @param known as measured, or as expected; undefined for an endpoint that nothing is known of */
+export function usualSpeed(known: number | undefined): number {
+  return known ?? USUAL_TOKENS_PER_SECOND;
+}
+
 /** What is metered. */
 export interface Metered {
   readonly purchase: Purchase;
@@ -62,7 +67,7 @@ export class Meter {
   ) {
     const { lengths, purchase, tokensPerSecond, thinks } = metered;
     this.ratio = lengths.ratio(purchase.sale.model.id);
-    this.perSecond = tokensPerSecond ?? USUAL_TOKENS_PER_SECOND;
+    this.perSecond = usualSpeed(tokensPerSecond);
     this.held = this.affordedTokens();
     if (thinks) this.look = setInterval(() => this.lookForUnseen(), LOOKS_EVERY_MS).unref();
   }

@@ -29,7 +29,7 @@ import { affordedOutput, shareOfFixed } from '../vocabulary/quote.ts';
 import { countInputTokens, countTokens, loadTokenizer } from '../vocabulary/tokens.ts';
 import type { NativeSearch, SearchNote, SearchResult } from '../vocabulary/web-search.ts';
 import { Collector } from './collector.ts';
-import { Meter } from './meter.ts';
+import { Meter, usualSpeed } from './meter.ts';
 import { type ChatOrder, isOurs, mayGrow } from './quoted-chat.ts';
 
 export interface OneCallOrder extends ChatOrder {
@@ -94,6 +94,7 @@ export class OneCall implements Answering {
     const failure = await this.passOn(served, collector).catch(asFailure);
     // An answer in one piece that broke off is none, but for a client that has gone: it owes what was made for it.
     if (failure && failure.code !== 'client_disconnected') throw this.purchase.brokenOff(failure);
+    this.purchase.cutBy = failure;
     return { ...source, body: collector.body, searches: collector.searches };
   }
 
@@ -104,6 +105,7 @@ export class OneCall implements Answering {
     const { purchase, call } = this;
     const { answer } = served;
     const meter = this.meterOf(served);
+    purchase.generating(served.endpoint);
     let failure: UpstreamFailure | undefined;
     const pass: EventReceiver = (events, search) =>
       search === undefined ? client.write(events) : client.searched?.(search);
@@ -115,14 +117,29 @@ export class OneCall implements Answering {
     }
     await meter?.over();
     if (meter?.isUsedUp) return this.endOfMoney(served, meter, client);
-    const usage = await purchase.billStream(call, served);
+    const unseen = failure?.code === 'client_disconnected' ? this.unseen(served) : 0;
+    const usage = await purchase.billStream(
+      unseen > 0 ? { counted: (text) => this.withUnseen(text, unseen) } : call,
+      served,
+    );
     this.tookOutput(failure);
     meter?.compare(quantityOf('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(answer, answer.invoicedSearches?.());
     // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
-    const left = failure?.code === 'client_disconnected' && (answer.usage() || answer.deliveredText() !== '');
+    const owes = answer.usage() !== undefined || answer.deliveredText() !== '' || unseen > 0;
+    const left = failure?.code === 'client_disconnected' && owes;
     if (!failure || left || answer.hasTold()) return failure;
     throw failure;
+  }
+
+  /** Tokens that a model has thought of which nothing was seen when its answer was cut short, at its usual speed. */
+  private unseen({ answer, endpoint, began }: EndpointAnswer<StreamedAnswer>): number {
+    if (answer.generatedAtMost() > 0 || !endpoint.parameters.includes('reasoning')) return 0;
+    return Math.floor(((performance.now() - began) / 1_000) * usualSpeed(this.order.tokensPerSecond(endpoint)));
+  }
+
+  private async withUnseen(text: string, reasoning: number): Promise<Usage> {
+    return { ...(await counted(this.order.body, text)), reasoning };
   }
 
   /** What could be paid for has been sent: it ends as an answer does that has reached its limit. */

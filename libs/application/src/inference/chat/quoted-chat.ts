@@ -102,18 +102,14 @@ export function saleOf({ requestId, named, type, source, online, quote, priceLis
   return { id: requestId, query, model: named.model, endpoints, priceList, atLeast, atMost, part };
 }
 
-/** Limits up to this many tokens are meant, and held for in full; agents name larger ones as a habit. */
-export interface HeldInFull {
-  readonly heldInFullTokens: number;
-}
-
 /**
  * How much of what the answer may cost is held at first.
  * @param first tokens of output that are held for then
+ * @param upTo a limit of the caller's up to so many tokens is meant and held for in full; agents name larger ones as a habit
  */
-export function heldInParts(quoted: QuotedChat, first: number, { heldInFullTokens }: HeldInFull): QuotedChat {
+export function heldInParts(quoted: QuotedChat, first: number, upTo: number): QuotedChat {
   const { quote, plan } = quoted;
-  const isMeant = quote.wanted !== undefined && quote.wanted <= heldInFullTokens;
+  const isMeant = quote.wanted !== undefined && quote.wanted <= upTo;
   if (isMeant && quote.searching === undefined) return quoted;
   const grows = quote.endpoints[0]?.onDisconnect === 'stops' && mayGrow(plan);
   if (!isMeant) return { ...quoted, quote: inParts(quote, first, grows) };

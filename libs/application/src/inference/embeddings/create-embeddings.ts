@@ -6,8 +6,8 @@ import { money, type PicoUsd } from '#kernel';
 import { Catalogues } from '../../catalogues.ts';
 import { UnservableRequest } from '../../failures.ts';
 import type { Payer } from '../../paying/payer.ts';
-import { Paying } from '../../paying/paying.ts';
-import type { Receipt, Sale, UpstreamCall } from '../../paying/purchase.ts';
+import { type Audience, Paying } from '../../paying/paying.ts';
+import type { Purchase, Receipt, Sale, UpstreamCall } from '../../paying/purchase.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { answerOfVariant, modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
@@ -32,12 +32,17 @@ export interface EmbeddingAnswer {
   readonly receipt: Receipt;
 }
 
+export interface EmbeddingRequest {
+  readonly requestId: string;
+  /** Where the request came from, as the query history shows it. */
+  readonly source: string;
+  readonly audience: Audience;
+}
+
 export class CreateEmbeddings extends Command<EmbeddingAnswer> {
   constructor(
     readonly payer: Payer,
-    readonly requestId: string,
-    /** Where the request came from, as the query history shows it. */
-    readonly source: string,
+    readonly request: EmbeddingRequest,
     readonly body: EmbeddingBody,
   ) {
     super();
@@ -56,7 +61,8 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     private readonly providers: Providers,
   ) {}
 
-  async execute({ payer, requestId, source, body }: CreateEmbeddings): Promise<EmbeddingAnswer> {
+  async execute({ payer, request, body }: CreateEmbeddings): Promise<EmbeddingAnswer> {
+    const { requestId, source, audience } = request;
     const { current: catalogue } = this.catalogues;
     const named = embeddingModel(body, catalogue);
     const { model } = named;
@@ -67,7 +73,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     const query: Query = { model: model.id, type: 'embedding', source, online: false, free: most === 0n };
     const { priceList } = catalogue;
     const sale: Sale = { id: requestId, query, model, endpoints, priceList, atLeast: most, atMost: most };
-    const { answer, receipt } = await this.paying.whole(payer, sale, async (purchase) => {
+    const embed = async (purchase: Purchase) => {
       const { hold, signal } = purchase;
       const call: UpstreamCall<Embeddings> = {
         make: (endpoint) => {
@@ -81,7 +87,8 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       const { usage, vendorId } = answer;
       await purchase.billCall(call, { usage, delivered: () => '', vendorId });
       return answer;
-    });
+    };
+    const { answer, receipt } = await this.paying.whole(payer, sale, embed, audience);
     return { model: model.id, data: answer.data, receipt };
   }
 

@@ -1,6 +1,7 @@
 /** One message of Anthropic's: the chat that it means → the message that is answered. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Payer } from '../../paying/payer.ts';
+import type { Audience } from '../../paying/paying.ts';
 import { Chats } from '../responses/chats.ts';
 import type { MessagesBody } from './body.ts';
 import { MessageClient, type MessageOutlet } from './message-client.ts';
@@ -11,6 +12,7 @@ export interface MessageRequest {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
+  readonly audience: Audience;
   readonly body: MessagesBody;
 }
 
@@ -30,10 +32,10 @@ export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
   constructor(private readonly chats: Chats) {}
 
   async execute({ payer, request, outlet }: CreateMessage): Promise<string | undefined> {
-    const { requestId, source, body } = request;
+    const { requestId, source, audience, body } = request;
     const { chat, thoughts } = readMessagesRequest(body);
     const draft = new MessageDraft(requestId, body.model, thoughts);
-    const asked = { requestId, source, body: chat, type: 'message', limitDemanded: true } as const;
+    const asked = { requestId, source, audience, body: chat, type: 'message', limitDemanded: true } as const;
     const whole = await this.chats.complete(payer, asked, outlet && new MessageClient(outlet, draft));
     if (!whole) return undefined;
     draft.answeredBy(whole);

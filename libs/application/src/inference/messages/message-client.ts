@@ -28,6 +28,10 @@ export class MessageClient implements AnswerClient {
     return this.outlet.left;
   }
 
+  get keeps(): boolean {
+    return this.outlet.keeps;
+  }
+
   get listening(): boolean {
     return this.outlet.listening;
   }

@@ -1,6 +1,7 @@
 /** The port through which a response has its chat answered. */
 import type { QueryType } from '#domain';
 import type { Payer } from '../../paying/payer.ts';
+import type { Audience } from '../../paying/paying.ts';
 import type { AnswerClient, WholeChat } from '../vocabulary/answers.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import type { NativeRequest } from './native-request.ts';
@@ -16,6 +17,8 @@ export interface ChatRequest {
   readonly created?: number | undefined;
   /** The protocol demands a limit of output: it bounds the answer, and says nothing of how long that will be. */
   readonly limitDemanded?: boolean;
+  /** Who waits for an answer in one piece. */
+  readonly audience: Audience;
   /** The same request for endpoints that speak Responses; their protocol is used only with it. */
   readonly responses?: NativeRequest;
 }

@@ -1,6 +1,7 @@
 /** One response: the conversation it continues → the chat that it means → the response that is kept. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Payer } from '../../paying/payer.ts';
+import type { Audience } from '../../paying/paying.ts';
 import type { ResponsesBody } from './body.ts';
 import { Chats } from './chats.ts';
 import { goesOn } from './compaction.ts';
@@ -16,6 +17,7 @@ export interface ResponseRequest {
   readonly source: string;
   /** The account whose conversations it may continue. */
   readonly accountId: string;
+  readonly audience: Audience;
   readonly body: ResponsesBody;
   /** What is answered: the response, or what a conversation goes on from that it has compacted. */
   readonly as?: 'compaction';
@@ -48,7 +50,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
   ) {}
 
   async execute({ payer, request, outlet }: CreateResponse): Promise<string | undefined> {
-    const { requestId, source, accountId, body, as } = request;
+    const { requestId, source, accountId, audience, body, as } = request;
     const understood = await this.reading.understood(accountId, body);
     const draft = new ResponseDraft(requestId, understood);
     const kept = (response: ResponseWire, provider: string) =>
@@ -56,7 +58,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     const { chat, native } = understood;
     const whole = await this.chats.complete(
       payer,
-      { requestId, source, body: chat, type: 'response', responses: native },
+      { requestId, source, audience, body: chat, type: 'response', responses: native },
       outlet && new ResponseClient(outlet, draft, kept),
     );
     if (!whole) return undefined;

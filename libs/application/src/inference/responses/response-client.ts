@@ -11,6 +11,7 @@ import type { ResponseDraft, ResponseError, ResponseWire } from './response-draf
 export interface EventOutlet {
   readonly started: boolean;
   readonly left: Promise<void>;
+  readonly keeps: boolean;
   readonly listening: boolean;
   begin(): void;
   stillWaiting(): void;
@@ -39,6 +40,10 @@ export class ResponseClient implements AnswerClient {
 
   get left(): Promise<void> {
     return this.outlet.left;
+  }
+
+  get keeps(): boolean {
+    return this.outlet.keeps;
   }
 
   get listening(): boolean {

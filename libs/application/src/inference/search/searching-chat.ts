@@ -54,6 +54,7 @@ export class SearchingChat implements Answering {
     const { identityOf, model } = this.request;
     const first = (await this.purchase.ask(this.call)) as EndpointAnswer<StreamedAnswer>;
     client.begin(sourceOf(model, first));
+    this.purchase.generating(first.endpoint);
     const answers = new StreamedRounds(identityOf(first.endpoint), this.rounds.name, client);
     try {
       await answers.end(await this.allRounds(first, answers));
