@@ -36,6 +36,8 @@ describe('without any setting', () => {
       connectTimeoutMs: 5_000,
       idleTimeoutMs: 60_000,
       firstCommentMs: 12_000,
+      freePerMinute: 20,
+      freePerDay: 200,
       totalTimeoutMs: 600_000,
       drainTimeoutMs: 120_000,
       heldInFullTokens: 4_096,

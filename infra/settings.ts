@@ -73,6 +73,13 @@ export const SETTINGS = {
     [1, 3_600_000],
     'How long a stream may wait for the first byte of its upstream before it begins with a comment; what fails until then has a status',
   ),
+  freePerMinute: integer(
+    'FREE_REQUESTS_PER_MINUTE',
+    20,
+    [0, 1_000_000],
+    'Requests to free models that each gateway takes of an account in a minute',
+  ),
+  freePerDay: integer('FREE_REQUESTS_PER_DAY', 200, [0, 1_000_000], 'The same in a day'),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',
     120_000,

@@ -52,6 +52,7 @@ export { type ItemPage, inputOf, pageOf } from './inference/responses/stored-ite
 export { Toolset } from './inference/responses/toolset.ts';
 export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
+export { costDetails } from './inference/vocabulary/cost-details.ts';
 export {
   type AnswerIdentity,
   type Capability,
@@ -78,6 +79,7 @@ export {
   type SearchResult,
 } from './inference/vocabulary/web-search.ts';
 export { Payers } from './paying/account-payer.ts';
+export { FreeUse } from './paying/free-use.ts';
 export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';
 export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './paying/kept-answers.ts';
 export {

@@ -144,6 +144,11 @@ describe('a mistake is named with its file, its line and its field', () => {
       '5 cannot be used: type of model "vendor/chat" must be one of chat, embedding, image, video, audio',
     ],
     ['    "id": "vendor/chat",\n', '', '2 cannot be used: id of model 1 must be a text'],
+    [
+      '"privacy": "anon"',
+      '"privacy": "zdr"',
+      '11 cannot be used: privacy of model "vendor/chat" is zdr, which none of its endpoints is',
+    ],
     ['"aliases": ["chat"]', '"aliases": [\n5]', '5 cannot be used: aliases[0] of model "vendor/chat" must be a text'],
     ['"aliases": ["chat"]', '"aliases": [\n"a", "a"]', '5 cannot be used: model "a" is there twice'],
     [
@@ -223,6 +228,23 @@ describe('a mistake is named with its file, its line and its field', () => {
     const fees = '[\n  {\n  "name": "web_search",\n  "provider": "Exa",\n  "costUsd": "x",\n  "priceUsd": "0.02" }\n]';
     expect(await complaint({ 'parameters.json': '{"few": ["a"]}', 'fees.json': fees })).toBe(
       `fees.json:5 cannot be used: costUsd of fee "web_search" ${USD}`,
+    );
+  });
+
+  test.each([
+    ['', '', 'must have one of priceUsd and priceUsdPerRequest'],
+    ['"priceUsd": "1", ', '"priceUsdPerRequest": "1", ', 'must have one of priceUsd and priceUsdPerRequest'],
+  ])('a fee is sold by the search or by the request: %s%s', async (bySearch, byRequest, sentence) => {
+    const fee = `[\n  { "name": "web_search", ${bySearch}${byRequest}"provider": "Exa", "costUsd": "1" }\n]`;
+    expect(await complaint({ 'models.json': CHAT, 'fees.json': fee })).toBe(
+      `fees.json:2 cannot be used: fee "web_search" ${sentence}`,
+    );
+  });
+
+  test('a fee says with a flag that nothing is kept', async () => {
+    const fee = '[{ "name": "web_search", "provider": "Exa", "costUsd": "1", "priceUsd": "1",\n"zdr": "yes" }]';
+    expect(await complaint({ 'models.json': CHAT, 'fees.json': fee })).toBe(
+      'fees.json:2 cannot be used: zdr of fee "web_search" must be true or false',
     );
   });
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { isMedia, readCatalogue } from '#catalogue';
+import { isMedia, type Model, readCatalogue } from '#catalogue';
 import { boundOf, priceOf } from '#domain';
 import { formatUsd } from '#kernel';
 
@@ -224,14 +224,27 @@ describe('the catalogue that ships', () => {
     expect(endpoint?.tariff).toMatchObject({ of: 'x-ai/grok-4', provider: 'xai', creditor: 'openrouter' });
   });
 
-  test('gives nothing away: the least use of any model costs something, and is not sold below its cost', () => {
+  test('gives nothing away: the least use of a model costs something, and is not sold below its cost', () => {
+    const isNamedFree = ({ id }: { readonly id: string }) => id.endsWith(':free');
+    const free = catalogue.models.filter(isNamedFree);
+    expect(free.length).toBeGreaterThanOrEqual(2);
+    for (const { privacy, endpoints } of free)
+      expect([privacy, ...endpoints.map(({ upstream }) => upstream)]).toEqual(['anon', 'openrouter']);
     for (const { tariff } of catalogue.models.flatMap((model) => (isMedia(model) ? [] : model.endpoints))) {
       const usage = { input: 1, output: 1, request: 1 };
       const { cost, price } = priceOf(usage, tariff.prices);
-      expect(cost).toBeGreaterThan(0n);
+      expect(cost > 0n).toBe(!isNamedFree({ id: tariff.of }));
       expect(price).toBeGreaterThanOrEqual(cost);
       expect(boundOf(usage, tariff.prices)).toBeGreaterThanOrEqual(price);
     }
+  });
+
+  test('has longer contexts behind :extended', () => {
+    const extended = catalogue.models.flatMap((model) =>
+      'variants' in model && model.variants?.extended ? [[model, catalogue.find(model.variants.extended)]] : [],
+    ) as [Model, Model][];
+    expect(extended.length).toBeGreaterThanOrEqual(2);
+    for (const [model, longer] of extended) expect(longer.context).toBeGreaterThan(model.context);
   });
 
   test('knows its models by their ids and aliases, and no other', () => {

@@ -61,6 +61,8 @@ export class Catalogue {
     readonly models: readonly AnyModel[],
     readonly priceList: PriceList,
     private readonly services: readonly Tariff[],
+    /** Those that keep nothing of what they are asked. */
+    private readonly forgetful: ReadonlySet<string>,
   ) {
     this.byName = new Map(models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])));
   }
@@ -71,7 +73,9 @@ export class Catalogue {
     const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));
     const services = fees.map(serviceTariff);
     const offers: readonly Endpoint[] = models.flatMap(({ endpoints }) => endpoints);
-    return new Catalogue(models, priceListOf([...offers.map(({ tariff }) => tariff), ...services]), services);
+    const forgetful = new Set(fees.flatMap(({ name, zdr }) => (zdr ? [name] : [])));
+    const priceList = priceListOf([...offers.map(({ tariff }) => tariff), ...services]);
+    return new Catalogue(models, priceList, services, forgetful);
   }
 
   /**
@@ -84,12 +88,18 @@ export class Catalogue {
       this.models.map((model) => within(model, objection)),
       this.priceList,
       this.services,
+      this.forgetful,
     );
   }
 
   /** Finds a model by its id or an alias. */
   find(name: string): AnyModel | undefined {
     return this.byName.get(name);
+  }
+
+  /** Whether a service beside the models keeps nothing of what it is asked. */
+  keepsNothing(service: string): boolean {
+    return this.forgetful.has(service);
   }
 
   /** What a service beside the models is sold by; undefined when it is not sold. */

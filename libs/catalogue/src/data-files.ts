@@ -19,12 +19,14 @@ import {
 import {
   amount,
   DataFileError,
+  flag,
   isObject,
   isText,
   mapOf,
   mistakeAt,
   object,
   oneOf,
+  optional,
   type Place,
   placeOf,
   type Rule,
@@ -72,6 +74,8 @@ function assertModel(data: unknown, place: Place): asserts data is AnyModelFile 
   if (isMedia(model)) assertSensible(model, place);
   else if (model.maxOutput > model.context)
     throw mistakeAt(within(place, 'maxOutput'), 'must not be above its context');
+  if (model.privacy === 'zdr' && !model.endpoints.some(({ zdr }) => zdr))
+    throw mistakeAt(within(place, 'privacy'), 'is zdr, which none of its endpoints is');
   const twice = repeated(model.endpoints.map(({ provider }) => slugOf(provider)));
   if (twice)
     throw mistakeAt(within(place, 'endpoints', twice[1], 'provider'), `is ${twice[0]}, which is there already`);
@@ -122,12 +126,30 @@ export function parameterListsIn(data: unknown): Readonly<Record<string, readonl
 export interface FeeFile {
   readonly name: string;
   readonly provider: string;
-  /** What the provider invoices for a use, and what a use is sold for. */
+  /** What the provider invoices for a use. */
   readonly costUsd: string;
-  readonly priceUsd: string;
+  /** What a use is sold for, or else a request with any number of them. */
+  readonly priceUsd?: string;
+  readonly priceUsdPerRequest?: string;
+  /** Nothing of a question is kept there. */
+  readonly zdr?: boolean;
 }
 
-const fee = object({ name: text, provider: text, costUsd: amount, priceUsd: amount });
+const feeFields = object({
+  name: text,
+  provider: text,
+  costUsd: amount,
+  priceUsd: optional(amount),
+  priceUsdPerRequest: optional(amount),
+  zdr: optional(flag),
+});
+
+const fee: Rule = (value, place) => {
+  feeFields(value, place);
+  const { priceUsd, priceUsdPerRequest } = value as FeeFile;
+  if ((priceUsd === undefined) === (priceUsdPerRequest === undefined))
+    throw mistakeAt(place, 'must have one of priceUsd and priceUsdPerRequest');
+};
 
 /** @throws DataFileError that names the fee and the field */
 export function feesIn(data: unknown): readonly FeeFile[] {

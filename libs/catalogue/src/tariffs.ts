@@ -1,6 +1,6 @@
 /** Prices as they stand in data files, as lines of the one tariff. */
 import { type Amounts, type Price, priceOf, type Tariff, type Unit, type Usage } from '#domain';
-import { money } from '#kernel';
+import { money, ZERO } from '#kernel';
 import type { FeeFile } from './data-files.ts';
 import type { MediaEndpointFile, MediaUnit } from './media-file.ts';
 import { type EndpointFile, type OfferFile, slugOf } from './model-file.ts';
@@ -44,11 +44,12 @@ export function mediaTariff(model: string, endpoint: MediaEndpointFile): Tariff 
   return { ...offeredBy(model, endpoint), prices: [...variants, listed(usdPerUnit.usd)] };
 }
 
-/** All services beside the models are searches of the web. */
-export function serviceTariff({ name, provider, costUsd, priceUsd }: FeeFile): Tariff {
+/** All services beside the models are searches of the web: invoiced one by one, sold one by one or by the request. */
+export function serviceTariff({ name, provider, costUsd, priceUsd = '0', priceUsdPerRequest = '0' }: FeeFile): Tariff {
   const slug = slugOf(provider);
   const search: Price = { unit: 'search', per: 1n, cost: money.usd(costUsd), price: money.usd(priceUsd) };
-  return { of: name, provider: slug, creditor: slug, prices: [search] };
+  const request: Price = { unit: 'request', per: 1n, cost: ZERO, price: money.usd(priceUsdPerRequest) };
+  return { of: name, provider: slug, creditor: slug, prices: [search, request] };
 }
 
 /** Who is asked sends the invoice: a router, and not the provider behind it. */

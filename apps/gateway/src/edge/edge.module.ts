@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
-import { Clock, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } from '#application';
+import { Clock, FreeUse, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } from '#application';
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
@@ -38,7 +38,17 @@ const SWEEP_EVERY_MS = 60_000;
       useFactory: (kept: KeptAnswers, { store: facts, runtime }: Foundation, payers: Payers, secrets: Secrets) =>
         new Idempotency({ kept, facts, payers, secrets, alarm: runtime.alarm }),
     },
-    { provide: PaidRequests, inject: [Role, Payers, Idempotency, Authenticator], useFactory: openPaidRequests },
+    {
+      provide: FreeUse,
+      inject: [Clock, Role],
+      useFactory: (clock: Clock, { settings }: Role) => new FreeUse(clock, settings),
+    },
+    {
+      provide: PaidRequests,
+      inject: [Role, Payers, Idempotency, Authenticator, FreeUse],
+      useFactory: (role: Role, ...parts: ConstructorParameters<typeof PaidRequests>) =>
+        role.keep(new PaidRequests(...parts)),
+    },
   ],
   exports: [PublicAddress, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],
 })
@@ -52,8 +62,4 @@ async function openKeptAnswers(role: Role, { databaseUrl, runtime }: Foundation,
   const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();
   await role.keep({ close: () => clearInterval(timer) });
   return kept;
-}
-
-function openPaidRequests(role: Role, payers: Payers, idempotency: Idempotency, authenticator: Authenticator) {
-  return role.keep(new PaidRequests(payers, idempotency, authenticator));
 }

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Audience, Caller, Idempotency, KeptAnswer, Payer, Payers } from '#application';
+import type { Audience, Caller, FreeUse, Idempotency, KeptAnswer, Payer, Payers } from '#application';
 import type { Authenticator } from './caller.ts';
 import { InvalidRequest } from './errors.ts';
 import { audienceOf, Recording, record } from './recording.ts';
@@ -19,6 +19,7 @@ export class PaidRequests {
     private readonly payers: Payers,
     private readonly idempotency: Idempotency,
     private readonly authenticator: Authenticator,
+    private readonly freeUse: FreeUse,
   ) {}
 
   /** Waits until every answer that has ended is kept. */
@@ -43,7 +44,7 @@ export class PaidRequests {
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${request.id}`);
-    await serve(served.payer, audienceOf(reply));
+    await serve(this.freeUse.payerOf(served.payer), audienceOf(reply));
   }
 
   private claimed(key: string, request: FastifyRequest, caller: Caller, payer: Payer) {

@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import {
   type AnswerClient,
   type ChatBody,
+  costDetails,
   DONE,
   type Receipt,
   type Retelling,
@@ -11,13 +12,14 @@ import {
   sseEvent,
 } from '#application';
 import { quantityOf } from '#domain';
-import { money, usdNumber } from '#kernel';
+import { usdNumber } from '#kernel';
 import { shapeFor } from '../edge/error-shapes.ts';
 import { answerTo, UNEXPECTED } from '../edge/errors.ts';
 import { SseClient } from '../edge/sse.ts';
 
 /** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
-function usageWire({ usage, charged, chargedForInput }: Receipt) {
+function usageWire(receipt: Receipt) {
+  const { usage, charged } = receipt;
   const prompt = quantityOf('input', usage);
   const generated = quantityOf('output', usage);
   return {
@@ -31,11 +33,7 @@ function usageWire({ usage, charged, chargedForInput }: Receipt) {
     },
     completion_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     // OpenRouter's strict clients refuse usage without the two parts.
-    cost_details: {
-      upstream_inference_cost: null,
-      upstream_inference_prompt_cost: usdNumber(chargedForInput),
-      upstream_inference_completions_cost: usdNumber(money.subtract(charged, chargedForInput)),
-    },
+    cost_details: costDetails(receipt, ['prompt', 'completions']),
   };
 }
 

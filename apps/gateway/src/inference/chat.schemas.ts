@@ -1,5 +1,6 @@
 import { named, type Schema } from '../openapi/operation.ts';
 import { array, COUNT, nullable, object, open, STRING, seconds, text, usd } from '../openapi/schemas.ts';
+import { costDetailsSchema } from './cost-details.schemas.ts';
 
 export const UsageSchema = named(
   'Usage',
@@ -10,11 +11,7 @@ export const UsageSchema = named(
     cost: usd('Charged'),
     prompt_tokens_details: object({ cached_tokens: COUNT, cache_write_tokens: COUNT }),
     completion_tokens_details: object({ reasoning_tokens: COUNT }),
-    cost_details: object({
-      upstream_inference_cost: { type: 'null' },
-      upstream_inference_prompt_cost: usd('Charged for input'),
-      upstream_inference_completions_cost: usd('Charged for output'),
-    }),
+    cost_details: costDetailsSchema('prompt', 'completions'),
   }),
 );
 

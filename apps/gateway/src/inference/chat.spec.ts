@@ -48,9 +48,11 @@ describe('a chat completion', () => {
         prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
         completion_tokens_details: { reasoning_tokens: 0 },
         cost_details: {
-          upstream_inference_cost: null,
-          upstream_inference_prompt_cost: 0.00000395625,
-          upstream_inference_completions_cost: 0.00000633,
+          upstream_inference_cost: 0.00000975,
+          upstream_inference_prompt_cost: 0.00000375,
+          upstream_inference_completions_cost: 0.000006,
+          web_search_cost: 0,
+          margin: 0.00000053625,
         },
       },
     });

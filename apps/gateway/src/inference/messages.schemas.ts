@@ -1,5 +1,6 @@
 import { named } from '../openapi/operation.ts';
 import { array, COUNT, nullable, object, open, STRING, text, usd } from '../openapi/schemas.ts';
+import { costDetailsSchema } from './cost-details.schemas.ts';
 
 export const TurnSchema = named(
   'MessageTurn',
@@ -23,11 +24,7 @@ export const MessageUsage = named(
       server_tool_use: object({ web_search_requests: COUNT, web_fetch_requests: COUNT }),
       service_tier: { const: 'standard' },
       cost: usd('Charged'),
-      cost_details: object({
-        upstream_inference_cost: { type: 'null' },
-        upstream_inference_input_cost: usd('Charged for input'),
-        upstream_inference_output_cost: usd('Charged for output'),
-      }),
+      cost_details: costDetailsSchema('input', 'output'),
     },
     ['output_tokens_details', 'server_tool_use', 'cost', 'cost_details'],
   ),

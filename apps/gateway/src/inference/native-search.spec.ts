@@ -9,7 +9,7 @@ const SEARCH = 'tool=web_search';
 /** So many searches of Anthropic's own, that stand on its invoice by the id of the answer. */
 const searched = (times: number) => ({
   ...{ of: 'web_search_anthropic', provider: 'anthropic', creditor: 'anthropic', beside: true, estimated: false },
-  ...{ vendorId: expect.stringMatching(/^msg_/), usage: { search: times } },
+  ...{ vendorId: expect.stringMatching(/^msg_/), usage: { search: times, request: 1 } },
   ...{ price: String(times * 10_550_000_000), cost: String(times * 10_000_000_000) },
 });
 

@@ -1,5 +1,6 @@
 import { named, type Schema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } from '../openapi/schemas.ts';
+import { costDetailsSchema } from './cost-details.schemas.ts';
 
 const NUMBER: Schema = { type: 'number' };
 const NULL: Schema = { type: 'null' };
@@ -16,11 +17,7 @@ export const ResponseUsage = named(
     output_tokens_details: object({ reasoning_tokens: COUNT }),
     total_tokens: COUNT,
     cost: usd('Charged'),
-    cost_details: object({
-      upstream_inference_cost: NULL,
-      upstream_inference_input_cost: usd('Charged for input'),
-      upstream_inference_output_cost: usd('Charged for output'),
-    }),
+    cost_details: costDetailsSchema('input', 'output'),
   }),
 );
 

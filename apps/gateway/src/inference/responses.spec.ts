@@ -41,9 +41,11 @@ const USAGE = {
   total_tokens: 18,
   cost: COST,
   cost_details: {
-    upstream_inference_cost: null,
-    upstream_inference_input_cost: 0.00000395625,
-    upstream_inference_output_cost: 0.00000633,
+    upstream_inference_cost: 0.00000975,
+    upstream_inference_input_cost: 0.00000375,
+    upstream_inference_output_cost: 0.000006,
+    web_search_cost: 0,
+    margin: 0.00000053625,
   },
 };
 /** Every key, as it is when nothing was asked for. */

@@ -25,7 +25,14 @@ const TOOL = { type: 'web_search' };
 const BOOK = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
 const SEARCH = 'tool=web_search';
 const FEE = {
-  ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 1 }, estimated: false },
+  ...{
+    of: 'web_search',
+    provider: 'exa',
+    creditor: 'exa',
+    beside: true,
+    usage: { search: 1, request: 1 },
+    estimated: false,
+  },
   ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
 };
 
@@ -231,6 +238,11 @@ describe('a stream with searches', () => {
     expect(usages).toMatchObject([{ prompt_tokens: usageIn(charge).input, completion_tokens: usageIn(charge).output }]);
     expect(textOf(chunks)).toMatch(/^every coin/);
     expect(counts(charge)).toMatchObject({ calls: 3, searches: 2 });
+    expect(besideIn(charge)).toEqual([FEE, { ...FEE, usage: { search: 1 }, price: '0' }]);
+    expect(usages[0].cost_details).toMatchObject({ web_search_cost: 0.02 });
+    const { cost, cost_details: parts } = usages[0];
+    const sum = parts.upstream_inference_cost + parts.web_search_cost + parts.margin;
+    expect(sum).toBeCloseTo(cost, 12);
     await assertBooksAreTheBill();
   });
 
@@ -411,10 +423,10 @@ describe('money', () => {
 
   test('that is used up midway ends the searches, not the answer', async () => {
     const more = { model: MODEL, tools: [TOOL], max_tokens: 500 };
-    const answer = await world.chat(await keyWith(0.035), `${SEARCH} tool_times=3`, more);
+    const answer = await world.chat(await keyWith(0.0265), `${SEARCH} tool_times=3`, more);
     expect([answer.status, answer.body.choices[0].finish_reason]).toEqual([200, 'stop']);
     expect(counts((await charged()).charge)).toMatchObject({ calls: 2, searches: 1 });
-    expect(answer.body.usage.cost).toBeLessThanOrEqual(0.035);
+    expect(answer.body.usage.cost).toBeLessThanOrEqual(0.0265);
     await assertBooksAreTheBill();
   });
 
@@ -422,7 +434,8 @@ describe('money', () => {
     await ask(SEARCH, { max_tokens: 100 });
     const held = (await world.facts(account)).find(({ type }) => type === 'FundsHeld');
     if (held?.type !== 'FundsHeld') throw new Error('nothing was held');
-    expect(BigInt(held.data.amount)).toBeGreaterThan(3n * BigInt(FEE.price));
+    expect(BigInt(held.data.amount)).toBeGreaterThan(BigInt(FEE.price));
+    expect(BigInt(held.data.amount)).toBeLessThan(3n * BigInt(FEE.price));
   });
 });
 

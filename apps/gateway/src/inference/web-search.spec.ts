@@ -1,19 +1,39 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { formatUsd, type PicoUsd } from '#kernel';
-import { besideIn, chargesIn, type TestAccount, World } from '#testing';
+import { besideIn, chargesIn, type TestAccount, testModel, testOffer, World } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
+const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
+/** Of the zdr tier, with an endpoint that keeps data, and is the cheaper one. */
+const KEEPING = 'test/keeping';
+const MODELS = [
+  testModel(
+    KEEPING,
+    [
+      testOffer('Keeper', 'openai', { usdPerMillionTokens: { input: '0.01', output: '0.01' } }),
+      testOffer('Forgetful', 'openai', { zdr: true }),
+    ],
+    { privacy: 'zdr' },
+  ),
+];
 /** A search by Exa. */
 const SEARCHED = {
-  ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, usage: { search: 1 }, estimated: false },
+  ...{
+    of: 'web_search',
+    provider: 'exa',
+    creditor: 'exa',
+    beside: true,
+    usage: { search: 1, request: 1 },
+    estimated: false,
+  },
   ...{ vendorId: expect.any(String), price: '20000000000', cost: '5000000000' },
 };
 
 let world: World;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open();
+  world = await World.open({}, MODELS);
 });
 afterAll(() => world.close());
 beforeEach(async () => {
@@ -22,6 +42,7 @@ beforeEach(async () => {
 });
 
 const ask = (more: object, directive = 'tokens=4') => world.chat(account, directive, { model: MODEL, ...more });
+const PREVIEW = { type: 'web_search_preview' };
 const web = (more: object = {}) => ({ plugins: [{ id: 'web', ...more }] });
 
 const charges = async () => chargesIn(await world.facts(account));
@@ -36,6 +57,8 @@ describe('a chat with web search', () => {
   test.each([
     ['the plugin', web()],
     ['the tool, where it must be called', { tools: [{ type: 'web_search' }], tool_choice: 'required' }],
+    ['OpenAI’s option', { web_search_options: { search_context_size: 'medium' } }],
+    ['OpenAI’s older tool, where it must be called', { tools: [PREVIEW], tool_choice: PREVIEW }],
     [':online', { model: `${MODEL}:online` }],
     [':online after an alias', { model: 'gpt-4.1-mini:online' }],
   ])('by %s has sources, a fee of its own, and is marked', async (_, more) => {
@@ -103,6 +126,32 @@ describe('a chat with web search', () => {
     expect(await beside(1)).toEqual([SEARCHED]);
     const history = await world.get('/queries/history', account);
     expect(history.body.data.map(({ isOnline }: { isOnline: boolean }) => isOnline)).toEqual([true, true]);
+  });
+
+  test('asks nobody who keeps the question where nothing may be kept', async () => {
+    const llama = { model: LLAMA, provider: { zdr: true } };
+    expect((await ask(llama)).status).toBe(200);
+    for (const more of [web(), { tools: [{ type: 'web_search' }] }, { web_search_options: {} }]) {
+      const { status, body } = await ask({ ...llama, ...more });
+      expect([status, body.error.param]).toEqual([404, 'provider']);
+    }
+    expect((await world.bill.lines()).map(({ model }) => model)).not.toContain('exa/search');
+  });
+
+  test('over the web application keeps nothing with models of the zdr tier, and is as ever with others', async () => {
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'x-query-source': 'ui' };
+    const asUi = (body: object) =>
+      world.send('POST', '/v1/chat/completions', {
+        body: { messages: [{ role: 'user', content: '[[sandbox tokens=2]]' }], ...body },
+        headers,
+      });
+    expect((await asUi({ model: 'deepseek/deepseek-r1', provider: { only: ['deepseek'] } })).status).toBe(200);
+    expect((await asUi({ model: LLAMA })).status).toBe(200);
+    expect((await asUi({ model: LLAMA, ...web() })).status).toBe(404);
+    expect((await asUi({ model: MODEL, ...web() })).status).toBe(200);
+    expect((await asUi({ model: KEEPING, provider: { only: ['keeper'] } })).status).toBe(404);
+    expect((await asUi({ model: KEEPING })).body.provider).toBe('Forgetful');
+    expect((await ask({ model: KEEPING })).body.provider).toBe('Keeper');
   });
 
   test('by a disabled plugin is none', async () => {

@@ -31,6 +31,7 @@ function plain(
 }
 
 const TEXT = { textOnly: true };
+const FREE = ['0', '0', '0'] as const;
 
 export const OPENAI: Offers = {
   'gpt-5-mini': {
@@ -90,6 +91,9 @@ export const OPENROUTER: Offers = {
   ...plain('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], TEXT),
   ...plain('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.5', '1.5']),
   ...plain('perplexity/sonar', [127072, 8192], ['1', '1', '1'], { request: '0.005' }),
+  ...plain('openai/gpt-oss-20b:free', [131072, 32768], FREE, TEXT),
+  ...plain('z-ai/glm-4.5-air:free', [131072, 32768], FREE, TEXT),
+  ...plain('meta-llama/llama-3.3-70b-instruct:free', [65536, 16384], FREE, TEXT),
   ...plain('perplexity/sonar-pro', [200000, 8192], ['3', '3', '15'], { request: '0.006' }),
 };
 
@@ -101,13 +105,13 @@ export const GROQ: Offers = {
   ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], TEXT),
   ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], TEXT),
   ...plain('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3'], TEXT),
-  ...plain('qwen/qwen3-32b', [40960, 16384], ['0.29', '0.29', '0.59'], TEXT),
+  ...plain('qwen/qwen3-32b', [131072, 16384], ['0.29', '0.29', '0.59'], TEXT),
 };
 
 export const DEEPINFRA: Offers = {
   ...plain('meta-llama/Llama-3.3-70B-Instruct', [131072, 32768], ['0.23', '0.23', '0.4'], TEXT),
   ...plain('meta-llama/Meta-Llama-3.1-8B-Instruct', [131072, 16384], ['0.02', '0.02', '0.03'], TEXT),
-  ...plain('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', [131072, 8192], ['0.15', '0.15', '0.6']),
+  ...plain('meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8', [1048576, 8192], ['0.15', '0.15', '0.6']),
   ...plain('meta-llama/Llama-4-Scout-17B-16E-Instruct', [131072, 8192], ['0.08', '0.08', '0.3']),
   ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.09', '0.09', '0.45'], TEXT),
   ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.04', '0.04', '0.16'], TEXT),

@@ -17,7 +17,12 @@ class StillClock extends Clock {
 const price = (unit: Price['unit'], amount: bigint): Price => ({ unit, per: 1n, cost: amount, price: 2n * amount });
 const prices = [price('input', 3n), price('output', 5n), price('request', 7n)];
 const tariff: Tariff = { of: 'v/m', provider: 'maker', creditor: 'router', prices };
-const search: Tariff = { of: 'web_search', provider: 'exa', creditor: 'exa', prices: [price('search', 11n)] };
+const search: Tariff = {
+  of: 'web_search',
+  provider: 'exa',
+  creditor: 'exa',
+  prices: [price('search', 11n), price('request', 1n)],
+};
 const endpoint = { slug: 'maker', tariff } as unknown as Endpoint;
 const model = { id: 'v/m', endpoints: [endpoint] } as unknown as Model;
 
@@ -57,13 +62,15 @@ describe('a purchase', () => {
       { ...sold, vendorId: 'gen-1', usage: { input: 2, request: 1 }, cost: '13', price: '26' },
       {
         ...{ of: 'web_search', provider: 'exa', creditor: 'exa', beside: true, vendorId: 'exa-1', estimated: false },
-        ...{ usage: { search: 1 }, cost: '11', price: '22' },
+        ...{ usage: { search: 1, request: 1 }, cost: '12', price: '24' },
       },
       { ...sold, usage: { input: 1, output: 1, request: 1 }, cost: '15', price: '30' },
     ]);
-    expect(purchase.charge()).toMatchObject({ cost: '39', price: '78', priceList: 'list' });
-    expect(purchase.left).toBe(usd('1') - 78n);
-    expect(purchase.receipt(purchase.left)).toMatchObject({ chargedForInput: 26n + 20n });
+    expect(purchase.charge()).toMatchObject({ cost: '40', price: '80', priceList: 'list' });
+    expect(purchase.left).toBe(usd('1') - 80n);
+    const parts = { input: 23n, output: 5n, searches: 24n, margin: 28n };
+    expect(purchase.receipt(usd('0.00000000008'))).toMatchObject({ charged: 80n, parts });
+    expect(purchase.receipt(usd('0.00000000003')).parts).toEqual({ ...parts, input: 6n, output: 0n, margin: 0n });
     expect(alarms).toEqual([]);
   });
 
@@ -75,6 +82,17 @@ describe('a purchase', () => {
     const asked = { provider: 'maker', creditor: 'router', model: 'v/m' };
     expect(attempts).toMatchObject([{ ...asked, vendorId: 'gen-2', outcome: 'invalid_request', status: 400 }]);
     expect(items).toMatchObject([{ vendorId: 'gen-2', estimated: true, usage: { input: 100, request: 1 } }]);
+  });
+
+  test('has the fee of a request once, whatever it searches for, and the cost of each search', async () => {
+    const { purchase } = begin();
+    purchase.billSearches(search, 1);
+    purchase.billSearches(search, 2);
+    expect(purchase.charge()?.items).toMatchObject([
+      { usage: { search: 1, request: 1 }, cost: '12' },
+      { usage: { search: 2 }, cost: '22' },
+    ]);
+    expect(purchase.charge()?.items[1]?.usage.request).toBeUndefined();
   });
 
   test('is paid by the whole hold when something was used that has no price, and raises an alarm', async () => {

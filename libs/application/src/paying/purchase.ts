@@ -12,7 +12,6 @@ import {
   NO_USAGE,
   type Query,
   quantityOf,
-  soldFor,
   type Tariff,
   UnpricedUnit,
   type Usage,
@@ -22,6 +21,7 @@ import {
 import { money, type PicoUsd, picoUsd, ZERO } from '#kernel';
 import { asFailure, type FailureCode, UpstreamFailure } from '../failures.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
+import { type ChargedParts, costOfInput, partsOf } from './charged-parts.ts';
 import type { Growth, Hold, Payer } from './payer.ts';
 
 /** Calls at most of one endpoint, the first included. */
@@ -103,12 +103,15 @@ export interface Watch {
 export interface Receipt {
   readonly usage: Usage;
   readonly charged: PicoUsd;
-  /** The part of it that is for the input. */
-  readonly chargedForInput: PicoUsd;
+  readonly parts: ChargedParts;
 }
 
 /** Of a request that cost its payer nothing. */
-export const NOTHING: Receipt = { usage: NO_USAGE, charged: ZERO, chargedForInput: ZERO };
+export const NOTHING: Receipt = {
+  usage: NO_USAGE,
+  charged: ZERO,
+  parts: partsOf(ZERO, [], ZERO),
+};
 
 export class Purchase {
   readonly attempts: Attempt[] = [];
@@ -117,8 +120,8 @@ export class Purchase {
   /** Of all calls together. */
   usage: Usage = NO_USAGE;
   private readonly items: Item[] = [];
-  /** What the input of all calls is sold for. */
-  private forInput = ZERO;
+  /** What the vendors take for the input of all calls. */
+  private inputCost = ZERO;
 
   /** All that is held, also what was added since it was taken. */
   hold: Hold;
@@ -264,7 +267,7 @@ export class Purchase {
     const usage = { ...(reported ?? (await call.counted(delivered()))), request: 1 };
     this.bill(tariff, { usage, estimated: reported === undefined, ...(vendorId === undefined ? {} : { vendorId }) });
     this.usage = addedUsage(this.usage, usage);
-    this.forInput = money.add(this.forInput, this.priceOfInput(tariff, usage));
+    this.inputCost = money.add(this.inputCost, costOfInput(tariff, usage));
     return usage;
   }
 
@@ -280,10 +283,14 @@ export class Purchase {
     return usage;
   }
 
-  /** Puts so many searches on the bill, beside the model. @param vendorId of the answer that they were made for */
+  /**
+   * Puts so many searches on the bill, beside the model: some are sold one by one, others by the request that has any.
+   * @param vendorId of the answer that they were made for
+   */
   billSearches(tariff: Tariff, search: number, vendorId?: string): void {
     const id = vendorId === undefined ? {} : { vendorId };
-    if (search > 0) this.bill(tariff, { usage: { search }, estimated: false, beside: true, ...id });
+    const request = this.items.some(({ of }) => of === tariff.of) ? 0 : 1;
+    if (search > 0) this.bill(tariff, { usage: { search, request }, estimated: false, beside: true, ...id });
   }
 
   /** What the hold still has when all that was used is paid; below zero when it was more than it could be. */
@@ -300,7 +307,7 @@ export class Purchase {
   }
 
   receipt(charged: PicoUsd): Receipt {
-    return { usage: this.usage, charged, chargedForInput: money.least(this.forInput, charged) };
+    return { usage: this.usage, charged, parts: partsOf(charged, this.items, this.inputCost) };
   }
 
   /** What was not to be expected and has no price is not given away: the whole hold pays for it, and audits show it. */
@@ -313,14 +320,6 @@ export class Purchase {
       const unpriced = itemOf(tariff, { ...use, usage: NO_USAGE });
       const price = money.toJson(this.hold.amount);
       this.items.push({ ...unpriced, usage: usageToJson(use.usage), price });
-    }
-  }
-
-  private priceOfInput({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
-    try {
-      return soldFor(input, prices);
-    } catch {
-      return ZERO;
     }
   }
 }

@@ -22,12 +22,15 @@ const catalogue = Catalogue.of([
   file('v/router', [endpoint('OpenRouter', { routes: true })]),
   file('v/direct', [endpoint('Direct', { upstream: 'openai', parameters: ['max_tokens'] })]),
   file('v/ruled', [endpoint('Google Vertex')], { routing: { ignore: ['google-ai-studio'] } }),
+  file('v/private', [endpoint('Google Vertex', { zdr: true })], { privacy: 'zdr' }),
   file('v/searching', [endpoint('Google Vertex')], { routing: { webSearchDropsZdr: true } }),
 ]);
 
-function sent(name: string, provider: object | undefined, searchesWeb = false): unknown {
+const API = { source: 'api', searchesWeb: false };
+
+function sent(name: string, provider: object | undefined, asked = API): unknown {
   const named = modelNamed(name, catalogue) as NamedModel;
-  const body = withEnforcedRouting({ model: name, messages: [], ...(provider && { provider }) }, named, searchesWeb);
+  const body = withEnforcedRouting({ model: name, messages: [], ...(provider && { provider }) }, named, asked);
   const [first] = (named.model as Model).endpoints;
   return first && upstreamBody(body, first, undefined).provider;
 }
@@ -66,8 +69,16 @@ describe('an upstream that knows the field gets, as the provider object,', () =>
   });
 
   test('no zdr where a web search drops it', () => {
-    expect(sent('v/searching', { zdr: true, sort: 'price' }, true)).toEqual({ sort: 'price' });
+    expect(sent('v/searching', { zdr: true, sort: 'price' }, { ...API, searchesWeb: true })).toEqual({ sort: 'price' });
   });
+});
+
+test.each([
+  ['v/private', undefined, { zdr: true }],
+  ['v/private', { sort: 'price', zdr: false }, { sort: 'price', zdr: true }],
+  ['v/through', { sort: 'price' }, { sort: 'price' }],
+])('over the web application a router keeps nothing for models of the zdr tier: %s, %j', (name, given, expected) => {
+  expect(sent(name, given, { ...API, source: 'ui' })).toEqual(expected);
 });
 
 test('an upstream that does not know the field gets none', () => {
@@ -76,5 +87,5 @@ test('an upstream that does not know the field gets none', () => {
 
 test('a request without rules and suffix is not touched', () => {
   const body = { model: 'v/through', messages: [], provider: { zdr: true } };
-  expect(withEnforcedRouting(body, modelNamed('v/through', catalogue) as NamedModel, true)).toBe(body);
+  expect(withEnforcedRouting(body, modelNamed('v/through', catalogue) as NamedModel, API)).toBe(body);
 });

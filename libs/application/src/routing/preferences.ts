@@ -67,9 +67,12 @@ export function modelNamed(name: string, catalogue: Catalogue): NamedModel<AnyMo
   }
   const whole = catalogue.find(name);
   if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
-  const [base = '', ...suffixes] = name.split(':');
-  let model = catalogue.find(base);
+  const parts = name.split(':');
+  // An id may have a colon of its own: the longest name that is one counts.
+  const length = parts.findLastIndex((_, i) => catalogue.find(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
+  let model = catalogue.find(parts.slice(0, length).join(':'));
   if (!model) throw new UnservableRequest(404, `The model "${name}" does not exist`, 'model');
+  const suffixes = parts.slice(length);
   let sort: Sort | undefined;
   let online = false;
   let passedOn = '';
@@ -191,10 +194,12 @@ function numberIn(value: unknown, field: string): number {
  */
 export function withEnforcedRouting<B extends { readonly [field: string]: unknown }>(
   body: B,
-  { model: { routing }, sort }: NamedModel,
-  searchesWeb: boolean,
+  { model, sort }: NamedModel,
+  { source, searchesWeb }: { readonly source: string; readonly searchesWeb: boolean },
 ): B {
-  if (routing === undefined && sort === undefined) return body;
+  const { routing } = model;
+  const zdr = impliesZdr(source, model);
+  if (routing === undefined && sort === undefined && !zdr) return body;
   const given = body.provider ?? {};
   if (typeof given !== 'object' || Array.isArray(given)) return body; // routing refuses it
   const { webSearchDropsZdr = false, ...rules } = routing ?? {};
@@ -203,9 +208,15 @@ export function withEnforcedRouting<B extends { readonly [field: string]: unknow
     for (const field of ['order', 'only', 'ignore']) delete enforced[field];
     Object.assign(enforced, rules);
   }
+  if (zdr) enforced.zdr = true;
   if (webSearchDropsZdr && searchesWeb) delete enforced.zdr;
   if (sort !== undefined) enforced.sort = sort satisfies Sort;
   return { ...body, provider: enforced };
+}
+
+/** Over the web application models of the zdr tier are asked only where nothing is kept; over the API the caller says so. */
+export function impliesZdr(source: string, { privacy }: Pick<AnyModel, 'privacy'>): boolean {
+  return source === 'ui' && privacy === 'zdr';
 }
 
 /** A router does not know itself as one of its providers. Undefined when nothing is left to be said. */

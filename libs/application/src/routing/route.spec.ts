@@ -47,6 +47,7 @@ const catalogue = Catalogue.of([
   file('v/several', {
     endpoints: [endpoint('A', '3', { parameters: ['n'] }), endpoint('B', '1'), endpoint('C', '1', RESPONSES)],
   }),
+  file('v/private', { privacy: 'zdr' }),
   file('v/long', { variants: { extended: 'v/m' } }),
   file('v/routed', { endpoints: [endpoint('OpenRouter', '2', { routes: true }), endpoint('Alpha', '3')] }),
   file('v/equals', {
@@ -70,6 +71,7 @@ interface Case {
   readonly health?: Readonly<Record<string, Partial<Health>>>;
   readonly chance?: number;
   readonly choices?: number;
+  readonly source?: string;
 }
 
 function route(given: Case) {
@@ -80,6 +82,7 @@ function route(given: Case) {
     usesTools = false,
     searchesWeb = false,
     choices = 1,
+    source = 'api',
     health = {},
     chance = 0,
   } = given;
@@ -91,6 +94,7 @@ function route(given: Case) {
     usesTools,
     searchesWeb,
     choices,
+    source,
     chance,
     health: ({ slug }: Endpoint) => ({ ...calm, ...health[slug] }),
   });
@@ -140,6 +144,13 @@ describe('endpoints are asked in this order', () => {
     ['by price with :floor', { model: 'v/m:floor', provider: { sort: 'latency' } }, ['beta', 'gamma-cloud', 'alpha']],
     ['by tool calls with :exacto', { model: 'v/m:exacto' }, ['beta', 'gamma-cloud', 'alpha']],
     ['only those that retain nothing', { provider: { zdr: true } }, ['alpha']],
+    [
+      'only those that retain nothing for the web application, in the zdr tier',
+      { model: 'v/private', source: 'ui' },
+      ['alpha'],
+    ],
+    ['any of them for its others', { source: 'ui' }, ['beta']],
+    ['any of them over the API, also in the zdr tier', { model: 'v/private' }, ['beta']],
     ['only those that collect nothing', { provider: { data_collection: 'deny' } }, ['gamma-cloud', 'alpha']],
     ['only those of a quantization', { provider: { quantizations: ['fp8', 'fp16'] } }, ['alpha']],
     ['none above a price of input', { provider: { max_price: { prompt: 2 } } }, ['beta', 'gamma-cloud']],
@@ -320,6 +331,7 @@ describe('a name with a suffix', () => {
     ['v/m:thinking:online:beta', { id: 'v/m-thinking', online: true, passedOn: ':beta' }],
     ['v/m:beta', { id: 'v/m', online: false, passedOn: ':beta' }],
     ['v/odd:free', { id: 'v/odd:free', online: false, passedOn: '' }],
+    ['v/odd:free:online', { id: 'v/odd:free', online: true, passedOn: '' }],
   ])('%s', (name, expected) => {
     const { model, online, passedOn } = modelNamed(name, catalogue);
     expect({ id: model.id, online, passedOn }).toEqual(expected);

@@ -2,7 +2,7 @@
 import { type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
 import type { Usage } from '#domain';
 import { UnservableRequest } from '../failures.ts';
-import { NO_PREFERENCES, type RoutingPreferences, type Sort } from './preferences.ts';
+import { impliesZdr, NO_PREFERENCES, type RoutingPreferences, type Sort } from './preferences.ts';
 
 /** The present performance of an endpoint. */
 export interface Health {
@@ -23,6 +23,8 @@ interface PlainRequest {
   /** How many answers are wanted; one, where it is omitted. */
   readonly choices?: number;
   readonly searchesWeb: boolean;
+  /** Where the request came from, as the query history shows it. */
+  readonly source: string;
 }
 
 export interface RouteRequest extends PlainRequest {
@@ -43,6 +45,8 @@ export interface Route {
   readonly left: Readonly<Record<string, string>>;
   /** How the first one was drawn, where several rank equal. */
   readonly draw: Draw | undefined;
+  /** Only those that keep nothing are asked. */
+  readonly zdr: boolean;
 }
 
 /** Shares of the load by slug, which add up to 1, in the order in which chance meets them. */
@@ -75,7 +79,8 @@ export function routeFor(request: RouteRequest): Route {
   if (able.length === 0) throw noneLeft(model, preferences, left);
   const asked = preferences.stated ? able : able.filter(isAboutCheapestOf(able));
   for (const { slug } of able) if (!asked.some((each) => each.slug === slug)) left[slug] = NOT_LISTED;
-  if (asked.length === 1) return { endpoints: asked, left, draw: undefined };
+  const { zdr } = preferences;
+  if (asked.length === 1) return { endpoints: asked, left, draw: undefined, zdr };
   const ranked = asked
     .map((endpoint, i) => ({ endpoint, rank: rankOf(endpoint, preferences, health(endpoint), request), i }))
     .sort((a, b) => compare(a.rank, b.rank) || a.i - b.i);
@@ -83,9 +88,9 @@ export function routeFor(request: RouteRequest): Route {
   const inOrder = ranked.map(({ endpoint }) => endpoint);
   const endpoints = draw ? drawnFirst(inOrder, draw) : inOrder;
   // Without fallbacks those that the caller has listed are asked, in their order, or else the first one alone.
-  if (preferences.allowFallbacks || preferences.order.length > 0) return { endpoints, left, draw };
+  if (preferences.allowFallbacks || preferences.order.length > 0) return { endpoints, left, draw, zdr };
   for (const { slug } of endpoints.slice(1)) left[slug] = 'is a fallback, and none are allowed';
-  return { endpoints: endpoints.slice(0, 1), left, draw };
+  return { endpoints: endpoints.slice(0, 1), left, draw, zdr };
 }
 
 /**
@@ -93,7 +98,8 @@ export function routeFor(request: RouteRequest): Route {
  * where no endpoint that the model's rules allow can be had here.
  */
 export function defaultEndpoints(model: Model): readonly Endpoint[] {
-  const plain = { model, preferences: NO_PREFERENCES, fields: [], usesTools: false, searchesWeb: false };
+  const asked = { fields: [], usesTools: false, searchesWeb: false, source: 'api' };
+  const plain = { ...asked, model, preferences: NO_PREFERENCES };
   const preferences = enforced(plain);
   const able = model.endpoints.filter((endpoint) => objection(endpoint, plain, preferences) === undefined);
   return preferences.stated ? able : able.filter(isAboutCheapestOf(able));
@@ -153,12 +159,13 @@ function drawnFirst(endpoints: readonly Endpoint[], { chance, shares }: Draw): r
 }
 
 /** What a model's own rules say overrides what the caller says; zdr stays the caller's. */
-function enforced({ model, preferences, searchesWeb }: PlainRequest): RoutingPreferences {
+function enforced({ model, preferences, searchesWeb, source }: PlainRequest): RoutingPreferences {
+  const zdr = preferences.zdr || impliesZdr(source, model);
   const { routing } = model;
-  if (!routing) return preferences;
+  if (!routing) return { ...preferences, zdr };
   const { order = [], only = [], ignore = [], webSearchDropsZdr = false } = routing;
   const rules = order.length + only.length + ignore.length > 0 ? { stated: true, order, only, ignore } : {};
-  return { ...preferences, ...rules, zdr: preferences.zdr && !(webSearchDropsZdr && searchesWeb) };
+  return { ...preferences, ...rules, zdr: zdr && !(webSearchDropsZdr && searchesWeb) };
 }
 
 /** Why an endpoint cannot serve the request; undefined when it can. */

@@ -26,7 +26,12 @@ export class ChatQuotes {
     stream: boolean,
   ): Promise<ChatOrder> {
     const { health, lengths, limits } = this;
-    const asked = quotedChat(body, this.catalogues.current, health, responses && boundCarried(responses));
+    const asked = quotedChat(
+      { body, source: request.source },
+      this.catalogues.current,
+      health,
+      responses && boundCarried(responses),
+    );
     const { model } = asked.named;
     const upTo = request.limitDemanded ? 0 : limits.heldInFullTokens;
     const quoted = heldInParts(asked, lengths.first(model.id, payer.id), upTo);

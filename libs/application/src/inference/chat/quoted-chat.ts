@@ -6,7 +6,8 @@ import { UnservableRequest } from '../../failures.ts';
 import type { Sale } from '../../paying/purchase.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { modelNamed, type NamedModel, routingPreferences, withEnforcedRouting } from '../../routing/preferences.ts';
-import { fieldsGiven, routeFor } from '../../routing/route.ts';
+import { fieldsGiven, type Route, routeFor } from '../../routing/route.ts';
+import type { ChatRequest } from '../responses/chats.ts';
 import type { NativeRequest } from '../responses/native-request.ts';
 import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/search-plan.ts';
 import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
@@ -61,27 +62,37 @@ const NO_PARAMETERS: ReadonlySet<string> = new Set([
   'provider',
   'plugins',
   'usage',
+  'web_search_options',
 ]);
 
 /**
  * @param carried maximum tokens of input beside the messages
  * @throws UnservableRequest for what does not exist or is not available
  */
-export function quotedChat(asked: ChatBody, catalogue: Catalogue, health: EndpointHealth, carried = 0): QuotedChat {
+export function quotedChat(
+  { body: asked, source }: Pick<ChatRequest, 'body' | 'source'>,
+  catalogue: Catalogue,
+  health: EndpointHealth,
+  carried = 0,
+): QuotedChat {
   const named = chatModel(asked.model, catalogue);
   assertPriced(asked);
   const { priceList } = catalogue;
   const { model } = named;
   const reasoning = requestedReasoning(asked);
   const search = searchRequest(asked, model, named.online);
-  const body = withEnforcedRouting(withoutSearch(asked, model), named, search !== undefined);
-  const routed = endpointsFor({ ...body, provider: asked.provider }, named, search, health);
+  const body = withEnforcedRouting(withoutSearch(asked, model), named, {
+    source,
+    searchesWeb: search !== undefined,
+  });
+  const routable = { body: { ...body, provider: asked.provider }, source };
+  const { endpoints: routed, zdr } = routeOf(routable, named, search, health);
   const always = model.searchesWeb === true && !isFree(model);
   const plain = (endpoints: readonly Endpoint[]) => quoteFor(body, model, endpoints, beside(carried));
   if (search === undefined) {
     return { named, priceList, body, reasoning, plan: undefined, carried, online: always, quote: plain(routed) };
   }
-  const { plan, endpoints } = searchPlan(search, { body, model, endpoints: routed }, catalogue);
+  const { plan, endpoints } = searchPlan(search, { body, model, endpoints: routed, zdr }, catalogue);
   const quote = plan ? searchQuote(plan, { body, model, endpoints, carried }) : plain(endpoints);
   return {
     named,
@@ -139,12 +150,12 @@ function mayOnlySearch(plan: SearchPlan): boolean {
   return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.byModel);
 }
 
-function endpointsFor(
-  body: ChatBody,
+function routeOf(
+  { body, source }: Pick<ChatRequest, 'body' | 'source'>,
   { model, sort }: NamedModel,
   search: SearchRequest | undefined,
   health: EndpointHealth,
-): readonly Endpoint[] {
+): Route {
   return routeFor({
     model,
     preferences: routingPreferences(body.provider, sort),
@@ -152,9 +163,10 @@ function endpointsFor(
     usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
     choices: body.n ?? 1,
     searchesWeb: search !== undefined,
+    source,
     chance: Math.random(),
     health: (endpoint) => health.of(model, endpoint),
-  }).endpoints;
+  });
 }
 
 /** @throws UnservableRequest when there is no such model, or it is not available here */

@@ -67,7 +67,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     const named = embeddingModel(body, catalogue);
     const { model } = named;
     const inputs = inputsIn(body.input);
-    const endpoints = this.endpointsFor(body, named);
+    const endpoints = this.endpointsFor(body, named, source);
     await assertWithin(inputs, model.context);
     const most = mostFor(inputs, model, endpoints);
     const query: Query = { model: model.id, type: 'embedding', source, online: false, free: most === 0n };
@@ -93,7 +93,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   }
 
   /** An endpoint that does not know `dimensions` would ignore them, and its vectors could not be compared. */
-  private endpointsFor(body: EmbeddingBody, { model, sort }: NamedModel): readonly Endpoint[] {
+  private endpointsFor(body: EmbeddingBody, { model, sort }: NamedModel, source: string): readonly Endpoint[] {
     const shortens = (endpoint: Endpoint) => endpoint.parameters.includes('dimensions');
     const able = (body.dimensions ?? undefined) === undefined ? model.endpoints : model.endpoints.filter(shortens);
     return routeFor({
@@ -102,6 +102,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
       fields: fieldsGiven(body, NO_PARAMETERS),
       usesTools: false,
       searchesWeb: false,
+      source,
       chance: Math.random(),
       health: (endpoint) => this.health.of(model, endpoint),
     }).endpoints;

@@ -1,8 +1,9 @@
 /** Anthropic's shape of a message, while it is made out of the choices of a chat answer. */
 import { quantityOf } from '#domain';
-import { money, usdNumber } from '#kernel';
+import { usdNumber } from '#kernel';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
+import { costDetails } from '../vocabulary/cost-details.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import { type MessageDelta, type MessageEvent, MessageOutput } from './output.ts';
 import type { Thoughts } from './request.ts';
@@ -99,7 +100,8 @@ export class MessageDraft {
 }
 
 /** Usage with its cost, as Messages count it: the parts of the input stand beside each other. */
-export function usageWire({ usage, charged, chargedForInput }: Receipt) {
+export function usageWire(receipt: Receipt) {
+  const { usage, charged } = receipt;
   return {
     input_tokens: usage.input ?? 0,
     cache_creation_input_tokens: quantityOf('cacheWrite', usage),
@@ -108,10 +110,6 @@ export function usageWire({ usage, charged, chargedForInput }: Receipt) {
     output_tokens_details: { thinking_tokens: quantityOf('reasoning', usage) },
     service_tier: 'standard',
     cost: usdNumber(charged),
-    cost_details: {
-      upstream_inference_cost: null,
-      upstream_inference_input_cost: usdNumber(chargedForInput),
-      upstream_inference_output_cost: usdNumber(money.subtract(charged, chargedForInput)),
-    },
+    cost_details: costDetails(receipt, ['input', 'output']),
   };
 }

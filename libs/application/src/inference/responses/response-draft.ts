@@ -1,8 +1,9 @@
 /** OpenAI's shape of a response, complete: strict clients need every key. */
 import { quantityOf } from '#domain';
-import { money, usdNumber } from '#kernel';
+import { usdNumber } from '#kernel';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
+import { costDetails } from '../vocabulary/cost-details.ts';
 import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponsesBody } from './body.ts';
@@ -168,7 +169,8 @@ export class ResponseDraft {
 }
 
 /** Usage with its cost, as Responses count it: the parts are contained in the sums. */
-function usageWire({ usage, charged, chargedForInput }: Receipt) {
+function usageWire(receipt: Receipt) {
+  const { usage, charged } = receipt;
   const input = quantityOf('input', usage);
   const output = quantityOf('output', usage);
   return {
@@ -181,11 +183,7 @@ function usageWire({ usage, charged, chargedForInput }: Receipt) {
     output_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     total_tokens: input + output,
     cost: usdNumber(charged),
-    cost_details: {
-      upstream_inference_cost: null,
-      upstream_inference_input_cost: usdNumber(chargedForInput),
-      upstream_inference_output_cost: usdNumber(money.subtract(charged, chargedForInput)),
-    },
+    cost_details: costDetails(receipt, ['input', 'output']),
   };
 }
 

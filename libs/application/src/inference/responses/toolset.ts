@@ -4,6 +4,7 @@
  * plain text is, for models that know none, a function with one argument.
  */
 import { UnservableRequest } from '../../failures.ts';
+import { SEARCH_TOOL } from '../search/search-request.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
 
 /** The name of a tool, as its caller knows it. */
@@ -36,8 +37,7 @@ interface AllowedTools {
 }
 type Choice = string | Chosen | AllowedTools;
 
-/** OpenAI's and OpenRouter's names, old and new, for one tool. */
-const WEB_SEARCH = /^(openrouter:)?web_search(_preview)?(_\d{4}_\d{2}_\d{2})?$/;
+/** What all names of that tool mean. */
 const SEARCH = 'web_search';
 /** An item that declares tools in the middle of a conversation. */
 const MORE_TOOLS = 'additional_tools';
@@ -123,7 +123,7 @@ export class Toolset {
       const name = nameOf(tool, param);
       return { type, name, ...aboutOf(tool), tools: this.declare(tool.tools, `${param}.tools`, name) };
     }
-    if (namespace === undefined && WEB_SEARCH.test(type)) {
+    if (namespace === undefined && SEARCH_TOOL.test(type)) {
       const search = { ...tool, type: SEARCH };
       this.searches.push(search);
       return search;
@@ -174,7 +174,7 @@ export class Toolset {
     const kinds = 'the type and name of a function or a custom tool';
     if (isObject(choice) && typeof choice.type === 'string') {
       const { type } = choice;
-      if (WEB_SEARCH.test(type)) return { type: SEARCH };
+      if (SEARCH_TOOL.test(type)) return { type: SEARCH };
       const { name, namespace } = isObject(choice[type]) ? choice[type] : choice;
       if ((type === 'function' || type === 'custom') && typeof name === 'string')
         return { type, ...this.resolved(name, namespace) };

@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { UnservableRequest } from '#application';
-import { Catalogue, type ModelFile } from '#catalogue';
+import { Catalogue, type Model, type ModelFile } from '#catalogue';
 import { testModel } from '../../../../testing/src/test-catalogue.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { searchPlan } from './search-plan.ts';
 import { searchQuote } from './search-quote.ts';
-import { searchRequest, withoutSearch } from './search-request.ts';
+import { type SearchRequest, searchRequest, withoutSearch } from './search-request.ts';
 
 const fees = [
-  { name: 'web_search', provider: 'Exa', costUsd: '0.005', priceUsd: '0.02' },
+  { name: 'web_search', provider: 'Exa', costUsd: '0.005', priceUsdPerRequest: '0.02' },
   { name: 'own', provider: 'V', costUsd: '0.01', priceUsd: '0.011' },
 ];
 const endpoint = (provider: string, more: object = {}) => ({
@@ -42,14 +42,14 @@ const tool = { type: 'web_search' };
 const own = (name: string) => ({ type: 'function', function: { name } });
 const plugins = [{ id: 'web' }];
 
-function planned(id: string, more: object, online = false) {
+function planned(id: string, more: object, online = false, zdr = false) {
   const model = catalogue.find(id);
   if (model?.type !== 'chat') throw new Error(`no model ${id}`);
   const asked = { model: id, messages: [{ role: 'user', content: 'Why?' }], ...more } as ChatBody;
   const search = searchRequest(asked, model, online);
   const body = withoutSearch(asked, model);
   const { plan, endpoints } = search
-    ? searchPlan(search, { body, model, endpoints: model.endpoints }, catalogue)
+    ? searchPlan(search, { body, model, endpoints: model.endpoints, zdr }, catalogue)
     : { plan: undefined, endpoints: model.endpoints };
   return { plan, endpoints, body, quote: plan && searchQuote(plan, { body, model, endpoints }) };
 }
@@ -109,6 +109,83 @@ describe('a search', () => {
   });
 });
 
+describe('where nothing may be kept', () => {
+  const asked = { plugins };
+
+  test.each<[string, string, object]>([
+    ['ours', 'plain', asked],
+    ['ours by tool', 'plain', { tools: [tool] }],
+    ['a vendor’s own', 'native', asked],
+    ['a vendor’s own by its engine', 'native', { plugins: [{ id: 'web', engine: 'native' }] }],
+  ])('a search that keeps the question is refused: %s', (_, id, more) => {
+    expect(() => planned(id, more, false, true)).toThrow(expect.objectContaining({ status: 404, param: 'provider' }));
+  });
+
+  test('a model that searches anyway is as private as its endpoint', () => {
+    expect(planned('anyway', asked, false, true).plan?.kind).toBe('anyway');
+  });
+
+  test('a search that keeps nothing is made', () => {
+    const [exa, own] = fees;
+    const forgetful = Catalogue.of([file('m', [endpoint('A', { searchFee: 'own' })])], {}, [
+      { ...exa, zdr: true },
+      own,
+    ] as never);
+    const body = { model: 'm', messages: [{ role: 'user', content: 'Why?' }], ...asked } as ChatBody;
+    const model = forgetful.find('m') as Model;
+    const search = searchRequest(body, model, false) as SearchRequest;
+    const { plan } = searchPlan(search, { body, model, endpoints: model.endpoints, zdr: true }, forgetful);
+    expect(plan).toMatchObject({ kind: 'before', fee: { of: 'web_search' } });
+  });
+});
+
+describe('a search in OpenAI’s words', () => {
+  const user_location = { type: 'approximate', approximate: { city: 'Bern', country: 'CH' } };
+
+  test.each<[string, string, object, object]>([
+    ['an option', 'plain', {}, { kind: 'before', maxResults: 5, location: undefined }],
+    ['an option, of the model’s vendor', 'native', {}, { kind: 'upstream', byModel: false, native: { first: true } }],
+    ['more to read', 'plain', { search_context_size: 'high' }, { maxResults: 10 }],
+    ['less to read', 'plain', { search_context_size: 'low' }, { maxResults: 3 }],
+    ['a place', 'plain', { user_location }, { location: { city: 'Bern', country: 'CH' } }],
+  ])('by web_search_options: %s', (_, id, web_search_options, plan) => {
+    expect(planned(id, { web_search_options }).plan).toMatchObject(plan);
+  });
+
+  test.each(['web_search_preview', 'web_search_preview_2025_03_11', 'web_search_2025_08_26', 'openrouter:web_search'])(
+    'by a tool of the type %s is one that the model decides on',
+    (type) => {
+      const place = { type: 'approximate', city: 'Bern' };
+      const asked = { tools: [{ type, user_location: place }], tool_choice: { type } };
+      expect(planned('plain', asked)).toMatchObject({
+        plan: { kind: 'tool', first: true, location: { city: 'Bern' } },
+        body: expect.not.objectContaining({ tools: expect.anything() }),
+      });
+    },
+  );
+
+  test.each<[string, unknown, string]>([
+    ['no object', 'yes', 'web_search_options'],
+    ['a list', [], 'web_search_options'],
+    ['another size', { search_context_size: 'huge' }, 'web_search_options.search_context_size'],
+    ['a place without a type', { user_location: { city: 'Bern' } }, 'web_search_options.user_location'],
+    ['a place that is none', { user_location: 'Bern' }, 'web_search_options.user_location'],
+    [
+      'a country of three letters',
+      { user_location: { type: 'approximate', approximate: { country: 'CHE' } } },
+      'web_search_options.user_location',
+    ],
+  ])('is refused as %s', (_, web_search_options, param) => {
+    expect(() => planned('plain', { web_search_options })).toThrow(expect.objectContaining({ status: 400, param }));
+  });
+
+  test('a plugin says more than the option, also that there is to be no search', () => {
+    const plugins = [{ id: 'web', max_results: 2 }];
+    expect(planned('plain', { plugins, web_search_options: {} }).plan).toMatchObject({ maxResults: 2 });
+    expect(planned('plain', { plugins: [{ id: 'web', enabled: false }], web_search_options: {} }).plan).toBeUndefined();
+  });
+});
+
 describe('what goes on without the search', () => {
   const book = own('book');
   test.each<[string, string, object, object]>([
@@ -146,11 +223,16 @@ describe('what is held', () => {
     expect(planned('native', { tools: [tool] }).quote?.atLeast).toBe(plain?.atLeast);
   });
 
-  test.each(['plain', 'native'])('at most is for all searches, with their fees: %s', (id) => {
+  test.each<[string, string, bigint[]]>([
+    ['plain', 'ours by the request', [20_000_000_000n, 0n, 0n]],
+    ['native', 'a vendor’s one by one', [11_000_000_000n, 11_000_000_000n, 11_000_000_000n]],
+  ])('at most is for all searches, with their fees: %s, %s', (id, _, fees) => {
     const quotes = [1, 2, 3].map((max_uses) => planned(id, { tools: [{ ...tool, max_uses }] }).quote?.atMost ?? 0n);
-    const fee = BigInt((id === 'plain' ? 0.02 : 0.011) * 1e12);
-    for (const [i, quote] of quotes.entries())
-      expect(quote - (quotes[i - 1] ?? plain?.atMost ?? 0n)).toBeGreaterThan(fee);
+    const more = quotes.map((quote, i) => quote - (quotes[i - 1] ?? plain?.atMost ?? 0n));
+    for (const [i, each] of more.entries()) expect(each).toBeGreaterThan(fees[i] as bigint);
+    // Each search is read with all that was found before; only the fee makes the first one dearer.
+    const [first = 0n, second = 0n] = more;
+    expect(first > second).toBe(id === 'plain');
   });
 
   test.each(['plain', 'native'])('at least for a search that must be made has its fee: %s', (id) => {

@@ -3,7 +3,7 @@ import type { Catalogue, Endpoint, Model } from '#catalogue';
 import type { Tariff } from '#domain';
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
-import type { NativeSearch } from '../vocabulary/web-search.ts';
+import type { NativeSearch, SearchLocation } from '../vocabulary/web-search.ts';
 import type { SearchRequest } from './search-request.ts';
 
 /** The fee's name in price lists and books. */
@@ -16,6 +16,7 @@ export interface SearchTerms {
   readonly maxResults: number;
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
+  readonly location?: SearchLocation | undefined;
   readonly fee: Tariff;
 }
 
@@ -49,6 +50,16 @@ export interface SearchAnyway {
 
 export type SearchPlan = SearchBefore | SearchByTool | SearchByUpstream | SearchAnyway;
 
+/** What is asked, and who may serve it, in their order. */
+export interface Searchable {
+  /** Without the tool that asks for the search. */
+  readonly body: ChatBody;
+  readonly model: Model;
+  readonly endpoints: readonly Endpoint[];
+  /** Nobody who is asked may keep anything of the question. */
+  readonly zdr: boolean;
+}
+
 /** The plan and the endpoints that serve a request. */
 export interface Planned {
   readonly plan: SearchPlan | undefined;
@@ -58,18 +69,18 @@ export interface Planned {
 /**
  * Where no engine is named, the endpoint that would be asked first searches if it can. Models that cannot call tools, and
  * answers with several choices, are searched for in advance.
- * @param body without the tool that asks for the search
- * @param endpoints that may serve it, in their order
- * @throws UnservableRequest 400 for a search that is not available
+ * @throws UnservableRequest 400 for a search that is not available, 404 where each would keep the question
  */
 export function searchPlan(
   request: SearchRequest,
-  { body, model, endpoints }: { body: ChatBody; model: Model; endpoints: readonly Endpoint[] },
-  catalogue: Pick<Catalogue, 'service'>,
+  { body, model, endpoints, zdr }: Searchable,
+  catalogue: Pick<Catalogue, 'service' | 'keepsNothing'>,
 ): Planned {
+  const mayAsk = (service: string) => !zdr || catalogue.keepsNothing(service);
   if (request.engine !== 'exa') {
     if (model.searchesWeb) return { plan: { kind: 'anyway' }, endpoints };
-    const able = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => searchesFor(endpoint, body));
+    const searches = hasFunction(body, WEB_SEARCH) ? [] : endpoints.filter((endpoint) => searchesFor(endpoint, body));
+    const able = searches.filter(({ searchFee }) => mayAsk(String(searchFee)));
     const [first] = request.engine === 'native' ? able : endpoints;
     const fee = first?.searchFee && able.includes(first) ? catalogue.service(first.searchFee) : undefined;
     if (fee) {
@@ -79,31 +90,33 @@ export function searchPlan(
         endpoints: alike,
       };
     }
-    if (request.engine === 'native') throw noneOfItsOwn(model, request);
+    if (request.engine === 'native') throw searches.length > 0 ? keepsData(model) : noneOfItsOwn(model, request);
   }
+  if (!mayAsk(WEB_SEARCH)) throw keepsData(model);
   const fee = catalogue.service(WEB_SEARCH);
   return { plan: fee && planWith(request, body, endpoints, fee), endpoints };
 }
 
 function planWith(
-  { byModel, first, maxUses, maxResults, includeDomains, excludeDomains, prompt }: SearchRequest,
+  { byModel, first, maxUses, maxResults, includeDomains, excludeDomains, location, prompt }: SearchRequest,
   body: ChatBody,
   endpoints: readonly Endpoint[],
   fee: Tariff,
 ): SearchPlan | undefined {
-  const terms = { maxResults, includeDomains, excludeDomains, fee };
+  const terms = { maxResults, includeDomains, excludeDomains, location, fee };
   const callsTools = endpoints.every(({ parameters }) => parameters.includes('tools'));
   if (byModel && callsTools && (body.n ?? 1) === 1) return { kind: 'tool', ...terms, maxUses, first };
   const query = questionOf(body).slice(0, MAX_QUERY);
   return query.trim() === '' ? undefined : { kind: 'before', ...terms, query, prompt };
 }
 
-function nativeSearch({ byModel, first, maxUses, includeDomains, excludeDomains }: SearchRequest): NativeSearch {
+function nativeSearch({ byModel, first, ...search }: SearchRequest): NativeSearch {
+  const { maxUses, includeDomains, excludeDomains, location } = search;
   if (includeDomains.length > 0 && excludeDomains.length > 0) {
     const message = 'A search of the model’s own takes domains to include or domains to exclude, not both';
     throw new UnservableRequest(400, message, byModel ? 'tools' : 'plugins');
   }
-  return { maxUses, first: first || !byModel, includeDomains, excludeDomains };
+  return { maxUses, first: first || !byModel, includeDomains, excludeDomains, location };
 }
 
 /** Whether an endpoint searches by itself: for one answer only, also where it gives several without a search. */
@@ -121,6 +134,11 @@ function questionOf({ messages }: ChatBody): string {
   if (typeof content === 'string') return content;
   const parts = Array.isArray(content) ? (content as readonly { text?: unknown }[]) : [];
   return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
+}
+
+function keepsData({ id }: Model): UnservableRequest {
+  const message = `No endpoints found for ${id} with a web search: provider.zdr is set, and the search keeps data`;
+  return new UnservableRequest(404, message, 'provider');
 }
 
 function noneOfItsOwn({ id }: Model, { byModel }: SearchRequest): UnservableRequest {

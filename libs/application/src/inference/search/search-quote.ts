@@ -73,9 +73,10 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
   const mostOf = (cost: (endpoint: Endpoint) => PicoUsd) => money.most(...endpoints.map(cost));
   const atMost = mostOf((endpoint) => {
     const rounds = Array.from({ length: plan.maxUses }, (_, before) =>
-      searchRound(plan, input + before * boundResultTokens(plan) + output, model, endpoint),
+      readingRound(plan, input + before * boundResultTokens(plan) + output, model, endpoint),
     );
-    return money.add(money.sum(rounds), dearest(Math.min(input, model.context), output, endpoint.tariff));
+    const answer = dearest(Math.min(input, model.context), output, endpoint.tariff);
+    return money.sum([...rounds, priceOfSearches(plan.fee, plan.maxUses), answer]);
   });
   const must = mostOf((endpoint) => searchAndAnswer(plan, { input, output }, model, endpoint));
   const atLeast = plan.first ? money.most(plain.atLeast, must) : plain.atLeast;
@@ -83,33 +84,34 @@ function quoteForTool(plan: SearchByTool, { body, model, endpoints }: Asked): Qu
   return { ...plain, atLeast, atMost: money.most(atMost, atLeast), searching };
 }
 
-/** What so many searches are sold for. */
-export function priceOfSearches({ prices }: Tariff, search: number): PicoUsd {
-  return soldFor({ search }, prices);
+/** What so many searches are sold for. @param before how many the request has been charged for already */
+export function priceOfSearches({ prices }: Tariff, search: number, before = 0): PicoUsd {
+  return soldFor({ search, request: before === 0 && search > 0 ? 1 : 0 }, prices);
 }
 
-/** A search, and reading what it found together with `input` tokens of what was there before. */
-function searchRound(plan: SearchByTool, input: number, model: Model, { tariff }: Endpoint): PicoUsd {
-  const read = Math.min(input + boundResultTokens(plan), model.context);
-  return money.add(priceOfSearches(plan.fee, 1), dearest(read, 0, tariff));
+/** Reading what a search found together with `input` tokens of what was there before. */
+function readingRound(plan: SearchByTool, input: number, model: Model, { tariff }: Endpoint): PicoUsd {
+  return dearest(Math.min(input + boundResultTokens(plan), model.context), 0, tariff);
 }
 
 /** Tokens of a round at most. */
 interface Tokens {
   readonly input: number;
   readonly output: number;
+  /** Searches that are charged already. */
+  readonly searches?: number;
 }
 
 /** The least that a call for a search, the search and a short answer cost. */
 export function searchAndAnswer(
   plan: SearchByTool,
-  { input, output }: Tokens,
+  { input, output, searches = 0 }: Tokens,
   model: Model,
   endpoint: Endpoint,
 ): PicoUsd {
   const call = dearest(Math.min(input, model.context), Math.min(output, CALL_TOKENS), endpoint.tariff);
   const answer = answerAfter(plan, { input: input + CALL_TOKENS, output }, model, endpoint);
-  return money.sum([call, priceOfSearches(plan.fee, 1), answer]);
+  return money.sum([call, priceOfSearches(plan.fee, 1, searches), answer]);
 }
 
 /** The least that a short answer costs that has the results of a search to read. */

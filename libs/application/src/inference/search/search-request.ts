@@ -1,8 +1,9 @@
-/** What a request says about searching the web: by plugin, by tool, or by `:online` behind the model's name. */
+/** What a request says about searching the web: by plugin, by tool, by OpenAI's option, or by `:online` behind the model's name. */
 import type { Model } from '#catalogue';
 import { UnservableRequest } from '../../failures.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
 import { dearest } from '../vocabulary/quote.ts';
+import type { SearchLocation } from '../vocabulary/web-search.ts';
 
 export type Engine = 'exa' | 'native' | 'auto';
 
@@ -17,6 +18,7 @@ export interface SearchRequest {
   readonly maxUses: number;
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
+  readonly location: SearchLocation | undefined;
   /** The caller's own text above the results. */
   readonly prompt: string | undefined;
 }
@@ -26,8 +28,12 @@ const MOST_RESULTS = 20;
 /** Each search is followed by another call of the model, with all that was said and found before. */
 const MOST_USES = 3;
 
-/** What asks for a search; the second is the name that OpenRouter gave it. */
-const TOOL_TYPES: ReadonlySet<unknown> = new Set(['web_search', 'openrouter:web_search']);
+/** How much is read, in OpenAI's words, as results of ours. */
+const RESULTS_OF_SIZE = { low: 3, medium: DEFAULT_RESULTS, high: 10 } as const;
+const LONGEST_PLACE = 256;
+
+/** What asks for a search: OpenAI's and OpenRouter's names, old and new, for one tool. */
+export const SEARCH_TOOL = /^(openrouter:)?web_search(_preview)?(_\d{4}_\d{2}_\d{2})?$/;
 const ENGINES: ReadonlySet<unknown> = new Set<Engine>(['exa', 'native', 'auto']);
 
 /** Tools that the caller runs itself. */
@@ -41,12 +47,14 @@ type Options = Readonly<Record<string, unknown>>;
  * @throws UnservableRequest 400 that names what is wrong
  */
 export function searchRequest(body: ChatBody, model: Model, online: boolean): SearchRequest | undefined {
-  const { plugins, tools } = body;
+  const { plugins, tools, web_search_options } = body;
   const plugin = pluginIn(plugins);
   const tool = tools?.find(isSearchTool) as Options | undefined;
-  if (!online && !tool && !plugin) return undefined;
+  const option = optionIn(web_search_options);
+  if (!online && !tool && !plugin && !option) return undefined;
   if (isFree(model)) return undefined;
   if (plugin ? plugin.enabled !== false : online && !tool) return read(plugin ?? {}, 'plugins', false, false);
+  if (!plugin && option) return read(option, OPTION, false, false);
   if (!tool || body.tool_choice === 'none') return undefined;
   const { parameters, ...own } = tool;
   const options = { ...own, ...(own.filters as Options | undefined), ...(parameters as Options | undefined) };
@@ -94,7 +102,17 @@ function typeOf({ type, ...tool }: Options): string {
 }
 
 function isSearchTool(tool: unknown): boolean {
-  return TOOL_TYPES.has((tool as { type?: unknown } | null)?.type);
+  const type = (tool as { type?: unknown } | null)?.type;
+  return typeof type === 'string' && SEARCH_TOOL.test(type);
+}
+
+/** https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat: it searches before every answer. */
+const OPTION = 'web_search_options';
+
+function optionIn(option: unknown): Options | undefined {
+  if (option === undefined || option === null) return undefined;
+  if (typeof option === 'object' && !Array.isArray(option)) return option as Options;
+  throw new UnservableRequest(400, `${OPTION} must be an object`, OPTION);
 }
 
 /** By naming the tool, or by requiring any where there is no other. */
@@ -112,7 +130,9 @@ function pluginIn(plugins: unknown): Options | undefined {
   return plugins[0];
 }
 
-function read(options: Options, place: 'plugins' | 'tools', byModel: boolean, first: boolean): SearchRequest {
+type Place = 'plugins' | 'tools' | typeof OPTION;
+
+function read(options: Options, place: Place, byModel: boolean, first: boolean): SearchRequest {
   const wrong = (field: string, must: string) =>
     new UnservableRequest(400, `${field} of the web search must be ${must}`, `${place}.${field}`);
   const count = (field: string, byDefault: number, most: number) => {
@@ -126,17 +146,39 @@ function read(options: Options, place: 'plugins' | 'tools', byModel: boolean, fi
     if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value as readonly string[];
     throw wrong(field, 'a list of domains');
   };
+  const size = options.search_context_size ?? 'medium';
+  if (!Object.hasOwn(RESULTS_OF_SIZE, String(size))) throw wrong('search_context_size', 'low, medium or high');
   const engine = options.engine ?? 'auto';
   if (!ENGINES.has(engine)) throw wrong('engine', 'exa, native or auto');
   return {
     byModel,
     first,
     engine: engine as Engine,
-    maxResults: count('max_results', DEFAULT_RESULTS, MOST_RESULTS),
+    maxResults: count('max_results', RESULTS_OF_SIZE[size as keyof typeof RESULTS_OF_SIZE], MOST_RESULTS),
     maxUses: Math.min(count('max_uses', MOST_USES, Number.MAX_SAFE_INTEGER), MOST_USES),
     // OpenRouter's names for the plugin, and its and OpenAI's for the tool.
     includeDomains: domains('include_domains', 'allowed_domains'),
     excludeDomains: domains('exclude_domains', 'excluded_domains', 'blocked_domains'),
+    location: locationIn(options.user_location, (must) => wrong('user_location', must)),
     prompt: typeof options.search_prompt === 'string' ? options.search_prompt : undefined,
   };
+}
+
+/** In the words of the tool, or of the option, which has them one level deeper. */
+function locationIn(given: unknown, wrong: (must: string) => UnservableRequest): SearchLocation | undefined {
+  if (given === undefined || given === null) return undefined;
+  const { type, approximate, ...flat } = given as Options;
+  const place = (approximate ?? flat) as Options | null;
+  if (type !== 'approximate' || typeof place !== 'object' || place === null)
+    throw wrong('an object of the type "approximate"');
+  const known: Partial<Record<keyof SearchLocation, string>> = {};
+  for (const field of ['city', 'region', 'country', 'timezone'] as const) {
+    const value = place[field];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== 'string' || value.length > LONGEST_PLACE) throw wrong(`one whose ${field} is a short text`);
+    known[field] = value;
+  }
+  if (known.country !== undefined && !/^[A-Za-z]{2}$/.test(known.country))
+    throw wrong('one whose country has two letters');
+  return known;
 }

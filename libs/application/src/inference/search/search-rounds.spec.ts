@@ -57,8 +57,9 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         const { endpoints } = model;
         const [endpoint] = endpoints;
         if (!endpoint) throw new Error('no endpoint');
-        const search = { unit: 'search' as const, per: 1n, cost: 5_000_000_000n, price: 20_000_000_000n };
-        const fee = { of: 'web_search', provider: 'exa', creditor: 'exa', prices: [search] };
+        const search = { unit: 'search' as const, per: 1n, cost: 5_000_000_000n, price: 0n };
+        const once = { unit: 'request' as const, per: 1n, cost: 0n, price: 20_000_000_000n };
+        const fee = { of: 'web_search', provider: 'exa', creditor: 'exa', prices: [search, once] };
         const terms = { maxResults: 5, includeDomains: [], excludeDomains: [], fee };
         const plan: SearchByTool = { kind: 'tool', ...terms, maxUses: 3, first: false };
         const asked = wanted === null ? body : { ...body, max_tokens: wanted };
@@ -102,6 +103,7 @@ test('whatever a model uses within its limits, the rounds never cost more than i
         expect(count).toBeLessThanOrEqual(plan.maxUses + 1);
         const searches = (purchase.charge()?.items ?? []).filter(({ beside }) => beside);
         expect(searches.length).toBeLessThanOrEqual(plan.maxUses);
+        expect(searches.map(({ price }) => Number(price))).toEqual(searches.map((_, i) => (i === 0 ? 2e10 : 0)));
         expect(quantityOf('output', purchase.usage)).toBeLessThanOrEqual(wanted ?? model.maxOutput);
       },
     ),

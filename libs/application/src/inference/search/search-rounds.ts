@@ -46,6 +46,8 @@ export class SearchRounds {
   readonly name: string;
   private body: ChatBody;
   private started = 0;
+  /** Searches that are on the bill. */
+  private billed = 0;
 
   constructor(
     private readonly request: RoundsRequest,
@@ -113,6 +115,7 @@ export class SearchRounds {
     try {
       const { results, vendorId } = await this.request.search({ ...plan, query, signal });
       this.purchase.billSearches(plan.fee, 1, vendorId);
+      this.billed++;
       return results;
     } catch {
       if (signal.aborted) throw asFailure(signal.reason);
@@ -128,7 +131,7 @@ export class SearchRounds {
   private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     if (this.started >= plan.maxUses) return false;
-    const tokens = { input: boundInputTokens(body, model), output: this.room };
+    const tokens = { input: boundInputTokens(body, model), output: this.room, searches: this.billed };
     return searchAndAnswer(plan, tokens, model, endpoint) <= this.purchase.left;
   }
 
@@ -136,7 +139,7 @@ export class SearchRounds {
   private affordsResults(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     const needed = money.add(
-      priceOfSearches(plan.fee, 1),
+      priceOfSearches(plan.fee, 1, this.billed),
       answerAfter(plan, { input: boundInputTokens(body, model), output: this.room }, model, endpoint),
     );
     return this.room > 0 && needed <= this.purchase.left;

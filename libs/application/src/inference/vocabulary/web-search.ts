@@ -4,8 +4,12 @@ export interface SearchQuery {
   readonly maxResults: number;
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
+  readonly location?: SearchLocation | undefined;
   readonly signal: AbortSignal;
 }
+
+/** Where the asker is, more or less. The country has two letters. */
+export type SearchLocation = Readonly<Partial<Record<'city' | 'region' | 'country' | 'timezone', string>>>;
 
 export interface SearchResult {
   readonly url: string;
@@ -42,4 +46,5 @@ export interface NativeSearch {
   /** One of the two is empty. */
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
+  readonly location?: SearchLocation | undefined;
 }

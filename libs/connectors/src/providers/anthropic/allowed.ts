@@ -44,6 +44,7 @@ const tool = byType(
       max_uses: anything,
       allowed_domains: anything,
       blocked_domains: anything,
+      user_location: anything,
     }),
   },
   () => 'custom',

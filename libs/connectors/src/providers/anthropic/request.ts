@@ -63,13 +63,14 @@ function toolFrom({ type, function: declared, cache_control }: Fields): Fields {
   };
 }
 
-function searchTool({ maxUses, includeDomains, excludeDomains }: NativeSearch): Fields {
+function searchTool({ maxUses, includeDomains, excludeDomains, location }: NativeSearch): Fields {
   return {
     type: SEARCH_TOOL,
     name: WEB_SEARCH,
     max_uses: maxUses,
     ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
     ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
+    ...(location === undefined ? {} : { user_location: { type: 'approximate', ...location } }),
   };
 }
 

@@ -13,6 +13,7 @@ export const SEARCH_REQUEST = fields({
   numResults: anything,
   includeDomains: anything,
   excludeDomains: anything,
+  userLocation: anything,
   contents: fields({ text: anything }),
 });
 
@@ -23,13 +24,14 @@ export class ExaSearch {
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
-  async search({ query, maxResults, includeDomains, excludeDomains, signal }: SearchQuery): Promise<Found> {
+  async search({ query, maxResults, includeDomains, excludeDomains, location, signal }: SearchQuery): Promise<Found> {
     const body = {
       query,
       type: 'auto',
       numResults: maxResults,
       ...(includeDomains.length > 0 ? { includeDomains } : {}),
       ...(excludeDomains.length > 0 ? { excludeDomains } : {}),
+      ...(location?.country === undefined ? {} : { userLocation: location.country }),
       contents: { text: { maxCharacters: MAX_RESULT_CHARACTERS } },
     };
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(this.timeoutMs)]);

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { World } from '#testing';
+
+const FREE = ['openai/gpt-oss-20b:free', 'z-ai/glm-4.5-air:free', 'meta-llama/llama-3.3-70b-instruct:free'];
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open({ FREE_REQUESTS_PER_MINUTE: '4' });
+});
+afterAll(() => world.close());
+
+test('free models answer an account without money, and the history says that they are free', async () => {
+  const account = await world.account();
+  for (const model of FREE) {
+    const { status, body } = await world.chat(account, 'tokens=4', { model });
+    expect([status, body.model, body.usage.cost]).toEqual([200, model, 0]);
+  }
+  await world.until(async () => (await world.get('/queries/history', account)).body.data.length === FREE.length);
+  for (const record of (await world.get('/queries/history', account)).body.data)
+    expect(record).toMatchObject({ isFreeModel: true, price_in_usd: 0, isOnline: false });
+  expect((await world.chat(account, 'tokens=4')).status).toBe(402);
+});
+
+test('free models are listed at nothing, by a router that may use what is asked', async () => {
+  for (const model of FREE) {
+    const { pricing, privacyLevel } = (await world.get(`/v1/models/${model}`)).body;
+    expect([pricing.prompt, pricing.completion, pricing.request, privacyLevel]).toEqual(['0', '0', '0', 'anon']);
+    const { endpoints } = (await world.get(`/v1/models/${model}/endpoints`)).body.data;
+    expect(endpoints).toMatchObject([{ privacy: { zdr: false, collects_data: true } }]);
+  }
+});
+
+test(':online does nothing for a free model', async () => {
+  const account = await world.account();
+  const { status, body } = await world.chat(account, 'tokens=4', { model: `${FREE[0]}:online` });
+  expect([status, body.model, body.usage.cost]).toEqual([200, FREE[0], 0]);
+});
+
+test('an account has so many free requests a minute, whole or streamed, which says 429 before anything is held', async () => {
+  const account = await world.account(0.105);
+  const ask = (stream: boolean) => world.chat(account, 'tokens=1', { model: FREE[0], stream });
+  for (const stream of [true, false, true, false]) expect((await ask(stream)).status).toBe(200);
+  const facts = (await world.facts(account)).length;
+  for (const stream of [true, false]) {
+    const { status, headers, body } = await ask(stream);
+    expect([status, body.error.type]).toEqual([429, 'rate_limit_error']);
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(body.message).toContain('4 requests a minute');
+  }
+  expect(await world.facts(account)).toHaveLength(facts);
+  expect((await world.chat(account, 'tokens=1')).status).toBe(200);
+  expect((await world.chat(await world.account(), 'tokens=1', { model: FREE[0] })).status).toBe(200);
+});
+
+test.each([
+  ['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended'],
+  ['qwen3-32b:extended', 'qwen/qwen3-32b-extended'],
+])('%s has its longer context', async (name, model) => {
+  const account = await world.account(1.05);
+  const long = await world.chat(account, 'tokens=2', { model: name });
+  expect([long.status, long.body.model]).toEqual([200, model]);
+});

@@ -1,0 +1,41 @@
+import { type Item, priceOf, type Tariff, type Usage } from '#domain';
+import { money, type PicoUsd, ZERO } from '#kernel';
+
+/** What a charge is made of: the parts add up to it. */
+export interface ChargedParts {
+  /** What the vendor of the model takes for its input, and for the rest. */
+  readonly input: PicoUsd;
+  readonly output: PicoUsd;
+  /** The fees for searches of the web. */
+  readonly searches: PicoUsd;
+  readonly margin: PicoUsd;
+}
+
+/**
+ * Of what is charged the fees come first, then what the vendor takes; what is left is ours.
+ * @param inputCost what the vendors take for the input of all calls
+ */
+export function partsOf(charged: PicoUsd, items: readonly Item[], inputCost: PicoUsd): ChargedParts {
+  let left = charged;
+  const taken = (part: PicoUsd) => {
+    const amount = money.least(part, left);
+    left = money.subtract(left, amount);
+    return amount;
+  };
+  const sum = (amount: 'cost' | 'price', beside: boolean) =>
+    money.sum(items.filter((item) => (item.beside ?? false) === beside).map((item) => money.fromJson(item[amount])));
+  const searches = taken(sum('price', true));
+  const cost = sum('cost', false);
+  const input = taken(money.least(inputCost, cost));
+  const output = taken(money.subtract(cost, money.least(inputCost, cost)));
+  return { input, output, searches, margin: left };
+}
+
+/** What a vendor takes for all of a use but its output; nothing where it has no price. */
+export function costOfInput({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
+  try {
+    return priceOf(input, prices).cost;
+  } catch {
+    return ZERO;
+  }
+}
