@@ -1,9 +1,8 @@
 /** The events of an answer as the answer in one piece that they come to. */
-import { UpstreamFailure } from '../../failures.ts';
 import { NativeOutput } from '../responses/native-output.ts';
 import type { AnswerReceiver } from '../vocabulary/answers.ts';
 import type { AnswerIdentity } from '../vocabulary/providers.ts';
-import { sseDataIn } from '../vocabulary/sse.ts';
+import { parsedEvent, sseDataIn } from '../vocabulary/sse.ts';
 import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 
@@ -43,7 +42,7 @@ export class Collector implements AnswerReceiver {
   /** @throws UpstreamFailure when an event cannot be read */
   write(events: Uint8Array): undefined {
     for (const data of sseDataIn(events)) {
-      const event = parsed(data);
+      const event = parsedEvent(data);
       if (this.native) this.native.accept(event);
       else this.chunk(event);
     }
@@ -132,12 +131,4 @@ function addedList(list: unknown[], pieces: readonly unknown[]): unknown[] {
 function indexIn(value: unknown): number | undefined {
   const { index } = (value ?? {}) as { readonly index?: unknown };
   return typeof index === 'number' ? index : undefined;
-}
-
-function parsed(data: string): Thing {
-  try {
-    return JSON.parse(data);
-  } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
-  }
 }

@@ -1,5 +1,5 @@
 /** Chat answers in OpenAI's former shapes. */
-import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
+import { parsedEvent, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import type { Thing } from '../vocabulary/things.ts';
 
 /** Says an answer, or a chunk of one, in another shape. */
@@ -13,7 +13,7 @@ export interface StandIn<B> {
 
 /** The events of a stream, each in the other shape. */
 export function retold(events: Uint8Array, retell: Retelling): Uint8Array {
-  const chunks = sseDataIn(events).map((data) => sseEvent(JSON.stringify(retell(JSON.parse(data)))));
+  const chunks = sseDataIn(events).map((data) => sseEvent(JSON.stringify(retell(parsedEvent(data)))));
   return Buffer.from(chunks.join(''));
 }
 

@@ -1,8 +1,7 @@
-import { UpstreamFailure } from '../../failures.ts';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { EventOutlet } from '../responses/response-client.ts';
 import type { AnswerClient, Source } from '../vocabulary/answers.ts';
-import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
+import { parsedEvent, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import { type MessageDraft, usageWire } from './message-draft.ts';
 import type { MessageEvent } from './output.ts';
@@ -49,7 +48,7 @@ export class MessageClient implements AnswerClient {
   /** @throws UpstreamFailure when an event cannot be read */
   write(events: Uint8Array): Promise<void> | undefined {
     if (!this.listening) return undefined;
-    return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsed(data))));
+    return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsedEvent(data))));
   }
 
   searched(search: SearchNote): Promise<void> | undefined {
@@ -73,12 +72,4 @@ export class MessageClient implements AnswerClient {
 
 function written(event: MessageEvent): string {
   return sseEvent(JSON.stringify(event), event.type);
-}
-
-function parsed(data: string): Readonly<Record<string, unknown>> {
-  try {
-    return JSON.parse(data);
-  } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
-  }
 }

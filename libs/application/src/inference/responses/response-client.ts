@@ -1,8 +1,6 @@
-import { UpstreamFailure } from '../../failures.ts';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { AnswerClient, Source } from '../vocabulary/answers.ts';
-import { DONE, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
-import type { Thing } from '../vocabulary/things.ts';
+import { DONE, parsedEvent, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponseEvent } from './output-items.ts';
 import type { ResponseDraft, ResponseError, ResponseWire } from './response-draft.ts';
@@ -64,7 +62,7 @@ export class ResponseClient implements AnswerClient {
   /** @throws UpstreamFailure when an event cannot be read */
   write(events: Uint8Array): Promise<void> | undefined {
     if (!this.listening) return undefined;
-    return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsed(data))));
+    return this.send(sseDataIn(events).flatMap((data) => this.draft.accept(parsedEvent(data))));
   }
 
   searched(search: SearchNote): Promise<void> | undefined {
@@ -102,13 +100,5 @@ export class ResponseClient implements AnswerClient {
 
   private event({ type, ...more }: ResponseEvent): string {
     return sseEvent(JSON.stringify({ type, sequence_number: this.sequence++, ...more }), type);
-  }
-}
-
-function parsed(data: string): Thing {
-  try {
-    return JSON.parse(data);
-  } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
   }
 }

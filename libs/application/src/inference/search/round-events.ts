@@ -3,10 +3,9 @@
  * rounds and further roles are held back.
  */
 
-import { UpstreamFailure } from '../../failures.ts';
 import { chunkEvent } from '../vocabulary/answers.ts';
 import type { AnswerIdentity } from '../vocabulary/providers.ts';
-import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
+import { parsedEvent, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import type { Said, SearchCall } from './search-tool.ts';
 
 type Thing = Readonly<Record<string, unknown>>;
@@ -88,7 +87,7 @@ export class RoundEvents {
   }
 
   private passOne(data: string): string {
-    const chunk = parsed(data);
+    const chunk = parsedEvent(data) as Chunk;
     const [choice] = chunk.choices ?? [];
     if (!choice) return sseEvent(data);
     const before = this.content;
@@ -149,12 +148,4 @@ function isSaid(value: unknown): boolean {
 
 function eventOf(chunk: Chunk): string {
   return sseEvent(JSON.stringify(chunk));
-}
-
-function parsed(data: string): Chunk {
-  try {
-    return JSON.parse(data);
-  } catch (cause) {
-    throw new UpstreamFailure('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
-  }
 }

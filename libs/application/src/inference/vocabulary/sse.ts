@@ -2,6 +2,8 @@
  * Server-sent events, as all protocols of answers have them, read and written nowhere else:
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
+import { UpstreamFailure } from '../../failures.ts';
+import type { Thing } from './things.ts';
 
 /** The data of the event that ends a stream of OpenAI's. */
 export const DONE = '[DONE]';
@@ -43,6 +45,15 @@ export function sseDataIn(events: Uint8Array): readonly string[] {
     if (data !== undefined) found.push(data);
   }
   return found;
+}
+
+/** What an event of a chat or a response carries. @throws UpstreamFailure when it cannot be read */
+export function parsedEvent(data: string): Thing {
+  try {
+    return JSON.parse(data);
+  } catch (cause) {
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+  }
 }
 
 /** Takes a body apart into events, wherever its pieces end. */
