@@ -3,10 +3,11 @@
  * tool run and reads a stream; then its account's balance has fallen by what its history says, to the last digit, and in
  * the end the books verify with a drift of 0. They are installed when they are needed: see clients/install.ts.
  */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Cluster } from '../cluster.ts';
+import { root } from '../processes.ts';
 import { charged } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
 import { install } from './clients/install.ts';
@@ -17,6 +18,7 @@ import { isPaid, Wire } from './clients/wire.ts';
 
 const CREDIT_USD = 20;
 const RUN_WITHIN_MS = 180_000;
+const ASKED_BY_AGENTS: Readonly<Record<string, readonly string[]>> = { 'openai/gpt-5.4': ['gpt-6.1-sol'] };
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -73,8 +75,20 @@ async function runOnce(cluster: Cluster, client: Client, folder: string): Promis
   }
 }
 
+/** The catalogue as it ships, and in it the models that agents ask for by themselves: their newest, by another name. */
+async function catalogueIn(dataDir: string): Promise<string> {
+  const directory = path.join(dataDir, 'catalogue');
+  await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
+  const file = path.join(directory, 'models.json');
+  const models = JSON.parse(await readFile(file, 'utf8')) as { id: string; aliases?: string[] }[];
+  for (const model of models) model.aliases = [...(model.aliases ?? []), ...(ASKED_BY_AGENTS[model.id] ?? [])];
+  await writeFile(file, JSON.stringify(models));
+  return directory;
+}
+
 async function proveAll(dataDir: string, chosen: readonly Client[]): Promise<boolean> {
-  const cluster = await Cluster.standalone(dataDir, { LOG_LEVEL: 'info' });
+  const settings = { LOG_LEVEL: 'info', CATALOGUE_DIR: await catalogueIn(dataDir) };
+  const cluster = await Cluster.standalone(dataDir, settings);
   let proven = true;
   try {
     for (const client of chosen) proven = (await prove(cluster, client)) && proven;

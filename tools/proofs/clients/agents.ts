@@ -4,11 +4,13 @@ import path from 'node:path';
 import { type Client, type Command, type Stage, scriptFile } from './client.ts';
 
 const GPT = 'openai/gpt-5-mini';
+
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 
-/** The question that has the model call a tool of the agent's. */
-function asking(tool: string, args: Readonly<Record<string, unknown>>): string {
-  return `Run it. [[sandbox tool=${tool} text=${JSON.stringify(JSON.stringify(args))}]]`;
+/** The question that has the model call a tool of the agent's, with arguments or with a plain text. */
+function asking(tool: string, input: Readonly<Record<string, unknown>> | string): string {
+  const text = typeof input === 'string' ? input : JSON.stringify(input);
+  return `Run it. [[sandbox tool=${tool} text=${JSON.stringify(text)}]]`;
 }
 
 /** What it prints is not in the question: only a shell can know it. */
@@ -23,22 +25,29 @@ async function write(home: string, file: string, content: string): Promise<strin
 
 const writeJson = (home: string, file: string, content: object) => write(home, file, JSON.stringify(content, null, 2));
 
-/** @param servers more lines of its configuration */
-function codex(name: string, question: string, servers = ''): Client {
+/**
+ * Its newest model, which it asks for by itself, writes programs that call its tools; others call them as functions.
+ * @param config more lines of its configuration
+ */
+function codex(name: string, question: string, config = ''): Client {
   return {
     name,
     npm: { '@openai/codex': '0.169.0' },
     async command({ folder, home, url, key }: Stage): Promise<Command> {
-      await write(home, '.codex/config.toml', `openai_base_url = "${url}/v1"\n${servers}`);
+      await write(home, '.codex/config.toml', `openai_base_url = "${url}/v1"\n${config}`);
       const bin = path.join(folder, 'node_modules/.bin/codex');
       // The shell runs without codex's own sandbox, which needs rights that a container does not have.
       const trust = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
-      return { args: [bin, 'exec', '-m', GPT, ...trust, question], env: { CODEX_API_KEY: key } };
+      return { args: [bin, 'exec', ...trust, question], env: { CODEX_API_KEY: key } };
     },
   };
 }
 
-const MCP_SERVER = `[mcp_servers.proof]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(scriptFile('mcp-server.mjs'))}]\n`;
+const MCP_SERVER = `
+[mcp_servers.proof]
+command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(scriptFile('mcp-server.mjs'))}]
+`;
 
 const opencode: Client = {
   name: 'opencode',
@@ -105,8 +114,20 @@ const cline: Client = {
 };
 
 export const AGENTS: readonly Client[] = [
-  codex('codex', asking('exec_command', { cmd: SHELL })),
-  codex('codex-mcp', asking('mcp__proof__weather', { city: 'Ur' }), MCP_SERVER),
+  codex('codex', asking('functions__exec', `text(await tools.exec_command({ cmd: '${SHELL}' }))`)),
+  codex('codex-mcp', asking('functions__exec', "text(await tools.mcp__proof__weather({ city: 'Ur' }))"), MCP_SERVER),
+  codex(
+    'codex-claude',
+    asking('exec_command', { cmd: SHELL }),
+    `model = "${CLAUDE}"
+`,
+  ),
+  codex(
+    'codex-claude-mcp',
+    asking('mcp__proof__weather', { city: 'Ur' }),
+    `model = "${CLAUDE}"
+${MCP_SERVER}`,
+  ),
   opencode,
   qwenCode,
   continueCli,
