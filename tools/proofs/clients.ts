@@ -10,7 +10,7 @@ import { Cluster } from '../cluster.ts';
 import { root } from '../processes.ts';
 import { charged } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
-import { install } from './clients/install.ts';
+import { install, PLACE, versionOf } from './clients/install.ts';
 import { CLIENTS } from './clients/list.ts';
 import { run } from './clients/run.ts';
 import { faultsOf, type Run, summaryOf } from './clients/verdict.ts';
@@ -39,7 +39,7 @@ function surroundings(home: string): Record<string, string> {
 }
 
 async function prove(cluster: Cluster, client: Client): Promise<boolean> {
-  const version = Object.values({ ...client.npm, ...client.pypi })[0];
+  const version = versionOf(client);
   try {
     const folder = await install(client);
     const ran = await runOnce(cluster, client, folder);
@@ -53,7 +53,7 @@ async function prove(cluster: Cluster, client: Client): Promise<boolean> {
   }
 }
 
-/** What went over the wire and what was said is left beside the client, to be looked into. */
+/** What went over the wire and what was said is left in `.proofs/`, to be looked into. */
 async function runOnce(cluster: Cluster, client: Client, folder: string): Promise<Run> {
   const customer = await cluster.customer(CREDIT_USD);
   const { balance } = await cluster.balance(customer);
@@ -65,8 +65,8 @@ async function runOnce(cluster: Cluster, client: Client, folder: string): Promis
     await mkdir(cwd);
     const outcome = await run(args, { cwd, env: { ...surroundings(home), ...env }, withinMs: RUN_WITHIN_MS });
     const { exchanges } = wire;
-    await writeFile(path.join(folder, 'wire.json'), JSON.stringify(exchanges, null, 2));
-    await writeFile(path.join(folder, 'output.txt'), outcome.output);
+    await writeFile(path.join(PLACE, `${client.name}.json`), JSON.stringify(exchanges, null, 2));
+    await writeFile(path.join(PLACE, `${client.name}.txt`), outcome.output);
     const answered = exchanges.filter((each) => isPaid(each) && each.status < 300).length;
     return { outcome, exchanges, charged: await charged(cluster, customer, balance, answered) };
   } finally {

@@ -20,6 +20,7 @@ export interface Command {
 }
 
 export interface Client extends Installable {
+  readonly name: string;
   /** Prepares the home. @returns what runs there */
   command(stage: Stage): Promise<Command>;
 }

@@ -1,6 +1,6 @@
 /**
  * Clients are installed when they are needed, each into a folder of its own below `.proofs/`, outside the project's
- * dependencies: from npm, or from PyPI into a virtual environment.
+ * dependencies: from npm, or from PyPI into a virtual environment. Whoever is short of space may delete it all.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -10,8 +10,8 @@ import { run } from './run.ts';
 /** Names and exact versions. */
 export type Packages = Readonly<Record<string, string>>;
 
+/** The first package is the client, the others are what it needs beside. */
 export interface Installable {
-  readonly name: string;
   readonly npm?: Packages;
   readonly pypi?: Packages;
 }
@@ -19,9 +19,17 @@ export interface Installable {
 const INSTALLED_WITHIN_MS = 600_000;
 const STAMP = 'installed.json';
 
-/** @returns the client's folder */
-export async function install({ name, npm, pypi }: Installable): Promise<string> {
-  const folder = path.join(root, '.proofs', name);
+/** Where everything is that is installed, and what the last runs left. */
+export const PLACE = path.join(root, '.proofs');
+
+export function versionOf({ npm, pypi }: Installable): string {
+  return Object.values({ ...npm, ...pypi })[0] ?? '';
+}
+
+/** @returns the folder, which clients of the same packages share */
+export async function install({ npm, pypi }: Installable): Promise<string> {
+  const [[name = '', version] = []] = Object.entries({ ...npm, ...pypi });
+  const folder = path.join(PLACE, `${npm ? 'node' : 'python'}-${name.replaceAll(/\W+/g, '-')}-${version}`);
   const wanted = JSON.stringify({ npm, pypi }, null, 2);
   const stamp = path.join(folder, STAMP);
   if ((await readFile(stamp, 'utf8').catch(() => '')) === wanted) return folder;
