@@ -7,7 +7,8 @@ import { World } from '#testing';
 import { ERROR_KINDS } from '../../apps/gateway/src/edge/errors.ts';
 import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts';
 import { welcome } from '../../apps/standalone/src/welcome.ts';
-import { errorTable, operationTables, settingsTable, withSection } from './generated.ts';
+import { CLIENTS } from '../proofs/clients/list.ts';
+import { clientTable, errorTable, operationTables, settingsTable, withSection } from './generated.ts';
 import { brokenReferences, missingScripts, pages, ROOT, read } from './pages.ts';
 
 const README_LINES = 150;
@@ -35,6 +36,10 @@ describe('docs/api.md', () => {
 
   test('lists the operations of /openapi.json', () => {
     expectSection('docs/api.md', 'operations', operationTables(document));
+  });
+
+  test('lists the clients that are tried, in which versions', () => {
+    expectSection('docs/api.md', 'clients', clientTable(CLIENTS));
   });
 
   test('lists the errors that can be answered', () => {

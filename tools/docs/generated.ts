@@ -1,5 +1,7 @@
 /** The parts of the documentation that follow from the code: tables of settings, operations and errors. */
+
 import type { OpenApiDocument, PathOperation } from '../../apps/gateway/src/openapi/document.ts';
+import type { Client } from '../proofs/clients/client.ts';
 
 type Row = readonly string[];
 
@@ -65,6 +67,14 @@ export function errorTable(kinds: readonly Kind[]): string {
     .map(([status, type, kind, word = type]) => [String(status), code(type), code(word), code(kind)])
     .toSorted((one, other) => one.join().localeCompare(other.join()));
   return table(['status', '`error.type`', '`error.code`', '`error.metadata.error_type`'], rows);
+}
+
+export function clientTable(clients: readonly Client[]): string {
+  const rows = clients.map(({ name, does, npm, pypi }) => {
+    const [[used = '', version = ''] = []] = Object.entries({ ...npm, ...pypi });
+    return [code(name), `${code(used)} ${version}${npm ? '' : ', for Python'}`, does];
+  });
+  return table(['name', 'what it is', 'what it does'], rows);
 }
 
 function table(head: Row, rows: readonly Row[]): string {

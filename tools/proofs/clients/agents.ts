@@ -29,9 +29,10 @@ const writeJson = (home: string, file: string, content: object) => write(home, f
  * Its newest model, which it asks for by itself, writes programs that call its tools; others call them as functions.
  * @param config more lines of its configuration
  */
-function codex(name: string, question: string, config = ''): Client {
+function codex(name: string, does: string, question: string, config = ''): Client {
   return {
     name,
+    does,
     npm: { '@openai/codex': '0.169.0' },
     async command({ folder, home, url, key }: Stage): Promise<Command> {
       await write(home, '.codex/config.toml', `openai_base_url = "${url}/v1"\n${config}`);
@@ -51,6 +52,7 @@ args = [${JSON.stringify(scriptFile('mcp-server.mjs'))}]
 
 const opencode: Client = {
   name: 'opencode',
+  does: 'its shell, over chats',
   npm: { 'opencode-ai': '1.18.33' },
   async command({ folder, home, url, key }) {
     const provider = {
@@ -71,6 +73,7 @@ const opencode: Client = {
 
 const qwenCode: Client = {
   name: 'qwen-code',
+  does: 'its shell, over chats',
   npm: { '@qwen-code/qwen-code': '0.24.4' },
   async command({ folder, home, url, key }) {
     await writeJson(home, '.qwen/settings.json', {
@@ -86,6 +89,7 @@ const qwenCode: Client = {
 
 const continueCli: Client = {
   name: 'continue',
+  does: 'its shell, over chats',
   npm: { '@continuedev/cli': '1.5.47' },
   async command({ folder, home, url, key }) {
     const model = { name: 'GPT', provider: 'openai', model: GPT, apiBase: `${url}/v1`, apiKey: key };
@@ -104,6 +108,7 @@ const continueCli: Client = {
 
 const cline: Client = {
   name: 'cline',
+  does: 'its shell, over chats',
   npm: { cline: '3.0.65' },
   async command({ folder, url, key }) {
     const bin = path.join(folder, 'node_modules/.bin/cline');
@@ -113,21 +118,22 @@ const cline: Client = {
   },
 };
 
+const SHELL_BY_PROGRAM = `text(await tools.exec_command({ cmd: '${SHELL}' }))`;
+const MCP_BY_PROGRAM = "text(await tools.mcp__proof__weather({ city: 'Ur' }))";
+const AS_IT_COMES = 'as it comes, with the model that it asks for by itself';
+const WITH_CLAUDE = `model = "${CLAUDE}"\n`;
+const BY_SERVER = asking('mcp__proof__weather', { city: 'Ur' });
+
 export const AGENTS: readonly Client[] = [
-  codex('codex', asking('functions__exec', `text(await tools.exec_command({ cmd: '${SHELL}' }))`)),
-  codex('codex-mcp', asking('functions__exec', "text(await tools.mcp__proof__weather({ city: 'Ur' }))"), MCP_SERVER),
+  codex('codex', AS_IT_COMES, asking('functions__exec', SHELL_BY_PROGRAM)),
   codex(
-    'codex-claude',
-    asking('exec_command', { cmd: SHELL }),
-    `model = "${CLAUDE}"
-`,
+    'codex-mcp',
+    `${AS_IT_COMES}, and a server of tools (MCP)`,
+    asking('functions__exec', MCP_BY_PROGRAM),
+    MCP_SERVER,
   ),
-  codex(
-    'codex-claude-mcp',
-    asking('mcp__proof__weather', { city: 'Ur' }),
-    `model = "${CLAUDE}"
-${MCP_SERVER}`,
-  ),
+  codex('codex-claude', 'with a model of Anthropic', asking('exec_command', { cmd: SHELL }), WITH_CLAUDE),
+  codex('codex-claude-mcp', 'the same, and a server of tools (MCP)', BY_SERVER, WITH_CLAUDE + MCP_SERVER),
   opencode,
   qwenCode,
   continueCli,

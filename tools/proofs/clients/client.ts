@@ -1,6 +1,7 @@
 /** What the proof knows of a client. */
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
+import { root } from '../../processes.ts';
 import type { Installable, Packages } from './install.ts';
 
 /** Where a client runs. */
@@ -21,6 +22,8 @@ export interface Command {
 
 export interface Client extends Installable {
   readonly name: string;
+  /** For the documentation, in a few words. */
+  readonly does: string;
   /** Prepares the home. @returns what runs there */
   command(stage: Stage): Promise<Command>;
 }
@@ -28,28 +31,28 @@ export interface Client extends Installable {
 /** What every tool returns: a model that was not told cannot say it. */
 export const TOOL_SAYS = 'proof-42';
 
-const SCRIPTS = path.resolve(import.meta.dirname, '../../../../tools/proofs/clients/scripts');
+const SCRIPTS = path.join(root, 'tools/proofs/clients/scripts');
 
 export function scriptFile(name: string): string {
   return path.join(SCRIPTS, name);
 }
 
 /** A library of Node's, with the script that uses it. Imports are looked for beside the script: it is copied to them. */
-export function node(name: string, script: string, npm: Packages): Client {
+export function node(name: string, does: string, script: string, npm: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
     const copy = path.join(folder, script);
     await copyFile(scriptFile(script), copy);
     return { args: [process.execPath, copy], env: environment(url, key) };
   };
-  return { name, npm, command };
+  return { name, does, npm, command };
 }
 
 /** A library of Python's, with the script that uses it. */
-export function python(name: string, script: string, pypi: Packages): Client {
+export function python(name: string, does: string, script: string, pypi: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
     return { args: [path.join(folder, 'venv/bin/python'), scriptFile(script)], env: environment(url, key) };
   };
-  return { name, pypi, command };
+  return { name, does, pypi, command };
 }
 
 function environment(url: string, key: string) {

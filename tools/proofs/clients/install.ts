@@ -29,7 +29,10 @@ export function versionOf({ npm, pypi }: Installable): string {
 /** @returns the folder, which clients of the same packages share */
 export async function install({ npm, pypi }: Installable): Promise<string> {
   const [[name = '', version] = []] = Object.entries({ ...npm, ...pypi });
-  const folder = path.join(PLACE, `${npm ? 'node' : 'python'}-${name.replaceAll(/\W+/g, '-')}-${version}`);
+  const folder = path.join(
+    PLACE,
+    `${npm ? 'node' : 'python'}-${name.replace('@', '').replaceAll('/', '-')}-${version}`,
+  );
   const wanted = JSON.stringify({ npm, pypi }, null, 2);
   const stamp = path.join(folder, STAMP);
   if ((await readFile(stamp, 'utf8').catch(() => '')) === wanted) return folder;
