@@ -81,7 +81,8 @@ const qwenCode: Client = {
       privacy: { usageStatisticsEnabled: false },
       general: { enableAutoUpdate: false },
     });
-    const question = asking('run_shell_command', { command: SHELL, is_background: false });
+    // It may miss what a command says in its last moment.
+    const question = asking('run_shell_command', { command: `${SHELL}; sleep 1`, is_background: false });
     const args = [path.join(folder, 'node_modules/.bin/qwen'), '--yolo', question];
     return { args, env: { OPENAI_API_KEY: key, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: CLAUDE } };
   },
