@@ -133,6 +133,14 @@ describe('tools', () => {
     expect((await ask(again)).body.output[0]).toMatchObject({ name: 'shout', namespace: 'mcp__echo' });
   });
 
+  test('ask for no argument that only a vendor could read', async () => {
+    const message = { type: 'string', description: 'What to say' };
+    const properties = { encrypted: { type: 'boolean' }, message: { ...message, encrypted: true } };
+    tap.since();
+    await ask({ model: NATIVE, tools: [{ ...SHOUT, parameters: { type: 'object', properties } }], input: 'Hi' });
+    expect(tap.since()[0]?.body.tools[0].parameters.properties).toEqual({ encrypted: { type: 'boolean' }, message });
+  });
+
   test('may be named without their namespace where no other has their name', async () => {
     const tool_choice = { type: 'function', name: 'shout' };
     const { body } = await ask({ model: NATIVE, tools: [SPACE], tool_choice, input: 'Hi' });
@@ -152,7 +160,10 @@ describe('tools', () => {
   test('may answer more than once, and what other agents say is read', async () => {
     const call = { type: 'custom_tool_call', call_id: 'call_1', name: 'exec', input: 'x' };
     const output = (text: string) => ({ type: 'custom_tool_call_output', call_id: 'call_1', output: text });
-    const content = [{ type: 'input_text', text: 'I am done' }];
+    const content = [
+      { type: 'input_text', text: 'I am done' },
+      { type: 'encrypted_content', encrypted_content: 'and tired' },
+    ];
     const agent = { type: 'agent_message', author: '/root/a', recipient: '/root', content };
     const input = [user('tokens=3'), call, output('one'), output('two'), agent];
     for (const model of ['google/gemini-2.5-pro', NATIVE, 'anthropic/claude-haiku-4.5']) {
@@ -160,7 +171,7 @@ describe('tools', () => {
       const { status, text } = await ask({ model, input, tools: [{ type: 'custom', name: 'exec' }] });
       expect([status, text.slice(0, status === 200 ? 0 : 500)]).toEqual([200, '']);
       const sent = JSON.stringify(tap.since());
-      for (const each of ['one', 'two', '/root/a', 'I am done']) expect(sent).toContain(each);
+      for (const each of ['one', 'two', '/root/a', 'I am done', 'and tired']) expect(sent).toContain(each);
     }
   });
 
@@ -197,7 +208,7 @@ describe('tools', () => {
             type: 'agent_message',
             author: 'a',
             recipient: 'b',
-            content: [{ type: 'encrypted_content', encrypted_content: 'x' }],
+            content: [{ type: 'encrypted_content', encrypted_content: 'gAAAAx' }],
           },
         ],
       },

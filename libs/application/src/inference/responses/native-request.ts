@@ -7,7 +7,7 @@ import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody, Understood } from './body.ts';
 import { summaryMessage } from './compaction.ts';
 import { LEFT_OUT, SETTINGS } from './items.ts';
-import { agentMessage, isText, urlOf } from './parts.ts';
+import { agentMessage, isText, readable, urlOf } from './parts.ts';
 import { isOfChat } from './thoughts.ts';
 import type { ToolName, Toolset } from './toolset.ts';
 
@@ -209,8 +209,9 @@ function messageFor({ role, content, phase }: Thing): Thing {
 
 /** Text where it is nothing else. */
 function outputFor(output: unknown): unknown {
-  const isPlain = typeof output === 'string' || (output as readonly Thing[]).every(({ type }) => isText(type));
-  return isPlain ? textIn(output) : contentFor(output);
+  if (typeof output === 'string') return output;
+  const parts = (output as readonly Thing[]).map(readable);
+  return parts.every(({ type }) => isText(type)) ? textIn(parts) : contentFor(parts);
 }
 
 function contentFor(content: unknown): unknown {

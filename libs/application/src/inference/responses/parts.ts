@@ -29,7 +29,20 @@ function spoken(content: unknown, param: string): Thing {
   return refused.length === 0 ? { content: text } : { content: text || null, refusal: refused.join('') };
 }
 
-/** What another agent has said to this one: no chat has a role for it. Only their vendor can read encrypted parts. */
+/** How vendors begin what they have encrypted. */
+const ENCRYPTED = 'gAAAA';
+
+/**
+ * A part as it can be read. Agents mark as encrypted what their vendor would have encrypted for them: here no model does,
+ * and it is the text itself. What a vendor has encrypted stays what it is, and is refused.
+ */
+export function readable(part: Thing): Thing {
+  const { type, encrypted_content: text } = part;
+  const isPlain = type === 'encrypted_content' && typeof text === 'string' && !text.startsWith(ENCRYPTED);
+  return isPlain ? { type: 'input_text', text } : part;
+}
+
+/** What another agent has said to this one: no chat has a role for it. */
 export function agentMessage({ author, recipient, content }: Thing, param: string): ChatMessage {
   for (const [field, value] of Object.entries({ author, recipient })) {
     if (typeof value !== 'string') throw refusal(`${param}.${field} must be a string`, `${param}.${field}`);
@@ -56,7 +69,7 @@ function textOf(content: unknown, param: string): string {
 }
 
 function partsOf(content: unknown, param: string, field = 'content'): readonly Thing[] {
-  if (Array.isArray(content) && content.every(isObject)) return content;
+  if (Array.isArray(content) && content.every(isObject)) return content.map(readable);
   throw refusal(`${param}.${field} must be a string or an array of objects`, `${param}.${field}`);
 }
 

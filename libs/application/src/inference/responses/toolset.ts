@@ -244,7 +244,19 @@ function aboutOf({ description }: Thing): Thing {
 }
 
 function functionOf(tool: Thing): Thing {
-  return { ...aboutOf(tool), parameters: tool.parameters ?? null, strict: tool.strict ?? null };
+  return { ...aboutOf(tool), parameters: readableIn(tool.parameters ?? null), strict: tool.strict ?? null };
+}
+
+/** OpenAI would encrypt arguments that a schema marks so, and could alone read them; to other vendors the mark is a mistake. */
+function readableIn(schema: unknown): unknown {
+  if (!isObject(schema) || !isObject(schema.properties)) return schema;
+  const properties = Object.entries(schema.properties);
+  if (!properties.some(([, each]) => isObject(each) && each.encrypted === true)) return schema;
+  const plain = properties.map(([name, each]) => {
+    const { encrypted: _, ...rest } = isObject(each) ? each : {};
+    return [name, isObject(each) ? rest : each];
+  });
+  return { ...schema, properties: Object.fromEntries(plain) };
 }
 
 function customOf(tool: Thing, param: string): Thing {
