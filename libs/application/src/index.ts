@@ -63,6 +63,7 @@ export {
   type Language,
   type Provider,
   Providers,
+  type Sampling,
   type StreamedAnswer,
   type WholeAnswer,
 } from './inference/vocabulary/providers.ts';

@@ -106,7 +106,7 @@ describe('a response', () => {
     expect((await ask('tokens=3', {}, account, route)).body).toEqual(RESPONSE);
   });
 
-  test('echoes what was asked for', async () => {
+  test('echoes what was asked for, and null for what its model was not told', async () => {
     const asked = {
       instructions: 'Be brief',
       metadata: { a: 'x', b: 2, c: true },
@@ -128,7 +128,31 @@ describe('a response', () => {
     const { status, body } = await ask('text="{}"', asked);
     const { include: _, ...echoed } = asked;
     expect(status).toBe(200);
-    expect(body).toMatchObject(echoed);
+    const untold = { temperature: null, top_p: null, presence_penalty: null, frequency_penalty: null };
+    expect(body).toMatchObject({ ...echoed, ...untold });
+  });
+
+  test.each<[string, object, object]>([
+    ['openai/gpt-4o-mini', { temperature: 0.5, top_p: 0 }, { temperature: 0.5, top_p: 0 }],
+    [
+      'openai/gpt-4o-mini',
+      { reasoning: { effort: 'low' }, text: { verbosity: 'low' } },
+      { temperature: 1, reasoning: { effort: null, summary: null }, text: { format: { type: 'text' } } },
+    ],
+    ['anthropic/claude-haiku-4.5', { temperature: 2 }, { temperature: 1 }],
+    ['anthropic/claude-haiku-4.5', { temperature: 0.5, top_p: 0.5 }, { temperature: 0.5, top_p: null }],
+    [
+      'anthropic/claude-haiku-4.5',
+      { temperature: 0.5, reasoning: { effort: 'low' }, max_output_tokens: 4_000 },
+      { temperature: null, reasoning: { effort: 'low', summary: null } },
+    ],
+    ['anthropic/claude-opus-4.7', { temperature: 0.5 }, { temperature: null }],
+  ])('by %s that was asked with %j echoes %j', async (model, asked, echoed) => {
+    const whole = await ask('tokens=3', { model, ...asked });
+    expect([whole.status, whole.body]).toMatchObject([200, echoed]);
+    const { events } = await stream('tokens=3', { model, ...asked });
+    for (const { response } of [events[0], events.at(-2)]) expect(response).toMatchObject(echoed);
+    expect(whole.body.text).toEqual({ format: { type: 'text' } });
   });
 
   test('is held first and settled with what it used, and the history knows it as a response', async () => {

@@ -8,6 +8,7 @@ import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponsesBody } from './body.ts';
 import { CompactionOutput, goesOn } from './compaction.ts';
+import { echoOf } from './echo.ts';
 import { NativeOutput } from './native-output.ts';
 import { wantsEncrypted } from './native-request.ts';
 import { ResponseOutput } from './output.ts';
@@ -47,6 +48,7 @@ export class ResponseDraft {
   private output: ResponseOutput | NativeOutput | CompactionOutput;
   private readonly createdAt = seconds();
   private model: string;
+  private source: Source | undefined;
   private finish = 'stop';
 
   constructor(
@@ -63,8 +65,10 @@ export class ResponseDraft {
   }
 
   /** The first events. */
-  answeredBy({ model, language }: Source): void {
+  answeredBy(source: Source): void {
+    const { model, language } = source;
     this.model = model;
+    this.source = source;
     if (language === 'responses') this.output = new NativeOutput(wantsEncrypted(this.body), this.request.toolset);
   }
 
@@ -136,7 +140,6 @@ export class ResponseDraft {
   }
 
   private wire(state: ResponseWire): ResponseWire {
-    const { body, request } = this;
     return {
       id: this.id,
       object: 'response',
@@ -145,24 +148,7 @@ export class ResponseDraft {
       model: this.model,
       error: null,
       incomplete_details: null,
-      instructions: body.instructions ?? null,
-      metadata: request.metadata,
-      parallel_tool_calls: body.parallel_tool_calls ?? true,
-      temperature: body.temperature ?? 1,
-      top_p: body.top_p ?? 1,
-      presence_penalty: body.presence_penalty ?? 0,
-      frequency_penalty: body.frequency_penalty ?? 0,
-      tool_choice: request.toolset.choice,
-      tools: request.toolset.tools,
-      max_output_tokens: body.max_output_tokens ?? null,
-      previous_response_id: body.previous_response_id ?? null,
-      reasoning: { effort: body.reasoning?.effort ?? null, summary: body.reasoning?.summary ?? null },
-      text: { format: request.format, ...(body.text?.verbosity ? { verbosity: body.text.verbosity } : {}) },
-      store: request.store,
-      truncation: body.truncation ?? 'disabled',
-      ...(body.top_logprobs ? { top_logprobs: body.top_logprobs } : {}),
-      // A key that OpenAI's clients know as text or absent.
-      ...(body.user ? { user: body.user } : {}),
+      ...echoOf(this.request, this.source),
       ...state,
     };
   }

@@ -3,7 +3,7 @@ import type { Model } from '#catalogue';
 import type { UpstreamFailure } from '../../failures.ts';
 import type { StreamClient } from '../../paying/paying.ts';
 import type { EndpointAnswer, Receipt } from '../../paying/purchase.ts';
-import type { AnswerIdentity, Language, StreamedAnswer, WholeAnswer } from './providers.ts';
+import type { AnswerIdentity, Language, Sampling, StreamedAnswer, WholeAnswer } from './providers.ts';
 import { sseEvent } from './sse.ts';
 import type { SearchNote } from './web-search.ts';
 
@@ -14,6 +14,10 @@ export interface Source {
   readonly language: Language;
   /** The slug of the endpoint. */
   readonly provider: string;
+  /** The parameters that the endpoint knows: all others of the request were left out. */
+  readonly knows: readonly string[];
+  /** How it was sampled, where that is not as the request says. */
+  readonly sampling?: Sampling;
 }
 
 /** How long clients wait in silence. */
@@ -67,7 +71,8 @@ export function sourceOf(
   { id: model }: Model,
   { answer, endpoint }: EndpointAnswer<WholeAnswer | StreamedAnswer>,
 ): Source {
-  return { model, language: answer.language, provider: endpoint.slug };
+  const { language, sampling } = answer;
+  return { model, language, provider: endpoint.slug, knows: endpoint.parameters, ...(sampling ? { sampling } : {}) };
 }
 
 /** An event of a stream that no upstream has sent. */

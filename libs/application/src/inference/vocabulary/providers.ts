@@ -54,6 +54,9 @@ export interface ChatCall {
   readonly signal: AbortSignal;
 }
 
+/** What an upstream was told of the caller's settings; null for what it was not told. */
+export type Sampling = Readonly<Partial<Record<'temperature' | 'top_p', number | null>>>;
+
 /**
  * A complete answer, and the usage that the upstream reported: OpenAI's `chat.completion` with our identity, or a
  * `response` with the upstream's.
@@ -67,6 +70,8 @@ export interface WholeAnswer {
   vendorId(): string | undefined;
   /** All text that was generated, for counting tokens that were not reported. */
   deliveredText(): string;
+  /** Where it is not what the request says. */
+  readonly sampling?: Sampling;
   /** What the upstream has searched for, and how many of those searches it invoices. */
   readonly searches?: { readonly notes: readonly SearchNote[]; readonly invoiced: number };
 }
@@ -102,6 +107,8 @@ export interface StreamedAnswer {
   generatedAtMost(): number;
   /** Whether any of it was passed on. */
   hasTold(): boolean;
+  /** Where it is not what the request says. */
+  readonly sampling?: Sampling;
   /** How many searches the upstream invoices, where it was to search. */
   invoicedSearches?(): number;
 }

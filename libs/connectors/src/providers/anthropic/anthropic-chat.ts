@@ -1,7 +1,8 @@
-import { type ChatCall, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
+import { type ChatCall, type Sampling, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
 import { type HttpEndpoint, messageIn, refusal } from '../../http/http-endpoint.ts';
 import type { Headers } from '../../http/relay.ts';
 import { wholeAnswer } from './answer.ts';
+import type { Fields } from './body.ts';
 import { MessageEvents } from './message-events.ts';
 import { messagesRequest } from './request.ts';
 import { SearchEvents } from './search-events.ts';
@@ -22,8 +23,13 @@ export class AnthropicChat {
   ) {}
 
   async complete(call: ChatCall): Promise<WholeAnswer | StreamedAnswer> {
-    const { body, stream, withoutReasoning, identity, search, signal } = call;
-    const request = { ...messagesRequest(body, this.defaultMaxTokens, search), stream };
+    const request = messagesRequest(call.body, this.defaultMaxTokens, call.search);
+    const sampling = sampledOtherwise(call.body, request);
+    return { ...(await this.asked(call, { ...request, stream: call.stream })), ...(sampling ? { sampling } : {}) };
+  }
+
+  private async asked(call: ChatCall, request: object): Promise<WholeAnswer | StreamedAnswer> {
+    const { stream, withoutReasoning, identity, search, signal } = call;
     if (!stream) {
       const text = await this.endpoint.whole(request, signal);
       return wholeAnswer(text, identity, { withoutReasoning, searched: search !== undefined });
@@ -33,6 +39,15 @@ export class AnthropicChat {
     const events = new SearchEvents(identity, withoutReasoning);
     return { ...(await this.endpoint.stream(request, signal, events)), invoicedSearches: () => events.invoiced };
   }
+}
+
+/** What was said otherwise than the caller has; nothing for nothing. */
+function sampledOtherwise(body: Fields, request: Fields): Sampling | undefined {
+  const fields = (['temperature', 'top_p'] as const).filter(
+    (field) => (body[field] ?? null) !== null && body[field] !== request[field],
+  );
+  if (fields.length === 0) return undefined;
+  return Object.fromEntries(fields.map((field) => [field, (request[field] as number | undefined) ?? null]));
 }
 
 export function refusalOf(status: number, headers: Headers, text: string): UpstreamFailure {
