@@ -18,6 +18,7 @@ describe('without any setting', () => {
   test('everything has a default, and the outside world is the sandbox', () => {
     expect(readSettings({})).toEqual({
       port: 3000,
+      creditIdInference: false,
       host: '127.0.0.1',
       sandboxPort: 3100,
       sandboxUrl: undefined,

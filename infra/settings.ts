@@ -98,6 +98,10 @@ export const SETTINGS = {
     [0, 3_600_000],
     'How long running requests may take after SIGTERM',
   ),
+  creditIdInference: flag(
+    'ALLOW_CREDIT_ID_INFERENCE',
+    'true: x-credit-id alone pays for models, past the caps of all keys',
+  ),
   maxLagMs: integer(
     'READY_MAX_LAG_MS',
     5_000,
@@ -217,6 +221,12 @@ function choice<T extends string>(variable: string, choices: readonly [T, ...T[]
       return choices.find((each) => each === value) ?? wrong(variable, `one of ${choices.join(', ')}`, value);
     },
   };
+}
+
+/** Off unless it is said. */
+function flag(variable: string, meaning: string): Setting<boolean> {
+  const setting = choice(variable, ['false', 'true'], meaning);
+  return { ...setting, read: (env) => setting.read(env) === 'true' };
 }
 
 function url(variable: string, protocols: readonly string[], meaning: string, byDefault = ''): Setting<string> {

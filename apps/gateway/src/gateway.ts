@@ -5,12 +5,14 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
-import { assertParsable } from './edge/bounds.ts';
+import { readBodies, unpackBodies } from './edge/bodies.ts';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
-import { answerTo, InvalidRequest, refuseBroken, sendError, UNEXPECTED } from './edge/errors.ts';
+import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors.ts';
 import { watchMethods } from './edge/methods.ts';
+import { refuseBroken, refuseOddities } from './edge/no-request.ts';
 import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
+import { refuseUnbuilt } from './edge/unbuilt.ts';
 import { GatewayModule } from './gateway.module.ts';
 
 const CORS = {
@@ -27,6 +29,8 @@ const CORS = {
   hook: 'preParsing' as const,
 };
 
+/** Of an address that does not exist. */
+const MAX_QUOTED = 100;
 /** How long a request may take to arrive: as long as the largest body over a slow line. */
 const RECEIVED_WITHIN_MS = 300_000;
 
@@ -45,11 +49,13 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   const adapter = new FastifyAdapter({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: RECEIVED_WITHIN_MS,
+    routerOptions: { ignoreTrailingSlash: true },
+    http: { requireHostHeader: false },
     clientErrorHandler: refuseBroken,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
-      reply.header('x-request-id', request.id);
+      introduce(request, reply);
       sendError(reply, answerTo(error) ?? UNEXPECTED);
     },
   });
@@ -63,46 +69,54 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   prepare(fastify);
   findCallers(fastify, app.get(Authenticator));
+  unpackBodies(fastify);
   const refuseOtherMethods = watchMethods(fastify);
   app.enableCors(CORS);
+  fastify.after(() => refuseUnbuilt(fastify));
   refuseUnknownPaths(fastify);
   await app.init();
   refuseOtherMethods();
   return app;
 }
 
-/**
- * A JSON body may be empty: clients send the header with every POST. Every answer carries its request's id. Nothing has
- * a NUL in its name, and PostgreSQL would not even look for it.
- */
+/** Every answer carries its request's id. Nothing has a NUL in its name, and PostgreSQL would not even look for it. */
 function prepare(fastify: FastifyInstance): void {
-  const parseJson = fastify.getDefaultJsonParser('error', 'error');
-  fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') return done(null, undefined);
-    try {
-      assertParsable(body as string);
-    } catch (error) {
-      return done(error as Error);
-    }
-    void parseJson(request, body as string, done);
-  });
+  readBodies(fastify);
+  refuseOddities(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
+    introduce(request, reply);
     // Where Anthropic's clients look for it.
     if (request.routeOptions.config?.operation?.errorShape === 'anthropic') reply.header('request-id', request.id);
-    done(request.url.includes('%00') ? new InvalidRequest('The address has a NUL in it') : undefined);
+    done(wrongIn(request));
   });
   fastify.addHook('onSend', recordSent);
+}
+
+/** What every answer has, also one that comes before all other hooks: its request's id, and that a browser may show it. */
+function introduce({ id }: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ 'x-request-id': id, 'access-control-allow-origin': '*' });
+}
+
+/** What no request may have, whatever it is for. */
+function wrongIn({ url, headers, raw }: FastifyRequest): Error | undefined {
+  if (url.includes('%00')) return new InvalidRequest('The address has a NUL in it');
+  if (headers.host === undefined && raw.httpVersion === '1.1') return new InvalidRequest('The Host header is missing');
+  return undefined;
 }
 
 /** Before the body is read, and behind CORS, whose hook is there once its plugin is loaded. */
 function refuseUnknownPaths(fastify: FastifyInstance): void {
   fastify.after(() => {
     fastify.addHook('preParsing', ({ is404, method, url }, _reply, _payload, done) => {
-      done(is404 ? new NotFoundException(`Cannot ${method} ${url}`) : null);
+      done(is404 ? new NotFoundException(`There is no ${method} ${pathIn(url)}`) : null);
     });
   });
+}
+
+/** A path as an error quotes it: without the query, which may have secrets. */
+function pathIn(url: string): string {
+  const [path = ''] = url.split('?');
+  return path.length > MAX_QUOTED ? `${path.slice(0, MAX_QUOTED)}…` : path;
 }
 
 async function listen(app: NestFastifyApplication, { port, host }: Settings): Promise<string> {

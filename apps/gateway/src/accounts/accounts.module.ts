@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { CreateKeyHandler, OpenAccountHandler, RevokeKeyHandler, UpdateKeyHandler } from '#application';
+import { CatalogueModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AccountsController } from './accounts.controller.ts';
 import { KeysController } from './keys.controller.ts';
@@ -7,7 +8,7 @@ import { QueriesController } from './queries.controller.ts';
 
 /** Accounts, their keys, and what was used. */
 @Module({
-  imports: [EdgeModule],
+  imports: [EdgeModule, CatalogueModule],
   controllers: [AccountsController, KeysController, QueriesController],
   providers: [OpenAccountHandler, CreateKeyHandler, UpdateKeyHandler, RevokeKeyHandler],
 })

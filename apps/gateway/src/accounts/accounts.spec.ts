@@ -89,9 +89,13 @@ describe('the balance', () => {
     expect(body).toEqual({ balance: 1.05, balance_usd: 1.05, held_usd: 0, currency: 'USD' });
   });
 
-  test('is that of the key when the credit_id is of another account', async () => {
-    const { body } = await asked({ 'api-key': other.apiKey }, { credit_id: account.creditId });
-    expect(body.balance).toBe(0);
+  test.each<[string, string, () => Promise<{ status: number; body: { error: { param: string } } }>]>([
+    ['in the body', 'credit_id', () => asked({ 'api-key': other.apiKey }, { credit_id: account.creditId })],
+    ['in a header', 'x-credit-id', () => asked({ 'api-key': other.apiKey, 'x-credit-id': account.creditId })],
+    ['that is none', 'credit_id', () => asked({ 'api-key': other.apiKey }, { credit_id: 7 })],
+  ])('is not returned to a key beside the credit_id of another account, %s', async (_, param, ask) => {
+    const { status, body } = await ask();
+    expect([status, body.error.param]).toEqual([400, param]);
   });
 
   test.each<[string, () => Promise<{ status: number; body: unknown }>]>([

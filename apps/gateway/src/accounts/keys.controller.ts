@@ -6,6 +6,7 @@ import type { Cause } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, Authenticator, CausedBy } from '../edge/caller.ts';
 import { NotFound } from '../edge/errors.ts';
+import { isTrue } from '../edge/validation.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './keys.operations.ts';
 import { fieldsOf, KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
@@ -83,8 +84,4 @@ export class KeysController {
     await this.books.show(position, 'keys');
     return { status: 'success', message: 'API key revoked successfully' };
   }
-}
-
-function isTrue(value: unknown): boolean {
-  return value === 'true' || value === '1' || value === true;
 }

@@ -1,10 +1,10 @@
-import { IsIn, IsNumber, IsOptional, Length, Max, Min, ValidateIf } from 'class-validator';
+import { IsIn, IsNumber, IsOptional, IsString, Length, Max, Min, ValidateIf } from 'class-validator';
 import type { KeyFields } from '#application';
 import { instantIn, MAX_KEY_NAME, type ResetPeriod } from '#domain';
 import { money } from '#kernel';
-import { isText, Satisfies } from '../edge/validation.ts';
+import { Flag, isText, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
-import { BOOLEAN, dateOrTime, text } from '../openapi/schemas.ts';
+import { dateOrTime, text } from '../openapi/schemas.ts';
 
 const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
 
@@ -36,7 +36,8 @@ export class KeyLimits {
 export class NewKey extends KeyLimits {
   @Field(NAME)
   @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
-  @Satisfies(isText, 'name must be a string')
+  @Satisfies(isText, 'name must not have a NUL, or half of a surrogate pair, in it')
+  @IsString({ message: 'name must be a string' })
   name!: string;
 }
 
@@ -44,16 +45,17 @@ export class KeyChanges extends KeyLimits {
   @Field(NAME)
   @ValidateIf((changes) => changes.name !== undefined)
   @Length(1, MAX_KEY_NAME, { message: `name must have 1 to ${MAX_KEY_NAME} characters` })
-  @Satisfies(isText, 'name must be a string')
+  @Satisfies(isText, 'name must not have a NUL, or half of a surrogate pair, in it')
+  @IsString({ message: 'name must be a string' })
   name?: string;
 }
 
 export class KeyQuery {
-  @Field({ ...BOOLEAN, description: 'Include revoked keys' })
-  include_disabled?: unknown;
+  @Flag('Include revoked keys')
+  include_disabled?: string;
 
-  @Field({ ...BOOLEAN, description: 'Include the secrets' })
-  show_key?: unknown;
+  @Flag('Include the secrets')
+  show_key?: string;
 }
 
 /** Undefined leaves a field as it is, null clears it. */

@@ -202,11 +202,35 @@ describe('one key', () => {
     ['a limit below a cent', { usage_limit_usd: 0.001 }, 400],
     ['a reset period without a limit', { reset_period: 'monthly' }, 400],
     ['an expiry in the past', { expire_at: '2020-01-01' }, 400],
+    ['a name with a NUL', { name: 'a\0b' }, 400],
   ])('cannot change to %s', async (_, changes, status) => {
     const { api_key: __, ...before } = await created();
     expect((await ask('PATCH', `/keys/${before._id}`, changes)).status).toBe(status);
     expect((await ask('GET', `/keys/${before._id}`)).body.data).toEqual(before);
   });
+
+  test('keeps its limit where only that is to be null and it has a reset period, and is told so', async () => {
+    const { api_key: _, ...before } = await created({ usage_limit_usd: 5, reset_period: 'daily' });
+    const { status, body } = await ask('PATCH', `/keys/${before._id}`, { usage_limit_usd: null });
+    expect([status, body.message]).toEqual([400, expect.stringContaining('reset_period must be null as well')]);
+    expect((await ask('GET', `/keys/${before._id}`)).body.data).toEqual(before);
+  });
+
+  test('whose name has a NUL is refused for that', async () => {
+    const { status, body } = await ask('POST', '/keys', { name: 'a\0b' });
+    expect([status, body.error.param, body.message]).toEqual([400, 'name', expect.stringContaining('NUL')]);
+  });
+
+  test.each(['TRUE', 'True', '1'])('is shown with its secret by show_key=%s', async (word) => {
+    const { _id, api_key } = await created();
+    expect((await ask('GET', `/keys/${_id}?show_key=${word}`)).body.data.api_key).toBe(api_key);
+    expect((await ask('GET', `/keys?show_key=0&include_disabled=FALSE`)).text).not.toContain('sk-');
+  });
+
+  test.each(['/keys?show_key=yes', '/keys?include_disabled=2', '/keys?show_key=', '/keys?show_key=true&show_key=true'])(
+    'is not listed by %s, which is no boolean',
+    async (route) => expect((await ask('GET', route)).status).toBe(400),
+  );
 
   test('is revoked once, and still there to look at', async () => {
     const { _id } = await created();

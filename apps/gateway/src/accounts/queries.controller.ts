@@ -1,12 +1,13 @@
-import { Controller, Get, Query, Res } from '@nestjs/common';
-import type { FastifyReply } from 'fastify';
-import type { Caller } from '#application';
+import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, Catalogues } from '#application';
 import { instantIn } from '#domain';
 import { usdNumber } from '#kernel';
 import { type HistoryFilter, type HistoryRecord, readHistory } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
-import { Authenticated, Authenticator } from '../edge/caller.ts';
+import { Authenticated, Authenticator, hasApiKey } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
+import { isTrue } from '../edge/validation.ts';
 import { json, Operation } from '../openapi/operation.ts';
 import { endOfDay, HistoryQuery, MAX_PAGE_SIZE, PAGE_SIZE, pageNumber } from './queries.requests.ts';
 import { HistorySchema } from './queries.schemas.ts';
@@ -16,6 +17,7 @@ export class QueriesController {
   constructor(
     private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
+    private readonly catalogues: Catalogues,
   ) {}
 
   @Get('history')
@@ -34,8 +36,12 @@ export class QueriesController {
   async history(
     @Authenticated() caller: Caller,
     @Query() query: HistoryQuery,
+    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
+    if (query.all_keys !== undefined && !hasApiKey(request)) {
+      throw new InvalidRequest('all_keys is only valid when authenticated by an API key', 'all_keys');
+    }
     const filter = await this.filterFor(caller, query);
     const page = pageNumber('page', query.page, 1);
     const size = Math.min(pageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
@@ -51,21 +57,25 @@ export class QueriesController {
     if (byKey && query.api_key !== undefined) {
       throw new InvalidRequest('api_key is only valid when authenticated by credit_id', 'api_key');
     }
-    if (!byKey && query.all_keys !== undefined) {
-      throw new InvalidRequest('all_keys is only valid when authenticated by an API key', 'all_keys');
-    }
     const wanted = byKey ? keyId : query.api_key && (await this.authenticator.keyOf(accountId, query.api_key));
     if (query.api_key !== undefined && !wanted) throw new InvalidRequest('api_key is none of this account', 'api_key');
-    const ofKey = wanted && query.all_keys !== 'true' ? { keyId: wanted } : {};
+    const ofKey = wanted && !isTrue(query.all_keys) ? { keyId: wanted } : {};
     return {
       accountId,
       ...ofKey,
       from: instantIn(query.start_date),
       to: instantIn(endOfDay(query.end_date)),
-      ...(query.model ? { model: query.model } : {}),
+      ...(query.model ? { model: this.idOf(query.model) } : {}),
       ...(query.query_source ? { source: query.query_source } : {}),
       ...(query.query_type ? { type: query.query_type } : {}),
     };
+  }
+
+  /** A model is found by all of its names; one that is not sold any more by its id. */
+  private idOf(name: string): string {
+    const { current } = this.catalogues;
+    const [base = name] = name.split(':');
+    return (current.find(name) ?? current.find(base))?.id ?? name;
   }
 }
 

@@ -1,9 +1,9 @@
 import { IsOptional, IsString } from 'class-validator';
 import { instantIn } from '#domain';
 import { InvalidRequest } from '../edge/errors.ts';
-import { Satisfies } from '../edge/validation.ts';
+import { Flag, Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
-import { BOOLEAN, CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
+import { CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
 
 export const PAGE_SIZE = 20;
 export const MAX_PAGE_SIZE = 100;
@@ -16,8 +16,8 @@ export class HistoryQuery {
   @IsString()
   credit_id?: string;
 
-  @Field({ ...BOOLEAN, description: 'All keys of the account; only with an API key' })
-  all_keys?: unknown;
+  @Flag('All keys of the account; only with an API key')
+  all_keys?: string;
 
   @Field({ description: 'Only this key; only with the id of the account' })
   @IsOptional()

@@ -8,6 +8,7 @@ let world: World;
 let account: TestAccount;
 /** Another key of the account. */
 let second: TestAccount;
+const stranger = crypto.randomUUID();
 let ids: { first: string; second: string };
 
 const ask = (route: string, headers: Record<string, string> = {}) => world.send('GET', route, { headers });
@@ -16,7 +17,7 @@ const models = ({ body }: { body: { data: { model: string }[] } }) => body.data.
 
 /** Oldest first: an answer, one by another key from the web application, one by the account itself, and a failure. */
 beforeAll(async () => {
-  world = await World.open();
+  world = await World.open({ ALLOW_CREDIT_ID_INFERENCE: 'true' });
   account = await world.account(1.05);
   const byAccount = { 'x-credit-id': account.creditId };
   const made = await world.send('POST', '/keys', { headers: byAccount, body: { name: 'second' } });
@@ -105,10 +106,11 @@ describe('who asks', () => {
     ['an x-credit-id header sees all', () => ofAccount(), 4],
     ['an account sees one key on request', () => ofAccount(`api_key=${second.apiKey}`), 1],
     [
-      'a key beside the credit_id counts as a key',
+      'a key beside the credit_id of its account is the account',
       () => world.get(`/queries/history?credit_id=${account.creditId}`, second),
-      1,
+      4,
     ],
+    ['and may say so', () => world.get(`/queries/history?all_keys=TRUE&credit_id=${account.creditId}`, second), 4],
   ])('%s', async (_, asked, rows) => {
     expect((await asked()).body.data).toHaveLength(rows);
   });
@@ -119,6 +121,12 @@ describe('who asks', () => {
     ['an unknown credit_id', 401, () => ask(`/queries/history?credit_id=${crypto.randomUUID()}`)],
     ['a credit_id that is none', 401, () => ask('/queries/history?credit_id=1')],
     ['a key, with an api_key to filter by', 400, () => world.get(`/queries/history?api_key=${account.apiKey}`, second)],
+    [
+      'a key beside the credit_id of another account',
+      400,
+      () => world.get(`/queries/history?credit_id=${stranger}`, second),
+    ],
+    ['all_keys that is no boolean', 400, () => world.get('/queries/history?all_keys=yes', second)],
     ['a credit_id, with all_keys', 400, () => ofAccount('all_keys=true')],
     [
       'a credit_id, with a key of another account',
@@ -134,7 +142,10 @@ describe('who asks', () => {
 describe('a filter', () => {
   test.each([
     [`model=${FLAT}`, 2],
-    ['model=flat', 0],
+    ['model=flat', 2],
+    ['model=nope', 0],
+    ['model=gpt-5-mini', 2],
+    [`model=${GPT}:online`, 2],
     ['query_source=ui', 1],
     ['query_source=api', 3],
     ['query_type=chat_completion', 4],

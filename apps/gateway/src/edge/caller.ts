@@ -10,7 +10,7 @@ import { type Cause, startedBy } from '#kernel';
 import { findKey } from '#projections';
 import type { OperationNotes } from '../openapi/operation.ts';
 import type { BooksReader } from './books-reader.ts';
-import { Unauthorized } from './errors.ts';
+import { InvalidRequest, Unauthorized } from './errors.ts';
 
 /** Images and files come inside the JSON. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
@@ -25,6 +25,7 @@ const MAX_CREDENTIAL = 512;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const INVALID_KEY = 'The API key was not found or has been revoked';
 const INVALID_ACCOUNT = 'The credit id is not valid';
+const NO_PAYER = 'Models are paid for with an API key, not with x-credit-id: send "Authorization: Bearer <API key>"';
 
 /** The actor of a request that needs no credential. */
 const ANYBODY = 'anybody';
@@ -73,20 +74,35 @@ function bodyLimitOf({ auth, paid, payer, largeBody }: OperationNotes): number {
   return paid || largeBody ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;
 }
 
-function finderOf({ auth, paid, payer }: OperationNotes, authenticator: Authenticator) {
-  if (auth === 'public') return undefined;
-  if (auth === 'optional') return (request: FastifyRequest) => authenticator.visitor(request);
-  if (paid) return (request: FastifyRequest) => authenticator.payer(request);
+function finderOf(operation: OperationNotes, authenticator: Authenticator) {
+  const { auth, paid, payer } = operation;
+  const missing = missingFor(operation);
   const creditId = ({ body, query }: FastifyRequest) =>
     payer === undefined ? undefined : ((payer === 'body' ? body : query) as Fields)?.credit_id;
-  if (auth === 'key') return (request: FastifyRequest) => authenticator.reader(request, creditId(request));
-  return async (request: FastifyRequest): Promise<Caller> => ({
-    accountId: await authenticator.accountOf(request, creditId(request)),
-    keyId: null,
-  });
+  switch (auth) {
+    case 'public':
+      return undefined;
+    case 'optional':
+      return (request: FastifyRequest) => authenticator.visitor(request);
+    case 'account':
+      return (request: FastifyRequest) => authenticator.owner(request, missing);
+    default:
+      return paid
+        ? (request: FastifyRequest) => authenticator.payer(request, missing)
+        : (request: FastifyRequest) => authenticator.reader(request, missing, creditId(request));
+  }
 }
 
 type Fields = { readonly credit_id?: unknown } | undefined;
+
+/** What to say to who sends no credential: which ones are taken here. */
+function missingFor({ auth, paid, payer }: OperationNotes): string {
+  const key = '"Authorization: Bearer <API key>" or x-api-key';
+  if (auth === 'account') return 'A credential is missing: send the id of the account as x-credit-id';
+  if (paid) return `A credential is missing: send ${key}`;
+  const field = payer === undefined ? '' : `, or credit_id in the ${payer}`;
+  return `A credential is missing: send ${key}, or the id of the account as x-credit-id${field}`;
+}
 
 /**
  * Finds the caller. The owner of a key never changes, so it is remembered; whether it may still be used is decided on the
@@ -99,12 +115,19 @@ export class Authenticator {
     private readonly books: BooksReader,
     private readonly secrets: Secrets,
     private readonly clock: Clock,
+    private readonly creditIdMayPay: boolean,
   ) {}
 
-  /** Returns the payer. Whether it may spend is decided by the hold. */
-  async payer(request: FastifyRequest): Promise<Caller> {
+  /**
+   * Returns the payer. Whether it may spend is decided by the hold. The id of the account would pass every cap of its keys,
+   * so it pays only where that is allowed.
+   */
+  async payer(request: FastifyRequest, missing: string): Promise<Caller> {
     const apiKey = apiKeyOf(request);
-    if (apiKey === undefined) return { accountId: claimedAccount(request), keyId: null };
+    if (apiKey === undefined) {
+      if (!this.creditIdMayPay) throw new Unauthorized(request.headers['x-credit-id'] ? NO_PAYER : missing);
+      return { accountId: claimedAccount(request, missing), keyId: null };
+    }
     const hash = this.secrets.hash(apiKey);
     const known = this.owners.get(hash);
     if (known) return known;
@@ -121,21 +144,37 @@ export class Authenticator {
   /** Returns who reads what is public: nobody known, without a credential. @throws Unauthorized when it is wrong */
   async visitor(request: FastifyRequest): Promise<Caller | undefined> {
     const anonymous = apiKeyOf(request) === undefined && request.headers['x-credit-id'] === undefined;
-    return anonymous ? undefined : this.reader(request);
+    return anonymous ? undefined : this.reader(request, INVALID_KEY);
   }
 
-  /** Returns the reader: by an active key, or by the account's id in a header or at `creditId`. */
-  async reader(request: FastifyRequest, creditId?: unknown): Promise<Caller> {
+  /**
+   * Returns the reader: by an active key, or by the account's id in a header or at `creditId`. Who names the account beside
+   * a key of it is the account.
+   * @throws InvalidRequest when the key is another account's
+   */
+  async reader(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
     const apiKey = apiKeyOf(request);
-    if (apiKey !== undefined) return this.verify(this.secrets.hash(apiKey));
-    return { accountId: await this.accountOf(request, creditId), keyId: null };
+    if (apiKey === undefined) return this.owner(request, missing, creditId);
+    const caller = await this.verify(this.secrets.hash(apiKey));
+    const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
+    const named = creditId ?? request.headers['x-credit-id'];
+    if (named === undefined) return caller;
+    if (typeof named === 'string' && named.toLowerCase() === caller.accountId) return { ...caller, keyId: null };
+    throw new InvalidRequest(`${field} is not the account of the API key`, field);
   }
 
-  /** The account that manages its keys: only ever by its own id. */
-  async accountOf(request: FastifyRequest, creditId?: unknown): Promise<string> {
-    const claimed = claimedAccount(request, creditId);
-    if (!(await this.books.knows(claimed))) throw new Unauthorized(INVALID_ACCOUNT);
-    return claimed;
+  /** @throws Unauthorized when the credential of a payer is not good any more */
+  async mayRead(request: FastifyRequest): Promise<void> {
+    const apiKey = apiKeyOf(request);
+    if (apiKey === undefined) await this.owner(request, INVALID_ACCOUNT);
+    else await this.verify(this.secrets.hash(apiKey));
+  }
+
+  /** The account itself, by its own id. */
+  async owner(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
+    const accountId = claimedAccount(request, missing, creditId);
+    if (!(await this.books.knows(accountId))) throw new Unauthorized(INVALID_ACCOUNT);
+    return { accountId, keyId: null };
   }
 
   /** The id of an account's key, by its secret; undefined when the account has no such key. */
@@ -156,6 +195,11 @@ export class Authenticator {
   }
 }
 
+/** Whether a request carries a key, good or not. */
+export function hasApiKey(request: FastifyRequest): boolean {
+  return apiKeyOf(request) !== undefined;
+}
+
 /** The key that a request carries, in any of the headers that clients use. */
 function apiKeyOf({ headers }: FastifyRequest): string | undefined {
   const { authorization: sent = '' } = headers; // some clients send it empty beside another header
@@ -171,11 +215,9 @@ function apiKeyOf({ headers }: FastifyRequest): string | undefined {
 }
 
 /** The account that a request names, which need not exist. */
-function claimedAccount({ headers }: FastifyRequest, creditId?: unknown): string {
+function claimedAccount({ headers }: FastifyRequest, missing: string, creditId?: unknown): string {
   const claimed = creditId ?? headers['x-credit-id'];
-  if (claimed === undefined) {
-    throw new Unauthorized('A credential is missing: send Authorization, x-api-key or x-credit-id');
-  }
+  if (claimed === undefined) throw new Unauthorized(missing);
   if (typeof claimed !== 'string' || !UUID.test(claimed)) throw new Unauthorized(INVALID_ACCOUNT);
   return claimed.toLowerCase();
 }

@@ -28,8 +28,9 @@ const SWEEP_EVERY_MS = 60_000;
     },
     {
       provide: Authenticator,
-      inject: [BooksReader, Secrets, Clock],
-      useFactory: (books: BooksReader, secrets: Secrets, clock: Clock) => new Authenticator(books, secrets, clock),
+      inject: [BooksReader, Secrets, Clock, Role],
+      useFactory: (books: BooksReader, secrets: Secrets, clock: Clock, { settings }: Role) =>
+        new Authenticator(books, secrets, clock, settings.creditIdInference),
     },
     { provide: KeptAnswers, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
     {

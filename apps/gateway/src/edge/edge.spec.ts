@@ -58,22 +58,118 @@ describe('a known path with another method', () => {
   });
 });
 
-describe('what is no HTTP request', () => {
-  test.each<[string, number, string]>([
-    ['this is no request', 400, 'invalid_request_error'],
-    [`GET / HTTP/1.1\r\nHost: x\r\nx: ${'x'.repeat(20_000)}`, 431, 'headers_too_large'],
-  ])('is refused in the shape of all errors: %.20s', async (request, status, type) => {
+describe('what is no request', () => {
+  const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, ...headers].join('\r\n');
+  const many = Array.from({ length: 2_500 }, (_, i) => `x${i}: 1`);
+
+  test.each<[string, number, string, string]>([
+    ['a sentence', 400, 'invalid_request_error', 'this is no request'],
+    ['a method that nobody knows', 400, 'invalid_request_error', 'BREW /tea HTTP/1.1\r\nHost: x'],
+    ['another protocol', 400, 'invalid_request_error', '\x16\x03\x01\x02\x00'],
+    ['without a host', 400, 'invalid_request_error', get('/v1/models')],
+    ['for a proxy', 400, 'invalid_request_error', 'CONNECT x:1 HTTP/1.1\r\nHost: x'],
+    [
+      'with two lengths',
+      400,
+      'invalid_request_error',
+      get('/', 'Host: x', 'Content-Length: 3', 'Transfer-Encoding: chunked'),
+    ],
+    ['with an unknown expectation', 417, 'expectation_failed', get('/v1/models', 'Host: x', 'Expect: tea')],
+    ['with a header that is too long', 431, 'headers_too_large', get('/', 'Host: x', `x: ${'x'.repeat(20_000)}`)],
+    ['with too many headers', 431, 'headers_too_large', get('/', 'Host: x', ...many)],
+    ['to an address that is too long', 431, 'headers_too_large', get(`/${'x'.repeat(20_000)}`, 'Host: x')],
+    [
+      'a preflight for what cannot be decoded',
+      400,
+      'invalid_request_error',
+      'OPTIONS /%zz HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: GET',
+    ],
+  ])('%s: %i, in the shape of all errors, readable in a browser', async (_, status, type, request) => {
+    const answer = await raw(request);
+    expect(answer.head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer.head).toMatch(/^x-request-id: [0-9a-f-]{36}\r?$/im);
+    expect(answer.head).toMatch(/^access-control-allow-origin: \*\r?$/im);
+    expect(answer.body).toMatchObject({ status: 'error', statusCode: status, error: { type } });
+  });
+
+  async function raw(request: string) {
     const { hostname, port } = new URL(world.api);
     const socket = connect(Number(port), hostname);
-    socket.setEncoding('utf8').write(`${request}\r\n\r\n`);
+    socket.setEncoding('utf8').write(`${request}\r\n${request.includes('Host') ? 'Connection: close\r\n' : ''}\r\n`);
     let answer = '';
     socket.on('data', (piece) => {
       answer += piece;
     });
+    socket.on('error', () => {}); // it may be closed while we write
+    if (!request.includes('Host')) socket.end();
     await once(socket, 'close');
-    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    const body = JSON.parse(answer.split('\r\n\r\n')[1] as string);
-    expect(body).toMatchObject({ status: 'error', statusCode: status, error: { type } });
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    return { head, body: JSON.parse(body) };
+  }
+});
+
+describe('an address', () => {
+  test.each<[string, string, unknown, number]>([
+    ['GET', '/v1/models/', undefined, 200],
+    ['GET', '/v1/models/openai/gpt-5-mini/', undefined, 200],
+    ['POST', '/accounts/create/', undefined, 201],
+    ['GET', '/topup/payment-methods/?x=1', undefined, 200],
+    ['GET', '/accounts/create/', undefined, 405],
+    ['POST', '/v1/chat/completions/', {}, 401],
+  ])('with a slash at its end is the same: %s %s', async (method, route, body, status) => {
+    expect((await world.send(method, route, { body })).status).toBe(status);
+  });
+
+  test('that does not exist is quoted without its query, and not at length', async () => {
+    const { status, text } = await world.get(`/nope/${'x'.repeat(400)}?api_key=sk-secret`);
+    expect([status, text.length < 600]).toEqual([404, true]);
+    expect(text).not.toContain('sk-secret');
+  });
+
+  test.each([
+    'POST /v1/images/generations',
+    'POST /v1/images/edits',
+    'POST /v1/videos',
+    'GET /v1/videos/gen_1',
+    'POST /v1/audio/transcriptions',
+    'POST /api/v1/audio/speech',
+    'GET /api/v1/audio/voices',
+    'GET /v1/data/endpoints',
+    'POST /v1/data/api/exa/search',
+    'GET /v1/data/x/tweets/search',
+    'GET /nwc-auto-topup',
+    'POST /nwc-auto-topup/connect',
+    'DELETE /nwc-auto-topup/connection',
+  ])('of the specification that nothing is behind yet is 501, and is not documented: %s', async (request) => {
+    const [method = '', route = ''] = request.split(' ');
+    const { status, headers, body } = await world.send(method, route);
+    expect([status, body.error.type, headers.get('x-should-retry')]).toEqual([501, 'not_implemented', 'false']);
+    expect(headers.get('access-control-allow-origin')).toBe('*');
+    expect(Object.keys((await world.get('/openapi.json')).body.paths)).not.toContain(route);
+  });
+});
+
+describe('an error', () => {
+  test('quotes a part of what it is about, not all of it', async () => {
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    const model = 'x'.repeat(256);
+    const answers = [
+      await world.chat(account, '', { model }),
+      await world.chat(account, '', { tools, tool_choice: { type: 'y'.repeat(256), name: 'x' } }),
+      await world.get(`/v1/models/${'z'.repeat(80)}`),
+    ];
+    for (const { status, body } of answers) expect([status, body.message.length <= 1_001]).toEqual([status, true]);
+  });
+
+  test.each<[string, () => Promise<Answer>, RegExp]>([
+    ['a chat', () => world.send('POST', CHAT, { body: {} }), /"Authorization: Bearer <API key>" or x-api-key$/],
+    ['the keys', () => world.get('/keys', account), /x-credit-id$/],
+    ['the balance', () => world.send('POST', '/credits/balance'), /x-credit-id, or credit_id in the body$/],
+    ['the history', () => world.get('/queries/history'), /x-credit-id, or credit_id in the query$/],
+    ['a response', () => world.get('/v1/responses/resp_x'), /x-api-key, or the id of the account as x-credit-id$/],
+  ])('for a credential that is missing names those that %s takes', async (_, ask, named) => {
+    const { status, body } = await ask();
+    expect([status, body.message]).toEqual([401, expect.stringMatching(named)]);
   });
 });
 

@@ -1,6 +1,4 @@
 /** The one place that turns what went wrong into a status and words. How they are written is in error-shapes. */
-import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -14,7 +12,7 @@ import {
 import type { RejectionCode } from '#domain';
 import type { Log } from '#infra';
 import { Rejection, StoreUnavailable, UnknownFact } from '#kernel';
-import { DEFAULT_SHAPE, type ErrorAnswer, shapeFor } from './error-shapes.ts';
+import { type ErrorAnswer, shapeFor } from './error-shapes.ts';
 
 /** No valid credential came with a request. */
 export class Unauthorized extends Error {
@@ -35,6 +33,24 @@ export class InvalidRequest extends Error {
     super(message);
     this.param = param;
   }
+}
+
+/** A body is of a type or an encoding that is not read here. */
+export class UnsupportedMedia extends Error {
+  override readonly name = 'UnsupportedMedia';
+  readonly statusCode = 415;
+}
+
+/** A body is larger than its route takes. */
+export class TooLarge extends Error {
+  override readonly name = 'TooLarge';
+  readonly statusCode = 413;
+}
+
+/** A path of the specification that nothing is behind yet. */
+export class NotBuilt extends Error {
+  override readonly name = 'NotBuilt';
+  readonly statusCode = 501;
 }
 
 /** The resource exists, but its read model is too far behind to show it. */
@@ -108,8 +124,10 @@ const STATUSES: Readonly<Record<number, Kind>> = {
   413: [413, 'payload_too_large', 'payload_too_large'],
   414: [414, 'address_too_long', 'invalid_request'],
   415: [415, 'unsupported_media_type', 'invalid_request'],
+  417: [417, 'expectation_failed', 'invalid_request'],
   426: [426, 'upgrade_required', 'invalid_request'],
   431: [431, 'headers_too_large', 'invalid_request'],
+  501: [501, 'not_implemented', 'server'],
   503: [503, 'unavailable', 'server'],
 };
 
@@ -170,11 +188,19 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   }
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: unknown })?.statusCode;
   const known = typeof status === 'number' ? STATUSES[status] : undefined;
-  return known && answer(known, (error as Error).message);
+  if (known === undefined) return undefined;
+  const { message } = error as Error;
+  // Fastify's own words do not say what would be taken.
+  const text = status === 415 && !(error instanceof UnsupportedMedia) ? 'The body must be application/json' : message;
+  return answer(known, text, status === 501 ? { final: true } : {});
 }
 
-function answer(kind: Kind, message: string, more: Partial<ErrorAnswer> = {}): ErrorAnswer {
+/** Longer messages quote what they are about: a name, an address, a whole conversation. */
+const MAX_MESSAGE = 1_000;
+
+function answer(kind: Kind, text: string, more: Partial<ErrorAnswer> = {}): ErrorAnswer {
   const [status, type, word, code = type] = kind;
+  const message = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE).toWellFormed()}…` : text;
   return { status, message, type, kind: word, code, ...more };
 }
 
@@ -186,26 +212,6 @@ export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
   if (error.final) reply.header('x-should-retry', 'false');
   reply.status(error.status).send(shapeFor(reply.request).body(error, reply.request.id));
-}
-
-/** The codes of Node's HTTP parser that have a status of their own. */
-const BROKEN: Readonly<Record<string, readonly [status: number, message: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, 'The headers of the request are too large'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive'],
-};
-
-/** Answers what is no HTTP request, and so never becomes a request or a reply here; then the connection ends. */
-export function refuseBroken({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
-  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const [status, message] = BROKEN[code] ?? [400, 'The request is not valid HTTP'];
-  const body = JSON.stringify(DEFAULT_SHAPE.body(answer(STATUSES[status] ?? INVALID, message)));
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'content-type: application/json; charset=utf-8',
-    `content-length: ${Buffer.byteLength(body)}`,
-    'connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
 @Catch()

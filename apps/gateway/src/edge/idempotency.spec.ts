@@ -216,11 +216,13 @@ describe('a key', () => {
 
   test('of an account that does not exist is not remembered', async () => {
     const nobody = randomUUID();
+    const byCreditId = await requests.world.gateway({ creditIdInference: true });
     const headers = { 'idempotency-key': requests.key, 'x-credit-id': nobody };
-    const sent = { body: chat('tokens=3', {}), headers };
+    const sent = { body: chat('tokens=3', {}), headers, api: byCreditId.api };
     expect((await requests.world.send('POST', '/v1/chat/completions', sent)).status).toBe(401);
     const sql = 'select from gateway.answers where account_id = $1';
     expect((await requests.database.query(sql, [nobody])).rowCount).toBe(0);
+    await byCreditId.close();
   });
 
   test('replays nothing to an API key that was revoked', async () => {

@@ -36,13 +36,13 @@ test.each([CHAT, '/chat/completions', '/v1/responses', '/v1/embeddings'])(
   },
 );
 
-test.each(['/nope', '/v1/images/generations'])(
+test.each(['/nope', '/v1/images'])(
   'a path that is not there, such as %s, is 404 before its body is sent, and readable in a browser',
   async (route) => {
     const answer = await answerToHead(route, LARGE.length);
     expect(answer).toMatch(/^HTTP\/1.1 404 /);
     expect(answer).toContain('access-control-allow-origin: *');
-    expect(answer).toContain(`"message":"Cannot POST ${route}"`);
+    expect(answer).toContain(`"message":"There is no POST ${route}"`);
   },
 );
 

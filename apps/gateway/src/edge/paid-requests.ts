@@ -52,9 +52,10 @@ export class PaidRequests {
       throw new InvalidRequest('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
     const { id: requestId, url, body } = request;
-    // Both paths of an endpoint are one.
-    const about = `${url.replace(/^\/v1(?=\/)/, '')}\n${JSON.stringify(body)}`;
-    const mayRead = () => this.authenticator.reader(request);
+    // All paths of an endpoint are one.
+    const path = url.replace(/^\/v1(?=\/)/, '').replace(/\/(?=\?|$)/, '');
+    const about = `${path}\n${JSON.stringify(body)}`;
+    const mayRead = () => this.authenticator.mayRead(request);
     return this.idempotency.claim({ caller, key, about, requestId, mayRead }, payer);
   }
 

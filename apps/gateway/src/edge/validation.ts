@@ -4,6 +4,7 @@ import {
   getMetadataStorage,
   IsInt,
   IsNumber,
+  IsOptional,
   IsString,
   Max,
   Min,
@@ -13,6 +14,7 @@ import {
   validateSync,
 } from 'class-validator';
 import { Field } from '../openapi/request-schema.ts';
+import { BOOLEAN } from '../openapi/schemas.ts';
 import { assertBounded, assertShort } from './bounds.ts';
 import { InvalidRequest } from './errors.ts';
 import { assertShaped } from './shapes.ts';
@@ -58,7 +60,8 @@ function withModelId(body: unknown): unknown {
 export function valid<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
     throw new InvalidRequest('The body must be a JSON object');
-  const checked = Object.assign(new type(), value);
+  // Not assigned: a field may be called `__proto__`.
+  const checked = Object.defineProperties(new type(), Object.getOwnPropertyDescriptors(value ?? {}));
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
   const [error] = validateSync(checked, { stopAtFirstError: true });
@@ -88,6 +91,24 @@ export function ModelId(description: string): PropertyDecorator {
 /** A custom rule, for what class-validator cannot express. */
 export function Satisfies(rule: (value: unknown) => boolean, message: string): PropertyDecorator {
   return ValidateBy({ name: message, validator: { validate: rule, defaultMessage: () => message } });
+}
+
+const FLAGS: ReadonlySet<unknown> = new Set(['true', 'false', '1', '0']);
+
+/** A boolean of a query, in the words that clients have for it. */
+export function Flag(description: string): PropertyDecorator {
+  return (prototype, field) => {
+    const name = String(field);
+    Field({ ...BOOLEAN, description })(prototype, field);
+    IsOptional()(prototype, field);
+    const isFlag = (value: unknown) => typeof value === 'string' && FLAGS.has(value.toLowerCase());
+    Satisfies(isFlag, `${name} must be true, false, 1 or 0`)(prototype, field);
+  };
+}
+
+/** Whether a flag that was checked is set. */
+export function isTrue(flag: string | undefined): boolean {
+  return flag !== undefined && ['true', '1'].includes(flag.toLowerCase());
 }
 
 /** A whole number from 1, which may have a largest. */

@@ -109,7 +109,6 @@ describe('a chat completion', () => {
     ['a bearer key', () => ({ authorization: `Bearer ${account.apiKey}` })],
     ['x-api-key', () => ({ 'x-api-key': account.apiKey })],
     ['api-key', () => ({ 'api-key': account.apiKey })],
-    ['x-credit-id', () => ({ 'x-credit-id': account.creditId })],
   ])('is paid by %s, at both paths', async (_, headers) => {
     const balance = Number(await world.balance(account));
     const versioned = await ask(HELLO, headers());

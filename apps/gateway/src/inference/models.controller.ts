@@ -5,6 +5,7 @@ import { usd, usdNumber } from '#kernel';
 import type { MedianCost } from '#projections';
 import { InvalidRequest } from '../edge/errors.ts';
 import { MedianCosts } from '../edge/median-costs.ts';
+import { isTrue } from '../edge/validation.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './models.operations.ts';
 import { ModelsQuery } from './models.requests.ts';
@@ -24,7 +25,7 @@ export class ModelsController {
   @Operation(operations.listModels)
   async models(@Query() query: ModelsQuery) {
     const types = typesIn(query.type || 'chat');
-    const data = this.rows.filter(({ type, popular }) => types.includes(type) && (popular || query.popular !== 'true'));
+    const data = this.rows.filter(({ type, popular }) => types.includes(type) && (popular || !isTrue(query.popular)));
     const medians = await this.medians.byModel();
     const priced = data.map((row) => ({ ...row, ...medianWire(medians.get(row.id)) }));
     return { object: 'list', data: priced, total_count: data.length, links: { next: null } };

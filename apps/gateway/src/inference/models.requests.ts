@@ -1,7 +1,7 @@
 import { IsOptional, IsString } from 'class-validator';
 import { MODEL_TYPES } from '#catalogue';
+import { Flag } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
-import { BOOLEAN } from '../openapi/schemas.ts';
 
 export class ModelsQuery {
   @Field({ description: `Comma-separated types (${MODEL_TYPES.join(', ')}), or all; default: chat` })
@@ -9,6 +9,6 @@ export class ModelsQuery {
   @IsString()
   type?: string;
 
-  @Field({ ...BOOLEAN, description: 'Only popular models' })
-  popular?: unknown;
+  @Flag('Only popular models')
+  popular?: string;
 }

@@ -5,6 +5,7 @@ import { type Caller, Conversations, CountResponseTokens, CreateResponse, inputO
 import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
+import { isTrue } from '../edge/validation.ts';
 import { Operation } from '../openapi/operation.ts';
 import { ResponseStream } from './response-stream.ts';
 import * as operations from './responses.operations.ts';
@@ -88,7 +89,8 @@ export class ResponsesController {
     @Param('id') id: string,
     @Query('stream') stream: unknown,
   ) {
-    if (stream === 'true') throw new InvalidRequest('A stored response cannot be streamed', 'stream');
+    if (stream !== undefined && isTrue(String(stream)))
+      throw new InvalidRequest('A stored response cannot be streamed', 'stream');
     const { response } = await this.conversations.recall(accountId, id);
     return reply.type('application/json').send(response);
   }

@@ -141,7 +141,7 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
     // No credential in a header is needed where the account's id may come in a field.
     security: [
       ...(notes.auth === 'optional' ? [{}] : []),
-      ...CREDENTIALS[notes.auth].map((scheme) => ({ [scheme]: [] })),
+      ...credentialsOf(notes).map((scheme) => ({ [scheme]: [] })),
       ...(inFields ? [{}] : []),
     ],
     parameters: [
@@ -152,6 +152,11 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
     ...(body ? { requestBody: requestBody(body, notes, components) } : {}),
     responses: responsesOf(route, notes, components),
   };
+}
+
+/** Models are paid for with a key. */
+function credentialsOf({ auth, paid }: OperationNotes): readonly string[] {
+  return CREDENTIALS[auth].filter((scheme) => !paid || scheme !== 'x-credit-id');
 }
 
 function pathParameters({ params = {} }: OperationNotes): Parameter[] {

@@ -123,7 +123,7 @@ type Headers = Readonly<Record<string, string>>;
 function credentials({ security }: PathOperation): fc.Arbitrary<Headers> {
   const key = { authorization: `Bearer ${account.apiKey}` };
   const id = { 'x-credit-id': account.creditId };
-  const right = security.some((each) => 'bearer' in each) ? [key, id] : [id];
+  const right = [key, id].filter((_, i) => security.some((each) => (['bearer', 'x-credit-id'][i] as string) in each));
   const wrong: Headers[] = [{}, { 'api-key': '' }, { authorization: 'Bearer \u00ff' }, { 'x-credit-id': '{}' }];
   return fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom<Headers>(...right) },

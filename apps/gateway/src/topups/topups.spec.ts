@@ -151,6 +151,21 @@ describe('a Lightning top-up', () => {
     ['an x-credit-id header', 201, () => ({ headers: { 'x-credit-id': account.creditId } })],
     ['a credit_id in the body', 201, () => ({ body: { credit_id: account.creditId } })],
     ['a key and unknown fields', 201, () => ({ headers: { 'api-key': account.apiKey }, body: { memo: 1 } })],
+    [
+      'a key and the credit_id of its account',
+      201,
+      () => ({ headers: { 'api-key': account.apiKey }, body: { credit_id: account.creditId } }),
+    ],
+    [
+      'a key and the credit_id of another',
+      400,
+      () => ({ headers: { 'api-key': account.apiKey }, body: { credit_id: crypto.randomUUID() } }),
+    ],
+    [
+      'a key and the header of another',
+      400,
+      () => ({ headers: { 'api-key': account.apiKey, 'x-credit-id': crypto.randomUUID() } }),
+    ],
     ['nothing', 401, () => ({})],
     ['an unknown key', 401, () => ({ headers: { 'api-key': 'sk-x' } })],
     ['the id of no account', 401, () => ({ headers: { 'x-credit-id': crypto.randomUUID() } })],

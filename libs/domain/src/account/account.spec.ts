@@ -485,11 +485,14 @@ describe('a key', () => {
       .when(change)
       .then({ type: 'KeyUpdated', data: { keyId: 'k1', name: 'new', at } });
   });
-  test('loses its reset period with its cap, and cannot keep it without one', () => {
+  test('cannot lose its cap alone where it has a reset period: only what is named changes', () => {
     const change = (changes: object): AccountCommand => ({ type: 'UpdateKey', data: { keyId: 'k1', changes, at } });
     const past = [opened, keyed({ limit: pico('1'), resetPeriod: 'daily' })];
     given(...past)
       .when(change({ limit: null }))
+      .thenRefused('invalid_key_settings');
+    given(...past)
+      .when(change({ limit: null, resetPeriod: null }))
       .then({ type: 'KeyUpdated', data: { keyId: 'k1', limit: null, resetPeriod: null, at } });
     given(...past)
       .when(change({ limit: null, resetPeriod: 'weekly' }))

@@ -126,12 +126,12 @@ function createKey({ key, at }: DataOf<'CreateKey'>, account: Account): readonly
   return [{ type: 'KeyCreated', data: { ...key, at } }];
 }
 
-function updateKey({ keyId, changes: wanted, at }: DataOf<'UpdateKey'>, account: Account): readonly AccountEvent[] {
+function updateKey({ keyId, changes, at }: DataOf<'UpdateKey'>, account: Account): readonly AccountEvent[] {
   const key = activeKey(keyId, account);
-  // A reset period is a cap's: it goes with the cap, unless the change says otherwise.
-  const capOnly = wanted.limit === null && wanted.resetPeriod === undefined && key.resetPeriod !== null;
-  const changes = capOnly ? { ...wanted, resetPeriod: null } : wanted;
   if (changes.name !== undefined) assertNameFree(changes.name, keyId, account);
+  // A reset period is a cap's. It does not go by itself: only what is named changes.
+  if (changes.limit === null && changes.resetPeriod === undefined && key.resetPeriod !== null)
+    reject('invalid_key_settings', 'usage_limit_usd cannot be removed alone: reset_period must be null as well');
   const after = updated(key, { keyId, ...changes, at });
   // An expiry that has passed meanwhile stays as it is unless the change names it.
   assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);

@@ -1,0 +1,119 @@
+/** What a body may be on its way in: compressed, with odd names in it, of another type. */
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { openTapped, type TappedWorld, type TestAccount } from '#testing';
+
+const MIB = 1024 * 1024;
+const CHAT = '/v1/chat/completions';
+const HELLO = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: '[[sandbox tokens=1]]' }] };
+
+let opened: TappedWorld;
+let account: TestAccount;
+beforeAll(async () => {
+  opened = await openTapped();
+  account = await opened.world.account(10.5);
+});
+afterAll(() => opened.close());
+
+async function send(body: string | Uint8Array, headers: Record<string, string> = {}, route = CHAT) {
+  const answer = await fetch(`${opened.world.api}${route}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json', ...headers },
+    body: body as never,
+  });
+  return { status: answer.status, headers: answer.headers, body: JSON.parse(await answer.text()) };
+}
+
+describe('a compressed body', () => {
+  const json = JSON.stringify(HELLO);
+
+  test.each(['gzip', 'GZIP', 'x-gzip'])('is read when it is %s', async (encoding) => {
+    expect((await send(gzipSync(json), { 'content-encoding': encoding })).status).toBe(200);
+  });
+
+  test('is read at every operation that takes one', async () => {
+    const body = gzipSync('{"amount":1,"currency":"USD"}');
+    expect((await send(body, { 'content-encoding': 'gzip' }, '/topup/create/btc-lightning')).status).toBe(201);
+    expect((await send(gzipSync(''), { 'content-encoding': 'gzip' }, '/credits/balance')).status).toBe(200);
+  });
+
+  test.each<[string, () => Uint8Array]>([
+    ['br', () => brotliCompressSync(json)],
+    ['deflate', () => deflateSync(json)],
+    ['gzip, gzip', () => gzipSync(gzipSync(json))],
+    ['tea', () => Buffer.from(json)],
+  ])('is refused when it is %s, with what is taken', async (encoding, body) => {
+    const { status, headers, body: answer } = await send(body(), { 'content-encoding': encoding });
+    expect([status, headers.get('accept-encoding'), answer.error.type]).toEqual([
+      415,
+      'gzip',
+      'unsupported_media_type',
+    ]);
+    expect(answer.message).toContain('gzip');
+  });
+
+  test.each<[string, () => Uint8Array]>([
+    ['no gzip', () => Buffer.from(json)],
+    ['cut off', () => gzipSync(json).subarray(0, -12)],
+    ['broken', () => gzipSync(json).fill(7, 12, 30)],
+    ['followed by something else', () => Buffer.concat([gzipSync(json), Buffer.from('more')])],
+  ])('is refused when it is %s', async (_, body) => {
+    const { status, body: answer } = await send(body(), { 'content-encoding': 'gzip' });
+    expect([status, answer.status]).toEqual([400, 'error']);
+  });
+
+  test('is refused once it unpacks to more than a body may have', async () => {
+    const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(65_536))).toString('base64');
+    const body = JSON.stringify({ ...HELLO, user: noise.repeat(320) });
+    expect(body.length).toBeGreaterThan(25 * MIB);
+    const { status, body: answer } = await send(gzipSync(body), { 'content-encoding': 'gzip' });
+    expect([status, answer.error.type]).toEqual([413, 'payload_too_large']);
+  });
+
+  test('is refused when it is packed more densely than any text, and read no further', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * MIB, ' '));
+    const before = performance.now();
+    const { status, body } = await send(bomb, { 'content-encoding': 'gzip' });
+    expect([status, body.message]).toEqual([413, 'The body is packed too densely']);
+    expect(performance.now() - before).toBeLessThan(1_000);
+  });
+
+  test('of a stranger is not unpacked', async () => {
+    const headers = { authorization: 'Bearer sk-unknown', 'content-encoding': 'gzip' };
+    expect((await send('no gzip', headers)).status).toBe(401);
+  });
+});
+
+describe('a body of another type', () => {
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/xml'])(
+    'such as %s is refused with the type that is taken',
+    async (type) => {
+      const { status, body } = await send('x', { 'content-type': type });
+      expect([status, body.message]).toEqual([415, 'The body must be application/json']);
+    },
+  );
+});
+
+describe('a property that is called __proto__', () => {
+  test.each<[string, string]>([
+    ['of the body', `{"__proto__":{"stream":true},${JSON.stringify(HELLO).slice(1)}`],
+    ['of a message', JSON.stringify(HELLO).replace('{"role"', '{"__proto__":{"content":"x"},"role"')],
+    ['of the tags', `{"metadata":{"__proto__":"x"},${JSON.stringify(HELLO).slice(1)}`],
+  ])('%s is data like any other', async (_, body) => {
+    const { status, body: answer } = await send(body);
+    expect([status, answer.object]).toEqual([200, 'chat.completion']);
+  });
+
+  test('reaches the model where it is in a schema', async () => {
+    const schema = '{"type":"object","properties":{"__proto__":{"type":"string"},"at":{"type":"string"}}}';
+    const tools = `[{"type":"function","function":{"name":"look","parameters":${schema}}}]`;
+    opened.tap.since();
+    expect((await send(`{"tools":${tools},${JSON.stringify(HELLO).slice(1)}`)).status).toBe(200);
+    expect(JSON.stringify(opened.tap.since())).toContain(schema);
+  });
+
+  test('of a body changes nothing of what is read of it', async () => {
+    const { status, body } = await send('{"__proto__":{"model":"openai/gpt-5-mini","messages":[{"role":"user"}]}}');
+    expect([status, body.error.param]).toEqual([400, 'model']);
+  });
+});

@@ -1,0 +1,88 @@
+/** How a body becomes JSON: its encoding, and what it may be. */
+import type { Readable } from 'node:stream';
+import { Transform } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { assertParsable } from './bounds.ts';
+import { InvalidRequest, TooLarge, UnsupportedMedia } from './errors.ts';
+
+/** From here on a body that is packed more densely is no request, but an attempt to keep us busy. */
+const DENSE_FROM_BYTES = 1024 * 1024;
+const MAX_RATIO = 100;
+
+/**
+ * Bodies are JSON. One may be empty: clients send the header with every POST. A property `__proto__` is data as any other:
+ * nothing here assigns what a body has field by field.
+ */
+export function readBodies(fastify: FastifyInstance): void {
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    try {
+      done(null, parsed(body as string));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+/** Adds a hook to every operation that is declared from now on, behind that which finds the caller: it unpacks the body. */
+export function unpackBodies(fastify: FastifyInstance): void {
+  fastify.addHook('onRoute', (route) => {
+    const { config, bodyLimit } = route;
+    if (!config?.operation || bodyLimit === undefined) return;
+    const unpack = async (
+      { headers }: FastifyRequest,
+      reply: { header(name: string, value: string): unknown },
+      payload: Readable,
+    ) => {
+      const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
+      if (encoding === 'identity') return payload;
+      if (encoding === 'gzip' || encoding === 'x-gzip') return unpacked(payload, bodyLimit);
+      reply.header('accept-encoding', 'gzip');
+      throw new UnsupportedMedia('The body may be compressed with gzip only');
+    };
+    route.preParsing = [route.preParsing ?? [], unpack].flat() as never;
+  });
+}
+
+function parsed(text: string): unknown {
+  if (text === '') return undefined;
+  assertParsable(text);
+  try {
+    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
+  } catch {
+    throw new InvalidRequest('The body is not valid JSON');
+  }
+}
+
+const BYTE_ORDER_MARK = 0xfeff;
+
+/** What is packed in a body, up to so many bytes. It stops where there is more, and reads no further. */
+function unpacked(payload: Readable, limit: number): Readable {
+  const unzip = createGunzip();
+  let size = 0;
+  const bounded = new Transform({
+    transform(piece: Buffer, _, done) {
+      size += piece.length;
+      const dense = size > DENSE_FROM_BYTES && size > unzip.bytesWritten * MAX_RATIO;
+      if (size <= limit && !dense) return done(null, piece);
+      stop();
+      done(
+        new TooLarge(dense ? 'The body is packed too densely' : `The body must have at most ${limit} bytes, unpacked`),
+      );
+    },
+  });
+  const stop = () => {
+    payload.unpipe(unzip);
+    unzip.destroy();
+    payload.resume();
+  };
+  payload.once('error', (error) => bounded.destroy(error));
+  unzip.once('error', () => {
+    stop();
+    bounded.destroy(new InvalidRequest('The body is not valid gzip'));
+  });
+  // Fastify compares it with the Content-Length.
+  Object.defineProperty(bounded, 'receivedEncodedLength', { get: () => unzip.bytesWritten });
+  return payload.pipe(unzip).pipe(bounded);
+}

@@ -1,0 +1,32 @@
+import type { FastifyInstance } from 'fastify';
+import { NotBuilt } from './errors.ts';
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+const MEDIA = ['images/generations', 'images/edits', 'videos', 'videos/:id'];
+const AUDIO = ['audio/models', 'audio/voices', 'audio/speech', 'audio/transcriptions'];
+const DATA = ['data/endpoints', 'data/api/*', 'data/x/*'];
+
+/** Paths of the specification that are not served yet. */
+const PATHS = [
+  ...['/v1', ''].flatMap((prefix) => [...MEDIA, ...AUDIO, ...DATA].map((path) => `${prefix}/${path}`)),
+  ...AUDIO.map((path) => `/api/v1/${path}`),
+  ...['', '/connect', '/connection'].map((path) => `/nwc-auto-topup${path}`),
+  '/private/attestation',
+  '/private/v1/chat/completions',
+];
+
+/** Answers 501 where something will be, so that a client does not take its address for wrong. */
+export function refuseUnbuilt(fastify: FastifyInstance): void {
+  for (const url of PATHS) {
+    const refusal = () => new NotBuilt('This part of the interface is not served yet');
+    fastify.route({
+      method: METHODS,
+      url,
+      exposeHeadRoute: false,
+      // Before the body is read, after CORS.
+      preParsing: (_request, _reply, _payload, done) => done(refusal()),
+      handler: () => Promise.reject(refusal()),
+    });
+  }
+}
