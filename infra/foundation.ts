@@ -9,6 +9,7 @@ import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
 import { migrate } from './migrate.ts';
 import { openTogether } from './open-together.ts';
+import { presenceMigrations } from './presence.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
@@ -37,11 +38,14 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       opened.defer(() => clearInterval(watch));
     }
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
-    await migrate(databaseUrl, [...eventStoreMigrations, ...leaseMigrations, ...projectionMigrations]).catch(
-      (error) => {
-        throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
-      },
-    );
+    await migrate(databaseUrl, [
+      ...eventStoreMigrations,
+      ...leaseMigrations,
+      ...presenceMigrations,
+      ...projectionMigrations,
+    ]).catch((error) => {
+      throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
+    });
     const runtime: Runtime = {
       newId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),

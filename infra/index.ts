@@ -5,6 +5,7 @@ export { createLog, type Log } from './log.ts';
 export { readMasterKey } from './master-key.ts';
 export { type Migration, migrate } from './migrate.ts';
 export { openTogether } from './open-together.ts';
+export { Presence, seeminglyDead } from './presence.ts';
 export { type Running, runProcess, type Where } from './process.ts';
 export { readSettings, SETTINGS, SettingError, type Settings, type VendorSettings } from './settings.ts';
 export { StartError } from './start-error.ts';

@@ -96,7 +96,7 @@ async function useOneAccount(foundation: Foundation, accountId: string, events: 
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
   const { accounts } = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
-  const payer = new Payers(accounts, clock).of({ accountId, keyId: null });
+  const payer = new Payers(accounts, clock, () => 'bench').of({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {
     while (pairs-- > 0) {

@@ -2,9 +2,9 @@ import { Inject, Injectable } from '@nestjs/common';
 import pg from 'pg';
 import { Clock, PaymentBackends, Streams, TopupPayments } from '#application';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
-import { Foundation, type Running, whileLeading } from '#infra';
+import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
 import type { Lease } from '#kernel';
-import { accountsWithOverdueHolds, findTopup } from '#projections';
+import { accountsWithHoldsOf, accountsWithOverdueHolds, findTopup } from '#projections';
 import { expireHolds, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
@@ -63,9 +63,16 @@ function sagasOf({
         },
         lease,
       ),
-    'hold-expiry': ({ signal }) => {
-      const overdue = (now: string) => accountsWithOverdueHolds(pool, now);
-      return [expireHolds({ accounts, clock, alarm: runtime.alarm, overdue }, signal)];
-    },
+    'hold-expiry': ({ signal }) => [
+      expireHolds(
+        {
+          ...{ accounts, clock, alarm: runtime.alarm },
+          overdue: (now) => accountsWithOverdueHolds(pool, now),
+          seeminglyDead: () => seeminglyDead(pool),
+          heldBy: (owners) => accountsWithHoldsOf(pool, owners),
+        },
+        signal,
+      ),
+    ],
   };
 }

@@ -74,9 +74,9 @@ const searched = chargeOf(
   ],
   made,
 );
-const hold = (holdId: string): AccountCommand => ({
+const hold = (holdId: string, more: { readonly owner?: string } = {}): AccountCommand => ({
   type: 'HoldFunds',
-  data: { holdId, keyId: key.keyId, atLeast: usd('0.1'), atMost: usd('0.1'), expiresAt, query, at },
+  data: { holdId, keyId: key.keyId, atLeast: usd('0.1'), atMost: usd('0.1'), expiresAt, query, at, ...more },
 });
 
 const accountLife: readonly AccountCommand[] = [
@@ -134,6 +134,8 @@ const accountLife: readonly AccountCommand[] = [
   hold('expired'),
   { type: 'ExpireHolds', data: { at: expiresAt } },
   { type: 'SettleHold', data: { holdId: 'expired', charge, at: expiresAt } },
+  hold('abandoned', { owner: 'gateway-1f3a9c02' }),
+  { type: 'AbandonHolds', data: { owner: 'gateway-1f3a9c02', at } },
   { type: 'RevokeKey', data: { keyId: key.keyId, at } },
 ];
 

@@ -98,6 +98,8 @@ export type FundsHeld = Message<
     /** The key that asked; null when the account itself did. */
     readonly keyId: string | null;
     readonly amount: Amount;
+    /** The process that serves the request. Once it has died the hold ends; without one it ends by its time alone. */
+    readonly owner?: string;
     readonly expiresAt: Instant;
     readonly query: Query;
     readonly at: Instant;
@@ -144,6 +146,7 @@ export type HoldReleased = Message<
   ResolvedHold & { readonly errorCode: string; readonly reason: string; readonly attempts: readonly Attempt[] }
 >;
 
+/** Its time was over, or its owner had died. */
 export type HoldExpired = Message<'HoldExpired', ResolvedHold>;
 
 /**

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { Accounts, CallLimits, ClientPatience, Clock, EndpointHealth, Payers, Paying } from '#application';
-import { Foundation } from '#infra';
+import { Foundation, Presence } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
@@ -11,10 +11,12 @@ import { StoresModule } from './stores.module.ts';
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
     { provide: ClientPatience, inject: [Role], useFactory: ({ settings }: Role): ClientPatience => settings },
     { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
+    { provide: Presence, inject: [Role, Foundation], useFactory: showPresence },
     {
       provide: Payers,
-      inject: [Accounts, Clock],
-      useFactory: (accounts: Accounts, clock: Clock) => new Payers(accounts, clock),
+      inject: [Accounts, Clock, Presence],
+      useFactory: (accounts: Accounts, clock: Clock, presence: Presence) =>
+        new Payers(accounts, clock, () => presence.owner()),
     },
     {
       provide: Paying,
@@ -26,3 +28,8 @@ import { StoresModule } from './stores.module.ts';
   exports: [CallLimits, ClientPatience, EndpointHealth, Payers, Paying],
 })
 export class PayingModule {}
+
+/** Kept open until nothing is served any more: what a process holds is ended when it has died. */
+async function showPresence(role: Role, { databaseUrl, runtime }: Foundation): Promise<Presence> {
+  return role.keep(await Presence.begin({ databaseUrl, role: role.name, alarm: runtime.alarm }));
+}

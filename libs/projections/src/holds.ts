@@ -6,6 +6,8 @@ type HoldRow = {
   readonly hold_id: string;
   readonly account_id: string;
   readonly amount: string;
+  /** The process that serves the request. */
+  readonly owner: string | null;
   readonly expires_at: string;
 };
 
@@ -13,10 +15,10 @@ type HoldRow = {
 export const holds: FoldProjection<HoldRow> = {
   kind: 'fold',
   name: 'holds',
-  version: 1,
+  version: 2,
   key: 'hold_id',
   begunBy: 'FundsHeld',
-  columns: ['hold_id', 'account_id', 'amount', 'expires_at'],
+  columns: ['hold_id', 'account_id', 'amount', 'owner', 'expires_at'],
   migrations: [
     {
       id: 'holds-1',
@@ -27,6 +29,11 @@ export const holds: FoldProjection<HoldRow> = {
               expires_at timestamptz not null
             );
             create index on books.holds (expires_at);`,
+    },
+    {
+      id: 'holds-2',
+      sql: `alter table books.holds add column owner text collate "C";
+            create index on books.holds (owner);`,
     },
   ],
   keyOf(fact) {
@@ -44,8 +51,8 @@ export const holds: FoldProjection<HoldRow> = {
   evolve(row, fact) {
     if (fact.type === 'HoldExtended') return row ? { ...row, amount: fact.data.amount } : null;
     if (fact.type !== 'FundsHeld') return null;
-    const { holdId, amount, expiresAt } = fact.data;
-    return { hold_id: holdId, account_id: idOf(fact), amount, expires_at: expiresAt };
+    const { holdId, amount, owner = null, expiresAt } = fact.data;
+    return { hold_id: holdId, account_id: idOf(fact), amount, owner, expires_at: expiresAt };
   },
 };
 
@@ -57,4 +64,19 @@ export async function accountsWithOverdueHolds(pool: pg.Pool, now: string): Prom
     values: [now],
   });
   return rows.map(({ account_id }) => account_id);
+}
+
+export interface OwnerOfHolds {
+  readonly accountId: string;
+  readonly owner: string;
+}
+
+/** Accounts with a hold of one of these owners. */
+export async function accountsWithHoldsOf(pool: pg.Pool, owners: readonly string[]): Promise<readonly OwnerOfHolds[]> {
+  const { rows } = await pool.query<OwnerOfHolds>({
+    name: 'holds-of-owners',
+    text: 'select distinct account_id as "accountId", owner from books.holds where owner = any($1)',
+    values: [owners],
+  });
+  return rows;
 }

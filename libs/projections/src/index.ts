@@ -7,7 +7,7 @@ import { queries } from './queries.ts';
 import { topups } from './topups.ts';
 
 export { type Balance, readBalance } from './balances.ts';
-export { accountsWithOverdueHolds } from './holds.ts';
+export { accountsWithHoldsOf, accountsWithOverdueHolds, type OwnerOfHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
 export { ProjectorLag } from './lag.ts';
 export { Progress } from './progress.ts';

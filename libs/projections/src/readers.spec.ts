@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { type Account, type DomainEvent, idOf, type ResetPeriod, windowAt } from '#domain';
 import { type Batch, money } from '#kernel';
 import {
+  accountsWithHoldsOf,
   accountsWithOverdueHolds,
   findKey,
   findTopup,
@@ -142,12 +143,24 @@ describe('a balance', () => {
 describe('the holds that are open', () => {
   test('are those of the accounts', () =>
     afterwards(async ({ accounts }) => {
-      const { rows } = await books.pool.query('select hold_id, account_id, amount from holds');
-      const found = rows.map((row) => `${row.hold_id} ${row.account_id} ${row.amount}`);
+      const { rows } = await books.pool.query('select hold_id, account_id, amount, owner from holds');
+      const found = rows.map((row) => `${row.hold_id} ${row.account_id} ${row.amount} ${row.owner}`);
       const open = [...accounts].flatMap(([account, { holds }]) =>
-        [...holds.entries()].map(([id, { amount }]) => `${id} ${account} ${amount}`),
+        [...holds.entries()].map(([id, { amount, owner = null }]) => `${id} ${account} ${amount} ${owner}`),
       );
       expect(found.toSorted()).toEqual(open.toSorted());
+    }));
+
+  test('are found by who made them', () =>
+    afterwards(async ({ accounts }) => {
+      const owners = ['gateway-1', 'gateway-3'];
+      const found = await accountsWithHoldsOf(books.pool, owners);
+      const expected = [...accounts].flatMap(([account, { holds }]) =>
+        owners
+          .filter((owner) => [...holds.values()].some((hold) => hold.owner === owner))
+          .map((owner) => `${account} ${owner}`),
+      );
+      expect(found.map(({ accountId, owner }) => `${accountId} ${owner}`).toSorted()).toEqual(expected.toSorted());
     }));
 
   test('are overdue from their expiry on', () =>

@@ -11,6 +11,7 @@ import { VirtualTime } from '../../testing/src/virtual-time.ts';
 const time = new VirtualTime('2026-11-20T12:00:00.000Z');
 jest.unstable_mockModule('node:timers/promises', () => ({ setTimeout: time.delay }));
 const { expireHolds } = await import('#sagas');
+type HoldExpiryPorts = Parameters<typeof expireHolds>[0];
 
 const MINUTE = 60_000;
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
@@ -22,12 +23,15 @@ let accounts: Accounts;
 let stop: AbortController;
 let running: Promise<void>[];
 let alarms: string[];
+/** Processes that seem dead. */
+let dead: string[];
 
 beforeEach(() => {
   store = new MemoryEventStore();
   stop = new AbortController();
   running = [];
   alarms = [];
+  dead = [];
   accounts = writePath();
 });
 
@@ -43,9 +47,15 @@ function writePath(): Accounts {
 }
 
 /** Starts an instance, in a process of its own by default. */
-function start({ accounts = writePath(), overdue = openHoldsPast, signal = stop.signal } = {}): void {
+function start({
+  accounts = writePath(),
+  overdue = openHoldsPast,
+  seeminglyDead = async () => [...dead],
+  heldBy = openHoldsOf,
+  signal = stop.signal,
+}: Partial<HoldExpiryPorts & { readonly signal: AbortSignal }> = {}): void {
   const alarm = (problem: string) => void alarms.push(problem);
-  running.push(expireHolds({ accounts, clock: time, overdue, alarm }, signal));
+  running.push(expireHolds({ accounts, clock: time, overdue, seeminglyDead, heldBy, alarm }, signal));
 }
 
 async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
@@ -57,25 +67,40 @@ async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
 const ended = async () => (await facts()).flatMap(({ type, data }) => (type === 'HoldExpired' ? [data.holdId] : []));
 
 /** What the read model would say. */
-async function openHoldsPast(now: string): Promise<readonly string[]> {
-  const open = new Map<string, { readonly accountId: string; readonly expiresAt: string }>();
+async function openHolds() {
+  const open = new Map<string, { readonly accountId: string; readonly expiresAt: string; readonly owner?: string }>();
   for (const fact of await facts()) {
-    if (fact.type === 'FundsHeld')
-      open.set(fact.data.holdId, { accountId: idOf(fact), expiresAt: fact.data.expiresAt });
+    if (fact.type === 'FundsHeld') open.set(fact.data.holdId, { accountId: idOf(fact), ...fact.data });
     else if ('held' in fact.data) open.delete(fact.data.holdId);
   }
-  return [...new Set([...open.values()].filter((each) => each.expiresAt <= now).map(({ accountId }) => accountId))];
+  return [...open.values()];
+}
+
+async function openHoldsPast(now: string): Promise<readonly string[]> {
+  const past = (await openHolds()).filter((each) => each.expiresAt <= now);
+  return [...new Set(past.map(({ accountId }) => accountId))];
+}
+
+async function openHoldsOf(owners: readonly string[]) {
+  const holds = await openHolds();
+  return holds.flatMap(({ accountId, owner }) =>
+    owner !== undefined && owners.includes(owner) ? [{ accountId, owner }] : [],
+  );
 }
 
 /** An account with holds of a dollar each that expire in a minute. */
-async function accountWith(...holdIds: readonly string[]): Promise<string> {
+const accountWith = (...holdIds: readonly string[]) => accountOf(undefined, ...holdIds);
+
+/** The same, of a process that has this name. */
+async function accountOf(owner: string | undefined, ...holdIds: readonly string[]): Promise<string> {
   const id = randomUUID();
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
   await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, BY_A_TEST);
   const credit = { creditId: 'c', method: 'm', amount: usd(holdIds.length), bonus: usd(0), at: time.now() };
   await accounts.run(id, { type: 'AddCredit', data: credit }, BY_A_TEST);
   for (const holdId of holdIds) {
-    const amounts = { atLeast: usd(1), atMost: usd(1), expiresAt: time.in(MINUTE) };
+    const owned = owner === undefined ? {} : { owner };
+    const amounts = { atLeast: usd(1), atMost: usd(1), ...owned, expiresAt: time.in(MINUTE) };
     await accounts.run(
       id,
       { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
@@ -145,6 +170,93 @@ describe('a hold', () => {
     start();
     await time.pass(1_000);
     expect(await ended()).toEqual(['h1', 'h2', 'h3']);
+  });
+});
+
+describe('a hold of a process', () => {
+  const SEEMS_DEAD_MS = 10_000;
+
+  test('is not ended before its time while the process lives', async () => {
+    await accountOf('a', 'h1');
+    start();
+    await time.pass(MINUTE - 1);
+    expect(await ended()).toEqual([]);
+  });
+
+  test('is ended once the process has seemed dead for ten seconds, and those of others are not', async () => {
+    await accountOf('a', 'h1', 'h2');
+    await accountOf('b', 'h3');
+    await accountWith('h4');
+    dead = ['a'];
+    start();
+    await time.pass(SEEMS_DEAD_MS - 1);
+    expect(await ended()).toEqual([]);
+    await time.pass(1_000);
+    expect(await ended()).toEqual(['h1', 'h2']);
+    expect(alarms).toEqual([]);
+  });
+
+  test('is not ended when the process seemed dead for a moment, however often', async () => {
+    await accountOf('a', 'h1');
+    start();
+    for (let i = 0; i < 5; i++) {
+      dead = ['a'];
+      await time.pass(SEEMS_DEAD_MS - 500);
+      dead = [];
+      await time.pass(500);
+    }
+    expect(await ended()).toEqual([]);
+  });
+
+  test('is not ended while nobody could look: the ten seconds begin again', async () => {
+    await accountOf('a', 'h1');
+    let away = false;
+    start({ seeminglyDead: async () => (away ? Promise.reject(new Error('away')) : ['a']) });
+    await time.pass(SEEMS_DEAD_MS - 500);
+    away = true;
+    await time.pass(500);
+    away = false;
+    await time.pass(SEEMS_DEAD_MS - 500);
+    expect(await ended()).toEqual([]);
+    expect(alarms).toEqual(['processes that have died could not be found; trying again']);
+    await time.pass(1_000);
+    expect(await ended()).toEqual(['h1']);
+  });
+
+  test('is ended by its time all the same while nobody knows who lives', async () => {
+    await accountOf('a', 'h1');
+    start({ seeminglyDead: () => Promise.reject(new Error('away')) });
+    await time.pass(MINUTE + 500);
+    expect(await ended()).toEqual(['h1']);
+  });
+
+  test('is ended when it becomes known after the death', async () => {
+    dead = ['a'];
+    start();
+    await time.pass(2 * SEEMS_DEAD_MS);
+    await accountOf('a', 'h1');
+    await time.pass(500);
+    expect(await ended()).toEqual(['h1']);
+  });
+
+  test('is ended once by all instances together, also where the read model is far behind', async () => {
+    const accountId = await accountOf('a', 'h1', 'h2');
+    dead = ['a'];
+    for (let i = 0; i < 3; i++) start({ heldBy: async () => [{ accountId, owner: 'a' }] });
+    await time.pass(2 * SEEMS_DEAD_MS);
+    expect(await ended()).toEqual(['h1', 'h2']);
+  });
+
+  test('keeps nothing from others when its account cannot be used', async () => {
+    const [bad] = [await accountOf('a', 'h1'), await accountOf('a', 'h2')];
+    const path = writePath();
+    dead = ['a'];
+    start({
+      accounts: { run: (id, ...more) => (id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more)) },
+    });
+    await time.pass(SEEMS_DEAD_MS + 500);
+    expect(await ended()).toEqual(['h2']);
+    expect(alarms).toContain(`the holds of account ${bad} could not be ended; trying again`);
   });
 });
 

@@ -1,39 +1,89 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Accounts, Clock } from '#application';
+import type { AccountCommand } from '#domain';
 import { startedBy } from '#kernel';
 
 const SWEEP_EVERY_MS = 500;
+/**
+ * For so long a process must have seemed dead at every look: a database that comes back finds all of them dead until their
+ * next heartbeat. A process that cannot show for so long that it is alive takes no holds.
+ */
+const DEAD_AFTER_MS = 10_000;
 
+/** What the ports find are hints: the account's stream decides. */
 export interface HoldExpiryPorts {
   readonly accounts: Accounts;
   readonly clock: Clock;
-  /** Accounts that seem to have a hold past its expiry at `now`. A hint: the account's stream decides. */
+  /** Accounts that seem to have a hold past its expiry at `now`. */
   overdue(now: string): Promise<readonly string[]>;
+  /** Processes that seem dead at this moment. */
+  seeminglyDead(): Promise<readonly string[]>;
+  /** Accounts that seem to have holds of these owners. */
+  heldBy(owners: readonly string[]): Promise<readonly { readonly accountId: string; readonly owner: string }[]>;
   alarm(problem: string, error: unknown): void;
 }
 
-/** Ends holds that were not ended in time, so that no money stays locked. */
+/** Ends holds that were not ended in time, or whose process has died, so that no money stays locked. */
 export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): Promise<void> {
-  const { clock, overdue, alarm } = ports;
+  const { clock, overdue, heldBy } = ports;
+  const watch = new DeathWatch(ports);
   while (!signal.aborted) {
-    try {
-      const at = clock.now();
-      for (const accountId of await overdue(at)) {
-        if (signal.aborted) return;
-        await expireHoldsOf(accountId, at, ports);
-      }
-    } catch (error) {
-      alarm('holds past their expiry could not be found; trying again', error);
+    const at = clock.now();
+    const late = await found('holds past their expiry', () => overdue(at), ports);
+    for (const accountId of late) {
+      if (signal.aborted) return;
+      await endHolds(accountId, { type: 'ExpireHolds', data: { at } }, ports);
+    }
+    const dead = await watch.look();
+    const left = dead.length > 0 ? await found('holds of processes that have died', () => heldBy(dead), ports) : [];
+    for (const { accountId, owner } of left) {
+      if (signal.aborted) return;
+      await endHolds(accountId, { type: 'AbandonHolds', data: { owner, at } }, ports);
     }
     await delay(SWEEP_EVERY_MS, undefined, { signal }).catch(() => {});
   }
 }
 
-/** One account that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
-async function expireHoldsOf(accountId: string, at: string, { accounts, alarm }: HoldExpiryPorts): Promise<void> {
+/**
+ * Who has seemed dead without a break. What is counted are looks, with a pause before each, and not time: a process that was
+ * stopped has not looked meanwhile.
+ */
+class DeathWatch {
+  private looks: ReadonlyMap<string, number> = new Map();
+
+  constructor(private readonly ports: HoldExpiryPorts) {}
+
+  /** One look. Returns who is dead. */
+  async look(): Promise<readonly string[]> {
+    const seen = await found('processes that have died', () => this.ports.seeminglyDead(), this.ports);
+    this.looks = new Map(seen.map((id) => [id, (this.looks.get(id) ?? 0) + 1]));
+    return seen.filter((id) => (this.looks.get(id) ?? 0) > DEAD_AFTER_MS / SWEEP_EVERY_MS);
+  }
+}
+
+/** What was looked for; nothing when it could not be. */
+async function found<T>(
+  what: string,
+  look: () => Promise<readonly T[]>,
+  { alarm }: HoldExpiryPorts,
+): Promise<readonly T[]> {
   try {
-    await accounts.run(accountId, { type: 'ExpireHolds', data: { at } }, startedBy('saga:hold-expiry', randomUUID()));
+    return await look();
+  } catch (error) {
+    alarm(`${what} could not be found; trying again`, error);
+    return [];
+  }
+}
+
+/** One account that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
+async function endHolds(
+  accountId: string,
+  command: AccountCommand,
+  { accounts, alarm }: HoldExpiryPorts,
+): Promise<void> {
+  try {
+    await accounts.run(accountId, command, startedBy('saga:hold-expiry', randomUUID()));
   } catch (error) {
     alarm(`the holds of account ${accountId} could not be ended; trying again`, error);
   }

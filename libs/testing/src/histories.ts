@@ -227,7 +227,9 @@ const steps = fc.oneof(
   step(9, fc.tuple(who, fc.option(suffix), amount, amount), (story, [nr, of, atLeast, more]) => {
     const part = { first: atLeast, share: 4n };
     const amounts = { atLeast, atMost: (atLeast + more) as PicoUsd, part, expiresAt: story.at(EXPIRY_MS) };
-    const hold = { holdId: `h${story.holds.push(nr) - 1}`, keyId: of === null ? null : `k${nr}${of}`, ...amounts };
+    const nth = story.holds.push(nr) - 1;
+    const owned = nth % 4 === 0 ? {} : { owner: `gateway-${nth % 4}` };
+    const hold = { holdId: `h${nth}`, keyId: of === null ? null : `k${nr}${of}`, ...owned, ...amounts };
     story.account(nr, { type: 'HoldFunds', data: { ...hold, query, at: story.at() } });
   }),
   step(
@@ -247,6 +249,9 @@ const steps = fc.oneof(
     story.account(nr, { type: 'ExtendHold', data });
   }),
   step(1, who, (story, nr) => story.account(nr, { type: 'ExpireHolds', data: { at: story.at() } })),
+  step(1, fc.tuple(who, fc.constantFrom('gateway-1', 'gateway-2')), (story, [nr, owner]) =>
+    story.account(nr, { type: 'AbandonHolds', data: { owner, at: story.at() } }),
+  ),
   step(
     2,
     fc.tuple(

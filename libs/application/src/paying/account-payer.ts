@@ -21,6 +21,7 @@ export class AccountPayer implements Payer {
   constructor(
     private readonly accounts: Accounts,
     private readonly clock: Clock,
+    private readonly owner: HoldOwner,
     private readonly caller: Caller,
   ) {}
 
@@ -32,7 +33,7 @@ export class AccountPayer implements Payer {
     const { accountId, keyId } = this.caller;
     const at = this.clock.now();
     const expiresAt = this.clock.milliseconds() + lifetimeMs;
-    const data = { holdId, keyId, ...wanted, expiresAt: this.clock.at(expiresAt), at };
+    const data = { holdId, keyId, ...wanted, owner: this.owner(), expiresAt: this.clock.at(expiresAt), at };
     const { events, state } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
@@ -85,15 +86,22 @@ export class AccountPayer implements Payer {
   }
 }
 
+/**
+ * The id of this process, for the holds that it takes: when it has died, they are ended.
+ * @throws StoreUnavailable while others may take it for dead
+ */
+export type HoldOwner = () => string;
+
 /** Finds the payer: of a request, or of a hold. */
 export class Payers {
   constructor(
     private readonly accounts: Accounts,
     private readonly clock: Clock,
+    private readonly owner: HoldOwner,
   ) {}
 
   of(caller: Caller): Payer {
-    return new AccountPayer(this.accounts, this.clock, caller);
+    return new AccountPayer(this.accounts, this.clock, this.owner, caller);
   }
 
   /** Ends the holds of an account that have expired, so that its facts say what became of them. */

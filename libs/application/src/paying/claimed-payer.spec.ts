@@ -20,7 +20,7 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
     if (outcome instanceof Error) throw outcome;
     return { events: outcome, state: accountDecider.initial(), revision: 0, position: 0n };
   };
-  return new ClaimedPayer(new Payers({ run }, new SystemClock()).of(caller), confirm);
+  return new ClaimedPayer(new Payers({ run }, new SystemClock(), () => 'gateway-1').of(caller), confirm);
 }
 
 const release = { failure: new UpstreamFailure('timeout', ''), attempts: [] };

@@ -12,6 +12,7 @@ const instant = (hour: number) => new Date(START + hour * HOURS).toISOString();
 const amount = fc.bigInt({ min: 0n, max: 1_000n }).map((each) => each as PicoUsd);
 const holdId = fc.integer({ min: 0, max: 8 }).map((each) => `h${each}`);
 const keyId = fc.constantFrom('k1', 'k2', null);
+const owner = fc.constantFrom('gateway-1', 'gateway-2');
 const hour = fc.integer({ min: 0, max: 60 });
 const newKey = (id: string, limit: string | null, resetPeriod: 'daily' | null) => ({
   keyId: id,
@@ -39,7 +40,7 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
       },
     })),
   fc
-    .record({ holdId, keyId, atLeast: amount, more: amount, first: amount, life: hour, hour })
+    .record({ holdId, keyId, owner, atLeast: amount, more: amount, first: amount, life: hour, hour })
     .map(({ atLeast, more, first, life, hour, ...data }) => ({
       type: 'HoldFunds' as const,
       data: {
@@ -69,6 +70,10 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     data: { holdId, errorCode: 'e', reason: '', attempts: [], at: instant(hour) },
   })),
   hour.map((each) => ({ type: 'ExpireHolds' as const, data: { at: instant(each) } })),
+  fc.record({ owner, hour }).map(({ owner, hour }) => ({
+    type: 'AbandonHolds' as const,
+    data: { owner, at: instant(hour) },
+  })),
   fc.constant({ type: 'RevokeKey' as const, data: { keyId: 'k2', at: instant(1) } }),
 );
 

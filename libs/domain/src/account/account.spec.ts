@@ -373,6 +373,48 @@ describe('expiry', () => {
   });
 });
 
+describe('a hold whose owner has died', () => {
+  const owned = (holdId: string, owner: string): AccountEvent => {
+    const fact = held(holdId, '1', at, tomorrow);
+    return { ...fact, data: { ...fact.data, owner } } as AccountEvent;
+  };
+  const abandon = (owner: string): AccountCommand => ({ type: 'AbandonHolds', data: { owner, at: later } });
+  const past = [opened, keyed(), credited('5'), owned('h1', 'a'), owned('h2', 'b'), owned('h3', 'a')];
+  const unowned = held('h4', '1', at, tomorrow);
+
+  test('is taken under its name', () => {
+    given(opened, keyed(), credited('5'))
+      .when(hold('1', { owner: 'a', expiresAt: tomorrow }))
+      .then(owned('h1', 'a'));
+  });
+  test('is ended long before its time, and those of others, and of nobody, are not', () => {
+    const past2 = [...past, unowned];
+    given(...past2)
+      .when(abandon('a'))
+      .then(expired('h1', '1'), expired('h3', '1'));
+    const after = given(...past2, expired('h1', '1'), expired('h3', '1'));
+    after.when(abandon('a')).thenAlreadySo();
+    expect([formatUsd(after.state.available), formatUsd(after.state.held)]).toEqual(['3', '2']);
+  });
+  test('is as one that has expired, if the owner lives after all: nothing is held or charged any more', () => {
+    const after = given(...past, expired('h1', '1'));
+    after.when(settle('h1', '1')).then({
+      type: 'ChargeAbsorbed',
+      data: { holdId: 'h1', charge: charge('1'), at: later },
+    });
+    after
+      .when({ type: 'ExtendHold', data: { holdId: 'h1', atLeast: usd('2'), to: usd('2'), at } })
+      .thenRefused('hold_resolved');
+    after.when(release('h1')).thenAlreadySo();
+  });
+  test('that was extended is still known as his', () => {
+    const more = { holdId: 'h1', keyId: 'k1', amount: pico('2'), by: pico('1'), at } as const;
+    given(...past, { type: 'HoldExtended', data: more })
+      .when(abandon('a'))
+      .then(expired('h1', '2'), expired('h3', '1'));
+  });
+});
+
 describe('a key', () => {
   test('that is revoked, unknown or expired holds nothing', () => {
     const revoked: AccountEvent = { type: 'KeyRevoked', data: { keyId: 'k1', at } };

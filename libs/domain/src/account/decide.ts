@@ -27,7 +27,8 @@ export type AccountCommand =
   | Command<'ExtendHold', HoldExtension>
   | Command<'SettleHold', { holdId: string; charge: Charge }>
   | Command<'ReleaseHold', ReleaseTerms>
-  | Command<'ExpireHolds', object>;
+  | Command<'ExpireHolds', object>
+  | Command<'AbandonHolds', { owner: string }>;
 
 /** A credit is taken back, wholly or in part (amounts below zero), or given again. The balance may fall below zero. */
 interface CreditReversal {
@@ -65,6 +66,8 @@ export interface HoldTerms {
   readonly atMost: PicoUsd;
   /** All of it is held where this is left out. */
   readonly part?: HoldPart;
+  /** The process that serves the request: once it has died the hold ends. */
+  readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
 }
@@ -102,6 +105,8 @@ function decide(command: AccountCommand, account: Account): readonly AccountEven
       return balanced(releaseHold(command.data, account));
     case 'ExpireHolds':
       return balanced(expireHolds(command.data.at, account));
+    case 'AbandonHolds':
+      return balanced(abandonHolds(command.data, account));
     default:
       return command satisfies never;
   }
@@ -185,7 +190,7 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: Account): readonl
 }
 
 function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly AccountEvent[] {
-  const { holdId, keyId, expiresAt, query, at, atMost, part } = data;
+  const { holdId, keyId, owner, expiresAt, query, at, atMost, part } = data;
   const known = account.holds.get(holdId);
   if (known)
     return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
@@ -194,7 +199,8 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly Accoun
   const left = spendable(account, keyId, at);
   const wanted = part ? money.most(part.first, (left / part.share) as PicoUsd) : atMost;
   const amount = money.toJson(money.least(wanted, atMost, left));
-  return [{ type: 'FundsHeld', data: { holdId, keyId, amount, expiresAt, query, at } }];
+  const owned = owner === undefined ? {} : { owner };
+  return [{ type: 'FundsHeld', data: { holdId, keyId, amount, ...owned, expiresAt, query, at } }];
 }
 
 /** @throws Rejection when there is too little for a new hold */
@@ -300,11 +306,17 @@ function releaseHold(
 }
 
 function expireHolds(at: Instant, account: Account): readonly AccountEvent[] {
-  const events: AccountEvent[] = [];
-  for (const [holdId, hold] of account.holds.entries()) {
-    if (hold.expiresAt <= at) events.push({ type: 'HoldExpired', data: resolved(holdId, hold, at) });
-  }
-  return events;
+  return expiredWhere((hold) => hold.expiresAt <= at, at, account);
+}
+
+/** Should the owner live after all, it finds what is true of every hold that has expired: nothing grows or is charged. */
+function abandonHolds({ owner, at }: DataOf<'AbandonHolds'>, account: Account): readonly AccountEvent[] {
+  return expiredWhere((hold) => hold.owner === owner, at, account);
+}
+
+function expiredWhere(ended: (hold: OpenHold) => boolean, at: Instant, account: Account): readonly AccountEvent[] {
+  const holds = [...account.holds.entries()].filter(([, hold]) => ended(hold));
+  return holds.map(([holdId, hold]) => ({ type: 'HoldExpired', data: resolved(holdId, hold, at) }));
 }
 
 function resolved(holdId: string, hold: OpenHold, at: Instant) {

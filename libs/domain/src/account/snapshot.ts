@@ -23,7 +23,7 @@ interface AccountJson {
 }
 
 /** Raised whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
-const STATE_VERSION = 5;
+const STATE_VERSION = 6;
 
 export const accountCodec: StateCodec<Account> = {
   version: `${STATE_VERSION} ${versionOf(KNOWN_FACTS)}`,

@@ -16,6 +16,7 @@ export interface OpenHold {
   readonly keyId: string | null;
   /** What counts it for the key's cap. */
   readonly counter: string;
+  readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
   readonly at: Instant;
@@ -103,11 +104,13 @@ export function evolve(account: Account, event: AccountEvent): Account {
 }
 
 function afterHold(account: Account, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): Account {
-  const { holdId, keyId, expiresAt, query, at } = data;
+  const { holdId, keyId, owner, expiresAt, query, at } = data;
   const amount = money.fromJson(data.amount);
   const known = keyId === null ? undefined : account.keys.get(keyId);
   const key = known && rolled(known, at);
-  const hold: OpenHold = { amount, keyId, counter: key ? counterOf(key) : '', expiresAt, query, at, countedAt: at };
+  const counter = key ? counterOf(key) : '';
+  const owned = owner === undefined ? {} : { owner };
+  const hold: OpenHold = { amount, keyId, counter, ...owned, expiresAt, query, at, countedAt: at };
   return {
     ...account,
     available: money.subtract(account.available, amount),

@@ -1,0 +1,131 @@
+/**
+ * Shows that a process is alive: a row of its own in PostgreSQL with an end by the database's clock, put off by a
+ * heartbeat. Unlike a lease nobody competes for it. What died without an end of its own, by SIGKILL or with its host, is found
+ * by its row: it has run out, or the server process behind its connection is gone.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { StoreUnavailable } from '#kernel';
+
+const LENGTH_MS = 10_000;
+/** A heartbeat may fail this often before the row runs out. */
+const HEARTBEATS_PER_LENGTH = 4;
+/** The process counts on this part of the length: its clock may run more slowly than that of the database. */
+const RELIED_ON = 0.95;
+const ID_LENGTH = 8;
+/** Longer than anything is held: behind it nobody asks any more. */
+const KEPT_FOR = '1 day';
+
+export const presenceMigrations = [
+  {
+    id: 'processes-1',
+    sql: `create table public.processes (
+            id      text primary key,
+            backend integer not null, -- the server process behind its connection
+            ends_at timestamptz not null
+          ) with (fillfactor = 50)`,
+  },
+] as const;
+
+export interface PresenceOptions {
+  readonly databaseUrl: string;
+  /** What the process is, such as `gateway`: its id begins with it. */
+  readonly role: string;
+  alarm(problem: string, error: unknown): void;
+  /** How long it counts as alive without a heartbeat. */
+  readonly lengthMs?: number;
+}
+
+export class Presence {
+  readonly id: string;
+  private readonly lengthMs: number;
+  /** One connection, kept open: that it exists shows others that this process is alive. */
+  private readonly pool: pg.Pool;
+  private readonly stop = new AbortController();
+  private shownUntil = Number.NEGATIVE_INFINITY;
+  private beating: Promise<void> = Promise.resolve();
+
+  private constructor(private readonly options: PresenceOptions) {
+    const { databaseUrl, role, lengthMs = LENGTH_MS } = options;
+    this.id = `${role}-${randomUUID().slice(0, ID_LENGTH)}`;
+    this.lengthMs = lengthMs;
+    this.pool = new pg.Pool({
+      connectionString: databaseUrl,
+      application_name: `countinghouse-${this.id}`,
+      max: 1,
+      idleTimeoutMillis: 0,
+      connectionTimeoutMillis: lengthMs / HEARTBEATS_PER_LENGTH,
+      query_timeout: lengthMs / HEARTBEATS_PER_LENGTH,
+      keepAlive: true,
+    });
+    this.pool.on('error', () => {}); // the next heartbeat connects again
+  }
+
+  /** Shows this process from now on, under a new id. */
+  static async begin(options: PresenceOptions): Promise<Presence> {
+    const presence = new Presence(options);
+    try {
+      await presence.pool.query(`delete from public.processes where ends_at < now() - interval '${KEPT_FOR}'`);
+      await presence.show();
+    } catch (error) {
+      await presence.pool.end();
+      throw error;
+    }
+    presence.beating = presence.beat();
+    return presence;
+  }
+
+  /**
+   * The id, for what this process alone takes care of, and what others end when it has seemed dead for as long as its row
+   * lasts without a heartbeat.
+   * @throws StoreUnavailable before they may, because no heartbeat has reached the database for so long
+   */
+  owner(): string {
+    if (performance.now() < this.shownUntil) return this.id;
+    throw new StoreUnavailable('this process cannot show that it is alive');
+  }
+
+  /** Ends its row, so that others need not wait until it runs out. */
+  async close(): Promise<void> {
+    this.stop.abort();
+    await this.beating;
+    const end = 'update public.processes set ends_at = clock_timestamp() where id = $1';
+    await this.pool.query(end, [this.id]).catch(() => {}); // it runs out by itself
+    await this.pool.end();
+  }
+
+  private async beat(): Promise<void> {
+    const { signal } = this.stop;
+    for (;;) {
+      await delay(this.lengthMs / HEARTBEATS_PER_LENGTH, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      await this.show().catch((error) => this.options.alarm('a heartbeat failed; trying again', error));
+    }
+  }
+
+  private async show(): Promise<void> {
+    const asked = performance.now();
+    await this.pool.query(
+      `insert into public.processes (id, backend, ends_at)
+       values ($1, pg_backend_pid(), clock_timestamp() + $2 * interval '1 ms')
+       on conflict (id) do update set backend = excluded.backend, ends_at = excluded.ends_at`,
+      [this.id, this.lengthMs],
+    );
+    // Counted from before the database was asked, so never longer than the database thinks.
+    this.shownUntil = asked + this.lengthMs * RELIED_ON;
+  }
+}
+
+/**
+ * Ids of processes that seem dead at this moment. One that lives may be among them for a few seconds: its connection
+ * broke, or the database was away.
+ */
+export async function seeminglyDead(pool: pg.Pool): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ id: string }>({
+    name: 'seemingly-dead',
+    text: `select id from public.processes
+            where ends_at <= clock_timestamp() or not exists (select from pg_stat_activity where pid = backend)`,
+  });
+  return rows.map(({ id }) => id);
+}
