@@ -101,6 +101,57 @@ describe.each(MODELS)('%s', (model) => {
   });
 });
 
+/** A request as coding agents send it, with all that they send beside what is asked. */
+test.each(MODELS)('an agent is answered by %s, whatever else it tells of itself', async (model) => {
+  const passthrough = {
+    turn_id: 'turn_1',
+    create_time: 1.5,
+    content_item_metadata: [{ provenance: { type: 'user' } }],
+  };
+  const says = (role: string, text: string) => ({
+    type: 'message',
+    id: `msg_${role}`,
+    role,
+    content: [{ type: 'input_text', text }],
+    internal_chat_message_metadata_passthrough: passthrough,
+  });
+  const exec = { type: 'custom', name: 'exec', description: 'Runs it', format: PATCH.format };
+  const functions = {
+    type: 'namespace',
+    name: 'functions',
+    description: '',
+    tools: [exec, { ...SHOUT, name: 'wait' }],
+  };
+  const body = {
+    model,
+    input: [
+      { type: 'additional_tools', id: 'at_1', role: 'developer', tools: [functions, SPACE] },
+      says('developer', 'You are an agent'),
+      says('user', '<environment_context/>'),
+      says('user', `[[sandbox tool=functions__exec text=${/gpt-5/.test(model) ? '"1"' : '"{\\"input\\":\\"1\\"}"'}]]`),
+      { type: 'configuration_update', reasoning: { effort: 'low' } },
+    ],
+    tools: [{ type: 'web_search', external_web_access: false }],
+    tool_choice: 'auto',
+    parallel_tool_calls: false,
+    reasoning: { effort: 'low', context: 'all_turns', summary: 'auto' },
+    text: { verbosity: 'low' },
+    store: false,
+    include: ['reasoning.encrypted_content'],
+    prompt_cache_key: 'thread_1',
+    client_metadata: { thread_id: 'thread_1' },
+    max_output_tokens: 3_000,
+  };
+  for (const { output } of await both(body)) {
+    const call = output.at(-1);
+    expect(call).toMatchObject({ type: 'custom_tool_call', namespace: 'functions', name: 'exec', input: '1' });
+    const said = { type: 'custom_tool_call_output', id: 'cto_1', call_id: call.call_id, output: 'Done' };
+    const next = await ask({ ...body, input: [...body.input, ...output, said] });
+    expect([next.status, next.text.slice(0, next.status === 200 ? 0 : 500)]).toEqual([200, '']);
+    expect(next.body.output_text).toMatch(/^every coin/);
+  }
+});
+
 describe('tools', () => {
   test('with plain text go as such to who knows them, and else as functions with one argument', async () => {
     const heard = async (model: string) => {

@@ -212,6 +212,20 @@ describe('fields become fields of a chat', () => {
     expect(metadata).toEqual({ a: 'x', b: 1.5, c: false });
   });
 
+  test('are changed by items of the conversation, until another one changes them', () => {
+    const update = (more: object) => ({ type: 'configuration_update', ...more });
+    const format = { type: 'json_object' };
+    const earlier = [update({ reasoning: { effort: 'high' } }), update({ text: { format } })] as never;
+    const { chat, native } = read({ reasoning: { effort: 'low', summary: 'auto' } }, earlier);
+    expect(chat).toMatchObject({ reasoning: { effort: 'high', summary: 'auto' }, response_format: format });
+    expect(native.body.reasoning).toEqual({ effort: 'high', summary: 'auto' });
+    const input = [USER, update({ reasoning: { effort: 'minimal' }, text: null })];
+    expect(read({ input }, earlier).chat.reasoning).toEqual({ effort: 'minimal' });
+    for (const wrong of [{ reasoning: 'low' }, { text: [] }, { reasoning: { effort: 1 } }]) {
+      expect(() => read({ input: [USER, update(wrong)] })).toThrow(/^input\[1\]\./);
+    }
+  });
+
   test.each<[object, boolean]>([
     [{}, true],
     [{ store: false }, false],

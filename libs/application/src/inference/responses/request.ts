@@ -37,6 +37,8 @@ const SHARED = [
 /** These change the answer: to ignore them would be to answer something else. */
 const UNSUPPORTED = ['background', 'conversation', 'prompt'] as const;
 const TEXT = { type: 'text' };
+/** An item that changes settings for what follows. */
+const UPDATE = 'configuration_update';
 
 /**
  * @param earlier what was said before, where the request continues a stored response
@@ -55,7 +57,7 @@ export function readResponsesRequest(
   const toolset = new Toolset(asked, input, earlier);
   const messages = messagesOf(input, earlier, toolset);
   const said = [...earlier, ...(input as readonly Thing[])];
-  const body = updated(asked, said);
+  const body = updated(asked, input, earlier);
   const format = flatFormat(body.text?.format ?? body.response_format ?? TEXT);
   const metadata = tagsOf(body.metadata ?? {});
   const store = body.store ?? (keeps && !wantsNoRetention(body));
@@ -65,15 +67,29 @@ export function readResponsesRequest(
 }
 
 /** With the settings that items of the conversation have changed: the last one holds. */
-function updated(body: ResponsesBody, said: readonly Thing[]): ResponsesBody {
-  let { reasoning, text } = body;
-  for (const item of said) {
-    if (item.type !== 'configuration_update') continue;
-    if (isObject(item.reasoning) && typeof item.reasoning.effort === 'string')
-      reasoning = { ...reasoning, effort: item.reasoning.effort };
-    if (isObject(item.text) && isObject(item.text.format)) text = { ...text, format: item.text.format };
+function updated(asked: ResponsesBody, input: readonly unknown[], earlier: readonly Thing[]): ResponsesBody {
+  let body = asked;
+  for (const item of earlier) if (item.type === UPDATE) body = updatedBy(item, body, 'previous_response_id');
+  for (const [at, item] of input.entries()) {
+    if (isObject(item) && item.type === UPDATE) body = updatedBy(item, body, `input[${at}]`);
   }
-  return { ...body, ...(reasoning ? { reasoning } : {}), ...(text ? { text } : {}) };
+  return body;
+}
+
+function updatedBy({ reasoning, text }: Thing, body: ResponsesBody, param: string): ResponsesBody {
+  for (const [field, value] of Object.entries({ reasoning, text })) {
+    if (!isObject(value ?? {})) throw refusal(`${param}.${field} must be an object`, `${param}.${field}`);
+  }
+  const { effort } = (reasoning ?? {}) as Thing;
+  const { format } = (text ?? {}) as Thing;
+  if (typeof (effort ?? '') !== 'string') {
+    throw refusal(`${param}.reasoning.effort must be a string`, `${param}.reasoning.effort`);
+  }
+  return {
+    ...body,
+    ...(effort ? { reasoning: { ...body.reasoning, effort } } : {}),
+    ...(format ? { text: { ...body.text, format } } : {}),
+  };
 }
 
 function chatOf(body: ResponsesBody, understood: Understood, messages: readonly ChatMessage[]): ChatBody {

@@ -1,0 +1,68 @@
+/** What agents send, with one member that is malformed: refused with its place before it is charged, or served. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Answer, malformed, type TestAccount, World } from '#testing';
+
+const AT_ONCE = 16;
+const TEXT = { type: 'input_text', text: 'Hello' };
+
+const TOOLS = [
+  {
+    type: 'namespace',
+    name: 'files',
+    description: 'Files',
+    tools: [
+      { type: 'custom', name: 'patch', format: { type: 'grammar', syntax: 'lark', definition: 'start: /.+/' } },
+      { type: 'function', name: 'look', parameters: { type: 'object', properties: { at: { type: 'string' } } } },
+    ],
+  },
+];
+
+const AGENT = {
+  input: [
+    { type: 'additional_tools', role: 'developer', tools: TOOLS },
+    { type: 'message', role: 'developer', content: [TEXT] },
+    { type: 'compaction', encrypted_content: 'chat-compaction.SGVsbG8=' },
+    { type: 'agent_message', author: '/root', recipient: '/root/a', content: [TEXT] },
+    { type: 'configuration_update', reasoning: { effort: 'low' }, text: { format: { type: 'text' } } },
+    { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Well' }], encrypted_content: 'gAAAA' },
+    { type: 'custom_tool_call', call_id: 'call_1', name: 'patch', namespace: 'files', input: 'x' },
+    { type: 'custom_tool_call_output', call_id: 'call_1', output: [TEXT] },
+    { role: 'user', content: '[[sandbox tokens=1]]' },
+  ],
+  max_output_tokens: 64,
+  tools: [{ type: 'function', name: 'wait', parameters: null, strict: null }],
+  tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'wait' }] },
+  reasoning: { effort: 'low', context: 'all_turns' },
+  store: false,
+};
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(105);
+});
+afterAll(() => world.close());
+
+test.each([
+  ['openai/gpt-5-mini', '/v1/responses'],
+  ['anthropic/claude-haiku-4.5', '/v1/responses/compact'],
+])('for %s at %s', async (model, route) => {
+  const found: string[] = [];
+  const left = malformed(AGENT);
+  const isWrong = ({ status, body }: Answer) => {
+    if (status === 200) return false;
+    // What only a vendor can judge has its place where the vendor tells it.
+    return status !== 400 || (typeof body.error.param !== 'string' && body.message.startsWith('input'));
+  };
+  const work = async () => {
+    for (let next = left.next(); !next.done; next = left.next()) {
+      const { change, body } = next.value;
+      const answer = await world.post(route, { model, ...(body as object) }, account);
+      if (isWrong(answer)) found.push(`${change}: ${answer.status} ${answer.text.slice(0, 300)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  expect(found).toEqual([]);
+  expect((await world.post('/credits/balance', undefined, account)).body.held_usd).toBe(0);
+});
