@@ -34,6 +34,7 @@ describe('without any setting', () => {
       lndCertificate: undefined,
       krakenUrl: 'http://127.0.0.1:3100/kraken',
       coinbaseUrl: 'http://127.0.0.1:3100/coinbase',
+      loneRatePercent: 10,
       connectTimeoutMs: 5_000,
       idleTimeoutMs: 60_000,
       firstCommentMs: 12_000,

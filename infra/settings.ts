@@ -54,6 +54,12 @@ export const SETTINGS = {
   lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
   krakenUrl: inSandbox('KRAKEN_URL', '/kraken', 'First source of exchange rates'),
   coinbaseUrl: inSandbox('COINBASE_URL', '/coinbase', 'Second source of exchange rates'),
+  loneRatePercent: integer(
+    'LONE_RATE_PERCENT',
+    10,
+    [0, 1_000],
+    'By how many hundredths one source of exchange rates alone may differ from what both said in the last ten minutes',
+  ),
   connectTimeoutMs: integer(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     5_000,

@@ -22,5 +22,6 @@ function openBackends(role: Role): Promise<PaymentBackends> {
 
 function openRates(role: Role, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
   const { krakenUrl, coinbaseUrl } = role.settings;
-  return role.keep(new MarketRates([kraken(krakenUrl), coinbase(coinbaseUrl)], clock, runtime.alarm));
+  const sources = [kraken(krakenUrl), coinbase(coinbaseUrl)];
+  return role.keep(new MarketRates(sources, clock, role.settings, runtime.alarm));
 }

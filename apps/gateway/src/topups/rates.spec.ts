@@ -89,7 +89,7 @@ describe('a rate', () => {
   const open = () => {
     const clock = new HandClock();
     const sources = [kraken(`${world.sandbox}/kraken`), coinbase(`${world.sandbox}/coinbase`)];
-    return { clock, rates: new MarketRates(sources, clock, () => {}) };
+    return { clock, rates: new MarketRates(sources, clock, { loneRatePercent: 10 }, () => {}) };
   };
   const rateOf = async (rates: MarketRates) => Number((await rates.usdPer('BTC')).value);
 
@@ -127,11 +127,14 @@ describe('a rate', () => {
     await rates.close();
   });
 
-  test('of a source that failed for long is not held against the other', async () => {
+  test('of a source that failed is not held against the other, as long as that is believable', async () => {
     const { clock, rates } = open();
     expect(await rateOf(rates)).toBe(100_000);
-    await setRates({ kraken: null, coinbase: '150000' });
+    await setRates({ kraken: null, coinbase: '105000' });
     clock.now_ms += 60_000;
+    expect(await rateOf(rates)).toBe(105_000);
+    await setRates({ coinbase: '150000' });
+    clock.now_ms += 30_000;
     await expect(rates.usdPer('BTC')).rejects.toThrow(/contradict/);
     clock.now_ms += 540_000;
     expect(await rateOf(rates)).toBe(150_000);

@@ -5,6 +5,7 @@ import { Clock, type Rate } from '#application';
 import { coinbase, kraken, MarketRates } from '#connectors';
 import type { Coin } from '#domain';
 
+const LIMITS = { loneRatePercent: 10 };
 const NOON = '2026-11-20T12:00:00.000Z';
 
 class HandClock extends Clock {
@@ -57,7 +58,7 @@ afterAll(() => {
 
 /** Asks for the rate, with so much time between the questions. */
 async function rates(questions = 1, waitMs = 0): Promise<Rate[]> {
-  const market = new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, alarm);
+  const market = new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, LIMITS, alarm);
   const rates: Rate[] = [];
   try {
     for (let i = 0; i < questions; i++) {
@@ -100,7 +101,7 @@ describe('a rate', () => {
 });
 
 describe('the rate of another coin', () => {
-  const market = () => new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, alarm);
+  const market = () => new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, LIMITS, alarm);
 
   test.each<[Coin, string, string, readonly string[]]>([
     ['LTC', 'XLTCZUSD', 'kraken', ['/coinbase/v2/prices/LTC-USD/spot', '/kraken/0/public/Ticker?pair=LTCUSD']],
@@ -177,7 +178,7 @@ describe('a source', () => {
   });
 
   test('that makes no sense any more is as good as one that is away: its last rate counts for ten minutes', async () => {
-    const market = new MarketRates([kraken(`${url}/kraken`)], clock, alarm);
+    const market = new MarketRates([kraken(`${url}/kraken`)], clock, LIMITS, alarm);
     await market.usdPer('BTC');
     answers.kraken = krakenSays('0.00');
     clock.current += 599_999;
@@ -185,6 +186,62 @@ describe('a source', () => {
     clock.current += 1;
     await expect(market.usdPer('BTC')).rejects.toEqual(unavailable);
     await market.close();
+  });
+});
+
+describe('a source that is down', () => {
+  const market = () => new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, LIMITS, alarm);
+  const value = async (rates: MarketRates) => (await rates.usdPer('BTC')).value;
+
+  test.each<[string, 'kraken' | 'coinbase', string]>([
+    ['the first', 'kraken', '109000.00'],
+    ['the second', 'coinbase', '91000.00'],
+  ])('does not vote: the other one serves alone, near to what both said (%s)', async (_, down, rate) => {
+    const rates = market();
+    await value(rates);
+    answers = { kraken: krakenSays(rate), coinbase: coinbaseSays(rate), [down]: away };
+    clock.current += 30_000;
+    expect(await value(rates)).toBe(rate);
+    await rates.close();
+  });
+
+  test('leaves the other one alone, which is not believed far from what both said in the last ten minutes', async () => {
+    const rates = market();
+    await value(rates);
+    answers = { kraken: away, coinbase: coinbaseSays('1001000.00') };
+    clock.current += 30_000;
+    await expect(value(rates)).rejects.toMatchObject({ message: expect.stringContaining('known before') });
+    answers.coinbase = coinbaseSays('100500.00');
+    clock.current += 3_000;
+    expect(await value(rates)).toBe('100500.00');
+    await rates.close();
+  });
+
+  test('votes again with its first answer', async () => {
+    const rates = market();
+    await value(rates);
+    answers.kraken = away;
+    clock.current += 30_000;
+    expect(await value(rates)).toBe('100100.00');
+    answers.kraken = krakenSays('100050.00000');
+    clock.current += 3_000;
+    expect(await value(rates)).toBe('100050.00000');
+    answers.kraken = krakenSays('150000.00000');
+    clock.current += 30_000;
+    await expect(value(rates)).rejects.toMatchObject({ message: expect.stringContaining('contradict each other') });
+    await rates.close();
+  });
+
+  test('and the other one serve again three seconds after they agree', async () => {
+    answers.coinbase = coinbaseSays('150000.00');
+    const rates = market();
+    await expect(value(rates)).rejects.toEqual(unavailable);
+    answers.coinbase = coinbaseSays('100100.00');
+    clock.current += 2_999;
+    await expect(value(rates)).rejects.toEqual(unavailable);
+    clock.current += 1;
+    expect(await value(rates)).toBe('100000.00000');
+    await rates.close();
   });
 });
 
@@ -201,6 +258,6 @@ describe('there is no rate', () => {
   });
 
   test('when no source is configured', async () => {
-    await expect(new MarketRates([], clock, alarm).usdPer('BTC')).rejects.toEqual(unavailable);
+    await expect(new MarketRates([], clock, LIMITS, alarm).usdPer('BTC')).rejects.toEqual(unavailable);
   });
 });
