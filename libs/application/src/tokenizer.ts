@@ -8,6 +8,8 @@ const PER_FURTHER_BYTE = 1.25;
 
 /** A tokenizer takes time with the square of a run without gaps, so a text is counted in parts of this many characters. */
 const PART_CHARACTERS = 1_000;
+const LETTER = /^\p{L}$/u;
+const DIGIT = /^\p{N}$/u;
 /** After so many parts others have a turn. */
 const PARTS_AT_ONCE = 20;
 
@@ -17,7 +19,10 @@ export function boundText(text: string): number {
   return characters * PER_CHARACTER + (Buffer.byteLength(text) - characters) * PER_FURTHER_BYTE + 1;
 }
 
-/** The parts in which a text is counted. Only a cut through a run without gaps can make a token more of it. */
+/**
+ * The parts in which a text is counted. They are cut where a word or a number ends, where no token goes on; only a cut
+ * through a run of letters that is longer than a part can make tokens more of it.
+ */
 export function* partsAtOnce(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = endOfPart(text, start);
@@ -35,9 +40,16 @@ export async function* partsOf(text: string): AsyncGenerator<string> {
   }
 }
 
-/** In front of the last gap, where a token begins as well. */
 function endOfPart(text: string, start: number): number {
-  const end = start + PART_CHARACTERS;
-  const gap = end < text.length ? text.lastIndexOf(' ', end) : -1;
-  return gap > start ? gap : end;
+  const most = start + PART_CHARACTERS;
+  if (most >= text.length) return text.length;
+  for (let end = most; end > start; end--) if (isBetweenTokens(text, end)) return end;
+  return most;
+}
+
+/** Tokenizers take texts apart into words, numbers and all else, before they look for tokens. */
+export function isBetweenTokens(text: string, at: number): boolean {
+  const before = text[at - 1] ?? '';
+  const behind = String.fromCodePoint(text.codePointAt(at) ?? 0);
+  return (LETTER.test(before) && !LETTER.test(behind)) || (DIGIT.test(before) && !DIGIT.test(behind));
 }

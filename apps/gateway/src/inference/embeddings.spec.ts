@@ -78,6 +78,7 @@ describe('embeddings', () => {
     ['2,048 texts', Array(2_048).fill('a'), 2_048, 2_048],
     ['8,191 tokens', Array(8_191).fill(1), 1, 8_191],
     ['a text whose bound is too high but whose tokens are not', 'hello '.repeat(8_000), 1, 8_000],
+    ['a text of 8,191 tokens', ' hello'.repeat(8_191), 1, 8_191],
   ])('are made of %s', async (_, input, vectors, tokens) => {
     const { status, body } = await embed(input, { dimensions: 8 });
     expect(status).toBe(200);
@@ -96,6 +97,8 @@ describe('embeddings', () => {
     ['too many inputs', /2048/, Array(2_049).fill('a')],
     ['too many tokens', /at most 8,191 tokens/, Array(8_192).fill(1)],
     ['too many tokens in one of them', /8,191 tokens.* input 1 has more/, [[1], Array(8_192).fill(1)]],
+    ['one token too many in a text', /at most 8,191 tokens/, ' hello'.repeat(8_192)],
+    ['one token too many in one of them', /8,191 tokens.* input 1 has more/, ['a', ' hello'.repeat(8_192)]],
     ['too long a text', /8,191 tokens/, 'hello '.repeat(8_300)],
     ['too long a text without gaps', /8,191 tokens/, 'a'.repeat(1_000_000)],
     ['another format', /encoding_format/, 'a', { encoding_format: 'hex' }],

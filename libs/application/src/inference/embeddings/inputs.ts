@@ -1,12 +1,12 @@
 /** What is to be embedded: texts, or tokens that the caller has made of them; how many tokens they are, at most and exactly. */
 import { UnservableRequest } from '../../failures.ts';
-import { boundText, partsOf } from '../../tokenizer.ts';
+import { boundText, isBetweenTokens, partsOf } from '../../tokenizer.ts';
 
 export type EmbeddingInput = string | readonly number[];
 
 const MOST_INPUTS = 2_048;
-/** A part may end within a token, which is then counted as this many more. */
-const EXTRA_PER_PART = 2;
+/** A part that ends within a token counts it as this many more. */
+const EXTRA_PER_CUT = 2;
 
 /**
  * Reads the `input` of a request, which may be one input or many.
@@ -30,13 +30,13 @@ export function boundTokens(input: EmbeddingInput): number {
 }
 
 /**
- * Refuses what a model cannot take. Only a text whose bound is too high is counted; in doubt it passes, and the
- * upstream decides.
+ * Refuses what a model cannot take. Only a text is counted that might have more tokens, with one for each byte; what has
+ * longer words than are counted at once passes in doubt, and the upstream decides.
  * @throws UnservableRequest 400 that names the limit
  */
 export async function assertWithin(inputs: readonly EmbeddingInput[], limit: number): Promise<void> {
   for (const [i, input] of inputs.entries()) {
-    if (boundTokens(input) <= limit) continue;
+    if ((typeof input === 'string' ? Buffer.byteLength(input) : input.length) <= limit) continue;
     if (typeof input === 'string' && (await countTokens(input, limit)) <= limit) continue;
     const which = inputs.length === 1 ? 'the input' : `input ${i}`;
     const limitText = limit.toLocaleString('en-US');
@@ -55,12 +55,13 @@ export async function countInputs(inputs: readonly EmbeddingInput[]): Promise<nu
 /** Counts until a limit is certainly exceeded; what cutting adds is subtracted where it matters. */
 async function countTokens(text: string, limit = Number.POSITIVE_INFINITY): Promise<number> {
   const { countTokens: count } = await import('gpt-tokenizer/encoding/cl100k_base');
-  const allow = limit === Number.POSITIVE_INFINITY ? 0 : EXTRA_PER_PART;
+  const allow = limit === Number.POSITIVE_INFINITY ? 0 : EXTRA_PER_CUT;
   let tokens = 0;
-  let left = text.length;
+  let end = 0;
   for await (const part of partsOf(text)) {
-    left -= part.length;
-    tokens += count(part, { allowedSpecial: 'all' }) - (left > 0 ? allow : 0);
+    end += part.length;
+    const isCut = end < text.length && !isBetweenTokens(text, end);
+    tokens += count(part, { allowedSpecial: 'all' }) - (isCut ? allow : 0);
     if (tokens > limit) break;
   }
   return Math.max(tokens, 0);

@@ -1,0 +1,53 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { countTokens as countWhole } from 'gpt-tokenizer/encoding/cl100k_base';
+import { assertWithin, countInputs } from './inputs.ts';
+
+const counted = (text: string) => countWhole(text, { allowedSpecial: 'all' });
+
+const WORDS = fc.constantFrom(
+  'every',
+  ' coin',
+  'That',
+  "'s",
+  " I'll",
+  '2026',
+  ' 12.345,67',
+  '\n\n',
+  '   ',
+  '(a)',
+  'ledger_',
+  'é',
+  '記帳',
+  '。',
+  '🎉',
+  '\t',
+  '-',
+);
+
+describe('a text that is counted in parts', () => {
+  test('has as many tokens as if it were counted at once, wherever it is cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(WORDS, { minLength: 800, maxLength: 1_500 }), async (words) => {
+        const text = words.join('');
+        expect(await countInputs([text])).toBe(counted(text));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test.each([
+    ['words', ' hello'.repeat(8_192)],
+    ['words before their gaps', `${'hello '.repeat(8_191)}hello`],
+    ['hexadecimal digits and letters', 'a1b2'.repeat(2_048)],
+    ['Chinese', '，记账'.repeat(3_000)],
+  ])('is refused from its 8,192nd token on, and not before: %s', async (_, text) => {
+    const tokens = counted(text);
+    await expect(assertWithin([text], tokens)).resolves.toBeUndefined();
+    await expect(assertWithin([text], tokens - 1)).rejects.toMatchObject({
+      status: 400,
+      param: 'input',
+      tooLong: true,
+    });
+  });
+});
