@@ -160,7 +160,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return answer(REJECTIONS[error.code as RejectionCode], error.message, { details: error.details });
   if (error instanceof UpstreamFailure) {
     const { code, status, retryAfterSeconds, param = null, word } = error;
-    if (code === 'invalid_request' && status === 404) return notThere('model', error.message);
+    if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', error.message);
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return answer(FAILURES[code], error.message, { param, ...more, ...(word ? { code: word } : {}) });
   }

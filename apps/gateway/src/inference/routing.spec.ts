@@ -14,6 +14,7 @@ const MODELS = [
   testModel('test/falls-back', [offer('Gone', 'groq', '0.01'), offer('There', 'openai', '0.15', { zdr: true })], {
     variants: { thinking: 'test/two' },
   }),
+  testModel('test/routed', [offer('Router', 'openrouter', '0.01', { routes: true, parameters: 'openrouter' })]),
   testModel('test/gone', [offer('Gone', 'groq', '0.01')]),
   testModel('test/two', [offer('Dear', 'openai', '0.9'), offer('Cheap', 'openai', '0.15')]),
   testModel('test/few', [
@@ -29,6 +30,7 @@ const router = createServer(async (request, response) => {
   let text = '';
   for await (const piece of request) text += piece;
   sent.push(JSON.parse(text));
+  if (text.includes('"nobody"')) return response.writeHead(404).end('{"error":{"message":"No allowed providers"}}');
   const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hi' } }];
   const usage = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 };
   response.end(JSON.stringify({ id: 'x', created: 1, model: 'm', choices, usage }));
@@ -105,6 +107,17 @@ describe('a request', () => {
       expect(body.message).toMatch(/: gone is not in the order.*; nobody does not have it; none does not have it$/);
     },
   );
+
+  test('for providers that only a router behind us can know is refused when it does not know them either', async () => {
+    const balance = await world.balance(account);
+    for (const provider of [{ only: ['nobody'] }, { order: ['nobody'], allow_fallbacks: false }]) {
+      const { status, body } = await ask('test/routed', { provider });
+      expect([status, body.error.param, body.error.code]).toEqual([404, 'provider', 'no_endpoints_found']);
+      expect(body.message).toContain('router has none of the providers');
+    }
+    expect((await ask('test/routed', { provider: { only: ['somebody'] } })).status).toBe(200);
+    expect(await world.balance(account)).not.toBe(balance);
+  });
 
   test('that says nothing of providers is charged no more than is listed, also when the cheapest fails', async () => {
     expect((await ask('test/falls-back')).status).toBe(503);

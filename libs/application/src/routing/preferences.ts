@@ -240,15 +240,21 @@ function namesIn(fields: Fields, field: string): readonly string[] {
 }
 
 /**
- * What an upstream answers that was asked for a model with suffixes that mean nothing here, if there are any: when it
- * knows no such model either, the fault is in the name.
+ * What an upstream answers that was asked for something only it can know: a model with suffixes that mean nothing here, or,
+ * where it is a router, providers of its own. When it knows no such thing either, the fault is in the request.
  * @throws UpstreamFailure
  */
-export function answerOfVariant<A>({ model, passedOn }: NamedModel<AnyModel>, answer: Promise<A>): Promise<A> {
-  if (passedOn === '') return answer;
+export function answerOfAsked<A>(
+  { model, passedOn }: NamedModel<AnyModel>,
+  { routes, slug }: Pick<Endpoint, 'routes' | 'slug'>,
+  answer: Promise<A>,
+): Promise<A> {
+  if (passedOn === '' && !routes) return answer;
   return answer.catch((error) => {
     if (!(error instanceof UpstreamFailure) || error.status !== 404) throw error;
-    const message = `No endpoints found for ${model.id}${passedOn}`;
-    throw new UpstreamFailure('invalid_request', message, { status: 404, cause: error });
+    const param = passedOn === '' ? 'provider' : 'model';
+    const why = passedOn === '' ? `: ${slug} has none of the providers that are asked for` : '';
+    const message = `No endpoints found for ${model.id}${passedOn}${why}`;
+    throw new UpstreamFailure('invalid_request', message, { status: 404, param, cause: error });
   });
 }

@@ -5,7 +5,7 @@ import { money, type PicoUsd } from '#kernel';
 import { asFailure, type UpstreamFailure } from '../../failures.ts';
 import type { Hold } from '../../paying/payer.ts';
 import type { EndpointAnswer, Purchase, UpstreamCall } from '../../paying/purchase.ts';
-import { answerOfVariant } from '../../routing/preferences.ts';
+import { answerOfAsked } from '../../routing/preferences.ts';
 import { isAskedNatively, responsesBody } from '../responses/native-request.ts';
 import { citationEvent, withCitations } from '../search/results.ts';
 import {
@@ -249,7 +249,7 @@ export function upstreamCall(
       search,
       signal,
     });
-    return answerOfVariant(named, answer);
+    return answerOfAsked(named, endpoint, answer);
   };
 }
 

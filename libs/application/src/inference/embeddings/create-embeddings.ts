@@ -9,7 +9,7 @@ import type { Payer } from '../../paying/payer.ts';
 import { type Audience, Paying } from '../../paying/paying.ts';
 import type { Purchase, Receipt, Sale, UpstreamCall } from '../../paying/purchase.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
-import { answerOfVariant, modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
+import { answerOfAsked, modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
 import { fieldsGiven, routeFor } from '../../routing/route.ts';
 import { type Embeddings, Providers } from '../vocabulary/providers.ts';
 import { dearest } from '../vocabulary/quote.ts';
@@ -79,7 +79,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
         make: (endpoint) => {
           const sent = upstreamBody(body, endpoint, endpoint.model + named.passedOn);
           const embed = this.providers.of(hold, endpoint.upstream, 'embeddings');
-          return answerOfVariant(named, embed({ body: sent, count: inputs.length, signal }));
+          return answerOfAsked(named, endpoint, embed({ body: sent, count: inputs.length, signal }));
         },
         counted: async () => ({ input: await countInputs(inputs) }),
       };
