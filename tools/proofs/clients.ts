@@ -81,7 +81,10 @@ async function catalogueIn(dataDir: string): Promise<string> {
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
   const file = path.join(directory, 'models.json');
   const models = JSON.parse(await readFile(file, 'utf8')) as { id: string; aliases?: string[] }[];
-  for (const model of models) model.aliases = [...(model.aliases ?? []), ...(ASKED_BY_AGENTS[model.id] ?? [])];
+  for (const model of models) {
+    const more = ASKED_BY_AGENTS[model.id];
+    if (more) model.aliases = [...(model.aliases ?? []), ...more];
+  }
   await writeFile(file, JSON.stringify(models));
   return directory;
 }
@@ -99,6 +102,9 @@ async function proveAll(dataDir: string, chosen: readonly Client[]): Promise<boo
     await cluster.stop();
   }
 }
+
+// What runs has a process group of its own, which Ctrl-C does not reach: it ends when this does.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !CLIENTS.some((client) => client.name === name));

@@ -14,22 +14,39 @@ export interface Outcome {
   readonly output: string;
 }
 
+/** What has left its process group may keep the output open; nobody waits for it. */
+const CLOSED_WITHIN_MS = 2_000;
+
 export function run([file = '', ...args]: readonly string[], { cwd, env, withinMs }: Surroundings): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     // In a process group of its own: an agent's shells and servers end with it.
     const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const { stdout, stderr, pid } = child;
     let output = '';
-    for (const stream of [child.stdout, child.stderr]) {
+    for (const stream of [stdout, stderr]) {
       stream.on('data', (piece) => {
         output += piece;
       });
     }
-    const timer = setTimeout(() => endGroup(child.pid), withinMs);
-    child.once('error', reject);
-    child.once('exit', (code) => {
+    const end = () => endGroup(pid);
+    const timer = setTimeout(end, withinMs);
+    process.once('exit', end);
+    const over = () => {
       clearTimeout(timer);
-      endGroup(child.pid);
-      child.once('close', () => resolve({ code, output }));
+      process.off('exit', end);
+    };
+    child.once('error', (error) => {
+      over();
+      reject(error);
+    });
+    child.once('exit', (code) => {
+      over();
+      end();
+      const closing = setTimeout(() => [stdout, stderr].forEach((stream) => void stream.destroy()), CLOSED_WITHIN_MS);
+      child.once('close', () => {
+        clearTimeout(closing);
+        resolve({ code, output });
+      });
     });
   });
 }

@@ -28,5 +28,13 @@ for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
     response = litellm.responses(model=model, input="Hello [[sandbox tokens=3]]", **options)
     assert response.output[-1].content[0].text == SAID
 
+messages = litellm.completion(
+    model="anthropic/anthropic/claude-haiku-4.5",
+    messages=WORDS,
+    max_tokens=2000,
+    **{**options, "api_base": os.environ["GATEWAY_URL"]},
+)
+assert messages.choices[0].message.content == SAID
+
 embedded = litellm.embedding(model="openai/openai/text-embedding-3-small", input=["one"], **options)
 assert len(embedded.data[0]["embedding"]) == 1536

@@ -1,0 +1,57 @@
+import { describe, expect, test } from '@jest/globals';
+import { usd, ZERO } from '#kernel';
+import { faultsOf, type Run, summaryOf } from './verdict.ts';
+import type { Exchange } from './wire.ts';
+
+const exchange = (more: Partial<Exchange>): Exchange => ({
+  method: 'POST',
+  path: '/v1/chat/completions',
+  headers: {},
+  sent: {},
+  status: 200,
+  streamed: false,
+  answer: '{}',
+  ...more,
+});
+const streamed = exchange({ streamed: true, answer: 'data: {}\n\ndata: [DONE]\n\n' });
+/** A tool's result as it goes back in each protocol. */
+const RESULTS = {
+  chat: { messages: [{ role: 'tool', tool_call_id: 'c', content: 'proof-42' }] },
+  responses: { input: [{ type: 'function_call_output', call_id: 'c', output: 'proof-42' }] },
+  custom: { input: [{ type: 'custom_tool_call_output', call_id: 'c', output: [{ text: 'proof-42' }] }] },
+  messages: { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: 'proof-42' }] }] },
+};
+const tooled = exchange({ sent: RESULTS.chat });
+const charged = { fromBalance: usd('0.01'), inHistory: usd('0.01'), heldUsd: 0, served: 2 };
+const well: Run = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged };
+
+describe('a run', () => {
+  test.each(Object.entries(RESULTS))('is well with a stream, a tool and what it cost: %s', (_, sent) => {
+    expect(faultsOf({ ...well, exchanges: [streamed, exchange({ sent })] })).toEqual([]);
+  });
+
+  test('is well when a WebSocket was asked for and refused', () => {
+    const asked = exchange({ method: 'GET', path: '/v1/responses', status: 426 });
+    expect(faultsOf({ ...well, exchanges: [asked, ...well.exchanges] })).toEqual([]);
+  });
+
+  test.each<[string, Partial<Run>]>([
+    ['exit code 1', { outcome: { code: 1, output: 'why' } }],
+    ['not done in time', { outcome: { code: null, output: '' } }],
+    ['no stream', { exchanges: [tooled, tooled] }],
+    ['no stream', { exchanges: [exchange({ streamed: true, answer: 'data: {}\n\n' }), tooled] }],
+    ['no tool', { exchanges: [streamed, streamed] }],
+    ['no tool', { exchanges: [streamed, exchange({ sent: { messages: [{ role: 'tool', content: 'else' }] } })] }],
+    ['was refused: 400', { exchanges: [streamed, tooled, exchange({ status: 400 })] }],
+    ['the balance', { charged: { ...charged, inHistory: usd('0.010000000001') } }],
+    ['the balance', { charged: { ...charged, fromBalance: ZERO, inHistory: ZERO } }],
+    ['still held', { charged: { ...charged, heldUsd: 0.1 } }],
+    ['the history has 3', { charged: { ...charged, served: 3 } }],
+  ])('has failed: %s', (why, more) => {
+    expect(faultsOf({ ...well, ...more })).toEqual([expect.stringContaining(why)]);
+  });
+
+  test('is summed up by what was asked', () => {
+    expect(summaryOf(well)).toBe('2 × chat/completions (1 streamed, 1 after a tool); charged 0.01 USD');
+  });
+});
