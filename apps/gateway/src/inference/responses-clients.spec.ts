@@ -295,6 +295,30 @@ describe("Vercel's client", () => {
     },
   );
 
+  test.each([MODEL, 'anthropic/claude-haiku-4.5', TRANSLATED])('calls a tool with plain text (%s)', async (name) => {
+    const openai = createOpenAI({ apiKey: key, baseURL: `${world.api}/v1` });
+    const heard: unknown[] = [];
+    const execute = async (sql: string) => {
+      heard.push(sql);
+      return 'Three rows';
+    };
+    const format = { type: 'grammar' as const, syntax: 'regex' as const, definition: 'SELECT .+' };
+    const sql = openai.tools.customTool({ description: 'Queries', format });
+    const written = name === MODEL ? '"SELECT 1"' : JSON.stringify(JSON.stringify({ input: 'SELECT 1' }));
+    const options = {
+      model: openai.responses(name),
+      tools: { sql: { ...sql, execute } },
+      stopWhen: stepCountIs(3),
+      maxRetries: 0,
+      prompt: `[[sandbox tool=sql text=${written}]]`,
+    };
+    const { steps, text } = await generateText(options as never);
+    expect([steps.length, text]).toEqual([2, expect.stringMatching(/^every coin/)]);
+    const streamed = streamText(options as never);
+    expect(await streamed.text).toMatch(/^every coin/);
+    expect(heard).toEqual(['SELECT 1', 'SELECT 1']);
+  });
+
   test('streams text', async () => {
     const { textStream } = streamText({ model: modelOf(key, world), prompt: input });
     let text = '';
