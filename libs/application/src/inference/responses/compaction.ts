@@ -65,7 +65,9 @@ export class CompactionOutput {
     return [];
   }
 
+  /** A model that wrote nothing down has nothing to go on from. */
   end(): readonly ResponseEvent[] {
+    if (this.text.trim() === '') return [];
     const encrypted_content = MARK + Buffer.from(this.text).toString('base64');
     const item: CompactionItem = { id: `cmp_${this.id}`, type: 'compaction', encrypted_content };
     this.items.push(item);

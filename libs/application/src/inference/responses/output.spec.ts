@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ChatDelta, type ResponseEvent, ResponseOutput, readResponsesRequest, type Thing } from '#application';
+import { thoughtsIn } from './thoughts.ts';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
 function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
@@ -15,13 +16,47 @@ function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete
 }
 
 /** What a chat that continues it contains of it. */
-const saidBy = ({ items }: ResponseOutput) =>
+const saidBy = ({ items }: Pick<ResponseOutput, 'items'>) =>
   readResponsesRequest({ model: 'm', input: 'Go on' }, items as readonly object[] as readonly Thing[]).chat.messages[0];
 
 const call = (index: number, more: object) => ({ tool_calls: [{ index, ...more }] });
 const opening = (index: number, id: string, name: string) =>
   call(index, { id, type: 'function', function: { name, arguments: '' } });
 const args = (index: number, text: string) => call(index, { function: { arguments: text } });
+
+describe('reasoning that its maker wants back', () => {
+  const detail = (text: string, more: object = {}) => ({ type: 'reasoning.text', text, index: 0, ...more });
+
+  test('is put together from its pieces, and known at its end', () => {
+    const pieces = [
+      { reasoning: 'So', reasoning_details: [detail('So', { signature: null })] },
+      { reasoning: ' be it', reasoning_details: [detail(' be it')] },
+      { reasoning_details: [detail('', { signature: 's' }), { type: 'reasoning.encrypted', data: 'x', index: 1 }] },
+      { content: 'Yes' },
+    ];
+    const { output, events } = written(pieces);
+    const [thought] = output.kept as readonly { readonly encrypted_content?: string }[];
+    const details = [detail('So be it', { signature: 's' }), { type: 'reasoning.encrypted', data: 'x', index: 1 }];
+    expect(thoughtsIn(thought as Thing, '')).toEqual(details);
+    expect(saidBy({ items: output.kept })).toEqual({
+      role: 'assistant',
+      content: 'Yes',
+      reasoning_details: details,
+    });
+    expect(JSON.stringify([events, output.items])).not.toContain('encrypted_content');
+  });
+
+  test('is an item of its own where nothing of it may be read', () => {
+    const { lines } = written([
+      { reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] },
+      { content: 'Yes' },
+    ]);
+    expect(lines.slice(0, 2)).toEqual([
+      'output_item.added 0 reasoning in_progress',
+      'output_item.done 0 reasoning completed',
+    ]);
+  });
+});
 
 describe('searches of an answer', () => {
   const note = (at: number, state: 'searching' | 'completed' | 'failed') => ({ at, query: `q${at}`, state });

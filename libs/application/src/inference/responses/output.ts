@@ -112,9 +112,8 @@ export class ResponseOutput {
 
   private keepThoughts(details: readonly Thing[]): void {
     if (details.length === 0) return;
-    const item = this.reasoningItem();
+    this.reasoningItem();
     this.details = merged(this.details, details);
-    item.encrypted_content = sealed(this.details);
   }
 
   private reasoningItem(): ReasoningItem {
@@ -246,11 +245,13 @@ export class ResponseOutput {
     this.text = undefined;
     if (!item) return;
     if (item.type === 'message') this.endPart(item);
-    else this.endSummary(item);
+    else this.endReasoning(item);
     this.done(item, status);
   }
 
-  private endSummary(item: ReasoningItem): void {
+  /** What its maker wants back is known when all of it has come. */
+  private endReasoning(item: ReasoningItem): void {
+    if (this.details.length > 0) item.encrypted_content = sealed(this.details);
     const [part] = item.summary;
     if (!part) return;
     this.emit('response.reasoning_summary_text.done', item, { summary_index: 0, text: part.text });

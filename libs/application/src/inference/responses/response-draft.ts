@@ -1,6 +1,7 @@
 /** OpenAI's shape of a response, complete: strict clients need every key. */
 import { quantityOf } from '#domain';
 import { usdNumber } from '#kernel';
+import { UpstreamFailure } from '../../failures.ts';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
 import { costDetails } from '../vocabulary/cost-details.ts';
@@ -34,6 +35,11 @@ export interface ResponseError {
   readonly code: string;
   readonly message: string;
 }
+
+const NOTHING_TO_GO_ON_FROM: ResponseError = {
+  code: 'server_error',
+  message: 'The model wrote nothing that the conversation could go on from',
+};
 
 /** A response as it is answered. */
 export interface ResponseWire {
@@ -114,6 +120,7 @@ export class ResponseDraft {
    */
   finished(receipt: Receipt | undefined, error?: ResponseError): ResponseWire {
     if (error) this.output.breakOff();
+    else if (this.isLost) return this.finished(receipt, NOTHING_TO_GO_ON_FROM);
     const { items, outputText } = this.output;
     const outcome = { output: items, output_text: outputText, usage: receipt ? usageWire(receipt) : null };
     if (error) return this.wire({ ...outcome, status: 'failed', store: false, error });
@@ -122,9 +129,15 @@ export class ResponseDraft {
     return this.wire({ ...outcome, status: 'completed', completed_at: seconds() });
   }
 
-  /** What the conversation goes on from, in OpenAI's shape. */
+  /** A conversation of which nothing would be left. */
+  private get isLost(): boolean {
+    return this.output instanceof CompactionOutput && this.output.items.length === 0;
+  }
+
+  /** What the conversation goes on from, in OpenAI's shape. @throws UpstreamFailure when that is nothing */
   compacted(receipt: Receipt): Thing {
     const { id, createdAt, output, request } = this;
+    if (this.isLost) throw new UpstreamFailure('upstream_error', NOTHING_TO_GO_ON_FROM.message);
     const items = goesOn(request.said, output.items as readonly object[] as readonly Thing[]);
     return {
       id,

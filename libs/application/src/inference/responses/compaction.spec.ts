@@ -1,0 +1,28 @@
+import { expect, test } from '@jest/globals';
+import { type ResponsesBody, readResponsesRequest, UpstreamFailure } from '#application';
+import { ResponseDraft } from './response-draft.ts';
+
+const input = [{ role: 'user', content: 'Do it' }, { type: 'compaction_trigger' }];
+const request = readResponsesRequest({ model: 'm', input } as ResponsesBody);
+const parts = { input: 0n, output: 0n, searches: 0n, margin: 0n };
+const receipt = { usage: {}, charged: 0n, parts } as never;
+
+function drafted(content: string): ResponseDraft {
+  const draft = new ResponseDraft('1', request);
+  draft.accept({ choices: [{ message: { content }, finish_reason: 'stop' }] });
+  draft.end();
+  return draft;
+}
+
+test('a conversation is compacted to what was written down', () => {
+  const draft = drafted('It is done');
+  const item = { type: 'compaction', id: 'cmp_1', encrypted_content: expect.any(String) };
+  expect(draft.finished(receipt)).toMatchObject({ status: 'completed', output: [item] });
+  expect(draft.compacted(receipt).output).toEqual([expect.objectContaining({ role: 'user' }), item]);
+});
+
+test('and fails where a model wrote nothing: all that was said would be lost', () => {
+  const draft = drafted(' ');
+  expect(draft.finished(receipt)).toMatchObject({ status: 'failed', output: [], error: { code: 'server_error' } });
+  expect(() => draft.compacted(receipt)).toThrow(UpstreamFailure);
+});
