@@ -198,7 +198,7 @@ describe("OpenAI's client", () => {
   });
 
   test.each(MODELS)('streams a response that continues another: %s', async (model) => {
-    const { id } = await client.responses.create({ model, input: ASKING });
+    const { id } = await client.responses.create({ model, input: ASKING, store: true });
     const stream = client.responses.stream({ model, input: ASKING, previous_response_id: id });
     const pieces: string[] = [];
     stream.on('response.output_text.delta', ({ delta }) => pieces.push(delta));
@@ -208,7 +208,7 @@ describe("OpenAI's client", () => {
 
   test.each(MODELS)('makes a call in a response, and continues with what came of it: %s', async (model) => {
     const tools = [{ type: 'function' as const, ...FUNCTION, strict: true }];
-    const { id, output } = await client.responses.create({ model, input: CALLING, tools });
+    const { id, output } = await client.responses.create({ model, input: CALLING, tools, store: true });
     const call = output.find(({ type }) => type === 'function_call') as OpenAI.Responses.ResponseFunctionToolCall;
     expect([call.name, JSON.parse(call.arguments)]).toEqual(['weather', ARGUMENTS]);
     const input = [{ type: 'function_call_output' as const, call_id: call.call_id, output: RESULT }];
