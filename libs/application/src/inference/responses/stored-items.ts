@@ -37,10 +37,14 @@ export function pageOf(items: readonly Thing[], { after, limit, order, showsEncr
   };
 }
 
+/** Items that have a status, beside messages. */
+const CALLS = /_call(_output)?$/;
+
 /** @param id for an item that has none */
 export function listed({ made_by, ...item }: Thing, id: string): Thing {
   const { type = 'message', role, content, status = 'completed' } = item;
-  if (type !== 'message') return { ...item, id: item.id ?? `item_${id}`, status };
+  if (type !== 'message')
+    return { ...item, id: item.id ?? `item_${id}`, ...(CALLS.test(String(type)) ? { status } : {}) };
   const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' };
   const parts = typeof content === 'string' ? [{ ...part, text: content }] : content;
   return { ...item, type, id: item.id ?? `msg_${id}`, status, role, content: parts };
