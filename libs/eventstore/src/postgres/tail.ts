@@ -1,8 +1,10 @@
 import type pg from 'pg';
 import { START } from '#kernel';
 
-/** Followers are notified of new facts at most this often, so that facts gather; the first ones after a pause at once. */
+/** How long facts gather at most before followers are notified of them. */
 export const GATHER_MS = 25;
+/** They gather the longer the more there were: few facts have nothing to wait for, and somebody waits to see them. */
+const GATHER_PER_FACT_MS = 5;
 /** How long until a transaction in progress is looked at again. */
 const RECHECK_MS = 1;
 /** Without any wake-up the end of the log is looked at this often. */
@@ -18,6 +20,11 @@ const LOOK = {
   text: `select (select max(position) from es.events) as head, oldest::text, (oldest::text::bigint + age(oldest::xid))::text as next
            from (select pg_snapshot_xmin(pg_current_snapshot()) as oldest) as s`,
 };
+
+/** How long after so many facts the next ones are waited for, to be passed on together. */
+export function gatherMs(facts: number): number {
+  return Math.min(GATHER_MS, facts * GATHER_PER_FACT_MS);
+}
 
 /**
  * How far the log can be read without skipping a fact that commits late.
@@ -38,6 +45,7 @@ export class Tail {
   private looking = false;
   private notifiedUpTo = START;
   private toldAt = 0;
+  private told = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly idle: NodeJS.Timeout;
 
@@ -88,7 +96,7 @@ export class Tail {
 
   private lookSoon(): void {
     if (!this.stirred || this.looking || this.timer || this.waiters.size === 0) return;
-    const wait = this.toldAt + GATHER_MS - performance.now();
+    const wait = this.toldAt + gatherMs(this.told) - performance.now();
     if (wait <= 0) return void this.lookAndTell();
     this.timer = setTimeout(() => {
       this.timer = undefined;
@@ -111,6 +119,7 @@ export class Tail {
 
   /** All at once, so that those that have come equally far read the same. */
   private notify(): void {
+    this.told = Number(this.safe - this.notifiedUpTo);
     this.notifiedUpTo = this.safe;
     this.toldAt = performance.now();
     for (const waiter of this.waiters) waiter();
