@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { APP_FILTER, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
 import { Clock, FreeUse, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } from '#application';
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
@@ -7,6 +7,7 @@ import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
 import { BooksReader } from './books-reader.ts';
 import { Authenticator } from './caller.ts';
+import { CreatedOnce } from './creations.ts';
 import { ErrorFilter } from './errors.ts';
 import { PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
@@ -20,6 +21,11 @@ const SWEEP_EVERY_MS = 60_000;
   providers: [
     PublicAddress,
     { provide: APP_PIPE, useClass: ValidationPipe },
+    {
+      provide: APP_INTERCEPTOR,
+      inject: [PaidRequests],
+      useFactory: (requests: PaidRequests) => new CreatedOnce(requests),
+    },
     { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
     {
       provide: BooksReader,

@@ -233,6 +233,31 @@ describe('a key', () => {
     expect(replayed(await ask('tokens=3'))).toBe('true');
   });
 
+  test.each([
+    ['a key', '/keys', { name: 'once' }, 'KeyCreated'],
+    ['a top-up', '/topup/create/btc-lightning', { amount: 5, currency: 'USD' }, 'InvoiceIssued'],
+  ])('of a request that creates %s creates it once, and its answer is sealed', async (_, route, body, type) => {
+    const own = { 'x-credit-id': requests.account.creditId, 'idempotency-key': requests.key };
+    const create = (more: object = {}) =>
+      requests.world.send('POST', route, { headers: own, body: { ...body, ...more } });
+    const count = async () => (await requests.world.facts()).filter((fact) => fact.type === type).length;
+    const before = await count();
+    const [first, again] = [await create(), await create()];
+    expect([first.status, replayed(first), again.status, replayed(again)]).toEqual([201, null, 201, 'true']);
+    expect(again.body).toEqual(first.body);
+    expect(await count()).toBe(before + 1);
+    expect((await create({ more: 1 })).body.error.type).toBe('idempotency_key_reused');
+    const [row] = await requests.kept();
+    expect(row.answer.toString('latin1')).not.toMatch(/sk-|lnbc|once/);
+  });
+
+  test('of a creation that was refused is free for the next one', async () => {
+    const own = { 'x-credit-id': requests.account.creditId, 'idempotency-key': requests.key };
+    const create = (name: string) => requests.world.send('POST', '/keys', { headers: own, body: { name } });
+    expect((await create('Default')).status).toBe(409);
+    expect((await create('mine')).status).toBe(201);
+  });
+
   test('that was not sent leaves nothing behind', async () => {
     expect((await requests.world.chat(requests.account)).status).toBe(200);
     expect(await requests.kept()).toEqual([]);

@@ -11,7 +11,7 @@ export function sourceOf({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
 
-/** What all surfaces that are paid for begin with. */
+/** What all requests begin with that are paid for, or that create something: each is served once for its Idempotency-Key. */
 export class PaidRequests {
   private readonly recordings = new Set<Promise<void>>();
 
@@ -47,7 +47,28 @@ export class PaidRequests {
     await serve(this.freeUse.payerOf(served.payer), audienceOf(reply));
   }
 
+  /**
+   * Creates something that costs nothing, once for the request's Idempotency-Key: what it answers is the answer of
+   * then from then on. It is for an account that exists, which the caller has shown to be his.
+   * @throws IdempotencyConflict when the key is another request's, or its request runs
+   */
+  async creation(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
+    const key = String(request.headers['idempotency-key']);
+    const served = await this.idempotency.claimCreation(this.keyed(key, request, request.caller));
+    if ('status' in served) {
+      reply.header('idempotent-replayed', 'true');
+      return JSON.parse(served.body.toString());
+    }
+    this.record(reply, served.ended);
+    return create();
+  }
+
   private claimed(key: string, request: FastifyRequest, caller: Caller, payer: Payer) {
+    const mayRead = () => this.authenticator.mayRead(request);
+    return this.idempotency.claim({ ...this.keyed(key, request, caller), mayRead }, payer);
+  }
+
+  private keyed(key: string, request: FastifyRequest, caller: Caller) {
     if (!PRINTABLE.test(key)) {
       throw new InvalidRequest('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
@@ -55,8 +76,9 @@ export class PaidRequests {
     // All paths of an endpoint are one.
     const path = url.replace(/^\/v1(?=\/)/, '').replace(/\/(?=\?|$)/, '');
     const about = `${path}\n${JSON.stringify(body)}`;
-    const mayRead = () => this.authenticator.mayRead(request);
-    return this.idempotency.claim({ caller, key, about, requestId, mayRead }, payer);
+    // Who creates something has just shown a credential that is good.
+    const mayRead = async () => {};
+    return { caller, key, about, requestId, mayRead };
   }
 
   private record(reply: FastifyReply, ended: (answer: KeptAnswer | undefined) => Promise<void>): void {

@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
 import { STATUS_CODES } from 'node:http';
-import { HEADERS, headersOf, PAID_PARAMETERS } from './headers.ts';
+import { HEADERS, headersOf, IDEMPOTENCY_KEY, PAID_PARAMETERS } from './headers.ts';
 import {
   type Auth,
   type Content,
@@ -147,7 +147,7 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
     parameters: [
       ...pathParameters(notes),
       ...queryParameters(notes, components),
-      ...(notes.paid ? PAID_PARAMETERS : []),
+      ...(notes.paid ? PAID_PARAMETERS : notes.creates ? [IDEMPOTENCY_KEY] : []),
     ],
     ...(body ? { requestBody: requestBody(body, notes, components) } : {}),
     responses: responsesOf(route, notes, components),
@@ -218,11 +218,11 @@ class Components {
   readonly responses: Record<string, DocumentedResponse> = {};
   private readonly taken = new Map<string, string>();
 
-  error(status: number, { paid, errorShape }: OperationNotes): { readonly $ref: string } {
+  error(status: number, { paid, creates, errorShape }: OperationNotes): { readonly $ref: string } {
     const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
     const isAnthropic = errorShape === 'anthropic';
-    const name = `${isAnthropic ? 'Anthropic' : ''}${paid ? 'Paid' : ''}${words}`;
-    const kind = { ...(paid ? { paid } : {}), ...(errorShape ? { errorShape } : {}) };
+    const name = `${isAnthropic ? 'Anthropic' : ''}${paid ? 'Paid' : creates ? 'Creation' : ''}${words}`;
+    const kind = { ...(paid ? { paid } : {}), ...(creates ? { creates } : {}), ...(errorShape ? { errorShape } : {}) };
     this.responses[name] ??= this.response(status, json(isAnthropic ? AnthropicErrorSchema : ErrorSchema), kind);
     return { $ref: `#/components/responses/${name}` };
   }
@@ -230,7 +230,7 @@ class Components {
   response(
     status: number,
     content: Content,
-    kind: Pick<OperationNotes, 'paid' | 'follows' | 'errorShape'>,
+    kind: Pick<OperationNotes, 'paid' | 'creates' | 'follows' | 'errorShape'>,
   ): DocumentedResponse {
     const headers = ['x-request-id', ...headersOf(status, kind)];
     return {

@@ -30,16 +30,19 @@ export const HEADERS = {
   'x-should-retry': { description: 'The same request would get the same answer', schema: { const: 'false' } },
 };
 
+/** A header of requests that are paid for, or that create something. */
+export const IDEMPOTENCY_KEY = {
+  name: 'idempotency-key',
+  in: 'header' as const,
+  required: false,
+  description:
+    'Any printable ASCII characters. For 24 hours the same request with the same key is served and charged once, and repeats get the same answer.',
+  schema: { type: 'string', pattern: '^[\\x20-\\x7e]{1,255}$' },
+};
+
 /** Headers of paid requests. */
 export const PAID_PARAMETERS = [
-  {
-    name: 'idempotency-key',
-    in: 'header' as const,
-    required: false,
-    description:
-      'Any printable ASCII characters. For 24 hours the same request with the same key is served and charged once, and repeats get the same answer.',
-    schema: { type: 'string', minLength: 1, maxLength: 255 },
-  },
+  IDEMPOTENCY_KEY,
   {
     name: 'x-query-source',
     in: 'header' as const,
@@ -49,16 +52,20 @@ export const PAID_PARAMETERS = [
   },
 ];
 
-type Kind = Pick<OperationNotes, 'paid' | 'follows' | 'errorShape'>;
+type Kind = Pick<OperationNotes, 'paid' | 'creates' | 'follows' | 'errorShape'>;
 
 /** Headers that an answer may have. */
-export function headersOf(status: number, { paid, follows, errorShape }: Kind): readonly (keyof typeof HEADERS)[] {
+export function headersOf(
+  status: number,
+  { paid, creates, follows, errorShape }: Kind,
+): readonly (keyof typeof HEADERS)[] {
+  const keyed = paid || creates;
   return [
     ...(errorShape === 'anthropic' ? (['request-id'] as const) : []),
     ...(paid ? (['x-generation-id'] as const) : []),
-    ...(paid && status < 300 ? (['idempotent-replayed'] as const) : []),
+    ...(keyed && status < 300 ? (['idempotent-replayed'] as const) : []),
     ...(follows && status < 300 ? (['x-books-behind'] as const) : []),
     ...(RETRIED.includes(status) ? (['retry-after'] as const) : []),
-    ...(paid && status === 409 ? (['x-should-retry'] as const) : []),
+    ...(keyed && status === 409 ? (['x-should-retry'] as const) : []),
   ];
 }

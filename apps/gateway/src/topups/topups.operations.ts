@@ -9,11 +9,12 @@ export const createTopup: OperationNotes = {
   description: 'The account is credited as soon as the invoice is paid.',
   auth: 'key',
   payer: 'body',
+  creates: true,
   params: { method: { description: 'A payment method', example: 'btc-lightning' } },
   body: NewTopup,
   example: { amount: 5, currency: 'USD' },
   answer: json(TopupInvoice),
-  errors: [404, 502],
+  errors: [404, 409, 502],
 };
 
 export const getTopup: OperationNotes = {

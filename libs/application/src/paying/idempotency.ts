@@ -11,7 +11,7 @@ import { type FactReader, type Recorded, type Runtime, StoreUnavailable, started
 import type { Secrets } from '../secrets.ts';
 import type { Payers } from './account-payer.ts';
 import { ClaimedPayer } from './claimed-payer.ts';
-import type { Claim, Earlier, KeptAnswer, KeptAnswers } from './kept-answers.ts';
+import type { Claim, Earlier, Ending, KeptAnswer, KeptAnswers } from './kept-answers.ts';
 import type { Caller, Payer } from './payer.ts';
 import type { CallLimits } from './paying.ts';
 
@@ -38,7 +38,7 @@ export class IdempotencyConflict extends Error {
   }
 }
 
-/** A paid request with an Idempotency-Key. */
+/** A request with an Idempotency-Key. */
 export interface KeyedRequest {
   readonly caller: Caller;
   readonly key: string;
@@ -78,10 +78,29 @@ export class Idempotency {
    * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
    */
   async claim(request: KeyedRequest, payer: Payer): Promise<Served | KeptAnswer> {
+    const claim = await this.claimed(request);
+    if (claim === undefined) return { payer, ended: async () => {} }; // no such account, which is for the hold to say
+    return 'body' in claim ? claim : this.served(claim, payer);
+  }
+
+  /**
+   * The same for a request that creates something and holds no money. What was created is kept, and nothing else: a request
+   * that was refused can be tried again. Where its gateway dies before the answer is kept, the next one creates once more.
+   */
+  async claimCreation(request: KeyedRequest): Promise<Pick<Served, 'ended'> | KeptAnswer> {
+    const claim = await this.claimed(request);
+    if (claim === undefined) return { ended: async () => {} };
+    if ('body' in claim) return claim;
+    const isCreated = (answer?: KeptAnswer) => answer !== undefined && answer.status < 300;
+    return { ended: (answer) => this.end(claim, answer && isCreated(answer) ? answer : 'unpaid') };
+  }
+
+  /** The claim of a request, or the answer to an earlier one; undefined when there is no such account. */
+  private async claimed(request: KeyedRequest): Promise<Claim | KeptAnswer | undefined> {
     const { facts, kept, secrets } = this.ports;
     const { accountId } = request.caller;
     const head = await facts.head(streamName(ACCOUNT, accountId));
-    if (head === undefined) return { payer, ended: async () => {} }; // no such account, which is for the hold to say
+    if (head === undefined) return undefined;
     const claim: Claim = {
       accountId,
       // Neither is stored as it is, or could be guessed by its hash.
@@ -91,9 +110,18 @@ export class Idempotency {
       revision: head.revision,
       owner: request.requestId,
     };
-    if (await available(kept.claim(claim))) return this.served(claim, payer);
+    if (await available(kept.claim(claim))) return claim;
     await request.mayRead();
-    return (await this.answeredBefore(claim)) ?? this.served(claim, payer);
+    return (await this.answeredBefore(claim)) ?? claim;
+  }
+
+  /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
+  private async end(claim: Claim, ending: Ending): Promise<void> {
+    try {
+      await this.ports.kept.end(claim, ending);
+    } catch (error) {
+      this.ports.alarm('an answer could not be kept', error);
+    }
   }
 
   /** The answer to an earlier request with the same key; undefined when this one has taken its key over. */
@@ -126,19 +154,14 @@ export class Idempotency {
   }
 
   private served(claim: Claim, payer: Payer): Served {
-    const { alarm, kept } = this.ports;
+    const { kept } = this.ports;
     const claimed = new ClaimedPayer(payer, async () => {
       // A request that was taken for dead while its money was being held is not served: another one is.
       if (!(await available(kept.confirm(claim)))) throw inProgress();
     });
-    /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
-    const ended = async (answer: KeptAnswer | undefined) => {
-      try {
-        if (claimed.standing === 'charged') await kept.end(claim, answer ?? 'lost');
-        else await kept.end(claim, claimed.standing === 'open' ? 'unknown' : 'unpaid');
-      } catch (error) {
-        alarm('an answer could not be kept', error);
-      }
+    const ended = (answer: KeptAnswer | undefined) => {
+      if (claimed.standing === 'charged') return this.end(claim, answer ?? 'lost');
+      return this.end(claim, claimed.standing === 'open' ? 'unknown' : 'unpaid');
     };
     return { payer: claimed, ended };
   }
