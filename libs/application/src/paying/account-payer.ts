@@ -42,7 +42,7 @@ export class AccountPayer implements Payer {
     return { holdId, payer: this.id, amount, reach, expiresAt };
   }
 
-  async grow(hold: Hold, growth: Growth): Promise<Hold | 'no more' | 'gone'> {
+  async grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'> {
     const data = { holdId: hold.holdId, ...growth, at: this.clock.now() };
     try {
       const events = await this.surely(hold, { type: 'ExtendHold', data });
@@ -50,7 +50,8 @@ export class AccountPayer implements Payer {
       return { ...hold, amount: extended ? money.fromJson(extended.data.amount) : growth.to };
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
-      return error.code === 'hold_resolved' ? 'gone' : 'no more';
+      if (error.code === 'hold_resolved') return 'gone';
+      return (error.details.held ?? '0') === '0' ? 'no more' : 'not now';
     }
   }
 

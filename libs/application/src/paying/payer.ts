@@ -64,10 +64,11 @@ export interface Payer {
    */
   take(request: HoldRequest): Promise<Hold>;
   /**
-   * Holds more for a request that runs. `no more`: there is less, or the key may not spend any more; the hold stays as it
-   * is. `gone`: it has expired or ended, and nothing may be served for it any more. While the store is away this waits.
+   * Holds more for a request that runs. `not now`: other requests hold the rest, and may give it back. `no more`: there is
+   * less, or the key may not spend any more; the hold stays as it is. `gone`: it has expired or ended, and nothing may be
+   * served for it any more. While the store is away this waits.
    */
-  grow(hold: Hold, growth: Growth): Promise<Hold | 'no more' | 'gone'>;
+  grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'>;
   /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
   /** Releases a hold, because nothing was delivered. */

@@ -168,15 +168,15 @@ export class Purchase {
   }
 
   /**
-   * Holds more, up to the most that the sale can cost. Returns whether there was more to be had.
+   * Holds more, up to the most that the sale can cost, as far as there is more to be had.
    * @throws UpstreamFailure `hold_ended` when nothing is held any more
    */
-  async grow({ atLeast, to }: Growth): Promise<boolean> {
+  async grow({ atLeast, to }: Growth): Promise<'grown' | 'not now' | 'no more'> {
     const grown = await this.payer.grow(this.hold, { atLeast, to: money.least(to, this.sale.atMost) });
-    if (grown === 'no more') return false;
+    if (grown === 'no more' || grown === 'not now') return grown;
     if (grown === 'gone') throw new UpstreamFailure('hold_ended', 'The money for the answer is not held any more');
     if (grown.amount > this.hold.amount) this.hold = grown; // of two answers the later may come first
-    return true;
+    return 'grown';
   }
 
   /** What came behind the last count may be more than is held. What there is no money for is the loss of the house. */

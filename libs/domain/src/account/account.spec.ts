@@ -245,9 +245,10 @@ describe('extending a hold', () => {
     given(...past)
       .when(extend('9', '6'))
       .thenRefused('insufficient_balance');
-    given(...past, held('h2', '3'))
+    const others = given(...past, held('h2', '3'))
       .when(extend('9', '2'))
       .thenRefused('insufficient_balance');
+    expect(others).toEqual({ held: '3' });
   });
   test('keeps to the cap of its key, and a key that is revoked gets no more', () => {
     const capped = [opened, keyed({ limit: pico('3') }), credited('9'), held('h1', '2')];

@@ -247,7 +247,8 @@ function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: 
   const amount = money.least(to, reachable, allowed ?? to);
   if (amount < atLeast || amount <= hold.amount) {
     const code = allowed !== null && allowed < reachable ? 'key_limit_exceeded' : 'insufficient_balance';
-    reject(code, `There is no more to be had for hold ${holdId}`);
+    const others = money.subtract(account.held, hold.amount);
+    reject(code, `There is no more to be had for hold ${holdId}`, { held: money.formatUsd(others) });
   }
   const by = money.toJson(money.subtract(amount, hold.amount));
   return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJson(amount), by, at } }];

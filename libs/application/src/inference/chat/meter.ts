@@ -2,6 +2,7 @@
  * What an answer uses while it comes, and more money before what is held is used up: as in credit control of phone calls
  * (RFC 8506), where a quota is granted again while the call goes on. Nothing is passed on that is not held for.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
 import { money, type PicoUsd } from '#kernel';
 import { asFailure, UpstreamFailure } from '../../failures.ts';
@@ -12,15 +13,19 @@ import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
 import { countTokensNow } from '../vocabulary/tokens.ts';
 import type { AnswerLengths } from './answer-lengths.ts';
 
-/** More is asked for when what is left lasts for this long at the endpoint's usual speed. */
-const ASKS_AHEAD_SECONDS = 0.5;
-/** Of what is held this part is left at most when more is asked for, however fast it comes. */
-const ASKS_AHEAD_PART = 4;
+/**
+ * More is asked for when so many tokens are left, and no sooner: an answer that ends just there would take from others what
+ * it never needs. An append is over in milliseconds, and the answer stands still for no longer.
+ */
+const ASKS_AHEAD_TOKENS = 8;
 /** What is asked for at least, beyond what is used. */
 const LEAST_TOKENS = 64;
 const USUAL_TOKENS_PER_SECOND = 60;
 /** A model that thinks unseen is taken to be so many times as fast as usual. */
 const UNSEEN = 2;
+/** How long an answer stands still that waits for what other requests hold, and how often it asks. */
+const WAITS_MS = 5_000;
+const ASKS_AGAIN_MS = 100;
 /** How often it is looked whether anything has come. */
 const LOOKS_EVERY_MS = 250;
 
@@ -150,7 +155,7 @@ export class Meter {
   private get asksAt(): number {
     const { hold, sale } = this.metered.purchase;
     if (hold.amount >= sale.atMost) return Number.POSITIVE_INFINITY;
-    return this.held - Math.min(this.perSecond * ASKS_AHEAD_SECONDS, this.held / ASKS_AHEAD_PART);
+    return this.held - ASKS_AHEAD_TOKENS;
   }
 
   /** A byte is a token at most. */
@@ -178,7 +183,7 @@ export class Meter {
     if (this.asking || used < this.refusedAt + (this.held - this.refusedAt) / 2) return;
     this.asking = this.grow(used)
       .then((grown) => {
-        this.refusedAt = grown ? -1 : used;
+        this.refusedAt = grown === 'grown' ? -1 : used;
       })
       .catch((error) => this.stop(asFailure(error)))
       .finally(() => {
@@ -186,10 +191,17 @@ export class Meter {
       });
   }
 
+  /** The answer waits a little for what other requests hold: most of it is back when they end. */
   private async enough(): Promise<boolean> {
     await this.asking;
     try {
-      while (this.used > this.held) if (!(await this.grow(this.used))) return false;
+      for (let waited = 0; this.used > this.held; ) {
+        const grown = await this.grow(this.used);
+        if (grown === 'grown') continue;
+        if (grown === 'no more' || waited >= WAITS_MS || this.metered.purchase.signal.aborted) return false;
+        await delay(ASKS_AGAIN_MS);
+        waited += ASKS_AGAIN_MS;
+      }
       return true;
     } catch (error) {
       this.stop(asFailure(error));
@@ -198,7 +210,7 @@ export class Meter {
   }
 
   /** Twice the output is held for, or what there is. */
-  private async grow(used: number): Promise<boolean> {
+  private async grow(used: number): Promise<'grown' | 'not now' | 'no more'> {
     const { purchase } = this.metered;
     const to = this.priceOf(Math.max(this.held * 2, used + LEAST_TOKENS));
     const atLeast = money.least(this.priceOf(this.held + 1), purchase.sale.atMost);
