@@ -10,7 +10,7 @@ const CLAUDE = 'anthropic/claude-haiku-4.5';
 /** The question that has the model call a tool of the agent's, with arguments or with a plain text. */
 function asking(tool: string, input: Readonly<Record<string, unknown>> | string): string {
   const text = typeof input === 'string' ? input : JSON.stringify(input);
-  return `Run it. [[sandbox tool=${tool} text=${JSON.stringify(text)}]]`;
+  return `Run it. [[sandbox reasoning=20 tool=${tool} text=${JSON.stringify(text)}]]`;
 }
 
 /** What it prints is not in the question: only a shell can know it. */
@@ -122,7 +122,7 @@ const cline: Client = {
 const SHELL_BY_PROGRAM = `text(await tools.exec_command({ cmd: '${SHELL}' }))`;
 const MCP_BY_PROGRAM = "text(await tools.mcp__proof__weather({ city: 'Ur' }))";
 const AS_IT_COMES = 'as it comes, with the model that it asks for by itself';
-const WITH_CLAUDE = `model = "${CLAUDE}"\n`;
+const WITH_CLAUDE = `model = "${CLAUDE}"\nmodel_reasoning_effort = "medium"\n`;
 const BY_SERVER = asking('mcp__proof__weather', { city: 'Ur' });
 
 export const AGENTS: readonly Client[] = [
@@ -133,7 +133,7 @@ export const AGENTS: readonly Client[] = [
     asking('functions__exec', MCP_BY_PROGRAM),
     MCP_SERVER,
   ),
-  codex('codex-claude', 'with a model of Anthropic', asking('exec_command', { cmd: SHELL }), WITH_CLAUDE),
+  codex('codex-claude', 'with a model of Anthropic, which thinks', asking('exec_command', { cmd: SHELL }), WITH_CLAUDE),
   codex('codex-claude-mcp', 'the same, and a server of tools (MCP)', BY_SERVER, WITH_CLAUDE + MCP_SERVER),
   opencode,
   qwenCode,

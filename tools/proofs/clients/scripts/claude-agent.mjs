@@ -10,7 +10,7 @@ const env = {
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
 };
 const shell = { command: 'echo proof-$((6*7))', description: 'Says the proof' };
-const prompt = `Run it. [[sandbox tool=Bash text=${JSON.stringify(JSON.stringify(shell))}]]`;
+const prompt = `Run it. [[sandbox reasoning=20 tool=Bash text=${JSON.stringify(JSON.stringify(shell))}]]`;
 
 for (const model of ['anthropic/claude-haiku-4.5', 'openai/gpt-5-mini']) {
   const options = {
