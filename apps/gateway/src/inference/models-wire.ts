@@ -122,6 +122,8 @@ function tokenPricing(endpoints: readonly Endpoint[]) {
     prompt: each('input'),
     completion: each('output'),
     input_cache_read: each('cacheRead'),
+    input_cache_write: each('cacheWrite'),
+    internal_reasoning: each('reasoning'),
     request: each('request'),
   };
 }

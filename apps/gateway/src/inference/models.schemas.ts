@@ -32,6 +32,8 @@ const PRICING = object(
     prompt: decimal('One input token'),
     completion: decimal('One output token'),
     input_cache_read: decimal('One input token that was read from a cache'),
+    input_cache_write: decimal('One input token that was written to a cache'),
+    internal_reasoning: decimal('One output token of reasoning'),
     request: decimal('One request, whatever its tokens'),
     image: decimal('One image, where no variant fits'),
   },
@@ -43,6 +45,8 @@ const PRICING = object(
     'base_price',
     'variants',
     'input_cache_read',
+    'input_cache_write',
+    'internal_reasoning',
     'image',
   ],
 );

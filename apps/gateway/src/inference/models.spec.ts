@@ -79,7 +79,13 @@ describe('the list of models', () => {
       prompt: '0.00000026375',
       completion: '0.00000211',
       input_cache_read: '0.000000026375',
+      input_cache_write: '0.00000026375',
+      internal_reasoning: '0.00000211',
       request: '0',
+    });
+    expect(await pricing('anthropic/claude-haiku-4.5')).toMatchObject({
+      prompt: '0.000001055',
+      input_cache_write: '0.00000131875',
     });
     expect(await pricing('countinghouse/flat')).toMatchObject({ prompt: '0', completion: '0', request: '0.01' });
   });
@@ -238,7 +244,7 @@ describe('the endpoints of a model', () => {
       const all: { default: boolean; pricing: Record<string, string> }[] = await endpoints(id);
       const served = all.filter((each) => each.default);
       expect(served.length).toBeGreaterThan(0);
-      for (const unit of ['prompt', 'completion', 'request', 'input_cache_read']) {
+      for (const unit of ['prompt', 'completion', 'request', 'input_cache_read', 'input_cache_write']) {
         const most = Math.max(...served.map((each) => Number(each.pricing[unit])));
         expect(Number(pricing[unit])).toBe(most);
       }
