@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ACCOUNT, type AccountCommand, type AccountEvent, type Charge, spendable } from '#domain';
+import { ACCOUNT, type Account, type AccountCommand, type AccountEvent, type Charge, spendable } from '#domain';
 import { type Cause, money, type PicoUsd, Rejection, StoreUnavailable, startedBy, streamName, ZERO } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Accounts } from '../streams.ts';
@@ -105,9 +105,10 @@ export class Payers {
     return new AccountPayer(this.accounts, this.clock, this.owner, caller);
   }
 
-  /** Ends the holds of an account that have expired, so that its facts say what became of them. */
-  async endOverdueHolds(accountId: string, cause: Cause): Promise<void> {
-    await this.accounts.run(accountId, { type: 'ExpireHolds', data: { at: this.clock.now() } }, cause);
+  /** Ends the holds of an account that have expired, so that its facts say what became of them. Returns the account. */
+  async endOverdueHolds(accountId: string, cause: Cause): Promise<Account> {
+    const data = { at: this.clock.now() };
+    return (await this.accounts.run(accountId, { type: 'ExpireHolds', data }, cause)).state;
   }
 
   /** The payer of a hold, for a later settle. */

@@ -6,7 +6,7 @@
  * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
  * was, the account's facts say whether its hold was charged. Then it is not served again.
  */
-import { ACCOUNT, type AccountEvent } from '#domain';
+import { ACCOUNT, type AccountEvent, howEnded } from '#domain';
 import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy, streamName } from '#kernel';
 import type { Secrets } from '../secrets.ts';
 import type { Payers } from './account-payer.ts';
@@ -132,10 +132,21 @@ export class Idempotency {
     if (earlier.request !== claim.request) throw reused();
     if (earlier.answer) return kept.open(earlier.answer);
     if (earlier.lost) throw lost();
-    if (earlier.running) throw inProgress();
+    if (earlier.running && !(await this.givenUp(earlier))) throw inProgress();
     if (earlier.held) await this.assertUnpaid(earlier);
     if (!(await available(kept.takeOver(earlier, claim)))) throw inProgress();
     return undefined;
+  }
+
+  /**
+   * Gives up a claim that is not waited for any more, because its hold has expired: its gateway has died, or will not
+   * charge it. Returns whether that is so.
+   */
+  private async givenUp(earlier: Earlier): Promise<boolean> {
+    const { payers, kept } = this.ports;
+    if (!earlier.held) return false;
+    const account = await payers.endOverdueHolds(earlier.accountId, startedBy('gateway', earlier.requestId));
+    return howEnded(earlier.requestId, account) === 'expired' && available(kept.end(earlier, 'unknown'));
   }
 
   /**
