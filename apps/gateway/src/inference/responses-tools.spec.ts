@@ -184,6 +184,12 @@ describe('tools', () => {
     expect((await ask(again)).body.output[0]).toMatchObject({ name: 'shout', namespace: 'mcp__echo' });
   });
 
+  test('that search only what a vendor has stored say so to it', async () => {
+    tap.since();
+    await ask({ model: NATIVE, tools: [{ type: 'web_search', external_web_access: false }], input: 'Hi' });
+    expect(tap.since()[0]?.body.tools).toEqual([{ type: 'web_search', external_web_access: false }]);
+  });
+
   test('ask for no argument that only a vendor could read', async () => {
     const message = { type: 'string', description: 'What to say' };
     const properties = { encrypted: { type: 'boolean' }, message: { ...message, encrypted: true } };

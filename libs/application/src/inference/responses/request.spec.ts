@@ -133,7 +133,8 @@ test('a great many items are read in no time', () => {
   const outputs = many.map(({ call_id }) => ({ type: 'function_call_output', call_id, output: '' }));
   const started = performance.now();
   expect(messagesOf([...many, ...outputs])).toHaveLength(100_001);
-  expect(performance.now() - started).toBeLessThan(2_000);
+  // Where each item looked through those before it, it would be minutes.
+  expect(performance.now() - started).toBeLessThan(5_000);
 });
 
 describe('fields become fields of a chat', () => {

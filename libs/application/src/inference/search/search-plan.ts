@@ -111,12 +111,12 @@ function planWith(
 }
 
 function nativeSearch({ byModel, first, ...search }: SearchRequest): NativeSearch {
-  const { maxUses, includeDomains, excludeDomains, location } = search;
+  const { maxUses, includeDomains, excludeDomains, location, offline } = search;
   if (includeDomains.length > 0 && excludeDomains.length > 0) {
     const message = 'A search of the model’s own takes domains to include or domains to exclude, not both';
     throw new UnservableRequest(400, message, byModel ? 'tools' : 'plugins');
   }
-  return { maxUses, first: first || !byModel, includeDomains, excludeDomains, location };
+  return { maxUses, first: first || !byModel, includeDomains, excludeDomains, location, offline };
 }
 
 /** Whether an endpoint searches by itself: for one answer only, also where it gives several without a search. */

@@ -19,6 +19,8 @@ export interface SearchRequest {
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
   readonly location: SearchLocation | undefined;
+  /** Only what the vendor has stored may be searched: no page is fetched. */
+  readonly offline: boolean;
   /** The caller's own text above the results. */
   readonly prompt: string | undefined;
 }
@@ -160,6 +162,7 @@ function read(options: Options, place: Place, byModel: boolean, first: boolean):
     includeDomains: domains('include_domains', 'allowed_domains'),
     excludeDomains: domains('exclude_domains', 'excluded_domains', 'blocked_domains'),
     location: locationIn(options.user_location, (must) => wrong('user_location', must)),
+    offline: options.external_web_access === false,
     prompt: typeof options.search_prompt === 'string' ? options.search_prompt : undefined,
   };
 }

@@ -47,4 +47,6 @@ export interface NativeSearch {
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
   readonly location?: SearchLocation | undefined;
+  /** No page may be fetched for it, where the vendor makes a difference. */
+  readonly offline?: boolean;
 }

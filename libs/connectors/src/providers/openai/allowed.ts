@@ -184,7 +184,7 @@ export const allowedResponses = fields({
         strict: anything,
       }),
       custom: fields({ type: anything, name: anything, description: anything, format: anything }),
-      web_search: fields({ type: anything, filters: anything, user_location: anything }),
+      web_search: fields({ type: anything, filters: anything, user_location: anything, external_web_access: anything }),
     }),
   ),
   tool_choice: byType('Choices of tools', {

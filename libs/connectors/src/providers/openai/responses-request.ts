@@ -33,7 +33,7 @@ export function responsesRequest(body: Thing): Thing {
 /** https://platform.openai.com/docs/guides/tools-web-search: of tools of OpenAI's own there is only this one. */
 export function withSearch(request: Thing, search: NativeSearch | undefined): Thing {
   if (search === undefined) return request;
-  const { maxUses, first, includeDomains, excludeDomains, location } = search;
+  const { maxUses, first, includeDomains, excludeDomains, location, offline } = search;
   const filters = {
     ...(includeDomains.length > 0 ? { allowed_domains: includeDomains } : {}),
     ...(excludeDomains.length > 0 ? { blocked_domains: excludeDomains } : {}),
@@ -43,6 +43,7 @@ export function withSearch(request: Thing, search: NativeSearch | undefined): Th
     type: 'web_search',
     ...(Object.keys(filters).length > 0 ? { filters } : {}),
     ...(location === undefined ? {} : { user_location: { type: 'approximate', ...location } }),
+    ...(offline ? { external_web_access: false } : {}),
   };
   return {
     ...request,
