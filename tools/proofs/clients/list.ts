@@ -25,11 +25,16 @@ export const CLIENTS: readonly Client[] = [
     '@ai-sdk/openai': '4.0.118',
     ...ZOD,
   }),
-  node('openai-agents', 'chats and Responses, functions, a tool that returns an image', 'agents.mjs', {
-    '@openai/agents': '0.20.0',
-    openai: '7.57.0',
-    ...ZOD,
-  }),
+  node(
+    'openai-agents',
+    'chats and Responses; functions, in a namespace, of a server (MCP), one that returns an image',
+    'agents.mjs',
+    {
+      '@openai/agents': '0.20.0',
+      openai: '7.57.0',
+      ...ZOD,
+    },
+  ),
   node('langchain-openai', LANGCHAIN, 'langchain-openai.mjs', {
     '@langchain/openai': '1.6.0',
     '@langchain/core': '1.4.0',

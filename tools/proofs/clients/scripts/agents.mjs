@@ -1,17 +1,20 @@
-// OpenAI's agents, over Responses and over chats: a function, a custom tool and one that returns an image.
+// OpenAI's agents, over Responses and over chats: a function of one's own, one in a namespace, one of a server
+// in the Model Context Protocol, and one that returns an image.
 import assert from 'node:assert/strict';
 import {
   Agent,
+  MCPServerStdio,
   OpenAIChatCompletionsModel,
   OpenAIResponsesModel,
   Runner,
   setTracingDisabled,
   tool,
+  toolNamespace,
 } from '@openai/agents';
 import OpenAI from 'openai';
 import { z } from 'zod';
 
-const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
+const { GATEWAY_URL, API_KEY, TOOL_SAYS, NODE, MCP_SERVER } = process.env;
 setTracingDisabled(true);
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
 const PIXEL =
@@ -30,8 +33,12 @@ const picture = tool({
   execute: async () => ({ type: 'image', image: PIXEL }),
 });
 
-async function ask(model, tools, input, stream) {
-  const agent = new Agent({ name: 'Proof', instructions: 'Be brief.', model, tools });
+const [inNamespace] = toolNamespace({ name: 'sky', description: 'What is above', tools: [weather] });
+const server = new MCPServerStdio({ name: 'proof', command: NODE, args: [MCP_SERVER] });
+await server.connect();
+
+async function ask(model, { tools = [], mcpServers = [] }, input, stream) {
+  const agent = new Agent({ name: 'Proof', instructions: 'Be brief.', model, tools, mcpServers });
   const result = await new Runner({ tracingDisabled: true }).run(agent, input, { stream });
   if (stream) {
     for await (const _ of result);
@@ -44,8 +51,11 @@ for (const name of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5']) {
   const responses = new OpenAIResponsesModel(client, name);
   const chats = new OpenAIChatCompletionsModel(client, name);
   for (const stream of [false, true]) {
-    await ask(responses, [weather], 'Weather? [[sandbox tool=weather]]', stream);
-    await ask(responses, [picture], 'Picture? [[sandbox tool=picture]]', stream);
-    await ask(chats, [weather], 'Weather? [[sandbox tool=weather]]', stream);
+    await ask(responses, { tools: [weather] }, 'Weather? [[sandbox tool=weather]]', stream);
+    await ask(responses, { tools: [inNamespace] }, 'Weather? [[sandbox tool=sky__weather]]', stream);
+    await ask(responses, { mcpServers: [server] }, 'Weather? [[sandbox tool=weather]]', stream);
+    await ask(responses, { tools: [picture] }, 'Picture? [[sandbox tool=picture]]', stream);
+    await ask(chats, { tools: [weather] }, 'Weather? [[sandbox tool=weather]]', stream);
   }
 }
+await server.close();
