@@ -1,7 +1,8 @@
 /**
  * `npm run prove:leases`: the projector and the sagas that have the turn are stopped with SIGSTOP, which closes no
  * connection. Within 15 s those that stand by do their work. The stopped ones are woken up and change nothing; then the
- * new ones are killed, and the first ones have the turn again. In the end the books verify with a drift of 0.
+ * new ones are killed, and the first ones have the turn again. A gateway that is stopped has its holds freed within 25 s;
+ * woken up, it ends their answers without a charge, and serves again. In the end the books verify with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,8 @@ const LOOK_AGAIN_MS = 50;
 /** So that a process that was woken up has had time for what it was about to do. */
 const AWAKE_MS = 2_000;
 const CREDIT_USD = 1;
+/** The row of a gateway runs out after ten seconds, and it must have seemed dead for ten more. */
+const FREED_WITHIN_MS = 25_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -74,6 +77,32 @@ async function prove(cluster: Cluster, customer: Customer, role: string, work: W
   return Math.max(stopped, killed) <= TAKEN_OVER_WITHIN_MS;
 }
 
+/** Stops a gateway in the middle of an answer, and wakes it up. @returns whether its hold was free in time, and unpaid */
+async function proveGateway(cluster: Cluster): Promise<boolean> {
+  const { pid, line } = await cluster.startRole('gateway', 'gateway 2');
+  const { api } = JSON.parse(line) as { api: string };
+  const customer = await cluster.customer(CREDIT_USD);
+  const before = await cluster.balance(customer);
+  const content = '[[sandbox tokens=4000 chunk_delay=40]]';
+  const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], stream: true };
+  const headers = { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' };
+  const answer = await fetch(`${api}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+  if ((await cluster.balance(customer)).held_usd === 0) throw new Error('nothing was held');
+  process.kill(pid, 'SIGSTOP');
+  const freed = await measured(until(async () => (await cluster.balance(customer)).held_usd === 0));
+  process.kill(pid, 'SIGCONT');
+  const ended = await answer.text();
+  const after = await cluster.balance(customer);
+  const chat = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'hello' }] };
+  await until(async () => (await post(`${api}/v1/chat/completions`, chat, customer.apiKey)).id !== undefined);
+  await cluster.stopRole('gateway 2');
+  const unpaid = after.balance === before.balance;
+  print(
+    `gateway: what it held was free ${(freed / 1000).toFixed(1)} s after SIGSTOP; its answer was ${unpaid ? 'not ' : ''}charged`,
+  );
+  return freed <= FREED_WITHIN_MS && unpaid && ended.includes('hold_ended');
+}
+
 async function proveAll(dataDir: string): Promise<boolean> {
   const cluster = await Cluster.start(dataDir, 1, { LOG_LEVEL: 'info' });
   try {
@@ -82,6 +111,7 @@ async function proveAll(dataDir: string): Promise<boolean> {
     for (const [role, work] of Object.entries(worksOf(cluster))) {
       inTime = (await prove(cluster, customer, role, work)) && inTime;
     }
+    inTime = (await proveGateway(cluster)) && inTime;
     const { code, output } = await cluster.ledger('verify');
     print(output.trim());
     return inTime && code === 0;
