@@ -421,6 +421,20 @@ describe('money', () => {
     await assertBooksAreTheBill();
   });
 
+  test('is shared by requests at once: each holds what its next search needs before it is offered', async () => {
+    account = await world.account(1.05);
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_, i) => ask(`${SEARCH} tool_times=2 id=${i}`, { stream: i % 2 === 0 })),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
+    const facts = await world.facts(account);
+    const searches = facts.flatMap(({ type, data }) =>
+      type === 'HoldSettled' ? [data.charge.items.filter(({ beside }) => beside).length] : [],
+    );
+    expect(searches).toEqual(Array(16).fill(2));
+    expect(facts.some(({ type }) => type === 'HoldExtended')).toBe(true);
+  });
+
   test('that is used up midway ends the searches, not the answer', async () => {
     const more = { model: MODEL, tools: [TOOL], max_tokens: 500 };
     const answer = await world.chat(await keyWith(0.0265), `${SEARCH} tool_times=3`, more);

@@ -4,7 +4,7 @@
  */
 import type { Endpoint, Model } from '#catalogue';
 import { quantityOf } from '#domain';
-import { money } from '#kernel';
+import { money, type PicoUsd } from '#kernel';
 import { asFailure } from '../../failures.ts';
 import type { Purchase } from '../../paying/purchase.ts';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
@@ -64,9 +64,23 @@ export class SearchRounds {
     const offers = endpoints.every((endpoint) => this.affordsSearch(endpoint, offered));
     const body = offers ? offered : this.body;
     const afforded = Math.min(...endpoints.map((endpoint) => this.affordedOutput(endpoint, body)));
-    // Without the tool it is what was held for in any case, up to the caller's limit.
-    const limit = offers ? Math.min(this.room, afforded) : (wanted ?? Math.min(model.maxOutput, afforded));
+    const limit = Math.min(offers ? this.room : (wanted ?? model.maxOutput), afforded);
     return { body, limit: this.limitOf(limit), offers };
+  }
+
+  /**
+   * Holds what another search and the round that reads it need, where not all is held that they may cost, before the search
+   * is offered. Without it the next call is one that cannot search.
+   * @throws UpstreamFailure when nothing is held any more
+   */
+  async reserve(endpoint: Endpoint): Promise<void> {
+    const { purchase } = this;
+    const { hold, left, sale } = purchase;
+    if (sale.part === undefined || this.started >= this.request.plan.maxUses) return;
+    const short = money.subtract(this.priceOfSearch(endpoint, this.body), left);
+    if (short <= 0n) return;
+    const atLeast = money.add(hold.amount, short);
+    await purchase.grow({ atLeast, to: money.add(atLeast, sale.part.first) });
   }
 
   /** The next call; undefined when there is no money, or no room within the caller's limit. */
@@ -129,10 +143,14 @@ export class SearchRounds {
 
   /** Whether there is money for this round with a call in it, the search, and another round to say what it found. */
   private affordsSearch(endpoint: Endpoint, body: ChatBody): boolean {
+    if (this.started >= this.request.plan.maxUses) return false;
+    return this.priceOfSearch(endpoint, body) <= this.purchase.left;
+  }
+
+  private priceOfSearch(endpoint: Endpoint, body: ChatBody): PicoUsd {
     const { plan, model } = this.request;
-    if (this.started >= plan.maxUses) return false;
     const tokens = { input: boundInputTokens(body, model), output: this.room, searches: this.billed };
-    return searchAndAnswer(plan, tokens, model, endpoint) <= this.purchase.left;
+    return searchAndAnswer(plan, tokens, model, endpoint);
   }
 
   /** Whether there is money for a search and the round that reads it. */

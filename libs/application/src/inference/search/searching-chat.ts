@@ -76,6 +76,7 @@ export class SearchingChat implements Answering {
       if (answers.abandoned) throw clientGone();
       const found = await this.rounds.search(endpoint, said, (search) => answers.note(search));
       if (found.length > 0) await answers.cite(found);
+      await this.rounds.reserve(endpoint);
       const next = this.rounds.next(endpoint);
       if (!next) return 'length';
       if (answers.abandoned) throw clientGone();
