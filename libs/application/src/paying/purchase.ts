@@ -150,9 +150,12 @@ export class Purchase {
     return this.payer.id;
   }
 
-  /** An answer is coming piece by piece: it can be cut short where its vendor stops then, and sends no invoice for the rest. */
-  generating({ onDisconnect }: Endpoint): void {
-    this.canStop = onDisconnect === 'stops';
+  /**
+   * An answer is coming piece by piece: it can be cut short where its vendor stops then, and sends no invoice for the rest.
+   * @param endpoint undefined once it has come: what follows may be invoiced in any case
+   */
+  generating(endpoint: Endpoint | undefined): void {
+    this.canStop = endpoint?.onDisconnect === 'stops';
     if (this.canStop && this.abandoned) this.cutShort(this.abandoned);
   }
 

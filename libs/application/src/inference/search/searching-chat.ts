@@ -54,7 +54,6 @@ export class SearchingChat implements Answering {
     const { identityOf, model } = this.request;
     const first = (await this.purchase.ask(this.call)) as EndpointAnswer<StreamedAnswer>;
     client.begin(sourceOf(model, first));
-    this.purchase.generating(first.endpoint);
     const answers = new StreamedRounds(identityOf(first.endpoint), this.rounds.name, client);
     try {
       await answers.end(await this.allRounds(first, answers));
@@ -96,10 +95,12 @@ export class SearchingChat implements Answering {
   ): Promise<Said> {
     const { answer, endpoint, began } = served;
     try {
+      if (answer.kind === 'stream') this.purchase.generating(endpoint);
       const said = await answers.take(answer);
       this.completed++;
       return said;
     } finally {
+      this.purchase.generating(undefined);
       if (answer.kind === 'stream') await this.purchase.billStream(this.call, { answer, endpoint, began });
       else await this.purchase.billCall(this.call, madeOf(answer));
     }
