@@ -94,10 +94,11 @@ export {
 } from './paying/payer.ts';
 export { type Audience, CallLimits, Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
+export { Refusals } from './paying/refusals.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';
-export { Accounts, openStreams, PriceLists, Streams, Topups } from './streams.ts';
+export { Accounts, openStreams, PriceLists, RefusedRequests, Streams, Topups } from './streams.ts';
 export { type CreatedTopup, CreateTopup, CreateTopupHandler, TOPUP_ID_LENGTH } from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
 export {

@@ -7,10 +7,14 @@ import {
   type AccountEvent,
   accountCodec,
   accountDecider,
+  type NoteRefusal,
   PRICE_LIST,
   type PriceListPublished,
   type PublishPriceList,
   priceListDecider,
+  REFUSALS,
+  type RequestRefused,
+  refusalsDecider,
   TOPUP,
   type TopupCommand,
   type TopupEvent,
@@ -38,11 +42,16 @@ export abstract class PriceLists implements Runner<PublishPriceList, PriceListPu
   abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
 }
 
+export abstract class RefusedRequests implements Runner<NoteRefusal, RequestRefused> {
+  abstract run(id: string, command: NoteRefusal, cause: Cause): Promise<Outcome<RequestRefused>>;
+}
+
 /** The write paths of one process. */
 export abstract class Streams {
   abstract readonly accounts: Accounts;
   abstract readonly topups: Topups;
   abstract readonly priceLists: PriceLists;
+  abstract readonly refusedRequests: RefusedRequests;
 }
 
 /** Opens the write paths of one process. There is one of each in a process: it owns the warm states. */
@@ -57,5 +66,6 @@ export function openStreams(store: EventStore, snapshots: SnapshotStore, runtime
     }),
     topups: createRunner({ category: TOPUP, decider: topupDecider, store, runtime }),
     priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, store, runtime }),
+    refusedRequests: createRunner({ category: REFUSALS, decider: refusalsDecider, store, runtime }),
   };
 }

@@ -19,6 +19,7 @@ import {
   type PriceLine,
   postings,
   priceListDecider,
+  refusalsDecider,
   type TopupCommand,
   topupDecider,
 } from '#domain';
@@ -183,6 +184,7 @@ const types: Record<DomainEvent['type'], true> = {
   TopupCredited: true,
   PaymentReversed: true,
   PriceListPublished: true,
+  RequestRefused: true,
 };
 
 function stated(): DomainEvent[] {
@@ -213,7 +215,9 @@ function stated(): DomainEvent[] {
   };
   const data = { version: charge.priceList, lines: [{ ...sold, prices: tokens }, search], at };
   const lists = priceListDecider.decide({ type: 'PublishPriceList', data }, null);
-  return [...events, ...lists];
+  const refused = { accountId: 'me', keyId: key.keyId, requestId: 'h9', query, errorCode: 'insufficient_balance', at };
+  const refusals = refusalsDecider.decide({ type: 'NoteRefusal', data: refused }, refusalsDecider.initial());
+  return [...events, ...lists, ...refusals];
 }
 
 interface Example {

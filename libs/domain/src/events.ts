@@ -182,13 +182,27 @@ export type PriceListPublished = Message<
   }
 >;
 
-export type DomainEvent = AccountEvent | TopupEvent | PriceListPublished;
+/** A request was refused because there was no money for it. Nothing was held, and nothing is booked. */
+export type RequestRefused = Message<
+  'RequestRefused',
+  {
+    readonly accountId: string;
+    readonly keyId: string | null;
+    readonly requestId: string;
+    readonly query: Query;
+    readonly errorCode: string;
+    readonly at: Instant;
+  }
+>;
+
+export type DomainEvent = AccountEvent | TopupEvent | PriceListPublished | RequestRefused;
 
 /** Categories of streams; the part of a stream's name before the first dash. */
 export const ACCOUNT = 'account';
 export const TOPUP = 'topup';
 export const PRICE_LIST = 'pricelist';
-export const CATEGORIES = [ACCOUNT, TOPUP, PRICE_LIST] as const;
+export const REFUSALS = 'refusals';
+export const CATEGORIES = [ACCOUNT, TOPUP, PRICE_LIST, REFUSALS] as const;
 
 /** The id behind the category in a stream's name. */
 export function idOf(event: Pick<Recorded, 'stream'>): string {

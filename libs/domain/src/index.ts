@@ -18,6 +18,7 @@ export { instantIn } from './instant.ts';
 export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
 export { type PublishPriceList, priceListDecider } from './price-list.ts';
+export { MAX_REFUSALS_PER_DAY, type NoteRefusal, refusalsDecider, refusalsOf } from './refusals.ts';
 export type { RejectionCode } from './rejections.ts';
 export {
   type Amounts,

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, Clock, openStreams, PriceLists, Streams, SystemClock, Topups } from '#application';
+import { Accounts, Clock, openStreams, PriceLists, RefusedRequests, Streams, SystemClock, Topups } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation, openFoundation } from '#infra';
 import { ProjectorLag } from '#projections';
@@ -30,8 +30,9 @@ const STATEMENT_TIMEOUT_MS = 30_000;
     { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },
     { provide: Topups, inject: [Streams], useFactory: ({ topups }: Streams) => topups },
     { provide: PriceLists, inject: [Streams], useFactory: ({ priceLists }: Streams) => priceLists },
+    { provide: RefusedRequests, inject: [Streams], useFactory: ({ refusedRequests }: Streams) => refusedRequests },
   ],
-  exports: [Clock, ProjectorLag, Foundation, pg.Pool, Streams, Accounts, Topups, PriceLists],
+  exports: [RefusedRequests, Clock, ProjectorLag, Foundation, pg.Pool, Streams, Accounts, Topups, PriceLists],
 })
 export class StoresModule {}
 

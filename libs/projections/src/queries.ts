@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type HoldSettled, idOf, type Query, quantityOf, type Unit } from '#domain';
+import { type HoldSettled, idOf, type Query, quantityOf, type RequestRefused, type Unit } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type Fact, type LogProjection } from './projection.ts';
 
@@ -21,7 +21,7 @@ type QueryRow = {
   readonly request_id: string;
 };
 
-/** The query history: one row for each request that held money, however it ended. */
+/** The query history: one row for each request that held money, however it ended, and for those that there was no money for. */
 export const queries: LogProjection<QueryRow> = {
   kind: 'log',
   name: 'queries',
@@ -74,6 +74,8 @@ export const queries: LogProjection<QueryRow> = {
         return [{ ...asked(fact, fact.data), ...unanswered, error_code: fact.data.errorCode }];
       case 'HoldExpired':
         return [{ ...asked(fact, fact.data), ...unanswered, error_code: 'expired' }];
+      case 'RequestRefused':
+        return [refused(fact, fact.data)];
       default:
         return [];
     }
@@ -99,6 +101,16 @@ function asked(fact: Fact, { holdId, keyId, heldAt, query }: Asked) {
     is_online: query.online,
     is_free: query.free,
     request_id: holdId,
+  };
+}
+
+function refused(fact: Fact, data: RequestRefused['data']): QueryRow {
+  const { requestId: holdId, at: heldAt, errorCode } = data;
+  return {
+    ...asked(fact, { ...data, holdId, heldAt }),
+    ...unanswered,
+    account_id: data.accountId,
+    error_code: errorCode,
   };
 }
 

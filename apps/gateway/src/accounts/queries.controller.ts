@@ -45,7 +45,7 @@ export class QueriesController {
     const filter = await this.filterFor(caller, query);
     const page = pageNumber('page', query.page, 1);
     const size = Math.min(pageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
-    await this.books.showAccount(filter.accountId, reply, 'queries');
+    await this.books.showHistory(filter.accountId, reply);
     const { records, total } = await readHistory(this.books.pool, filter, page, size);
     const pagination = { page, page_count: size, total, total_pages: Math.ceil(total / size) };
     return { status: 'success', data: records.map(wire), pagination };

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { MAX_REFUSALS_PER_DAY } from '#domain';
 import { type TestAccount, World } from '#testing';
 
 const FLAT = 'countinghouse/flat';
@@ -88,11 +89,27 @@ describe('the query history', () => {
     }
   });
 
-  test('does not list what was refused before anything was held', async () => {
+  test('lists what was refused for lack of money, with a price of zero, and no other refusal', async () => {
     const poor = await world.account();
-    expect((await world.chat(poor)).status).toBe(402);
+    const refused = await world.chat(poor);
+    expect(refused.status).toBe(402);
     expect((await world.chat(poor, '', { model: 'nope' })).status).toBe(404);
-    expect((await world.get('/queries/history', poor)).body.data).toEqual([]);
+    const { data } = (await world.get('/queries/history', poor)).body;
+    expect(data).toMatchObject([
+      {
+        ...{ model: GPT, price_in_usd: 0, error_code: 'insufficient_balance', query_type: 'chat_completion' },
+        request_id: refused.headers.get('x-request-id'),
+      },
+    ]);
+    expect(data[0].api_key_id).toMatch(/^[0-9a-f]{24}$/);
+  });
+
+  test('lists a day’s first refusals, however many there are, and the account’s own stream has none of them', async () => {
+    const poor = await world.account();
+    const before = await world.facts(poor);
+    await Promise.all(Array.from({ length: MAX_REFUSALS_PER_DAY + 10 }, () => world.chat(poor)));
+    expect((await world.get('/queries/history', poor)).body.pagination.total).toBe(MAX_REFUSALS_PER_DAY);
+    expect(await world.facts(poor)).toEqual(before);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
 import type { Clock } from '#application';
-import { ACCOUNT, TOPUP } from '#domain';
+import { ACCOUNT, REFUSALS, refusalsOf, TOPUP } from '#domain';
 import { type FactReader, streamName } from '#kernel';
 import { type KeyView, Progress, readKey, readKeys, readTopup, type TopupView } from '#projections';
 import { BooksBehind } from './errors.ts';
@@ -75,6 +75,17 @@ export class BooksReader {
   async showAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
     const head = await this.store.head(streamName(ACCOUNT, accountId));
     return head === undefined || this.follow(head.position, reply, ...projections);
+  }
+
+  /** The same for the query history, which also has what was refused today. */
+  async showHistory(accountId: string, reply: FastifyReply): Promise<void> {
+    const refusals = streamName(REFUSALS, refusalsOf(accountId, this.clock.now()));
+    const heads = await Promise.all(
+      [streamName(ACCOUNT, accountId), refusals].map((stream) => this.store.head(stream)),
+    );
+    const positions = heads.flatMap((head) => (head ? [head.position] : []));
+    const last = positions.reduce((one, other) => (one > other ? one : other), 0n);
+    if (positions.length > 0) await this.follow(last, reply, 'queries');
   }
 
   private async follow(position: bigint, reply: FastifyReply, ...projections: string[]): Promise<boolean> {

@@ -1,7 +1,18 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
-import { Clock, FreeUse, Idempotency, KeptAnswers, leaseOf, Payers, Secrets } from '#application';
+import {
+  type Caller,
+  Clock,
+  FreeUse,
+  Idempotency,
+  KeptAnswers,
+  leaseOf,
+  Payers,
+  Refusals,
+  RefusedRequests,
+  Secrets,
+} from '#application';
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
@@ -14,6 +25,8 @@ import { PublicAddress } from './public-address.ts';
 import { ValidationPipe } from './validation.ts';
 
 const SWEEP_EVERY_MS = 60_000;
+/** Payers whose refusals are noted. */
+const NOTED_PAYERS = Symbol('noted payers');
 
 /** What all surfaces share: callers, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({
@@ -51,10 +64,23 @@ const SWEEP_EVERY_MS = 60_000;
       useFactory: (clock: Clock, { settings }: Role) => new FreeUse(clock, settings),
     },
     {
+      provide: Refusals,
+      inject: [RefusedRequests, Clock, Foundation],
+      useFactory: (refused: RefusedRequests, clock: Clock, { runtime }: Foundation) =>
+        new Refusals(refused, clock, runtime.alarm),
+    },
+    {
       provide: PaidRequests,
-      inject: [Role, Payers, Idempotency, Authenticator, FreeUse],
+      inject: [Role, NOTED_PAYERS, Idempotency, Authenticator, FreeUse],
       useFactory: (role: Role, ...parts: ConstructorParameters<typeof PaidRequests>) =>
         role.keep(new PaidRequests(...parts)),
+    },
+    {
+      provide: NOTED_PAYERS,
+      inject: [Payers, Refusals],
+      useFactory: (payers: Payers, refusals: Refusals) => ({
+        of: (caller: Caller) => refusals.payerOf(payers.of(caller), caller),
+      }),
     },
   ],
   exports: [PublicAddress, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],

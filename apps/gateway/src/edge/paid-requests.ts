@@ -16,7 +16,7 @@ export class PaidRequests {
   private readonly recordings = new Set<Promise<void>>();
 
   constructor(
-    private readonly payers: Payers,
+    private readonly payers: Pick<Payers, 'of'>,
     private readonly idempotency: Idempotency,
     private readonly authenticator: Authenticator,
     private readonly freeUse: FreeUse,

@@ -29,6 +29,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   TopupCredited: [topupCredited2],
   PaymentReversed: [],
   PriceListPublished: [priceListFromV1],
+  RequestRefused: [],
 };
 
 export const KNOWN_FACTS: KnownFacts = {

@@ -1,0 +1,139 @@
+/**
+ * `npm run prove:schema`: Schemathesis makes requests from our own `/openapi.json`, good ones and bad ones, with a key that
+ * has money, with one that has none, and with none at all. No answer is a server error, has a status or a shape that the
+ * document does not have; and with money every operation has succeeded. It is installed when it is needed, into `.proofs/`.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster, type Customer, post } from '../cluster.ts';
+import { install, PLACE } from './clients/install.ts';
+import { run } from './clients/run.ts';
+
+const SCHEMATHESIS = { schemathesis: '4.32.5' };
+const CHECKS = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+];
+/** The same requests each time. */
+const SEED = '1';
+const EXAMPLES_PER_OPERATION = '8';
+const CREDIT_USD = 500;
+const RUN_WITHIN_MS = 900_000;
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters?: { name: string; in: string; example?: unknown }[];
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+const credentials = ({ apiKey, creditId }: Customer): readonly string[] => {
+  return ['-H', `Authorization: Bearer ${apiKey}`, '-H', `x-credit-id: ${creditId}`];
+};
+
+/** The document with the ids of things that are there, so that its examples succeed; each has its own, since some are removed. */
+async function withIds(api: string, { apiKey, creditId }: Customer): Promise<Document> {
+  const document = (await (await fetch(`${api}/openapi.json`)).json()) as Document;
+  let number = 0;
+  const make: Readonly<Record<string, () => Promise<unknown>>> = {
+    keys: async () => {
+      const headers = { 'content-type': 'application/json', 'x-credit-id': creditId };
+      const body = JSON.stringify({ name: `proof ${number++}` });
+      const made = await (await fetch(`${api}/keys`, { method: 'POST', headers, body })).json();
+      return (made as { data: { _id: string } }).data._id;
+    },
+    responses: async () => (await post(`${api}/v1/responses`, { model: 'openai/gpt-5-mini', input: 'Hi' }, apiKey)).id,
+    topup: async () => {
+      return (await post(`${api}/topup/create/btc-lightning`, { amount: 1, currency: 'USD' }, apiKey)).invoice_id;
+    },
+  };
+  for (const [at, methods] of Object.entries(document.paths)) {
+    const makeId = make[at.split('/').find((part) => part in make) ?? ''];
+    for (const { parameters = [] } of Object.values(methods)) {
+      const id = parameters.find(({ name, in: where }) => name === 'id' && where === 'path');
+      if (id && makeId) id.example = await makeId();
+    }
+  }
+  return document;
+}
+
+async function prove(name: string, api: string, document: Document, headers: readonly string[]): Promise<boolean> {
+  const folder = await install({ pypi: SCHEMATHESIS });
+  const [schema, har] = ['openapi.json', 'har'].map((kind) => path.join(PLACE, `schema-${name}.${kind}`)) as [
+    string,
+    string,
+  ];
+  await writeFile(schema, JSON.stringify(document));
+  const args = [
+    ...[path.join(folder, 'venv/bin/st'), 'run', schema, '--url', api, ...headers, '--checks', CHECKS.join()],
+    ...['--phases', 'examples,coverage,fuzzing', '--max-examples', EXAMPLES_PER_OPERATION, '--seed', SEED],
+    ...['--continue-on-failure', '--no-shrink', '--suppress-health-check', 'all', '--warnings', 'off', '--no-color'],
+    ...['--report', 'har', '--report-har-path', har],
+  ];
+  const env = process.env as Record<string, string>;
+  const { code, output } = await run(args, { cwd: PLACE, env, withinMs: RUN_WITHIN_MS });
+  await writeFile(path.join(PLACE, `schema-${name}.txt`), output);
+  const answers = await answersIn(har);
+  const missing = name === 'funded' ? neverServed(document, answers) : [];
+  const good = code === 0 && missing.length === 0;
+  print(`${name}: ${answers.length} requests: ${good ? 'ok' : 'FAILED'}`);
+  for (const operation of missing) print(`    never succeeded: ${operation}`);
+  if (code !== 0) print(output.slice(output.indexOf('FAILURES')));
+  return good;
+}
+
+interface Answered {
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+}
+
+async function answersIn(har: string): Promise<readonly Answered[]> {
+  const { log } = JSON.parse(await readFile(har, 'utf8'));
+  return log.entries.map(
+    ({ request, response }: { request: { method: string; url: string }; response: { status: number } }) => {
+      return { method: request.method, path: new URL(request.url).pathname, status: response.status };
+    },
+  );
+}
+
+function neverServed({ paths }: Document, answers: readonly Answered[]): readonly string[] {
+  return Object.entries(paths).flatMap(([at, methods]) => {
+    const pattern = new RegExp(`^${at.replaceAll(/\{\w+\}/g, at.includes('models') ? '.+' : '[^/]+')}$`);
+    return Object.keys(methods)
+      .map((method) => method.toUpperCase())
+      .filter(
+        (method) => !answers.some((each) => each.method === method && each.status < 300 && pattern.test(each.path)),
+      )
+      .map((method) => `${method} ${at}`);
+  });
+}
+
+const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-schema-'));
+const cluster = await Cluster.start(dataDir, 1);
+try {
+  const [api = ''] = cluster.gateways;
+  const [funded, empty] = [await cluster.customer(CREDIT_USD), await cluster.customer(0)];
+  const document = await withIds(api, funded);
+  const runs: readonly (readonly [string, readonly string[]])[] = [
+    ['funded', credentials(funded)],
+    ['empty', credentials(empty)],
+    ['stranger', []],
+  ];
+  for (const [name, headers] of runs) if (!(await prove(name, api, document, headers))) process.exitCode = 1;
+  const { held_usd } = await cluster.balance(funded);
+  if (held_usd !== 0) process.exitCode = 1;
+  const verified = await cluster.ledger('verify');
+  print(verified.output.trim().split('\n').at(-1) ?? '');
+  if (verified.code !== 0) process.exitCode = 1;
+} finally {
+  await cluster.stop();
+  await rm(dataDir, { recursive: true });
+}
