@@ -328,7 +328,7 @@ describe('what cannot be served', () => {
     expect([got, body.status, body.statusCode, body.error.param]).toEqual([status, 'error', status, param]);
   };
 
-  test('is refused before anything is held, and leaves no fact behind', async () => {
+  test('is refused before anything is held, and leaves no fact behind but for the history of who has no money', async () => {
     const before = await world.facts();
     const poor = await world.account(0);
     const opened = (await world.facts()).length - before.length;
@@ -340,7 +340,8 @@ describe('what cannot be served', () => {
     await refusedWith(world.post('/v1/responses', body('')), 401, null);
     await refusedWith(world.post('/v1/responses', '{"model":', account), 400, null);
     await refusedWith(world.post('/v1/responses', [], account), 400, null);
-    expect((await world.facts()).length).toBe(before.length + opened);
+    expect((await world.facts()).at(-1)?.type).toBe('RequestRefused');
+    expect((await world.facts()).length).toBe(before.length + opened + 1);
   });
 
   test.each([
