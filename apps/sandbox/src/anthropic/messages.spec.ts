@@ -223,7 +223,11 @@ describe('a request is refused as Anthropic refuses it', () => {
     ['a directive that is nonsense', { ...asked, messages: [{ role: 'user', content: '[[sandbox x]]' }] }, /directive/],
     [
       'a directive for a tool that is not there',
-      { ...asked, messages: [{ role: 'user', content: '[[sandbox tool=f]]' }] },
+      {
+        ...asked,
+        tools: [{ name: 'g', input_schema: { type: 'object' } }],
+        messages: [{ role: 'user', content: '[[sandbox tool=f]]' }],
+      },
       /no tool "f"/,
     ],
   ])('with %s: 400', async (_, body, words) => {
