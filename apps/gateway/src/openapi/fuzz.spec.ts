@@ -368,8 +368,8 @@ describe('whatever is sent', () => {
             const search = fields.map(([key, value]) => `${key}=${encoded(value)}`).join('&');
             const address = `${path.replace(/\{\w+\}/g, encoded(id))}?${search}`;
             const answer = await world.send(method, address, { headers, body });
-            // A segment of dots is another path.
-            expectDecent(answer, /^\.\.?$/.test(id) ? undefined : operation);
+            // A segment of dots, or of nothing, is another path.
+            expectDecent(answer, /^\.{0,2}$/.test(id) ? undefined : operation);
           },
         ),
         { numRuns: RUNS / 2, seed: SEED, endOnFailure: true },
