@@ -42,12 +42,16 @@ afterAll(async () => {
   await world.close();
 });
 
-/** The upstream generates on, and invoices all of it. */
+/** The answer is kept for a retry, so the upstream makes, and invoices, all of it. */
 async function leaveInTheMiddle(): Promise<void> {
   const messages = [{ role: 'user', content: '[[sandbox tokens=8 chunk_delay=20]]' }];
   const response = await fetch(`${world.api}/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${account.apiKey}`,
+      'idempotency-key': crypto.randomUUID(),
+    },
     body: JSON.stringify({ model: MODELS[0], stream: true, messages }),
   });
   await response.body?.cancel();
