@@ -118,14 +118,16 @@ describe('the bill', () => {
     expect(await lines()).toMatchObject([{ tokens: { output: 2 + 5 }, fault: 'cut' }]);
   });
 
-  test('charges the whole answer when the client leaves: generation goes on', async () => {
+  test('charges what was generated when the client left, where the provider stops then', async () => {
     const leaving = new AbortController();
     const more = { stream: true };
-    const response = await ask('[[sandbox tokens=10 chunks=10 chunk_delay=1]]', more, leaving.signal);
+    const response = await ask('[[sandbox tokens=10 chunks=10 chunk_delay=20]]', more, leaving.signal);
     await response.body?.getReader().read();
     leaving.abort();
     while ((await bill()).lines === 0);
-    expect(await lines()).toMatchObject([{ tokens: { output: 10 } }]);
+    const [line] = (await lines()) as { tokens: { output: number } }[];
+    expect(line?.tokens.output).toBeGreaterThan(0);
+    expect(line?.tokens.output).toBeLessThan(10);
   });
 
   test('charges an answer whose client has gone', async () => {

@@ -116,7 +116,12 @@ test('a large limit is a habit: agents that name one at once are all served', as
 
 test('a long answer comes whole, and its facts show how its hold was extended', async () => {
   const account = await world.account(1.05);
-  const [answer] = await ask({ account, lengths: [20_000], more: { stream: true }, directive: 'chunk_delay=1' });
+  const [answer] = await ask({
+    account,
+    lengths: [20_000],
+    more: { stream: true },
+    directive: 'chunk_delay=1 chunks=400',
+  });
   expect(answer && finishOf(answer)).toBe('stop');
   const facts = await world.facts(account);
   const amounts = facts.flatMap(({ type, data }) =>
@@ -134,7 +139,7 @@ test.each([{ stream: true }, { stream: false }])(
   'an answer that the money does not suffice for says that it was cut, and is charged as delivered: %j',
   async (more) => {
     const account = await world.account(4_100 * PER_TOKEN);
-    const [answer] = await ask({ account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=2000' });
+    const [answer] = await ask({ account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=1000' });
     if (!answer) throw new Error('no answer');
     expect(finishOf(answer)).toBe('length');
     const facts = await world.facts(account);
