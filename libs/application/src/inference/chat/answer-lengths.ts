@@ -9,6 +9,8 @@ const REMEMBERED = 128;
 const ENOUGH = 20;
 /** Of a hundred answers so many are no longer than what is held at first. */
 const PERCENTILE = 75;
+/** After so many further answers the percentile is taken anew: it takes longer than to note one. */
+const TAKEN_ANEW = 16;
 /** Models, each with the payers that have used it. */
 const MAX_KNOWN = 20_000;
 /** The counts of our tokenizer and a vendor's differ by no more than this. */
@@ -21,7 +23,8 @@ const NEWEST = 0.2;
 class Lengths {
   private readonly taken: number[] = [];
   private next = 0;
-  private percentile: number | undefined;
+  private added = 0;
+  private percentile = 0;
 
   get count(): number {
     return this.taken.length;
@@ -30,11 +33,12 @@ class Lengths {
   add(tokens: number): void {
     this.taken[this.next] = tokens;
     this.next = (this.next + 1) % REMEMBERED;
-    this.percentile = undefined;
+    this.added++;
+    if (this.added > ENOUGH && this.added % TAKEN_ANEW !== 0) return;
+    this.percentile = this.taken.toSorted((a, b) => a - b)[Math.floor((this.count * PERCENTILE) / 100)] ?? 0;
   }
 
   get usual(): number {
-    this.percentile ??= this.taken.toSorted((a, b) => a - b)[Math.floor((this.count * PERCENTILE) / 100)] ?? 0;
     return this.percentile;
   }
 }
@@ -47,8 +51,8 @@ export class AnswerLengths {
   took(model: string, payer: string, tokens: number): void {
     for (const key of [model, `${model} ${payer}`]) {
       const lengths = this.known.get(key) ?? new Lengths();
+      if (lengths.count === 0) this.known.set(key, lengths);
       lengths.add(tokens);
-      this.known.set(key, lengths);
     }
   }
 

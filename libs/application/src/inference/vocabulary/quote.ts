@@ -84,9 +84,11 @@ export function shareOfFixed(amount: PicoUsd): PicoUsd {
  * @param grows whether more can be held while it is answered
  */
 export function inParts(quote: Quote, first: number, grows: boolean): Quote {
-  const { searching, endpoints, atMost } = quote;
+  const { searching, endpoints, atMost, wanted: limit } = quote;
   const must = searching?.must ? searching.price : ZERO;
-  const atLeast = money.least(money.most(priceWith(leastOf(endpoints), quote), must), atMost);
+  // Without a limit the least is what it was quoted with.
+  const least = limit === undefined ? quote.atLeast : priceWith(leastOf(endpoints), quote);
+  const atLeast = money.least(money.most(least, must), atMost);
   const wanted = money.most(priceWith(first, quote), searching?.price ?? ZERO);
   const part = { first: money.least(wanted, atMost), share: grows ? SHARE_IF_GROWING : SHARE_IF_FIXED };
   return { ...quote, atLeast, part };
