@@ -6,9 +6,8 @@
 import { chunkEvent } from '../vocabulary/answers.ts';
 import type { AnswerIdentity } from '../vocabulary/providers.ts';
 import { parsedEvent, sseDataIn, sseEvent } from '../vocabulary/sse.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { Said, SearchCall } from './search-tool.ts';
-
-type Thing = Readonly<Record<string, unknown>>;
 
 interface Chunk extends Thing {
   readonly choices?: readonly Choice[];

@@ -1,10 +1,9 @@
 /** The tool by which a model searches: how it is offered, and how the model's calls of it are read and answered. */
 import type { Endpoint } from '#catalogue';
 import type { ChatBody } from '../vocabulary/chat-body.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote, SearchResult } from '../vocabulary/web-search.ts';
 import { hasFunction, WEB_SEARCH } from './search-plan.ts';
-
-type Thing = Readonly<Record<string, unknown>>;
 
 /** A call of the tool, as the model made it. */
 export interface SearchCall {

@@ -1,9 +1,8 @@
 import type { WholeAnswer } from '../vocabulary/providers.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote, SearchResult } from '../vocabulary/web-search.ts';
 import { citationsOf } from './results.ts';
 import type { Rounds, Said, SearchCall } from './search-tool.ts';
-
-type Thing = Readonly<Record<string, unknown>>;
 
 interface AnswerMessage extends Thing {
   readonly content?: unknown;

@@ -53,15 +53,16 @@ export function quoteFor(
   const choices = body.n ?? 1;
   const own = wantedOutput(body);
   const wanted = own === undefined ? undefined : Math.min(own, model.maxOutput);
-  const dearestFor = (output: number) =>
-    money.add(fees, money.most(...endpoints.map(({ tariff }) => dearest(inputTokens, output, tariff))));
-  const atMost = dearestFor((wanted ?? model.maxOutput) * choices);
-  const atLeast = wanted === undefined ? dearestFor(leastOf(endpoints) * choices) : atMost;
-  return { inputTokens, choices, wanted, atLeast, atMost, fees, endpoints };
+  const asked = { inputTokens, choices, fees, endpoints };
+  const atMost = priceWith(wanted ?? model.maxOutput, asked);
+  const atLeast = wanted === undefined ? priceWith(leastOf(endpoints), asked) : atMost;
+  return { ...asked, wanted, atLeast, atMost };
 }
 
+type PricedRequest = Pick<Quote, 'inputTokens' | 'choices' | 'fees' | 'endpoints'>;
+
 /** The price of a request with so much output per choice, at most. */
-export function priceWith(output: number, { inputTokens, choices, fees, endpoints }: Quote): PicoUsd {
+export function priceWith(output: number, { inputTokens, choices, fees, endpoints }: PricedRequest): PicoUsd {
   const each = endpoints.map(({ tariff }) => dearest(inputTokens, output * choices, tariff));
   return money.add(fees, money.most(...each));
 }
