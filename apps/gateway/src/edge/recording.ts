@@ -57,15 +57,23 @@ export function isKept(reply: FastifyReply): boolean {
 /** Resolves when the client has gone before the end of its answer. */
 export function departure({ raw }: FastifyReply): Promise<void> {
   return new Promise((resolve) => {
+    if (raw.destroyed) resolve();
     raw.on('close', () => {
       if (!raw.writableEnded) resolve();
     });
   });
 }
 
-/** Who waits for an answer in one piece. */
+/** Who waits for an answer in one piece. Streams have a client of their own: nothing is listened for that nobody asks. */
 export function audienceOf(reply: FastifyReply): Audience {
-  return { left: departure(reply), keeps: isKept(reply) };
+  return {
+    get left() {
+      return departure(reply);
+    },
+    get keeps() {
+      return isKept(reply);
+    },
+  };
 }
 
 /** Fastify's `onSend`: an answer that is recorded is sent once that is done. */
