@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { APP_FILTER, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
 import {
   type Caller,
@@ -18,7 +18,6 @@ import { Foundation, migrate } from '#infra';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
 import { BooksReader } from './books-reader.ts';
 import { Authenticator } from './caller.ts';
-import { CreatedOnce } from './creations.ts';
 import { ErrorFilter } from './errors.ts';
 import { PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
@@ -34,11 +33,6 @@ const NOTED_PAYERS = Symbol('noted payers');
   providers: [
     PublicAddress,
     { provide: APP_PIPE, useClass: ValidationPipe },
-    {
-      provide: APP_INTERCEPTOR,
-      inject: [PaidRequests],
-      useFactory: (requests: PaidRequests) => new CreatedOnce(requests),
-    },
     { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
     {
       provide: BooksReader,

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Audience, Caller, FreeUse, Idempotency, KeptAnswer, Payer, Payers } from '#application';
 import type { Authenticator } from './caller.ts';
 import { InvalidRequest } from './errors.ts';
-import { audienceOf, Recording, record } from './recording.ts';
+import { Recording, record, WholeAudience } from './recording.ts';
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 
@@ -44,7 +44,7 @@ export class PaidRequests {
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${request.id}`);
-    await serve(this.freeUse.payerOf(served.payer), audienceOf(reply));
+    await serve(this.freeUse.payerOf(served.payer), new WholeAudience(reply));
   }
 
   /**

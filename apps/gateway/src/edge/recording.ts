@@ -65,15 +65,16 @@ export function departure({ raw }: FastifyReply): Promise<void> {
 }
 
 /** Who waits for an answer in one piece. Streams have a client of their own: nothing is listened for that nobody asks. */
-export function audienceOf(reply: FastifyReply): Audience {
-  return {
-    get left() {
-      return departure(reply);
-    },
-    get keeps() {
-      return isKept(reply);
-    },
-  };
+export class WholeAudience implements Audience {
+  constructor(private readonly reply: FastifyReply) {}
+
+  get left(): Promise<void> {
+    return departure(this.reply);
+  }
+
+  get keeps(): boolean {
+    return isKept(this.reply);
+  }
 }
 
 /** Fastify's `onSend`: an answer that is recorded is sent once that is done. */

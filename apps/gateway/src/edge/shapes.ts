@@ -16,6 +16,9 @@ export interface Mismatch {
   readonly must: string;
 }
 
+/** Returns undefined when the value is as it must be. */
+type Check = (value: unknown) => Mismatch | undefined;
+
 const TYPES: Readonly<Record<string, { readonly words: string; is(value: unknown): boolean }>> = {
   object: { words: 'an object', is: isObject },
   array: { words: 'an array', is: Array.isArray },
@@ -26,60 +29,93 @@ const TYPES: Readonly<Record<string, { readonly words: string; is(value: unknown
   null: { words: 'null', is: (value) => value === null },
 };
 
-/** @returns undefined when the value is as the schema says */
-export function mismatch(schema: Schema, value: unknown, path: string): Mismatch | undefined {
-  const wrong = (must: string) => ({ path, must });
+/** Schemas as functions: they are checked with every request, and read only once. */
+function checkOf(schema: Schema): Check {
   const { type, enum: values, const: constant, minLength = 0 } = schema;
-  const types = type === undefined ? [] : ([type].flat() as string[]);
-  if (types.length > 0 && !types.some((each) => TYPES[each]?.is(value))) return wrong(oneOf(types));
-  if (Array.isArray(values) && !values.includes(value)) return wrong(`one of ${values.join(', ')}`);
-  if (constant !== undefined && value !== constant) return wrong(String(constant));
-  if (typeof value === 'string') return value.length < Number(minLength) ? wrong('a non-empty string') : undefined;
-  if (Array.isArray(value)) return inList(schema, value, path);
-  return isObject(value) ? inObject(schema, value, path) : undefined;
+  const types = typesOf(schema).map((each) => TYPES[each]?.is ?? (() => false));
+  const [ofType, isOneOf, isConst] = [wrong(oneOf(typesOf(schema))), listed(values), wrong(String(constant))];
+  const [inList, inObject] = [checkOfList(schema), checkOfObject(schema)];
+  const short = wrong('a non-empty string');
+  return (value) => {
+    if (type !== undefined && !types.some((is) => is(value))) return ofType;
+    if (isOneOf && !(values as readonly unknown[]).includes(value)) return isOneOf;
+    if (constant !== undefined && value !== constant) return isConst;
+    if (typeof value === 'string') return value.length < Number(minLength) ? short : undefined;
+    if (Array.isArray(value)) return inList(value);
+    return isObject(value) ? inObject(value) : undefined;
+  };
 }
 
-function inList({ items, minItems = 0 }: Schema, list: readonly unknown[], path: string): Mismatch | undefined {
-  if (list.length < Number(minItems)) return { path, must: 'a non-empty array' };
-  if (items === undefined) return undefined;
-  for (const [i, each] of list.entries()) {
-    const found = mismatch(items as Schema, each, `${path}[${i}]`);
-    if (found) return found;
-  }
-  return undefined;
+function checkOfList({ items, minItems = 0 }: Schema): (list: readonly unknown[]) => Mismatch | undefined {
+  const empty = wrong('a non-empty array');
+  const check = items === undefined ? undefined : checkOf(items as Schema);
+  return (list) => {
+    if (list.length < Number(minItems)) return empty;
+    if (!check) return undefined;
+    for (let i = 0; i < list.length; i++) {
+      const found = check(list[i]);
+      if (found) return within(`[${i}]`, found);
+    }
+    return undefined;
+  };
 }
 
-function inObject(schema: Schema, object: Fields, path: string): Mismatch | undefined {
-  const rules = (schema.properties ?? {}) as Readonly<Record<string, Schema>>;
-  for (const name in rules) {
-    if (!Object.hasOwn(object, name) || object[name] === undefined) continue;
-    const found = mismatch(rules[name] as Schema, object[name], at(path, name));
-    if (found) return found;
-  }
-  const missing = requiredOf(schema, object).find((name) => !Object.hasOwn(object, name) || object[name] === undefined);
-  return missing === undefined ? undefined : { path: at(path, missing), must: mustOf(rules[missing]) };
+function checkOfObject(schema: Schema): (object: Fields) => Mismatch | undefined {
+  const rules = Object.entries((schema.properties ?? {}) as Readonly<Record<string, Schema>>);
+  const checks = rules.map(([name, rule]) => [name, checkOf(rule)] as const);
+  const missing = missingOf(schema, Object.fromEntries(rules));
+  return (object) => {
+    for (const [name, check] of checks) {
+      if (!has(object, name)) continue;
+      const found = check(object[name]);
+      if (found) return within(name, found);
+    }
+    return missing(object);
+  };
 }
 
-/** What an object of this schema must have, which may depend on what it has. */
-function requiredOf(
-  { required = [], if: condition, then, else: otherwise }: Schema,
-  object: Fields,
-): readonly string[] {
-  if (condition === undefined) return required as readonly string[];
-  const more = inObject(condition as Schema, object, '') ? otherwise : then;
-  return [...(required as readonly string[]), ...requiredOf((more ?? {}) as Schema, object)];
+/** What an object must have and has not, which may depend on what it has. */
+function missingOf(schema: Schema, rules: Readonly<Record<string, Schema>>): (object: Fields) => Mismatch | undefined {
+  const { required = [], if: condition, then = {}, else: otherwise = {} } = schema;
+  const names = required as readonly string[];
+  const own = (object: Fields) => {
+    const name = names.find((each) => !has(object, each));
+    return name === undefined ? undefined : { path: name, must: mustOf(rules[name]) };
+  };
+  if (condition === undefined) return own;
+  const holds = checkOfObject(condition as Schema);
+  const [met, unmet] = [missingOf(then as Schema, rules), missingOf(otherwise as Schema, rules)];
+  return (object) => own(object) ?? (holds(object) ? unmet : met)(object);
 }
 
-function mustOf({ type }: Schema = {}): string {
-  return type === undefined ? 'given' : oneOf([type].flat() as string[]);
+function has(object: Fields, name: string): boolean {
+  return object[name] !== undefined && Object.hasOwn(object, name);
+}
+
+function wrong(must: string): Mismatch {
+  return { path: '', must };
+}
+
+function listed(values: unknown): Mismatch | undefined {
+  return Array.isArray(values) ? wrong(`one of ${values.join(', ')}`) : undefined;
+}
+
+function typesOf({ type }: Schema): readonly string[] {
+  return type === undefined ? [] : ([type].flat() as string[]);
+}
+
+function mustOf(schema: Schema = {}): string {
+  return schema.type === undefined ? 'given' : oneOf(typesOf(schema));
 }
 
 function oneOf(types: readonly string[]): string {
   return types.map((type) => TYPES[type]?.words ?? type).join(' or ');
 }
 
-function at(path: string, name: string): string {
-  return path === '' ? name : `${path}.${name}`;
+/** The same mistake, as seen from where the value is a part. */
+function within(place: string, { path, must }: Mismatch): Mismatch {
+  const isNext = path === '' || path.startsWith('[');
+  return { path: isNext ? `${place}${path}` : `${place}.${path}`, must };
 }
 
 function isObject(value: unknown): value is Fields {
@@ -88,7 +124,7 @@ function isObject(value: unknown): value is Fields {
 
 // --- as rules of a request ------------------------------------------------------------------------------------------
 
-const shapes = new WeakMap<object, Map<string, { readonly schema: Schema; readonly optional: boolean }>>();
+const shapes = new WeakMap<object, Map<string, { readonly check: Check; readonly optional: boolean }>>();
 
 /** The field is as the schema says, to its depth. */
 export function Shaped(schema: Schema): PropertyDecorator {
@@ -103,17 +139,22 @@ export function ShapedIfGiven(schema: Schema): PropertyDecorator {
 function declare(prototype: object, property: string | symbol, schema: Schema, optional: boolean): void {
   (optional ? IsOptional() : Allow())(prototype, property);
   Field(schema)(prototype, property);
-  shapes.set(prototype, (shapes.get(prototype) ?? new Map()).set(String(property), { schema, optional }));
+  shapes.set(
+    prototype,
+    (shapes.get(prototype) ?? new Map()).set(String(property), { check: checkOf(schema), optional }),
+  );
 }
 
 /** @throws InvalidRequest that names the place of what is wrong */
 export function assertShaped(checked: object): void {
   for (let of = Object.getPrototypeOf(checked); of !== null; of = Object.getPrototypeOf(of)) {
-    for (const [field, { schema, optional }] of shapes.get(of) ?? []) {
+    for (const [field, { check, optional }] of shapes.get(of) ?? []) {
       const value = (checked as Fields)[field];
       if (optional && (value ?? null) === null) continue;
-      const wrong = mismatch(schema, value, field);
-      if (wrong) throw new InvalidRequest(`${wrong.path} must be ${wrong.must}`, wrong.path);
+      const found = check(value);
+      if (!found) continue;
+      const { path, must } = within(field, found);
+      throw new InvalidRequest(`${path} must be ${must}`, path);
     }
   }
 }

@@ -60,14 +60,19 @@ function withModelId(body: unknown): unknown {
 export function valid<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
     throw new InvalidRequest('The body must be a JSON object');
-  // Not assigned: a field may be called `__proto__`.
-  const checked = Object.defineProperties(new type(), Object.getOwnPropertyDescriptors(value ?? {}));
+  const checked = withFields(new type(), value ?? {});
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
   const [error] = validateSync(checked, { stopAtFirstError: true });
   if (error) throw new InvalidRequest(messageOf(error), error.property);
   assertShaped(checked);
   return checked;
+}
+
+/** A field that is called `__proto__` cannot be assigned. */
+function withFields<T extends object>(object: T, fields: object): T {
+  if (!Object.hasOwn(fields, '__proto__')) return Object.assign(object, fields);
+  return Object.defineProperties(object, Object.getOwnPropertyDescriptors(fields));
 }
 
 function messageOf({ constraints, property }: ValidationError): string {

@@ -2,8 +2,9 @@
  * What a route says about itself. The document, the page and the contract test are made of it, and the hooks that find the
  * caller and limit the body.
  */
-import { applyDecorators } from '@nestjs/common';
+import { applyDecorators, UseInterceptors } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
+import { CreatedOnce } from '../edge/creations.ts';
 import type { ErrorShapeName } from '../edge/error-shapes.ts';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
@@ -68,7 +69,8 @@ const NOTES = Symbol('operation');
 /** Documents the route that it decorates. */
 export function Operation(notes: OperationNotes): MethodDecorator {
   const note: MethodDecorator = (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
-  return applyDecorators(note, RouteConfig({ operation: notes }));
+  const once = notes.creates ? [UseInterceptors(CreatedOnce)] : [];
+  return applyDecorators(note, RouteConfig({ operation: notes }), ...once);
 }
 
 export function notesOf(prototype: object, method: string): OperationNotes | undefined {

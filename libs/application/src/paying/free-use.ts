@@ -1,7 +1,7 @@
 /** Free models are bounded by how often an account may ask them, since no price bounds them. */
 import type { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
-import type { Payer } from './payer.ts';
+import type { Hold, HoldRequest, Payer } from './payer.ts';
 
 /** Requests of one account to free models. */
 export interface FreeLimits {
@@ -36,14 +36,16 @@ export class FreeUse {
   payerOf(payer: Payer): Payer {
     return {
       id: payer.id,
-      take: async (request) => {
-        if (request.query.free) this.count(payer.id);
-        return payer.take(request);
-      },
+      take: (request) => (request.query.free ? this.takeFree(payer, request) : payer.take(request)),
       grow: (hold, growth) => payer.grow(hold, growth),
       settle: (hold, charge) => payer.settle(hold, charge),
       release: (hold, why) => payer.release(hold, why),
     };
+  }
+
+  private async takeFree(payer: Payer, request: HoldRequest): Promise<Hold> {
+    this.count(payer.id);
+    return payer.take(request);
   }
 
   /** @throws UpstreamFailure when it is one too many, which then is not counted */

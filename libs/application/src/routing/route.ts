@@ -77,7 +77,7 @@ export function routeFor(request: RouteRequest): Route {
     return why === undefined;
   });
   if (able.length === 0) throw noneLeft(model, preferences, left);
-  const asked = preferences.stated ? able : able.filter(isAboutCheapestOf(able));
+  const asked = preferences.stated ? able : aboutCheapest(able);
   for (const { slug } of able) if (!asked.some((each) => each.slug === slug)) left[slug] = NOT_LISTED;
   const { zdr } = preferences;
   if (asked.length === 1) return { endpoints: asked, left, draw: undefined, zdr };
@@ -102,12 +102,13 @@ export function defaultEndpoints(model: Model): readonly Endpoint[] {
   const plain = { ...asked, model, preferences: NO_PREFERENCES };
   const preferences = enforced(plain);
   const able = model.endpoints.filter((endpoint) => objection(endpoint, plain, preferences) === undefined);
-  return preferences.stated ? able : able.filter(isAboutCheapestOf(able));
+  return preferences.stated ? able : aboutCheapest(able);
 }
 
-function isAboutCheapestOf(endpoints: readonly Endpoint[]): (endpoint: Endpoint) => boolean {
+function aboutCheapest(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  if (endpoints.length < 2) return endpoints;
   const most = Math.min(...endpoints.map(priceLevel)) * EQUAL_PRICES;
-  return (endpoint) => priceLevel(endpoint) <= most;
+  return endpoints.filter((endpoint) => priceLevel(endpoint) <= most);
 }
 
 function noneLeft(
@@ -237,9 +238,16 @@ function rankOf(
   ];
 }
 
+const priceLevels = new WeakMap<Endpoint, number>();
+
 /** What a typical use costs, three parts of input to one of output: only good for comparing. */
-function priceLevel({ tariff }: Endpoint): number {
-  return Number(listPriceOf({ input: 3_000, output: 1_000, request: 1 }, tariff).price);
+function priceLevel(endpoint: Endpoint): number {
+  let level = priceLevels.get(endpoint);
+  if (level === undefined) {
+    level = Number(listPriceOf({ input: 3_000, output: 1_000, request: 1 }, endpoint.tariff).price);
+    priceLevels.set(endpoint, level);
+  }
+  return level;
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {

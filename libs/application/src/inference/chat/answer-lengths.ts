@@ -11,8 +11,8 @@ const ENOUGH = 20;
 const PERCENTILE = 75;
 /** After so many further answers the percentile is taken anew: it takes longer than to note one. */
 const TAKEN_ANEW = 16;
-/** Models, each with the payers that have used it. */
-const MAX_KNOWN = 20_000;
+/** Models with a payer of each. */
+const MAX_PAYERS = 20_000;
 /** The counts of our tokenizer and a vendor's differ by no more than this. */
 const MAX_RATIO = 2;
 /** Fewer tokens say nothing about tokenizers. */
@@ -44,22 +44,20 @@ class Lengths {
 }
 
 export class AnswerLengths {
-  private readonly known = new LRUCache<string, Lengths>({ max: MAX_KNOWN });
+  private readonly ofModels = new Map<string, Lengths>();
+  private readonly ofPayers = new LRUCache<string, Lengths>({ max: MAX_PAYERS });
   private readonly ratios = new Map<string, number>();
 
   /** An answer took so many tokens of output. */
   took(model: string, payer: string, tokens: number): void {
-    for (const key of [model, `${model} ${payer}`]) {
-      const lengths = this.known.get(key) ?? new Lengths();
-      if (lengths.count === 0) this.known.set(key, lengths);
-      lengths.add(tokens);
-    }
+    add(this.ofModels, model, tokens);
+    add(this.ofPayers, `${model} ${payer}`, tokens);
   }
 
   /** How many tokens of output are held for at first. */
   first(model: string, payer: string): number {
-    const own = this.known.get(`${model} ${payer}`);
-    const lengths = own && own.count >= ENOUGH ? own : this.known.get(model);
+    const own = this.ofPayers.get(`${model} ${payer}`);
+    const lengths = own && own.count >= ENOUGH ? own : this.ofModels.get(model);
     return Math.max(lengths?.usual ?? 0, LEAST_FIRST_TOKENS);
   }
 
@@ -75,4 +73,16 @@ export class AnswerLengths {
   ratio(model: string): number {
     return this.ratios.get(model) ?? 1;
   }
+}
+
+/** Both kinds of maps. */
+interface Known {
+  get(name: string): Lengths | undefined;
+  set(name: string, lengths: Lengths): unknown;
+}
+
+function add(known: Known, name: string, tokens: number): void {
+  const lengths = known.get(name) ?? new Lengths();
+  if (lengths.count === 0) known.set(name, lengths);
+  lengths.add(tokens);
 }

@@ -34,7 +34,7 @@ export class ChatQuotes {
     );
     const { model } = asked.named;
     const upTo = request.limitDemanded ? 0 : limits.heldInFullTokens;
-    const quoted = heldInParts(asked, lengths.first(model.id, payer.id), upTo);
+    const quoted = heldInParts(asked, () => lengths.first(model.id, payer.id), upTo);
     const tokensPerSecond = (endpoint: Endpoint) =>
       health.of(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
     const known = { created: created ?? Math.floor(Date.now() / 1000), responses, stream, lengths, tokensPerSecond };

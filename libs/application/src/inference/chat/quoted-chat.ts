@@ -118,12 +118,12 @@ export function saleOf({ requestId, named, type, source, online, quote, priceLis
  * @param first tokens of output that are held for then
  * @param upTo a limit of the caller's up to so many tokens is meant and held for in full; agents name larger ones as a habit
  */
-export function heldInParts(quoted: QuotedChat, first: number, upTo: number): QuotedChat {
+export function heldInParts(quoted: QuotedChat, first: () => number, upTo: number): QuotedChat {
   const { quote, plan } = quoted;
   const isMeant = quote.wanted !== undefined && quote.wanted <= upTo;
   if (isMeant && quote.searching === undefined) return quoted;
   const grows = quote.endpoints[0]?.onDisconnect === 'stops' && mayGrow(plan);
-  if (!isMeant) return { ...quoted, quote: inParts(quote, first, grows) };
+  if (!isMeant) return { ...quoted, quote: inParts(quote, first(), grows) };
   return { ...quoted, quote: { ...inParts(quote, quote.wanted as number, grows), atLeast: quote.atLeast } };
 }
 

@@ -12,9 +12,9 @@ import { choicesOf, type StandIn } from './retold.ts';
  * @throws UnservableRequest that names the field that is at fault
  */
 export function withTools(body: ChatBody): StandIn<ChatBody> | undefined {
+  const declares = (body.functions ?? body.function_call ?? undefined) !== undefined;
+  if (!declares && !body.messages.some(isFormer)) return undefined;
   const { functions, function_call, messages, ...rest } = body;
-  const declares = (functions ?? function_call ?? undefined) !== undefined;
-  if (!declares && !messages.some(isFormer)) return undefined;
   if (declares && rest.tools) throw refusal('functions and tools cannot be used together', 'functions');
   const tools = declared(functions ?? []);
   const choice = tools.length > 0 ? chosen(function_call, tools) : undefined;
