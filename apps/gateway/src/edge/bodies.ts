@@ -30,16 +30,17 @@ export function unpackBodies(fastify: FastifyInstance): void {
   fastify.addHook('onRoute', (route) => {
     const { config, bodyLimit } = route;
     if (!config?.operation || bodyLimit === undefined) return;
-    const unpack = async (
+    const unpack = (
       { headers }: FastifyRequest,
       reply: { header(name: string, value: string): unknown },
       payload: Readable,
+      done: (error: Error | null, payload?: Readable) => void,
     ) => {
       const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
-      if (encoding === 'identity') return payload;
-      if (encoding === 'gzip' || encoding === 'x-gzip') return unpacked(payload, bodyLimit);
+      if (encoding === 'identity') return done(null, payload);
+      if (encoding === 'gzip' || encoding === 'x-gzip') return done(null, unpacked(payload, bodyLimit));
       reply.header('accept-encoding', 'gzip');
-      throw new UnsupportedMedia('The body may be compressed with gzip only');
+      done(new UnsupportedMedia('The body may be compressed with gzip only'));
     };
     route.preParsing = [route.preParsing ?? [], unpack].flat() as never;
   });

@@ -3,7 +3,6 @@
  * edge may rely on its shape, for every model alike. Known here: `type`, `properties`, `required`, `items`, `minItems`,
  * `minLength`, `enum`, `const`, and `if` with `then` and `else`; what a schema does not name is let through.
  */
-import { Allow, IsOptional } from 'class-validator';
 import type { Schema } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { InvalidRequest } from './errors.ts';
@@ -137,12 +136,15 @@ export function ShapedIfGiven(schema: Schema): PropertyDecorator {
 }
 
 function declare(prototype: object, property: string | symbol, schema: Schema, optional: boolean): void {
-  (optional ? IsOptional() : Allow())(prototype, property);
-  Field(schema)(prototype, property);
+  Field(schema, !optional)(prototype, property);
   shapes.set(
     prototype,
     (shapes.get(prototype) ?? new Map()).set(String(property), { check: checkOf(schema), optional }),
   );
+}
+
+export function hasShapes({ prototype }: { readonly prototype: object }): boolean {
+  return shapes.has(prototype);
 }
 
 /** @throws InvalidRequest that names the place of what is wrong */

@@ -17,7 +17,7 @@ import { Field } from '../openapi/request-schema.ts';
 import { BOOLEAN } from '../openapi/schemas.ts';
 import { assertBounded, assertShort } from './bounds.ts';
 import { InvalidRequest } from './errors.ts';
-import { assertShaped } from './shapes.ts';
+import { assertShaped, hasShapes } from './shapes.ts';
 
 /**
  * Checks what a controller takes from the body, the query or the path: first its size, and then, where its type is a class
@@ -37,7 +37,8 @@ export class ValidationPipe implements PipeTransform {
   private hasRules(type: new () => object): boolean {
     let ruled = this.ruled.get(type);
     if (ruled === undefined) {
-      ruled = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false).length > 0;
+      const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+      ruled = rules.length > 0 || hasShapes(type);
       this.ruled.set(type, ruled);
     }
     return ruled;

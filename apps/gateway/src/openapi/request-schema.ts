@@ -22,13 +22,23 @@ const RULES: Readonly<Record<string, Keywords>> = {
   arrayMaxSize: ([maxItems]) => ({ type: 'array', maxItems }),
 };
 
-const described = new WeakMap<object, Map<string, Schema>>();
+/** What is known of a field beyond class-validator's rules. */
+interface Description {
+  readonly schema: Schema;
+  /** Whether it must be there, where something else than these rules checks that. */
+  readonly required?: boolean | undefined;
+}
 
-/** Describes a field beyond its rules: its meaning, or its type where a custom rule checks it. */
-export function Field(schema: Schema): PropertyDecorator {
+const described = new WeakMap<object, Map<string, Description>>();
+
+/**
+ * Describes a field beyond its rules: its meaning, or its type where something else checks it.
+ * @param required whether it must be there and not null; left out where its rules say so
+ */
+export function Field(schema: Schema, required?: boolean): PropertyDecorator {
   return (prototype, property) => {
-    const fields = described.get(prototype) ?? new Map<string, Schema>();
-    described.set(prototype, fields.set(String(property), schema));
+    const fields = described.get(prototype) ?? new Map<string, Description>();
+    described.set(prototype, fields.set(String(property), { schema, required }));
   };
 }
 
@@ -45,15 +55,19 @@ export function requestSchema(type: Dto): Schema {
     const keywords = RULES[name]?.(constraints ?? []) ?? {};
     properties[propertyName] = { ...(each ? { items: keywords } : keywords), ...properties[propertyName] };
   }
-  for (const [name, schema] of descriptionsOf(type)) properties[name] = { ...properties[name], ...schema };
+  for (const [name, { schema, required }] of descriptionsOf(type)) {
+    properties[name] = { ...properties[name], ...schema };
+    if (required === true) ruled.add(name);
+    if (required === false) nullableFields.add(name);
+  }
   for (const name of nullableFields) properties[name] = orNull(properties[name] ?? {});
   const required = Object.keys(properties).filter((name) => ruled.has(name) && !optional.has(name));
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
 }
 
 /** The class and its base classes, the nearest last. */
-function descriptionsOf(type: Dto): [string, Schema][] {
-  const all: [string, Schema][] = [];
+function descriptionsOf(type: Dto): [string, Description][] {
+  const all: [string, Description][] = [];
   for (let each = type.prototype; each !== null; each = Object.getPrototypeOf(each)) {
     all.unshift(...(described.get(each) ?? []));
   }
