@@ -62,7 +62,10 @@ export function requestSchema(type: Dto): Schema {
   }
   for (const name of nullableFields) properties[name] = orNull(properties[name] ?? {});
   const required = Object.keys(properties).filter((name) => ruled.has(name) && !optional.has(name));
-  return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
+  if (required.length === 0) return { type: 'object', properties };
+  // What must be there is what a reader looks for first.
+  const inOrder = Object.fromEntries(required.map((name) => [name, properties[name]]));
+  return { type: 'object', properties: { ...inOrder, ...properties }, required };
 }
 
 /** The class and its base classes, the nearest last. */
