@@ -1,6 +1,6 @@
 export { type AccountCommand, accountDecider, type HoldPart, type HoldTerms } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
-export { type Account, howEnded, spendable } from './account/state.ts';
+export { type Account, howEnded, reachable, spendable } from './account/state.ts';
 export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './cap-window.ts';
 export {
   type Attempt,

@@ -163,3 +163,14 @@ test('a short answer costs two appends', async () => {
   await ask({ account, lengths: [300], more: { stream: true }, directive: 'chunk_delay=1' });
   expect((await world.facts(account)).slice(before).map(({ type }) => type)).toEqual(['FundsHeld', 'HoldSettled']);
 });
+
+test('an answer that begins while others hold nearly all has what they give back', async () => {
+  const account = await world.account(4_100 * PER_TOKEN);
+  const others = { account, lengths: equal(6, 100), more: { stream: true }, directive: 'chunk_delay=20 chunks=25' };
+  const short = ask(others);
+  const held = async () => (await world.facts(account)).filter(({ type }) => type === 'FundsHeld').length;
+  await world.until(async () => (await held()) === others.lengths.length);
+  const long = { account, lengths: [2_500], more: { stream: true }, directive: 'chunk_delay=2 chunks=250' };
+  expect(ends(await ask(long))).toEqual({ stop: 1 });
+  expect(ends(await short)).toEqual({ stop: 6 });
+});

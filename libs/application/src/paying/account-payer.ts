@@ -1,5 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ACCOUNT, type Account, type AccountCommand, type AccountEvent, type Charge, spendable } from '#domain';
+import {
+  ACCOUNT,
+  type Account,
+  type AccountCommand,
+  type AccountEvent,
+  type Charge,
+  reachable,
+  spendable,
+} from '#domain';
 import { type Cause, money, type PicoUsd, Rejection, StoreUnavailable, startedBy, streamName, ZERO } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Accounts } from '../streams.ts';
@@ -38,8 +46,8 @@ export class AccountPayer implements Payer {
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
     const amount = money.fromJson(held.data.amount);
-    const reach = money.add(amount, spendable(state, keyId, at));
-    return { holdId, payer: this.id, amount, reach, expiresAt };
+    const [beside, reach] = [spendable(state, keyId, at), reachable(state, keyId, at)];
+    return { holdId, payer: this.id, amount, beside, reach, expiresAt };
   }
 
   async grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'> {

@@ -1,14 +1,21 @@
 import { expect, test } from '@jest/globals';
 import { type Accounts, HoldTaken, Payers, SystemClock, UpstreamFailure } from '#application';
 import { type AccountEvent, accountDecider, type Charge } from '#domain';
-import { money, Rejection, StoreUnavailable } from '#kernel';
+import { money, Rejection, StoreUnavailable, ZERO } from '#kernel';
 import { ClaimedPayer } from './claimed-payer.ts';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const amounts = { atLeast: money.usd('1'), atMost: money.usd('1'), lifetimeMs: 1_000 };
 const caller = { accountId: 'a', keyId: null };
 const request = { holdId: 'r', query, ...amounts };
-const hold = { holdId: 'r', payer: 'account-a', amount: money.usd('1'), reach: money.usd('1'), expiresAt: 0 };
+const hold = {
+  holdId: 'r',
+  payer: 'account-a',
+  amount: money.usd('1'),
+  beside: ZERO,
+  reach: money.usd('1'),
+  expiresAt: 0,
+};
 const held = { type: 'FundsHeld', data: { holdId: 'r', amount: money.toJson(money.usd('1')) } } as AccountEvent;
 const away = new StoreUnavailable('away');
 

@@ -23,7 +23,9 @@ export interface Hold {
   /** The stream that holds the money, such as `account-…`: the payer is found by it. */
   readonly payer: string;
   readonly amount: PicoUsd;
-  /** What it could have come to when it was taken, with all that its payer has. */
+  /** What was available beside it when it was taken. */
+  readonly beside: PicoUsd;
+  /** What it can come to, with all that its payer has: also with what other requests held then, and may give back. */
   readonly reach: PicoUsd;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Endpoint, Model } from '#catalogue';
 import type { Price, Tariff, Usage } from '#domain';
-import { usd } from '#kernel';
+import { usd, ZERO } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
@@ -31,7 +31,7 @@ function begin() {
   const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
   const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
   const sale: Sale = { id: 'h', query, model, endpoints: [endpoint], ...bounds };
-  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), reach: usd('1'), expiresAt: 0 };
+  const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), beside: ZERO, reach: usd('1'), expiresAt: 0 };
   const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
   return {
     purchase: new Purchase(

@@ -64,6 +64,15 @@ export function spendable({ available, keys }: Account, keyId: string | null, at
   return money.most(money.least(available, allowed ?? available));
 }
 
+/** What can come to be available, with what running requests hold: they may give all of it back. */
+export function reachable({ available, held, keys }: Account, keyId: string | null, at: Instant): PicoUsd {
+  const named = keyId === null ? undefined : keys.get(keyId);
+  const key = named && rolled(named, at);
+  const allowed = key ? allowance(key, at) : null;
+  const inAll = money.add(available, held);
+  return money.most(allowed === null ? inAll : money.least(inAll, money.add(allowed, key?.held ?? ZERO)));
+}
+
 export function evolve(account: Account, event: AccountEvent): Account {
   switch (event.type) {
     case 'AccountOpened':

@@ -177,8 +177,9 @@ export class OneCall implements Answering {
   private async grant(): Promise<number | undefined> {
     const { order, purchase } = this;
     const { part, atMost } = purchase.sale;
-    const share = money.least(shareOfFixed(purchase.hold.reach), atMost);
-    if (part && purchase.hold.amount < share) await purchase.grow({ atLeast: purchase.hold.amount, to: share });
+    const { amount, beside } = purchase.hold;
+    const share = money.least(shareOfFixed(money.add(amount, beside)), atMost);
+    if (part && amount < share) await purchase.grow({ atLeast: amount, to: share });
     return outputLimit(order, purchase.hold.amount);
   }
 
