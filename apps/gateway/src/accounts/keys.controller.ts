@@ -5,6 +5,7 @@ import { type Caller, CreateKey, RevokeKey, Secrets, UpdateKey } from '#applicat
 import type { Cause } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, Authenticator, CausedBy } from '../edge/caller.ts';
+import { Creation } from '../edge/creations.ts';
 import { NotFound } from '../edge/errors.ts';
 import { isTrue } from '../edge/validation.ts';
 import { Operation } from '../openapi/operation.ts';
@@ -37,7 +38,7 @@ export class KeysController {
   }
 
   @Post()
-  @Operation(operations.createKey)
+  @Creation(operations.createKey)
   async create(@Authenticated() { accountId: account }: Caller, @Body() body: NewKey, @CausedBy() cause: Cause) {
     const { limit = null, resetPeriod = null, expireAt = null } = fieldsOf(body);
     const command = new CreateKey(account, { name: body.name, limit, resetPeriod, expireAt }, cause);

@@ -19,7 +19,6 @@ export const createKey: OperationNotes = {
   tag: 'Keys',
   summary: 'Creates a key',
   auth: 'account',
-  creates: true,
   body: NewKey,
   example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },
   answer: json(KeyAnswer),

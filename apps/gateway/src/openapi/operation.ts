@@ -2,9 +2,8 @@
  * What a route says about itself. The document, the page and the contract test are made of it, and the hooks that find the
  * caller and limit the body.
  */
-import { applyDecorators, UseInterceptors } from '@nestjs/common';
+import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
-import { CreatedOnce } from '../edge/creations.ts';
 import type { ErrorShapeName } from '../edge/error-shapes.ts';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
@@ -69,8 +68,7 @@ const NOTES = Symbol('operation');
 /** Documents the route that it decorates. */
 export function Operation(notes: OperationNotes): MethodDecorator {
   const note: MethodDecorator = (controller, method) => Reflect.defineMetadata(NOTES, notes, controller, method);
-  const once = notes.creates ? [UseInterceptors(CreatedOnce)] : [];
-  return applyDecorators(note, RouteConfig({ operation: notes }), ...once);
+  return applyDecorators(note, RouteConfig({ operation: notes }));
 }
 
 export function notesOf(prototype: object, method: string): OperationNotes | undefined {

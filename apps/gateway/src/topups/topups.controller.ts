@@ -6,6 +6,7 @@ import { PAYMENT_METHODS, wholeCoins } from '#domain';
 import { type Cause, plainNumber } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, CausedBy } from '../edge/caller.ts';
+import { Creation } from '../edge/creations.ts';
 import { NotFound } from '../edge/errors.ts';
 import { PublicAddress } from '../edge/public-address.ts';
 import { Operation } from '../openapi/operation.ts';
@@ -25,7 +26,7 @@ export class TopupsController {
   ) {}
 
   @Post('create/:method')
-  @Operation(operations.createTopup)
+  @Creation(operations.createTopup)
   async create(
     @Authenticated() { accountId }: Caller,
     @Param('method') method: string,

@@ -9,7 +9,6 @@ export const createTopup: OperationNotes = {
   description: 'The account is credited as soon as the invoice is paid.',
   auth: 'key',
   payer: 'body',
-  creates: true,
   params: { method: { description: 'A payment method', example: 'btc-lightning' } },
   body: NewTopup,
   example: { amount: 5, currency: 'USD' },
