@@ -1,6 +1,9 @@
 export default {
   testMatch: ['<rootDir>/{apps,libs,infra,tools}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
+  testEnvironment: '<rootDir>/tools/jest/environment.mjs',
+  testRunner: '<rootDir>/tools/jest/runner.mjs', // loads what specs import once in each worker
+  injectGlobals: false,
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
@@ -13,11 +16,10 @@ export default {
           target: 'es2024',
         },
         module: { type: 'es6' },
-        sourceMaps: 'inline',
+        sourceMaps: true,
       },
     ],
   },
-  testEnvironmentOptions: { customExportConditions: ['app-source', 'node', 'node-addons'] },
   maxWorkers: 3, // two cores are enough: a third of the time is waiting, for time-outs and for the database
   testTimeout: 20_000, // on a machine that is busy with other things
   globalSetup: '<rootDir>/libs/testing/src/jest/global-setup.ts',

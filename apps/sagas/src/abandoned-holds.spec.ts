@@ -1,18 +1,15 @@
 /** What gateways hold while they live, and when they have died: with the stores, the projector and the sweep themselves. */
-import * as timers from 'node:timers/promises';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import timers from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { World as TestWorld } from '#testing';
+import { replacePauses, World } from '#testing';
 
 /** Pauses between looks and heartbeats are that much shorter. */
 const FASTER = 20;
-jest.unstable_mockModule('node:timers/promises', () => ({
-  ...timers,
-  setTimeout: (milliseconds: number, ...more: never[]) => timers.setTimeout(milliseconds / FASTER, ...more),
-}));
-const { World } = await import('#testing');
+const pause = timers.setTimeout;
+const asBefore = replacePauses((milliseconds, ...more) => pause(milliseconds / FASTER, ...more));
 
-let world: TestWorld;
+let world: World;
 let database: pg.Pool;
 beforeAll(async () => {
   world = await World.open();
@@ -21,6 +18,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await database.end();
   await world.close();
+  asBefore();
 });
 
 /** Its heartbeats fail from now on, and its row has run out. */

@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Accounts, openStreams } from '#application';
 import { type DomainEvent, idOf } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Recorded, Rejection, START, usd } from '#kernel';
+import { expireHolds } from '#sagas';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { someCharge } from '../../testing/src/charges.ts';
+import { replacePauses } from '../../testing/src/pauses.ts';
 import { VirtualTime } from '../../testing/src/virtual-time.ts';
 
 const time = new VirtualTime('2026-11-20T12:00:00.000Z');
-jest.unstable_mockModule('node:timers/promises', () => ({ setTimeout: time.delay }));
-const { expireHolds } = await import('#sagas');
+afterAll(replacePauses(time.delay));
+
 type HoldExpiryPorts = Parameters<typeof expireHolds>[0];
 
 const MINUTE = 60_000;

@@ -18,6 +18,7 @@ export { decisions, nextSteps } from './given.ts';
 export { KeyedRequests } from './keyed-requests.ts';
 export { type Malformed, malformed } from './malformed.ts';
 export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
+export { replacePauses } from './pauses.ts';
 export { TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
 export { issuedInvoice, paymentOf } from './top-ups.ts';

@@ -8,8 +8,6 @@ interface Sleeper {
 /**
  * Time that passes only while all tasks sleep, and then at once. Its `delay` stands in for `setTimeout` of
  * `node:timers/promises`; what happens between two delays must not wait for the real world.
- *
- * Not in this lib's index: importing that would load the real timers first.
  */
 export class VirtualTime extends Clock {
   private current: number;
