@@ -109,7 +109,8 @@ function missingFor({ auth, paid, payer }: OperationNotes): string {
  * account's stream with every hold, and looked up for reads.
  */
 export class Authenticator {
-  private readonly owners = new LRUCache<string, Caller>({ max: REMEMBERED_KEYS });
+  /** Grows as it fills: with a `max`, all its room would be made at the start. */
+  private readonly owners = new LRUCache<string, Caller>({ maxSize: REMEMBERED_KEYS, sizeCalculation: () => 1 });
 
   constructor(
     private readonly books: BooksReader,

@@ -24,7 +24,8 @@ export function release(): void {
   const server = serverIn(directory);
   if (server !== undefined) {
     process.kill(server, 'SIGQUIT'); // without a goodbye to connections that a failed suite left open
-    for (let waited = 0; isAlive(server) && waited < STOP_TIMEOUT_MS; waited += POLL_MS) pause(POLL_MS);
+    // Its file goes with it. A process that has ended seems to live while its parent waits here.
+    for (let waited = 0; serverIn(directory) && waited < STOP_TIMEOUT_MS; waited += POLL_MS) pause(POLL_MS);
   }
   rmSync(directory, { recursive: true, force: true });
 }
