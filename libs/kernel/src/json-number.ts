@@ -1,4 +1,4 @@
-import { formatUsd, type PicoUsd } from './money.ts';
+import { formatUsd, type PicoUsd, ZERO } from './money.ts';
 
 // In the language since ES2026; the compiler's library does not have it yet.
 declare global {
@@ -7,9 +7,11 @@ declare global {
   }
 }
 
+const NOTHING = JSON.rawJSON('0');
+
 /** Money as a bare JSON number in plain decimals: strict clients refuse quotes, exponents and rounding. */
 export function usdNumber(amount: PicoUsd): object {
-  return JSON.rawJSON(formatUsd(amount));
+  return amount === ZERO ? NOTHING : JSON.rawJSON(formatUsd(amount));
 }
 
 /** A decimal as it is, as a bare JSON number. */

@@ -54,11 +54,15 @@ export function isKept(reply: FastifyReply): boolean {
   return store === true || recordings.has(reply);
 }
 
-/** Resolves when the client has gone before the end of its answer. */
-export function departure({ raw }: FastifyReply): Promise<void> {
+/**
+ * Resolves when the client has gone before the end of its answer.
+ * @param closed called when the connection has ended or the answer has
+ */
+export function departure({ raw }: FastifyReply, closed?: () => void): Promise<void> {
   return new Promise((resolve) => {
     if (raw.destroyed) resolve();
     raw.on('close', () => {
+      closed?.();
       if (!raw.writableEnded) resolve();
     });
   });

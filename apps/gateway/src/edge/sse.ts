@@ -28,8 +28,7 @@ export class SseClient {
     private readonly keepAliveMs = KEEP_ALIVE_MS,
   ) {
     this.response = reply.raw;
-    this.left = departure(reply);
-    this.response.on('close', () => clearInterval(this.silence));
+    this.left = departure(reply, () => clearInterval(this.silence));
   }
 
   get request(): FastifyRequest {

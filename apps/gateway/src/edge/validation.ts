@@ -17,6 +17,7 @@ import { Field } from '../openapi/request-schema.ts';
 import { BOOLEAN } from '../openapi/schemas.ts';
 import { assertBounded, assertShort } from './bounds.ts';
 import { InvalidRequest } from './errors.ts';
+import { type QuickLook, quickLook } from './rules.ts';
 import { assertShaped, hasShapes } from './shapes.ts';
 
 /**
@@ -64,10 +65,19 @@ export function valid<T extends object>(type: new () => T, value: unknown): T {
   const checked = withFields(new type(), value ?? {});
   // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
-  const [error] = validateSync(checked, { stopAtFirstError: true });
-  if (error) throw new InvalidRequest(messageOf(error), error.property);
+  if (!seemsRight(type, checked)) {
+    const [error] = validateSync(checked, { stopAtFirstError: true });
+    if (error) throw new InvalidRequest(messageOf(error), error.property);
+  }
   assertShaped(checked);
   return checked;
+}
+
+const looks = new WeakMap<object, QuickLook | undefined>();
+
+function seemsRight(type: new () => object, checked: object): boolean {
+  if (!looks.has(type)) looks.set(type, quickLook(type));
+  return looks.get(type)?.(checked) === true;
 }
 
 /** A field that is called `__proto__` cannot be assigned. */

@@ -1,7 +1,7 @@
 import type { Charge } from '#domain';
 import { Rejection } from '#kernel';
 import { UpstreamFailure } from '../failures.ts';
-import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
+import { type Hold, type HoldRequest, type Payer, PayerBefore, type Release } from './payer.ts';
 
 /** What this process knows of the money of a request. `open` also means: how it ended could not be found out. */
 export type Standing = 'none' | 'open' | 'charged' | 'released';
@@ -13,14 +13,16 @@ const TAKEN: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
  * A payer of a request whose idempotency key is claimed: the claim is confirmed once the money is held, and before the
  * hold may be used; and how the money ended is noted, so that no use case has to report whether it charged.
  */
-export class ClaimedPayer implements Payer {
+export class ClaimedPayer extends PayerBefore {
   private known: Standing = 'none';
 
   /** @param confirm what must hold, once there is money, before it may be used. It throws where it does not */
   constructor(
-    private readonly payer: Payer,
+    payer: Payer,
     private readonly confirm: () => Promise<void>,
-  ) {}
+  ) {
+    super(payer);
+  }
 
   get standing(): Standing {
     return this.known;
@@ -40,21 +42,13 @@ export class ClaimedPayer implements Payer {
     return hold;
   }
 
-  get id(): string {
-    return this.payer.id;
-  }
-
-  grow(hold: Hold, growth: Growth) {
-    return this.payer.grow(hold, growth);
-  }
-
-  async settle(hold: Hold, charge: Charge) {
+  override async settle(hold: Hold, charge: Charge) {
     const charged = await this.payer.settle(hold, charge);
     this.known = 'charged';
     return charged;
   }
 
-  async release(hold: Hold, why: Release): Promise<void> {
+  override async release(hold: Hold, why: Release): Promise<void> {
     await this.payer.release(hold, why);
     this.known = 'released';
   }

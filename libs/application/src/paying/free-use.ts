@@ -1,7 +1,7 @@
 /** Free models are bounded by how often an account may ask them, since no price bounds them. */
 import type { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
-import type { Hold, HoldRequest, Payer } from './payer.ts';
+import { type Hold, type HoldRequest, type Payer, PayerBefore } from './payer.ts';
 
 /** Requests of one account to free models. */
 export interface FreeLimits {
@@ -34,18 +34,7 @@ export class FreeUse {
 
   /** The same payer, within the limits where what it pays for costs nothing. */
   payerOf(payer: Payer): Payer {
-    return {
-      id: payer.id,
-      take: (request) => (request.query.free ? this.takeFree(payer, request) : payer.take(request)),
-      grow: (hold, growth) => payer.grow(hold, growth),
-      settle: (hold, charge) => payer.settle(hold, charge),
-      release: (hold, why) => payer.release(hold, why),
-    };
-  }
-
-  private async takeFree(payer: Payer, request: HoldRequest): Promise<Hold> {
-    this.count(payer.id);
-    return payer.take(request);
+    return new LimitedPayer(payer, (id) => this.count(id));
   }
 
   /** @throws UpstreamFailure when it is one too many, which then is not counted */
@@ -67,6 +56,20 @@ export class FreeUse {
 
   private forget(now: number): void {
     for (const [payer, { day }] of this.counted) if (now - day.since >= DAY_MS) this.counted.delete(payer);
+  }
+}
+
+class LimitedPayer extends PayerBefore {
+  constructor(
+    payer: Payer,
+    private readonly count: (payer: string) => void,
+  ) {
+    super(payer);
+  }
+
+  override async take(request: HoldRequest): Promise<Hold> {
+    if (request.query.free) this.count(this.payer.id);
+    return this.payer.take(request);
   }
 }
 

@@ -77,6 +77,29 @@ export interface Payer {
   release(hold: Hold, why: Release): Promise<void>;
 }
 
+/** A payer that stands before another, and does something more with what it is asked for. */
+export abstract class PayerBefore implements Payer {
+  constructor(protected readonly payer: Payer) {}
+
+  get id(): string {
+    return this.payer.id;
+  }
+
+  abstract take(request: HoldRequest): Promise<Hold>;
+
+  grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'> {
+    return this.payer.grow(hold, growth);
+  }
+
+  settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
+    return this.payer.settle(hold, charge);
+  }
+
+  release(hold: Hold, why: Release): Promise<void> {
+    return this.payer.release(hold, why);
+  }
+}
+
 /** The hold of this id belongs to another request, running or ended: serving it again would be free. */
 export class HoldTaken extends Error {
   override readonly name = 'HoldTaken';

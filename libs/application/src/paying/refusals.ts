@@ -4,7 +4,7 @@ import { refusalsOf } from '#domain';
 import { Rejection, type Runtime, startedBy } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { RefusedRequests } from '../streams.ts';
-import { actorOf, type Caller, type HoldRequest, type Payer } from './payer.ts';
+import { actorOf, type Caller, type Hold, type HoldRequest, type Payer, PayerBefore } from './payer.ts';
 
 /** Rejections that say that there is no money. */
 const NO_MONEY: ReadonlySet<string> = new Set(['insufficient_balance', 'key_limit_exceeded']);
@@ -22,17 +22,7 @@ export class Refusals {
 
   /** The same payer; what it refuses for lack of money is noted before the refusal is answered. */
   payerOf(payer: Payer, caller: Caller): Payer {
-    return {
-      id: payer.id,
-      take: (request) =>
-        payer.take(request).catch(async (error) => {
-          if (error instanceof Rejection && NO_MONEY.has(error.code)) await this.note(request, caller, error.code);
-          throw error;
-        }),
-      grow: (hold, growth) => payer.grow(hold, growth),
-      settle: (hold, charge) => payer.settle(hold, charge),
-      release: (hold, why) => payer.release(hold, why),
-    };
+    return new NotedPayer(payer, (request, code) => this.note(request, caller, code));
   }
 
   /** A refusal that cannot be noted is a refusal all the same. */
@@ -50,6 +40,24 @@ export class Refusals {
       if (events.length === 0) this.full.set(id, true);
     } catch (error) {
       this.alarm('a refusal could not be noted', error);
+    }
+  }
+}
+
+class NotedPayer extends PayerBefore {
+  constructor(
+    payer: Payer,
+    private readonly note: (request: HoldRequest, errorCode: string) => Promise<void>,
+  ) {
+    super(payer);
+  }
+
+  override async take(request: HoldRequest): Promise<Hold> {
+    try {
+      return await this.payer.take(request);
+    } catch (error) {
+      if (error instanceof Rejection && NO_MONEY.has(error.code)) await this.note(request, error.code);
+      throw error;
     }
   }
 }

@@ -20,25 +20,16 @@ export class ChatQuotes {
   ) {}
 
   /** @throws UnservableRequest for what does not exist or is not available */
-  async orderOf(
-    payer: Payer,
-    { body, responses, created, audience: _, ...request }: ChatRequest,
-    stream: boolean,
-  ): Promise<ChatOrder> {
+  async orderOf(payer: Payer, request: ChatRequest, stream: boolean): Promise<ChatOrder> {
     const { health, lengths, limits } = this;
-    const asked = quotedChat(
-      { body, source: request.source },
-      this.catalogues.current,
-      health,
-      responses && boundCarried(responses),
-    );
+    const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), limitDemanded } = request;
+    const asked = quotedChat(request, this.catalogues.current, health, responses && boundCarried(responses));
     const { model } = asked.named;
-    const upTo = request.limitDemanded ? 0 : limits.heldInFullTokens;
+    const upTo = limitDemanded ? 0 : limits.heldInFullTokens;
     const quoted = heldInParts(asked, () => lengths.first(model.id, payer.id), upTo);
     const tokensPerSecond = (endpoint: Endpoint) =>
       health.of(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
-    const known = { created: created ?? Math.floor(Date.now() / 1000), responses, stream, lengths, tokensPerSecond };
-    const order = { ...quoted, ...request, ...known };
+    const order = { ...quoted, requestId, source, type, responses, created, stream, lengths, tokensPerSecond };
     return responses && truncates(responses.body) ? cut(order, responses) : order;
   }
 }

@@ -85,8 +85,7 @@ export function quotedChat(
     source,
     searchesWeb: search !== undefined,
   });
-  const routable = { body: { ...body, provider: asked.provider }, source };
-  const { endpoints: routed, zdr } = routeOf(routable, named, search, health);
+  const { endpoints: routed, zdr } = routeOf({ body, provider: asked.provider, source }, named, search, health);
   const always = model.searchesWeb === true && !isFree(model);
   const plain = (endpoints: readonly Endpoint[]) => quoteFor(body, model, endpoints, beside(carried));
   if (search === undefined) {
@@ -150,15 +149,16 @@ function mayOnlySearch(plan: SearchPlan): boolean {
   return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.byModel);
 }
 
+/** @param provider what the caller says of providers: the models' own rules are known to the route */
 function routeOf(
-  { body, source }: Pick<ChatRequest, 'body' | 'source'>,
+  { body, provider, source }: Pick<ChatRequest, 'body' | 'source'> & { readonly provider: unknown },
   { model, sort }: NamedModel,
   search: SearchRequest | undefined,
   health: EndpointHealth,
 ): Route {
   return routeFor({
     model,
-    preferences: routingPreferences(body.provider, sort),
+    preferences: routingPreferences(provider, sort),
     fields: fieldsGiven(body, NO_PARAMETERS).map((field) => PARAMETER_OF.get(field) ?? field),
     usesTools: (body.tools?.length ?? 0) > 0 || search?.byModel === true,
     choices: body.n ?? 1,

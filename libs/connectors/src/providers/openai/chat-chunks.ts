@@ -122,9 +122,8 @@ export class ChatChunks extends EventTranslator {
   /** What is passed on of one chunk. */
   protected handle(json: string): string {
     if (!json.startsWith('{') || !json.endsWith('}')) throw notJson();
-    const { anyhow, alike } = this;
-    if (anyhow === undefined) return this.first(json);
-    const beginning = alike && json.slice(0, alike.theirs.length) === alike.theirs ? alike : anyhow;
+    const beginning = this.beginningOf(json);
+    if (beginning === undefined) return this.first(json);
     const rest = json.slice(beginning.theirs.length);
     if (ERROR.test(rest) || USAGE.test(rest)) return this.parsed(json);
     this.keep(json);
@@ -155,7 +154,13 @@ export class ChatChunks extends EventTranslator {
     const { usage, ...rest } = chunk;
     const passed = usage ? latin1(Buffer.from(JSON.stringify(rest))) : json;
     this.keep(passed);
-    return this.forward(passed, this.anyhow as Beginning);
+    const beginning = this.beginningOf(passed) as Beginning;
+    return this.forward(passed.slice(beginning.theirs.length), beginning);
+  }
+
+  private beginningOf(json: string): Beginning | undefined {
+    const { anyhow, alike } = this;
+    return alike && json.slice(0, alike.theirs.length) === alike.theirs ? alike : anyhow;
   }
 
   private forward(rest: string, { ours, behind }: Beginning): string {
