@@ -20,7 +20,7 @@ export default {
       },
     ],
   },
-  maxWorkers: 3, // two cores are enough: a third of the time is waiting, for time-outs and for the database
+  maxWorkers: 4, // two cores are enough: half of the time is waiting, for time-outs and for the database
   testTimeout: 20_000, // on a machine that is busy with other things
   globalSetup: '<rootDir>/libs/testing/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/libs/testing/src/jest/global-teardown.ts',
