@@ -25,6 +25,7 @@ export {
   addedUsage,
   affordable,
   boundOf,
+  costOf,
   NO_USAGE,
   type Price,
   type PriceJson,

@@ -92,6 +92,12 @@ export function priceOf(usage: Usage, prices: readonly Price[], terms: Terms = {
   return { cost: amountOf(usage, rates.cost, known), price: amountOf(usage, rates.price, known) };
 }
 
+/** What a use costs us, alone. @throws UnpricedUnit */
+export function costOf(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
+  const rates = ratesOf(prices);
+  return amountOf(usage, rates.cost, withSizes(terms, usage, rates));
+}
+
 /** The price of a use alone. @throws UnpricedUnit */
 export function soldFor(usage: Usage, prices: readonly Price[], terms: Terms = {}): PicoUsd {
   const rates = ratesOf(prices);

@@ -1,4 +1,4 @@
-import { type Item, priceOf, type Tariff, type Usage } from '#domain';
+import { costOf, type Item, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd, ZERO } from '#kernel';
 
 /** What a charge is made of: the parts add up to it. */
@@ -34,7 +34,7 @@ export function partsOf(charged: PicoUsd, items: readonly Item[], inputCost: Pic
 /** What a vendor takes for all of a use but its output; nothing where it has no price. */
 export function costOfInput({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
   try {
-    return priceOf(input, prices).cost;
+    return costOf(input, prices);
   } catch {
     return ZERO;
   }
