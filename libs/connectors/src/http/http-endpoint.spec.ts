@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-async function endpointTo(answer: RequestListener): Promise<HttpEndpoint> {
+async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Promise<HttpEndpoint> {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const agent = new Agent();
@@ -23,7 +23,7 @@ async function endpointTo(answer: RequestListener): Promise<HttpEndpoint> {
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return new HttpEndpoint(url, agent, { headers: {}, allowed: anything });
+  return new HttpEndpoint(url, agent, { headers: {}, allowed: anything, idleTimeoutMs });
 }
 
 const never = new AbortController().signal;
@@ -81,4 +81,25 @@ test.each([
     setTimeout(() => abort.abort(cut), begun ? 50 : 0);
   });
   await expect(endpoint.whole({}, abort.signal)).rejects.toMatchObject({ code: 'timeout', message: cut.message });
+});
+
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+
+test('a model that has opened its answer may think for longer than it may be silent later', async () => {
+  const endpoint = await endpointTo((_, response) => {
+    response.write(chunk({ role: 'assistant', content: '' }));
+    setTimeout(() => response.end(`${chunk({ content: 'thought' }, 'stop')}data: [DONE]\n\n`), 200);
+  }, 20);
+  const answer = await stream(endpoint);
+  await answer.relayTo(() => undefined);
+  expect(answer.deliveredText()).toBe('thought');
+});
+
+test('a model that falls silent within its answer is not waited for', async () => {
+  const endpoint = await endpointTo((_, response) => {
+    response.write(chunk({ role: 'assistant', content: 'Well' }));
+  }, 20);
+  const answer = await stream(endpoint);
+  await expect(answer.relayTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
 });

@@ -82,7 +82,7 @@ export abstract class EventTranslator {
 export interface RelayOptions {
   readonly translator: EventTranslator;
   readonly signal: AbortSignal;
-  /** Longest silence once the answer has begun: before that only the signal bounds it, since models think. */
+  /** Longest silence once anything has been generated: before that only the signal bounds it, since models think. */
   readonly idleTimeoutMs: number | undefined;
   /** What an answer with another status than 200 means. */
   refusalOf(status: number, headers: Headers, body: string): UpstreamFailure;
@@ -147,10 +147,12 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: unknown, piece: Uint8Array): void {
-    const { refused } = this;
-    this.silence?.refresh();
-    if (!refused) this.attempt(() => this.options.translator.accept(piece, this.pass));
-    else this.refuse(refused, piece);
+    const { refused, silence } = this;
+    const { translator } = this.options;
+    silence?.refresh();
+    if (refused) return this.refuse(refused, piece);
+    this.attempt(() => translator.accept(piece, this.pass));
+    if (!silence && translator.generatedAtMost() > 0) this.boundSilence();
   }
 
   onResponseEnd(): void {
@@ -174,7 +176,6 @@ export class Relay implements Dispatcher.DispatchHandler {
   private readonly pass = (events: Uint8Array, search?: SearchNote): void => {
     if (this.receiver === undefined) {
       this.early.push(search ?? events);
-      this.boundSilence();
       this.begin.resolve();
       return;
     }
