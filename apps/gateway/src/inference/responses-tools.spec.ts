@@ -85,6 +85,15 @@ describe.each(MODELS)('%s', (model) => {
     }
   });
 
+  test('calls the tool with plain text that it is told to call', async () => {
+    const tools = [SHOUT, PATCH];
+    const tool_choice = { type: 'custom', name: 'apply_patch' };
+    for (const response of await both({ model, tools, tool_choice, input: 'Hi' })) {
+      expect(response.output).toEqual([expect.objectContaining({ type: 'custom_tool_call', name: 'apply_patch' })]);
+      expect(response.tool_choice).toEqual(tool_choice);
+    }
+  });
+
   test('sees the image and the file that a tool has answered', async () => {
     const call = { type: 'function_call', call_id: 'call_1', name: 'shout', arguments: '{}' };
     const output = [

@@ -150,8 +150,8 @@ export class Relay implements Dispatcher.DispatchHandler {
     const { refused, silence } = this;
     const { translator } = this.options;
     silence?.refresh();
-    if (refused) return this.refuse(refused, piece);
-    this.attempt(() => translator.accept(piece, this.pass));
+    if (refused) this.refuse(refused, piece);
+    else this.attempt(() => translator.accept(piece, this.pass));
     if (!silence && translator.generatedAtMost() > 0) this.boundSilence();
   }
 
