@@ -78,6 +78,16 @@ describe('a compressed body', () => {
     expect(performance.now() - before).toBeLessThan(1_000);
   });
 
+  test.each<[string, string, () => Uint8Array]>([
+    ['/accounts/create', 'more than a body may have', () => gzipSync(Buffer.alloc(10 * MIB, ' '))],
+    ['/accounts/create', 'no gzip', () => Buffer.alloc(5_000)],
+    ['/keys', 'no gzip', () => Buffer.alloc(70_000)],
+  ])('too long for %s as it comes is refused, and disturbs nobody, also when it is %s', async (route, _, body) => {
+    const headers = { 'x-credit-id': account.creditId, 'content-encoding': 'gzip' };
+    expect((await send(body(), headers, route)).status).toBe(413);
+    expect((await send(gzipSync(json), { 'content-encoding': 'gzip' })).status).toBe(200);
+  });
+
   test('of a stranger is not unpacked', async () => {
     const headers = { authorization: 'Bearer sk-unknown', 'content-encoding': 'gzip' };
     expect((await send('no gzip', headers)).status).toBe(401);

@@ -78,6 +78,7 @@ function unpacked(payload: Readable, limit: number): Readable {
     unzip.destroy();
     payload.resume();
   };
+  bounded.on('error', () => {}); // Fastify does not listen where it has refused the body by its Content-Length
   payload.once('error', (error) => bounded.destroy(error));
   unzip.once('error', () => {
     stop();
