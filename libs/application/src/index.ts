@@ -42,17 +42,18 @@ export { CreateResponse, CreateResponseHandler } from './inference/responses/cre
 export { NativeOutput } from './inference/responses/native-output.ts';
 export { LOGPROBS, wantsEncrypted } from './inference/responses/native-request.ts';
 export { ResponseOutput } from './inference/responses/output.ts';
-export type { ChatDelta, OutputItem, ResponseEvent } from './inference/responses/output-items.ts';
+export type { OutputItem } from './inference/responses/output-items.ts';
 export type { ChatMessage } from './inference/responses/parts.ts';
 export { ResponseReading } from './inference/responses/reading.ts';
 export { type ResponsesRequest, readResponsesRequest } from './inference/responses/request.ts';
-export type { EventOutlet } from './inference/responses/response-client.ts';
+export type { ResponseOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
 export { type ItemPage, inputOf, pageOf } from './inference/responses/stored-items.ts';
 export { Toolset } from './inference/responses/toolset.ts';
 export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
 export { chatCostDetails, costDetails } from './inference/vocabulary/cost-details.ts';
+export type { ChatDelta, TypedEvent } from './inference/vocabulary/event-client.ts';
 export {
   type AnswerIdentity,
   type Capability,

@@ -1,4 +1,4 @@
-import type { EventOutlet, ResponseError } from '#application';
+import type { ResponseError, ResponseOutlet } from '#application';
 import { answerTo, UNEXPECTED } from '../edge/errors.ts';
 import { SseClient } from '../edge/sse.ts';
 
@@ -10,7 +10,7 @@ const ERROR_CODES: Readonly<Record<string, string>> = {
 };
 
 /** A client of a response. */
-export class ResponseStream extends SseClient implements EventOutlet {
+export class ResponseStream extends SseClient implements ResponseOutlet {
   explain(error: unknown): ResponseError {
     const { message, kind, code } = answerTo(error) ?? UNEXPECTED;
     return { code: ERROR_CODES[code] ?? ERROR_CODES[kind] ?? 'server_error', message };

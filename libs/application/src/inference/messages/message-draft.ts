@@ -4,14 +4,15 @@ import { usdNumber } from '#kernel';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
 import { costDetails } from '../vocabulary/cost-details.ts';
+import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
-import { type MessageDelta, type MessageEvent, MessageOutput } from './output.ts';
+import { MessageOutput } from './output.ts';
 import type { Thoughts } from './request.ts';
 
 /** A choice of a chat answer, in one piece or as a piece of it. */
 interface ChatChoice {
-  readonly message?: MessageDelta;
-  readonly delta?: MessageDelta;
+  readonly message?: ChatDelta;
+  readonly delta?: ChatDelta;
   readonly finish_reason?: string | null;
   /** The caller's word that ended the answer, where the vendor says which. */
   readonly stop_sequence?: unknown;
@@ -47,7 +48,7 @@ export class MessageDraft {
   }
 
   /** A piece of the answer, or all of it. */
-  accept(answer: Readonly<Record<string, unknown>>): readonly MessageEvent[] {
+  accept(answer: Readonly<Record<string, unknown>>): readonly TypedEvent[] {
     // Only one choice is ever asked for.
     const [choice] = (answer.choices ?? []) as readonly ChatChoice[];
     if (!choice) return [];
@@ -56,17 +57,17 @@ export class MessageDraft {
     return this.output.accept(choice.message ?? choice.delta ?? {});
   }
 
-  search(search: SearchNote): readonly MessageEvent[] {
+  search(search: SearchNote): readonly TypedEvent[] {
     return this.output.search(search);
   }
 
   /** The first event. What the input came to is only known at the end. */
-  started(): MessageEvent {
+  started(): TypedEvent {
     return { type: 'message_start', message: this.wire([], { stop_reason: null, stop_sequence: null }, NO_USAGE) };
   }
 
   /** The last events. @param receipt what it came to, if it could be charged */
-  ended(receipt: Receipt | undefined): readonly MessageEvent[] {
+  ended(receipt: Receipt | undefined): readonly TypedEvent[] {
     const blocks = this.output.end();
     return [
       ...blocks,

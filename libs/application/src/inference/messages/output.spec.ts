@@ -1,20 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type MessageDelta, type MessageEvent, MessageOutput } from './output.ts';
+import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
+import { MessageOutput } from './output.ts';
 import type { Thoughts } from './request.ts';
 
 const call = (index: number, name?: string, args?: string, id = name && `call_${index}`) => ({
   tool_calls: [{ index, ...(id ? { id } : {}), function: { ...(name ? { name } : {}), arguments: args ?? '' } }],
 });
 
-function answered(deltas: readonly MessageDelta[], thoughts: Thoughts = 'shown') {
+function answered(deltas: readonly ChatDelta[], thoughts: Thoughts = 'shown') {
   const output = new MessageOutput('1', thoughts);
   const events = deltas.flatMap((delta) => output.accept(delta));
   return { events: [...events, ...output.end()], blocks: output.blocks };
 }
 
 /** What a client has in the end that only has the events. Fails where one is out of its place. */
-function rebuilt(events: readonly MessageEvent[]): unknown[] {
+function rebuilt(events: readonly TypedEvent[]): unknown[] {
   const blocks: Record<string, unknown>[] = [];
   let open = -1;
   let json = '';
@@ -46,7 +47,7 @@ function rebuilt(events: readonly MessageEvent[]): unknown[] {
 }
 
 describe('the blocks of an answer', () => {
-  test.each<[string, MessageDelta[], object[]]>([
+  test.each<[string, ChatDelta[], object[]]>([
     ['nothing', [{ content: '' }], []],
     ['a text', [{ content: '' }, { content: 'a' }, { content: 'b' }], [{ type: 'text', text: 'ab', citations: null }]],
     [
@@ -163,7 +164,7 @@ describe('the blocks of an answer', () => {
 
   test('come at once, as far as they are next', () => {
     const output = new MessageOutput('1', 'shown');
-    const types = (delta: MessageDelta) => output.accept(delta).map(({ type }) => type);
+    const types = (delta: ChatDelta) => output.accept(delta).map(({ type }) => type);
     expect(types({ content: 'a' })).toEqual(['content_block_start', 'content_block_delta']);
     expect(types(call(0, 'f'))).toEqual(['content_block_stop', 'content_block_start']);
     expect(types(call(0, undefined, '{}'))).toEqual(['content_block_delta']);
@@ -171,8 +172,8 @@ describe('the blocks of an answer', () => {
   });
 
   test('whatever comes, each is started, filled and stopped once, and the events make the message', () => {
-    const piece = fc.oneof<fc.Arbitrary<MessageDelta>[]>(
-      fc.constantFrom<MessageDelta>({ content: 'x' }, { reasoning: 'r' }, { refusal: 'n' }),
+    const piece = fc.oneof<fc.Arbitrary<ChatDelta>[]>(
+      fc.constantFrom<ChatDelta>({ content: 'x' }, { reasoning: 'r' }, { refusal: 'n' }),
       fc.constant({ reasoning_details: [{ type: 'reasoning.text', text: 'r', signature: 's' }] }),
       fc
         .tuple(fc.nat(2), fc.constantFrom(undefined, 'f'), fc.constantFrom(undefined, '{', '}', '{}'))

@@ -5,26 +5,11 @@
  * Chats may fill several calls by turns; here one block is open at a time. What comes for a later one waits until the one
  * that is open is complete: a text when something else begins, a call when its arguments are JSON.
  */
+import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { Thoughts } from './request.ts';
 import { type Thought, thoughtsIn } from './thoughts.ts';
-
-export interface MessageEvent {
-  readonly type: string;
-  readonly [field: string]: unknown;
-}
-
-/** A piece of a chat message, or all of it. */
-export interface MessageDelta {
-  readonly content?: unknown;
-  readonly refusal?: unknown;
-  readonly reasoning?: unknown;
-  readonly reasoning_content?: unknown;
-  readonly reasoning_details?: unknown;
-  readonly annotations?: unknown;
-  readonly tool_calls?: unknown;
-}
 
 interface TextBlock {
   readonly type: 'text';
@@ -82,7 +67,7 @@ export class MessageOutput {
   private readonly searches = new Map<number, string>();
   /** Sources that came before the text that they are sources of. */
   private citations: Thing[] = [];
-  private events: MessageEvent[] = [];
+  private events: TypedEvent[] = [];
 
   /** @param id what the ids of calls are made of that have none */
   constructor(
@@ -95,7 +80,7 @@ export class MessageOutput {
   }
 
   /** Takes the next piece, and returns what it lets happen. */
-  accept(delta: MessageDelta): readonly MessageEvent[] {
+  accept(delta: ChatDelta): readonly TypedEvent[] {
     const { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls } = delta;
     if (this.thoughts !== 'hidden')
       for (const each of thoughtsIn(reasoning_details, reasoning ?? reasoning_content)) this.think(each);
@@ -106,7 +91,7 @@ export class MessageOutput {
   }
 
   /** Takes a search of the web. One that is reported only at its end starts there. */
-  search({ at, query, state, found = [] }: SearchNote): readonly MessageEvent[] {
+  search({ at, query, state, found = [] }: SearchNote): readonly TypedEvent[] {
     let id = this.searches.get(at);
     if (id === undefined) {
       id = `srvtoolu_${this.id}_${at}`;
@@ -124,7 +109,7 @@ export class MessageOutput {
   }
 
   /** Nothing more will come. */
-  end(): readonly MessageEvent[] {
+  end(): readonly TypedEvent[] {
     while (this.queue.length > 0) this.next();
     return this.delivered();
   }
@@ -250,7 +235,7 @@ export class MessageOutput {
     if (this.queue[0]) this.open(this.queue[0]);
   }
 
-  private delivered(): readonly MessageEvent[] {
+  private delivered(): readonly TypedEvent[] {
     const { events } = this;
     this.events = [];
     return events;

@@ -3,8 +3,8 @@
  * No secret: it is encoded as OpenAI's is, which clients keep as it is.
  */
 import { UnservableRequest } from '../../failures.ts';
+import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
-import type { ChatDelta, ResponseEvent } from './output-items.ts';
 import type { ChatMessage } from './parts.ts';
 
 /** What vendors encrypt by themselves begins otherwise. */
@@ -56,17 +56,17 @@ export class CompactionOutput {
     return this.items;
   }
 
-  accept({ content }: ChatDelta): readonly ResponseEvent[] {
+  accept({ content }: ChatDelta): readonly TypedEvent[] {
     if (typeof content === 'string') this.text += content;
     return [];
   }
 
-  search(): readonly ResponseEvent[] {
+  search(): readonly TypedEvent[] {
     return [];
   }
 
   /** A model that wrote nothing down has nothing to go on from. */
-  end(): readonly ResponseEvent[] {
+  end(): readonly TypedEvent[] {
     if (this.text.trim() === '') return [];
     const encrypted_content = MARK + Buffer.from(this.text).toString('base64');
     const item: CompactionItem = { id: `cmp_${this.id}`, type: 'compaction', encrypted_content };

@@ -8,7 +8,7 @@ import { goesOn } from './compaction.ts';
 import { Conversations } from './conversations.ts';
 import { ResponseReading } from './reading.ts';
 import type { ResponsesRequest } from './request.ts';
-import { type EventOutlet, ResponseClient } from './response-client.ts';
+import { ResponseClient, type ResponseOutlet } from './response-client.ts';
 import { ResponseDraft, type ResponseWire } from './response-draft.ts';
 
 export interface ResponseRequest {
@@ -28,7 +28,7 @@ export class CreateResponse extends Command<string | undefined> {
   constructor(
     readonly payer: Payer,
     readonly request: ResponseRequest,
-    readonly outlet?: EventOutlet,
+    readonly outlet?: ResponseOutlet,
   ) {
     super();
   }

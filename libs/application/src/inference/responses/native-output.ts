@@ -3,8 +3,8 @@
  * are, and folded, so that there is something to show when the answer breaks off.
  */
 
+import type { TypedEvent } from '../vocabulary/event-client.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
-import type { ResponseEvent } from './output-items.ts';
 import { withoutEncrypted } from './thoughts.ts';
 import { Toolset } from './toolset.ts';
 
@@ -54,20 +54,20 @@ export class NativeOutput {
   }
 
   /** Takes the next event, or the whole response, and returns the events to send for it. */
-  accept(answer: Thing): readonly ResponseEvent[] {
+  accept(answer: Thing): readonly TypedEvent[] {
     const { response } = answer;
     const whole = answer.object === 'response' ? answer : response;
     if (isObject(whole)) {
       this.end(whole);
       return [];
     }
-    const { sequence_number: _, ...event } = this.named(answer as ResponseEvent);
-    this.fold(event as ResponseEvent);
+    const { sequence_number: _, ...event } = this.named(answer as TypedEvent);
+    this.fold(event as TypedEvent);
     return [isObject(event.item) ? { ...event, item: this.shown(event.item) } : event];
   }
 
   /** With the names that the caller knows its tools by. */
-  private named(event: ResponseEvent): ResponseEvent {
+  private named(event: TypedEvent): TypedEvent {
     if (isObject(event.item)) return { ...event, item: this.called(event.item) };
     if (event.type !== 'response.function_call_arguments.done' || typeof event.name !== 'string') return event;
     return { ...event, name: this.toolset.called(event.name).own.name };
@@ -99,7 +99,7 @@ export class NativeOutput {
   }
 
   /** Events are sent after they have been folded: what is changed later must be a copy. */
-  private fold({ type, output_index, ...event }: ResponseEvent): void {
+  private fold({ type, output_index, ...event }: TypedEvent): void {
     if (typeof output_index !== 'number') return;
     if (isObject(event.item)) this.all[output_index] = structuredClone(event.item);
     const item = this.all[output_index];

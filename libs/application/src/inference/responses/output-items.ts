@@ -1,24 +1,6 @@
-/** The items of an answer while it is made, and the pieces of chats that they are made of. */
+/** The items of an answer while it is made. */
 import type { Thing } from '../vocabulary/things.ts';
 import type { ToolName } from './toolset.ts';
-
-/** A piece of a chat message, or all of it. */
-export interface ChatDelta {
-  readonly content?: unknown;
-  readonly refusal?: unknown;
-  readonly reasoning?: unknown;
-  /** The name that some upstreams have for `reasoning`. */
-  readonly reasoning_content?: unknown;
-  /** Reasoning with what its maker wants back of it. */
-  readonly reasoning_details?: unknown;
-  readonly annotations?: unknown;
-  readonly tool_calls?: unknown;
-}
-
-export interface ResponseEvent {
-  readonly type: string;
-  readonly [field: string]: unknown;
-}
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ChatDelta, type ResponseEvent, ResponseOutput, readResponsesRequest, type Thing } from '#application';
+import { type ChatDelta, ResponseOutput, readResponsesRequest, type Thing, type TypedEvent } from '#application';
 import { thoughtsIn } from './thoughts.ts';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
@@ -62,7 +62,7 @@ describe('searches of an answer', () => {
   const note = (at: number, state: 'searching' | 'completed' | 'failed') => ({ at, query: `q${at}`, state });
   const source = { type: 'url_citation', url_citation: { url: 'https://a.example', title: 'A' } };
 
-  function lines(output: ResponseOutput, steps: readonly (() => readonly ResponseEvent[])[]) {
+  function lines(output: ResponseOutput, steps: readonly (() => readonly TypedEvent[])[]) {
     const events = [...steps.flatMap((step) => step()), ...output.end('completed')];
     return events.map(({ type, output_index }) => `${type.replace('response.', '')} ${output_index}`);
   }

@@ -3,17 +3,16 @@
  * added, filled and done. An answer in one piece goes the same way, as a single delta.
  */
 
+import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import {
   type CallItem,
-  type ChatDelta,
   ID_PREFIX,
   type MessageItem,
   type OutputItem,
   type ReasoningItem,
   type RefusalPart,
-  type ResponseEvent,
   type SearchItem,
   type TextPart,
 } from './output-items.ts';
@@ -39,7 +38,7 @@ export class ResponseOutput {
   private citations: Thing[] = [];
   /** Of the reasoning that is being filled: what its maker wants back. */
   private details: readonly Thing[] = [];
-  private events: ResponseEvent[] = [];
+  private events: TypedEvent[] = [];
 
   /**
    * @param id what the ids of all items are made of
@@ -69,7 +68,7 @@ export class ResponseOutput {
   accept(
     { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls }: ChatDelta,
     logprobs?: unknown,
-  ): readonly ResponseEvent[] {
+  ): readonly TypedEvent[] {
     const thought = reasoning ?? reasoning_content;
     if (isSaid(thought)) this.think(thought);
     this.keepThoughts(objectsIn(reasoning_details));
@@ -81,7 +80,7 @@ export class ResponseOutput {
   }
 
   /** Takes a search of the web: what was said before it is complete. One that is reported only at its end starts there. */
-  search({ at, query, state }: SearchNote): readonly ResponseEvent[] {
+  search({ at, query, state }: SearchNote): readonly TypedEvent[] {
     const item = this.searches.get(at) ?? this.openSearch(at, query);
     if (state === 'searching') return this.delivered();
     if (state === 'completed') this.emit('response.web_search_call.completed', item, {});
@@ -90,7 +89,7 @@ export class ResponseOutput {
   }
 
   /** Ends all that is open. An answer always has an item, and be it an empty message. */
-  end(status: 'completed' | 'incomplete'): readonly ResponseEvent[] {
+  end(status: 'completed' | 'incomplete'): readonly TypedEvent[] {
     if (this.citations.length > 0 || this.kept.every(isSearch)) this.textPart(this.messageItem());
     this.endText(status);
     for (const call of this.calls.values()) this.endCall(call, status);
@@ -290,7 +289,7 @@ export class ResponseOutput {
     return this.showsEncrypted ? item : withoutEncrypted(item);
   }
 
-  private delivered(): readonly ResponseEvent[] {
+  private delivered(): readonly TypedEvent[] {
     const { events } = this;
     this.events = [];
     return events;

@@ -5,6 +5,7 @@ import { UpstreamFailure } from '../../failures.ts';
 import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
 import { costDetails } from '../vocabulary/cost-details.ts';
+import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
 import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import type { ResponsesBody } from './body.ts';
@@ -13,7 +14,6 @@ import { echoOf } from './echo.ts';
 import { NativeOutput } from './native-output.ts';
 import { wantsEncrypted } from './native-request.ts';
 import { ResponseOutput } from './output.ts';
-import type { ChatDelta, ResponseEvent } from './output-items.ts';
 import type { ResponsesRequest } from './request.ts';
 import { listed } from './stored-items.ts';
 
@@ -79,7 +79,7 @@ export class ResponseDraft {
   }
 
   /** A piece of the answer, or all of it. */
-  accept(answer: Thing): readonly ResponseEvent[] {
+  accept(answer: Thing): readonly TypedEvent[] {
     const { output } = this;
     if (output instanceof NativeOutput) return output.accept(answer);
     // Only one choice is ever asked for.
@@ -90,12 +90,12 @@ export class ResponseDraft {
   }
 
   /** A search that is not an item of the answer by itself, as one in Responses is. */
-  search(search: SearchNote): readonly ResponseEvent[] {
+  search(search: SearchNote): readonly TypedEvent[] {
     return this.output instanceof NativeOutput ? [] : this.output.search(search);
   }
 
   /** Nothing more will come. */
-  end(): readonly ResponseEvent[] {
+  end(): readonly TypedEvent[] {
     if (this.output instanceof NativeOutput) return [];
     return this.output.end(this.cutShort ? 'incomplete' : 'completed');
   }
