@@ -60,7 +60,8 @@ export interface UpstreamCall<A> {
 export interface EndpointAnswer<A> {
   readonly answer: A;
   readonly endpoint: Endpoint;
-  /** When its first byte was there, in milliseconds of `performance.now`. */
+  /** When it was asked, and when its first byte was there, in milliseconds of `performance.now`. */
+  readonly asked: number;
   readonly began: number;
 }
 
@@ -221,7 +222,7 @@ export class Purchase {
       const answer = await this.tried(endpoint.tariff, last ? MAX_TRIES : 1, () => call.make(endpoint));
       const began = performance.now();
       this.watch.health.answered(this.sale.model, endpoint, began - asked);
-      return { answer, endpoint, began };
+      return { answer, endpoint, asked, began };
     } catch (error) {
       const { delivered, vendorId } = asFailure(error);
       if (delivered !== undefined)
@@ -277,12 +278,13 @@ export class Purchase {
   /** As `billCall`, for an answer that came as a stream: how fast it came is what routing sorts by. */
   async billStream(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
-    { answer, endpoint, began }: EndpointAnswer<StreamMade>,
+    { answer, endpoint, asked, began }: EndpointAnswer<StreamMade>,
   ): Promise<Usage> {
-    const milliseconds = performance.now() - began;
+    const ended = performance.now();
     const made = { usage: answer.usage(), delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
     const usage = await this.billCall(call, made);
-    this.watch.health.delivered(this.sale.model, endpoint, quantityOf('output', usage), milliseconds);
+    const from = usage.reasoning ? asked : began; // what was thought may have been made before the first byte
+    this.watch.health.delivered(this.sale.model, endpoint, quantityOf('output', usage), ended - from);
     return usage;
   }
 

@@ -21,6 +21,8 @@ const ASKS_AHEAD_TOKENS = 8;
 /** What is asked for at least, beyond what is used. */
 const LEAST_TOKENS = 64;
 const USUAL_TOKENS_PER_SECOND = 60;
+/** What comes faster was made before, and says nothing of how fast a model thinks. */
+const MOST_TOKENS_PER_SECOND = 300;
 /** A model that thinks unseen is taken to be so many times as fast as usual. */
 const UNSEEN = 2;
 /** How long an answer stands still that waits for what other requests hold, and how often it asks. */
@@ -31,7 +33,7 @@ const LOOKS_EVERY_MS = 250;
 
 /** Tokens of output per second. @param known as measured, or as expected; undefined for an endpoint that nothing is known of */
 export function usualSpeed(known: number | undefined): number {
-  return known ?? USUAL_TOKENS_PER_SECOND;
+  return Math.min(known ?? USUAL_TOKENS_PER_SECOND, MOST_TOKENS_PER_SECOND);
 }
 
 /** What is metered. */

@@ -107,8 +107,11 @@ export class OneCall implements Answering {
     const meter = this.meterOf(served);
     purchase.generating(served.endpoint);
     let failure: UpstreamFailure | undefined;
-    const pass: EventReceiver = (events, search) =>
-      search === undefined ? client.write(events) : client.searched?.(search);
+    let seen: number | undefined;
+    const pass: EventReceiver = (events, search) => {
+      if (seen === undefined && answer.generatedAtMost() > 0) seen = performance.now();
+      return search === undefined ? client.write(events) : client.searched?.(search);
+    };
     try {
       await this.sendSearches(served, client);
       await answer.relayTo(meter ? meter.through(pass) : pass);
@@ -117,7 +120,7 @@ export class OneCall implements Answering {
     }
     await meter?.over();
     if (meter?.isUsedUp) return this.endOfMoney(served, meter, client);
-    const unseen = failure?.code === 'client_disconnected' ? this.unseen(served) : 0;
+    const unseen = failure?.code === 'client_disconnected' ? this.unseen(served, seen) : 0;
     const usage = await purchase.billStream(
       unseen > 0 ? { counted: (text) => this.withUnseen(text, unseen) } : call,
       served,
@@ -132,10 +135,13 @@ export class OneCall implements Answering {
     throw failure;
   }
 
-  /** Tokens that a model has thought of which nothing was seen when its answer was cut short, at its usual speed. */
-  private unseen({ answer, endpoint, began }: EndpointAnswer<StreamedAnswer>): number {
-    if (answer.generatedAtMost() > 0 || !endpoint.parameters.includes('reasoning')) return 0;
-    return Math.floor(((performance.now() - began) / 1_000) * usualSpeed(this.order.tokensPerSecond(endpoint)));
+  /**
+   * Tokens that a model has thought, at its usual speed, before anything of an answer was seen that was cut short: only its
+   * end would have told how many.
+   */
+  private unseen({ endpoint, began }: EndpointAnswer<StreamedAnswer>, seen = performance.now()): number {
+    if (!endpoint.parameters.includes('reasoning')) return 0;
+    return Math.floor(((seen - began) / 1_000) * usualSpeed(this.order.tokensPerSecond(endpoint)));
   }
 
   private async withUnseen(text: string, reasoning: number): Promise<Usage> {

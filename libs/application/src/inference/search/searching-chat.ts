@@ -93,7 +93,7 @@ export class SearchingChat implements Answering {
     served: EndpointAnswer<A>,
     answers: Rounds<A>,
   ): Promise<Said> {
-    const { answer, endpoint, began } = served;
+    const { answer, endpoint, asked, began } = served;
     try {
       if (answer.kind === 'stream') this.purchase.generating(endpoint);
       const said = await answers.take(answer);
@@ -101,7 +101,7 @@ export class SearchingChat implements Answering {
       return said;
     } finally {
       this.purchase.generating(undefined);
-      if (answer.kind === 'stream') await this.purchase.billStream(this.call, { answer, endpoint, began });
+      if (answer.kind === 'stream') await this.purchase.billStream(this.call, { answer, endpoint, asked, began });
       else await this.purchase.billCall(this.call, madeOf(answer));
     }
   }

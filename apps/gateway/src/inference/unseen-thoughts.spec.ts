@@ -1,0 +1,86 @@
+/** A model that thinks unseen: what its thoughts cost is known from the end of an answer only. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as thinking } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type TestAccount, usageIn, World } from '#testing';
+
+const MODEL = 'openai/gpt-5-mini';
+const THINKS_MS = 300;
+/** More than any model that thinks unseen makes in a second. */
+const FASTEST = 300;
+
+/** Thinks before or after its first byte, and then answers: whole, or with the beginning of an answer. */
+const upstream = createServer(async (request, response) => {
+  let asked = '';
+  for await (const piece of request) asked += piece;
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  if (asked.includes('think at first')) await thinking(THINKS_MS);
+  chunk(response, { choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
+  if (!asked.includes('think at first')) await thinking(THINKS_MS);
+  chunk(response, { choices: [{ index: 0, delta: { content: 'Yes' }, finish_reason: null }] });
+  if (!asked.includes('think at first')) return;
+  chunk(response, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+  const details = { completion_tokens_details: { reasoning_tokens: 20_000 } };
+  chunk(response, {
+    choices: [],
+    usage: { prompt_tokens: 9, completion_tokens: 20_001, total_tokens: 20_010, ...details },
+  });
+  response.end('data: [DONE]\n\n');
+});
+
+function chunk(response: ServerResponse, more: object): void {
+  const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'gpt-5-mini' };
+  response.write(`data: ${JSON.stringify({ ...head, ...more })}\n\n`);
+}
+
+let world: World;
+beforeAll(async () => {
+  await new Promise<void>((listening) => upstream.listen(0, '127.0.0.1', listening));
+  world = await World.open({ OPENAI_BASE_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1` });
+});
+afterAll(async () => {
+  await world.close();
+  upstream.closeAllConnections();
+  await new Promise((closed) => upstream.close(closed));
+});
+
+/** Asks, hangs up when the first word is there, and returns the thoughts that were charged, and how long it took. */
+async function leaveAtFirstWord(account: TestAccount): Promise<{ thoughts: number; seconds: number }> {
+  const hangUp = new AbortController();
+  const began = performance.now();
+  const { body } = await fetch(`${world.api}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
+    body: JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }] }),
+    signal: hangUp.signal,
+  });
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const piece of body ?? []) {
+    text += decoder.decode(piece);
+    if (text.includes('Yes')) break;
+  }
+  hangUp.abort();
+  const seconds = (performance.now() - began) / 1_000;
+  await world.until(async () => (await world.facts(account)).at(-1)?.type === 'HoldSettled');
+  const settled = (await world.facts(account)).at(-1);
+  if (settled?.type !== 'HoldSettled') throw new Error('it was settled, and then something else happened');
+  expect(settled.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
+  return { thoughts: usageIn(settled.data.charge).reasoning ?? 0, seconds };
+}
+
+test('who leaves when its answer begins pays for what was thought until then, by the time that it took', async () => {
+  const { thoughts, seconds } = await leaveAtFirstWord(await world.account(1.05));
+  expect(thoughts).toBeGreaterThan((THINKS_MS / 1_000) * 30);
+  expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
+});
+
+test('an answer that was thought before its first byte does not make the thoughts of others dearer', async () => {
+  const other = await world.account(5.25);
+  const messages = [{ role: 'user', content: 'think at first' }];
+  for (let times = 0; times < 3; times++)
+    await world.post('/v1/chat/completions', { model: MODEL, stream: true, messages }, other);
+  const { thoughts, seconds } = await leaveAtFirstWord(await world.account(1.05));
+  expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
+});
