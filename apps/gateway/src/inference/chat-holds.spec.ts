@@ -174,3 +174,11 @@ test('an answer that begins while others hold nearly all has what they give back
   expect(ends(await ask(long))).toEqual({ stop: 1 });
   expect(ends(await short)).toEqual({ stop: 6 });
 });
+
+test('an answer of which we count more than the vendor can make comes whole, once all that it can come to is held', async () => {
+  const account = await world.account(1.05);
+  const model = 'openai/gpt-5.4';
+  await world.chat(account, `text="${'!'.repeat(2_000)}"`, { model, stream: true }); // the vendor counts twice what we do
+  const answer = await world.chat(account, 'tokens=4500 chunks=1', { model, stream: true, max_tokens: 5_000 });
+  expect([answer.status, finishOf(answer)]).toEqual([200, 'stop']);
+});

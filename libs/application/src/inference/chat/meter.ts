@@ -155,9 +155,13 @@ export class Meter {
 
   /** Where more is asked for; never, once all that it can come to is held. */
   private get asksAt(): number {
+    return this.isAllHeld ? Number.POSITIVE_INFINITY : this.held - ASKS_AHEAD_TOKENS;
+  }
+
+  /** All that it can come to is held, whatever we count. */
+  private get isAllHeld(): boolean {
     const { hold, sale } = this.metered.purchase;
-    if (hold.amount >= sale.atMost) return Number.POSITIVE_INFINITY;
-    return this.held - ASKS_AHEAD_TOKENS;
+    return hold.amount >= sale.atMost;
   }
 
   /** A byte is a token at most. */
@@ -197,7 +201,7 @@ export class Meter {
   private async enough(): Promise<boolean> {
     await this.asking;
     try {
-      for (let waited = 0; this.used > this.held; ) {
+      for (let waited = 0; this.used > this.held && !this.isAllHeld; ) {
         const grown = await this.grow(this.used);
         if (grown === 'grown') continue;
         if (grown === 'no more' || waited >= WAITS_MS || this.metered.purchase.signal.aborted) return false;
