@@ -77,6 +77,19 @@ describe('a key with a limit', () => {
     expect([status, body.message]).toEqual([401, expect.stringContaining('API key, not with x-credit-id')]);
   });
 
+  test('pays beside the id of its account, which changes nothing, and not beside that of another', async () => {
+    const spent = await newKey({ usage_limit_usd: 0.01 });
+    const messages = [{ role: 'user', content: 'Hello' }];
+    const beside = (creditId: string) => {
+      const headers = { authorization: `Bearer ${spent.apiKey}`, 'x-credit-id': creditId };
+      return world.send('POST', '/v1/chat/completions', { headers, body: { ...FLAT, messages } });
+    };
+    const other = await beside((await world.account()).creditId);
+    expect([other.status, other.body.error.param]).toEqual([400, 'x-credit-id']);
+    expect((await beside(account.creditId)).status).toBe(200);
+    expect((await beside(account.creditId)).status).toBe(402);
+  });
+
   test('pays again once the limit is raised or removed', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
     await world.chat(key, '', FLAT);

@@ -121,7 +121,7 @@ export class Authenticator {
 
   /**
    * Returns the payer. Whether it may spend is decided by the hold. The id of the account would pass every cap of its keys,
-   * so it pays only where that is allowed.
+   * so it pays only where that is allowed; beside a key it must be that of its account, and the key pays.
    */
   async payer(request: FastifyRequest, missing: string): Promise<Caller> {
     const apiKey = apiKeyOf(request);
@@ -131,9 +131,10 @@ export class Authenticator {
     }
     const hash = this.secrets.hash(apiKey);
     const known = this.owners.get(hash);
-    if (known) return known;
-    const caller = await this.verify(hash);
-    this.owners.set(hash, caller);
+    const caller = known ?? (await this.verify(hash));
+    if (!known) this.owners.set(hash, caller);
+    const named = request.headers['x-credit-id'];
+    if (named !== undefined && !isAccountOf(caller, named)) throw notItsAccount('x-credit-id');
     return caller;
   }
 
@@ -160,8 +161,8 @@ export class Authenticator {
     const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
     const named = creditId ?? request.headers['x-credit-id'];
     if (named === undefined) return caller;
-    if (typeof named === 'string' && named.toLowerCase() === caller.accountId) return { ...caller, keyId: null };
-    throw new InvalidRequest(`${field} is not the account of the API key`, field);
+    if (isAccountOf(caller, named)) return { ...caller, keyId: null };
+    throw notItsAccount(field);
   }
 
   /** @throws Unauthorized when the credential of a payer is not good any more */
@@ -194,6 +195,14 @@ export class Authenticator {
       throw new Unauthorized('The API key has expired');
     return { accountId: owner.accountId, keyId: owner.keyId };
   }
+}
+
+function isAccountOf({ accountId }: Caller, named: unknown): boolean {
+  return typeof named === 'string' && named.toLowerCase() === accountId;
+}
+
+function notItsAccount(field: string): InvalidRequest {
+  return new InvalidRequest(`${field} is not the account of the API key`, field);
 }
 
 /** Whether a request carries a key, good or not. */
