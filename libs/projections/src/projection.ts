@@ -90,7 +90,7 @@ export const asWritten: pg.CustomTypesConfig = {
  */
 export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Sink {
   const { name } = projection;
-  const kept: KeptRows = new LRUCache({ maxSize: KEPT_ROWS, sizeCalculation: () => 1 }); // grows as it fills
+  const kept: KeptRows = new LRUCache({ max: KEPT_ROWS });
   let position = START;
 
   async function checkpoint(): Promise<bigint> {

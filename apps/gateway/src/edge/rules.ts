@@ -3,7 +3,7 @@
  * than all that a request is checked for beside; here they are put together once for each class. What is wrong, and
  * whether it is, is said by class-validator alone.
  */
-import { getMetadataStorage, type ValidationArguments, ValidationTypes } from 'class-validator';
+import { getMetadataStorage, ValidationTypes } from 'class-validator';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Rule = (value: unknown, object: object) => boolean;
@@ -34,10 +34,10 @@ export function quickLook(type: new () => object): QuickLook | undefined {
     const checks = storage.getTargetValidatorConstraints(rule.constraintCls);
     if (rule.type !== ValidationTypes.CUSTOM_VALIDATION || rule.validateIf || checks.length === 0) return undefined;
     for (const { instance } of checks) {
-      const given = { targetName: type.name, property: name, constraints };
+      const at = { targetName: type.name, property: name, constraints, object: {}, value: undefined };
+      const isRight = (each: unknown) => instance.validate(each, at) === true;
       field.rules.push((value, object) => {
-        const at: ValidationArguments = { ...given, object, value };
-        const isRight = (each: unknown) => instance.validate(each, at) === true;
+        Object.assign(at, { object, value });
         return rule.each && Array.isArray(value) ? value.every(isRight) : isRight(value);
       });
     }

@@ -43,19 +43,21 @@ export function eventsOf(
   const opening = indexes
     .flatMap((index) => [firstDelta(answer, index), ...thinking].map((each) => chunk(choice(index, each))))
     .join('');
+  const framesOf = (call: number) =>
+    pieces.flatMap(({ json, tokens }, at) =>
+      indexes.map((index) => {
+        const event = chunk(choice(index, delta(json, call), 'null', probable(json)), json.length);
+        if (call === 0 || at > 0) return { event, tokens };
+        return {
+          event: chunk(choice(index, JSON.stringify({ tool_calls: [begun(answer, index, call)] }))) + event,
+          tokens,
+        };
+      }),
+    );
+  const calls = Array.from({ length: answer.calls }, (_, call) => call);
   return {
     opening,
-    content: Array.from({ length: Math.max(1, answer.calls) }, (_, call) =>
-      pieces.flatMap(({ json, tokens }, at) =>
-        indexes.map((index) => ({
-          event:
-            (call > 0 && at === 0
-              ? chunk(choice(index, JSON.stringify({ tool_calls: [begun(answer, index, call)] })))
-              : '') + chunk(choice(index, delta(json, call), 'null', probable(json)), json.length),
-          tokens,
-        })),
-      ),
-    ).flat(),
+    content: calls.length > 1 ? calls.flatMap(framesOf) : framesOf(0),
     closing:
       indexes.map((index) => chunk(choice(index, '{}', `"${finishReason(answer)}"`))).join('') +
       (withUsage ? chunk('', 0, JSON.stringify(usageOf(answer, fault))) : '') +

@@ -66,10 +66,10 @@ export async function deliverStream(
       if (!response.destroyed) response.write(pending);
       pending = '';
       await delay(chunkDelay, undefined, { ref: false });
-    }
-    if (stops && response.destroyed) {
-      frames = frames.slice(0, index);
-      break;
+      if (stops && response.destroyed) {
+        frames = frames.slice(0, index);
+        break;
+      }
     }
     pending += event;
   }

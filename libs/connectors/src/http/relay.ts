@@ -152,7 +152,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     silence?.refresh();
     if (refused) this.refuse(refused, piece);
     else this.attempt(() => translator.accept(piece, this.pass));
-    if (!silence && translator.generatedAtMost() > 0) this.boundSilence();
+    if (!silence && !this.over && translator.generatedAtMost() > 0) this.boundSilence();
   }
 
   onResponseEnd(): void {
