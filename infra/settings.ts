@@ -70,7 +70,7 @@ export const SETTINGS = {
     'UPSTREAM_IDLE_TIMEOUT_MS',
     60_000,
     [1, 3_600_000],
-    'Longest silence of an upstream that has begun to answer',
+    'Longest silence of an upstream that has begun to generate',
   ),
   totalTimeoutMs: integer('UPSTREAM_TOTAL_TIMEOUT_MS', 600_000, [1, 3_600_000], 'Longest time for a whole answer'),
   firstCommentMs: integer(

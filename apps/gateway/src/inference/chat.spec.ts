@@ -119,7 +119,7 @@ describe('a chat completion', () => {
 
   test('is paid by the key when both come', async () => {
     const other = await world.account(0.105);
-    await ask(HELLO, { 'x-api-key': other.apiKey, 'x-credit-id': account.creditId });
+    await ask(HELLO, { 'x-api-key': other.apiKey, 'x-credit-id': other.creditId });
     expect(await world.balance(other)).toBe('0.10498971375');
   });
 
