@@ -86,6 +86,15 @@ export class Cluster {
     return customer;
   }
 
+  /** Makes a further key of an account. */
+  async newKey({ creditId }: Customer, settings: object): Promise<{ readonly id: string; readonly apiKey: string }> {
+    const headers = { 'content-type': 'application/json', 'x-credit-id': creditId };
+    const body = JSON.stringify(settings);
+    const response = await fetch(`${this.gateways[0]}/keys`, { method: 'POST', headers, body });
+    const { data } = (await response.json()) as { data: { _id: string; api_key: string } };
+    return { id: data._id, apiKey: data.api_key };
+  }
+
   async fund({ apiKey }: Customer, usd: number): Promise<void> {
     const [api = ''] = this.gateways;
     const sent = { amount: usd, currency: 'USD' };

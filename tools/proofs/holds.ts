@@ -80,13 +80,8 @@ async function ask(api: string, customer: Customer, tokens: number, more: object
 async function payer(cluster: Cluster, usd: number, capped: boolean): Promise<Customer> {
   if (!capped) return cluster.customer(Number((usd / 1.05).toFixed(9)));
   const customer = await cluster.customer(usd * 10);
-  const response = await fetch(`${cluster.gateways[0]}/keys`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-credit-id': customer.creditId },
-    body: JSON.stringify({ name: 'capped', usage_limit_usd: Number(usd.toFixed(6)) }),
-  });
-  const { data } = (await response.json()) as { data: { api_key: string } };
-  return { ...customer, apiKey: data.api_key };
+  const { apiKey } = await cluster.newKey(customer, { name: 'capped', usage_limit_usd: Number(usd.toFixed(6)) });
+  return { ...customer, apiKey };
 }
 
 async function wave(cluster: Cluster, { lengths, afforded, stream, capped = false, model = MODEL }: Wave) {
@@ -114,7 +109,7 @@ async function prove(gateways: number): Promise<void> {
   const cluster = await Cluster.start(dataDir, gateways);
   print(`${gateways} gateway(s), ${AT_ONCE} at once`);
   try {
-    const equal = Array<number>(AT_ONCE).fill(500);
+    const equal = equalLengths(AT_ONCE, 500);
     for (const capped of [false, true])
       for (const stream of [true, false]) {
         const enough = await wave(cluster, { lengths: equal, afforded: 70, stream, capped });

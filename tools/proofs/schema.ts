@@ -41,16 +41,13 @@ const credentials = ({ apiKey, creditId }: Customer): readonly string[] => {
 };
 
 /** The document with the ids of things that are there, so that its examples succeed; each has its own, since some are removed. */
-async function withIds(api: string, { apiKey, creditId }: Customer): Promise<Document> {
+async function withIds(cluster: Cluster, customer: Customer): Promise<Document> {
+  const [api = ''] = cluster.gateways;
+  const { apiKey } = customer;
   const document = (await (await fetch(`${api}/openapi.json`)).json()) as Document;
   let number = 0;
   const make: Readonly<Record<string, () => Promise<unknown>>> = {
-    keys: async () => {
-      const headers = { 'content-type': 'application/json', 'x-credit-id': creditId };
-      const body = JSON.stringify({ name: `proof ${number++}` });
-      const made = await (await fetch(`${api}/keys`, { method: 'POST', headers, body })).json();
-      return (made as { data: { _id: string } }).data._id;
-    },
+    keys: async () => (await cluster.newKey(customer, { name: `proof ${number++}` })).id,
     responses: async () => (await post(`${api}/v1/responses`, { model: 'openai/gpt-5-mini', input: 'Hi' }, apiKey)).id,
     topup: async () => {
       return (await post(`${api}/topup/create/btc-lightning`, { amount: 1, currency: 'USD' }, apiKey)).invoice_id;
@@ -138,7 +135,7 @@ const cluster = await Cluster.start(dataDir, 1);
 try {
   const [api = ''] = cluster.gateways;
   const [funded, empty] = [await cluster.customer(CREDIT_USD), await cluster.customer(0)];
-  const document = await withIds(api, funded);
+  const document = await withIds(cluster, funded);
   const runs: readonly (readonly [string, readonly string[]])[] = [
     ['funded', credentials(funded)],
     ['empty', credentials(empty)],

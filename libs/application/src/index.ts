@@ -52,7 +52,7 @@ export { type ItemPage, inputOf, pageOf } from './inference/responses/stored-ite
 export { Toolset } from './inference/responses/toolset.ts';
 export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
-export { chatCostDetails, costDetails } from './inference/vocabulary/cost-details.ts';
+export { costDetails } from './inference/vocabulary/cost-details.ts';
 export type { ChatDelta, TypedEvent } from './inference/vocabulary/event-client.ts';
 export {
   type AnswerIdentity,

@@ -1,7 +1,7 @@
 /**
  * A quick look at class-validator's rules. For each object it puts together anew which rules there are, which takes longer
- * than all that a request is checked for beside; here they are put together once for each class. What is wrong, and
- * whether it is, is said by class-validator alone.
+ * than all that a request is checked for beside; here they are put together once for each class. An object that keeps them
+ * is let through; any other is for class-validator, which alone says what is wrong.
  */
 import { getMetadataStorage, ValidationTypes } from 'class-validator';
 
@@ -34,6 +34,7 @@ export function quickLook(type: new () => object): QuickLook | undefined {
     const checks = storage.getTargetValidatorConstraints(rule.constraintCls);
     if (rule.type !== ValidationTypes.CUSTOM_VALIDATION || rule.validateIf || checks.length === 0) return undefined;
     for (const { instance } of checks) {
+      // One for all objects: nothing looks at it after the rule has answered.
       const at = { targetName: type.name, property: name, constraints, object: {}, value: undefined };
       const isRight = (each: unknown) => instance.validate(each, at) === true;
       field.rules.push((value, object) => {

@@ -60,9 +60,9 @@ function checkOfList({ items, minItems = 0 }: Schema): (list: readonly unknown[]
 }
 
 function checkOfObject(schema: Schema): (object: Fields) => Mismatch | undefined {
-  const rules = Object.entries((schema.properties ?? {}) as Readonly<Record<string, Schema>>);
-  const checks = rules.map(([name, rule]) => [name, checkOf(rule)] as const);
-  const missing = missingOf(schema, Object.fromEntries(rules));
+  const rules = (schema.properties ?? {}) as Readonly<Record<string, Schema>>;
+  const checks = Object.entries(rules).map(([name, rule]) => [name, checkOf(rule)] as const);
+  const missing = missingOf(schema, rules);
   return (object) => {
     for (const [name, check] of checks) {
       if (!has(object, name)) continue;
@@ -143,8 +143,10 @@ function declare(prototype: object, property: string | symbol, schema: Schema, o
   );
 }
 
+/** Whether a class has fields with a shape, or one that it extends. */
 export function hasShapes({ prototype }: { readonly prototype: object }): boolean {
-  return shapes.has(prototype);
+  for (let of = prototype; of !== null; of = Object.getPrototypeOf(of)) if (shapes.has(of)) return true;
+  return false;
 }
 
 /** @throws InvalidRequest that names the place of what is wrong */

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import {
   type AnswerClient,
   type ChatBody,
-  chatCostDetails,
+  costDetails,
   DONE,
   type Receipt,
   type Retelling,
@@ -33,7 +33,7 @@ function usageWire(receipt: Receipt) {
     },
     completion_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     // OpenRouter's strict clients refuse usage without the two parts.
-    cost_details: chatCostDetails(receipt),
+    cost_details: costDetails(receipt, ['prompt', 'completions']),
   };
 }
 

@@ -46,12 +46,12 @@ export function eventsOf(
   const framesOf = (call: number) =>
     pieces.flatMap(({ json, tokens }, at) =>
       indexes.map((index) => {
-        const event = chunk(choice(index, delta(json, call), 'null', probable(json)), json.length);
-        if (call === 0 || at > 0) return { event, tokens };
-        return {
-          event: chunk(choice(index, JSON.stringify({ tool_calls: [begun(answer, index, call)] }))) + event,
-          tokens,
-        };
+        const begins = call > 0 && at === 0;
+        const beginning = begins
+          ? chunk(choice(index, JSON.stringify({ tool_calls: [begun(answer, index, call)] })))
+          : '';
+        const event = beginning + chunk(choice(index, delta(json, call), 'null', probable(json)), json.length);
+        return { event, tokens };
       }),
     );
   const calls = Array.from({ length: answer.calls }, (_, call) => call);

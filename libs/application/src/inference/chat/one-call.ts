@@ -107,9 +107,10 @@ export class OneCall implements Answering {
     const meter = this.meterOf(served);
     purchase.generating(served.endpoint);
     let failure: UpstreamFailure | undefined;
+    const thinks = mayThink(served.endpoint);
     let seen: number | undefined;
     const pass: EventReceiver = (events, search) => {
-      if (seen === undefined && answer.generatedAtMost() > 0) seen = performance.now();
+      if (thinks && seen === undefined && answer.generatedAtMost() > 0) seen = performance.now();
       return search === undefined ? client.write(events) : client.searched?.(search);
     };
     try {
@@ -140,7 +141,7 @@ export class OneCall implements Answering {
    * end would have told how many.
    */
   private unseen({ endpoint, began }: EndpointAnswer<StreamedAnswer>, seen = performance.now()): number {
-    if (!endpoint.parameters.includes('reasoning')) return 0;
+    if (!mayThink(endpoint)) return 0;
     return Math.floor(((seen - began) / 1_000) * usualSpeed(this.order.tokensPerSecond(endpoint)));
   }
 
@@ -167,7 +168,7 @@ export class OneCall implements Answering {
     if (!this.grows(endpoint)) return undefined;
     const { order, purchase } = this;
     const { quote, lengths, tokensPerSecond } = order;
-    const thinks = endpoint.parameters.includes('reasoning');
+    const thinks = mayThink(endpoint);
     const metered = { purchase, quote, endpoint, lengths, tokensPerSecond: tokensPerSecond(endpoint), thinks };
     return new Meter(metered, answer);
   }
@@ -209,6 +210,10 @@ export class OneCall implements Answering {
     const { searchFee } = this.order;
     if (searchFee) this.purchase.billSearches(searchFee, invoiced, answer.vendorId());
   }
+}
+
+function mayThink({ parameters }: Endpoint): boolean {
+  return parameters.includes('reasoning');
 }
 
 /** The caller's limit, as far as an amount affords it; undefined where that is all that the model can make. */

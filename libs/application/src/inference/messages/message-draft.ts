@@ -111,6 +111,6 @@ export function usageWire(receipt: Receipt) {
     output_tokens_details: { thinking_tokens: quantityOf('reasoning', usage) },
     service_tier: 'standard',
     cost: usdNumber(charged),
-    cost_details: costDetails(receipt),
+    cost_details: costDetails(receipt, ['input', 'output']),
   };
 }
