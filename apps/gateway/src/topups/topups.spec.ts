@@ -22,10 +22,20 @@ function read(invoice: string): Record<string, unknown> {
   );
 }
 
+/** The gateway and the node each say when it was, in whole seconds: what took from one into the next is done again. */
+async function withinOneSecond<T>(create: () => Promise<T>): Promise<{ readonly before: number; readonly created: T }> {
+  const now = () => Math.floor(Date.now() / 1000);
+  for (;;) {
+    const before = now();
+    const created = await create();
+    if (now() === before) return { before, created };
+  }
+}
+
 describe('a Lightning top-up', () => {
   test('is an invoice that any wallet can read, with every field clients look for', async () => {
-    const before = Math.floor(Date.now() / 1000);
-    const { status, body } = await create({ amount: 25, currency: 'USD' });
+    const { before, created } = await withinOneSecond(() => create({ amount: 25, currency: 'USD' }));
+    const { status, body } = created;
     expect(status).toBe(201);
     expect(body).toEqual({
       invoice_id: expect.stringMatching(/^[A-Za-z0-9]{22}$/),
