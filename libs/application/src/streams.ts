@@ -16,6 +16,7 @@ import {
   type RequestRefused,
   refusalsDecider,
   TOPUP,
+  type Topup,
   type TopupCommand,
   type TopupEvent,
   topupDecider,
@@ -28,6 +29,7 @@ import {
   type Runner,
   type Runtime,
   type SnapshotStore,
+  type StateReader,
 } from '#kernel';
 
 export abstract class Accounts implements Runner<AccountCommand, AccountEvent, Account> {
@@ -48,8 +50,8 @@ export abstract class RefusedRequests implements Runner<NoteRefusal, RequestRefu
 
 /** The write paths of one process. */
 export abstract class Streams {
-  abstract readonly accounts: Accounts;
-  abstract readonly topups: Topups;
+  abstract readonly accounts: Accounts & StateReader<Account>;
+  abstract readonly topups: Topups & StateReader<Topup>;
   abstract readonly priceLists: PriceLists;
   abstract readonly refusedRequests: RefusedRequests;
 }

@@ -23,7 +23,7 @@ export {
 } from './ports.ts';
 export { pump, type Sink } from './pump.ts';
 export { Rejection } from './rejection.ts';
-export { createRunner, type Outcome, type Runner, streamName } from './run.ts';
+export { createRunner, type Outcome, type Runner, type StateReader, streamName } from './run.ts';
 export {
   decoded,
   type KnownFacts,

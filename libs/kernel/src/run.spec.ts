@@ -47,8 +47,11 @@ const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] }
 function runnerOn(store: EventStore, snapshots?: SnapshotStore, decider = counter) {
   const codec = { version: '1', encode: (total: number) => total, decode: (json: never) => json as number };
   const kept = snapshots ? { snapshots: { store: snapshots, codec } } : {};
-  const { run } = createRunner({ category: 'counter', decider, store, runtime, ...kept });
-  return { run: (id: string, command: Add, cause: Cause = startedBy('me', 'request')) => run(id, command, cause) };
+  const { run, read } = createRunner({ category: 'counter', decider, store, runtime, ...kept });
+  return {
+    run: (id: string, command: Add, cause: Cause = startedBy('me', 'request')) => run(id, command, cause),
+    read,
+  };
 }
 
 const add = (amount: number, limit?: number): Add => ({
@@ -237,6 +240,17 @@ describe('run', () => {
     await runner.run('a', add(1));
     expect(runtime.alarms).toContain('no snapshot of counter-a');
   });
+});
+
+test('what facts come to is read with those that others appended, and appends nothing', async () => {
+  const store = new MemoryEventStore();
+  const [one, other] = [runnerOn(store), runnerOn(store)];
+  expect(await one.read('a')).toBe(0);
+  await one.run('a', add(1));
+  await other.run('a', add(2));
+  expect([await one.read('a'), await other.read('a')]).toEqual([3, 3]);
+  await one.run('a', add(4));
+  expect(await stored(store)).toEqual([1, 2, 4]);
 });
 
 describe('a stream with a fact that this program does not know', () => {

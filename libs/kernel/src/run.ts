@@ -41,6 +41,12 @@ export interface Runner<Command extends Message, Event extends Message, State = 
   run(id: string, command: Command, cause: Cause): Promise<Outcome<Event, State>>;
 }
 
+/** What the facts of a stream come to now, whoever appended them: for decisions of other streams. */
+export interface StateReader<State> {
+  /** @throws StoreUnavailable, UnknownFact */
+  read(id: string): Promise<State>;
+}
+
 interface Folded<State> extends Head {
   readonly state: State;
 }
@@ -73,7 +79,7 @@ export function streamName(category: string, id: string): string {
 /** Makes the write path of one category of streams. Folded states stay warm; a stream's commands queue behind each other. */
 export function createRunner<Command extends Message, State, Event extends Message>(
   options: RunnerOptions<Command, State, Event>,
-): Runner<Command, Event, State> {
+): Runner<Command, Event, State> & StateReader<State> {
   const warm = new Map<string, StreamWriter<Command, State, Event>>();
 
   function writerOf(id: string): StreamWriter<Command, State, Event> {
@@ -86,7 +92,10 @@ export function createRunner<Command extends Message, State, Event extends Messa
     return writer;
   }
 
-  return { run: (id, command, cause) => writerOf(id).submit(command, cause) };
+  return {
+    run: (id, command, cause) => writerOf(id).submit(command, cause),
+    read: (id) => writerOf(id).read(),
+  };
 }
 
 function forgetOldestIdle(warm: Map<string, { readonly idle: boolean }>): void {
@@ -120,6 +129,12 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
       this.queue.push({ command, cause, resolve, reject });
       if (!this.busy) void this.drain();
     });
+  }
+
+  async read(): Promise<State> {
+    const read = await (this.folded ? this.catchUp(this.folded) : this.load());
+    if (!this.busy && read.revision > (this.folded?.revision ?? NO_STREAM)) this.folded = read;
+    return read.state;
   }
 
   private async drain(): Promise<void> {

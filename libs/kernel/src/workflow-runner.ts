@@ -9,6 +9,7 @@ import { type CheckpointStore, type FactReader, type Lease, NO_STREAM, type Runt
 import { pump, type Sink } from './pump.ts';
 import { Rejection } from './rejection.ts';
 import { type Runner, streamName } from './run.ts';
+import { WaitingStreams } from './waiting-streams.ts';
 import { type Due, type DueTable, type Next, type PutOff, type Step, TURN_LOST, type Workflow } from './workflow.ts';
 
 /** How long something that is due waits at most before it is found, unless this process has made it due. */
@@ -88,6 +89,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   /** Streams to which something was, or may have been, appended since they were folded. */
   private readonly outdated = new Set<string>();
   private readonly atWork = new Map<string, Promise<void>>();
+  private readonly waiting: WaitingStreams;
   private done: PutOff[] = [];
   /** Errors of the streams that were started last. */
   private readonly alarmed = new Set<string>();
@@ -98,6 +100,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     this.workflow = workflow;
     this.ports = ports;
     this.lease = lease;
+    this.waiting = new WaitingStreams(workflow, ports.due);
     lease.signal.addEventListener('abort', () => this.sleep.abort());
   }
 
@@ -114,6 +117,8 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
         const ids = [...new Set(own.map(({ stream }) => stream.slice(prefix.length)))];
         for (const id of ids) this.outdated.add(id);
         if (ids.length > 0) await this.wake(ids);
+        const concerned = await this.waiting.concernedBy(events, ids);
+        if (concerned.length > 0) await this.ports.due.wake(name, concerned, this.ports.now()); // found in a moment
         await checkpoints.save(name, position);
       },
     };
@@ -310,6 +315,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
 
   private finished(row: PutOff): void {
     if (row.at === null) this.forget(row.id);
+    this.waiting.putOff(row);
     this.done.push(row);
     if (this.atWork.size >= MAX_AT_WORK) this.sleep.abort(); // others wait
   }

@@ -132,6 +132,61 @@ describe('a workflow', () => {
   });
 });
 
+describe('a fact of another category', () => {
+  /** Deliveries concern the parcel that they name. */
+  const watching = (world: ParcelWorld): ParcelWorld => {
+    world.workflow = { ...parcels, concerns: ({ stream }) => /^delivery-(.*)$/.exec(stream)?.[1] };
+    return world;
+  };
+  let deliveries = 0;
+  const deliver = (world: ParcelWorld, id: string) =>
+    world.store.append(`delivery-${id}`, -1, [
+      { id: `${deliveries++}`, type: 'StockDelivered', data: {}, metadata: {} },
+    ]);
+
+  test.each([false, true])('has a stream that waits looked at (in another process: %s)', async (later) => {
+    const world = watching(open());
+    world.stockFrom = Number.POSITIVE_INFINITY;
+    world.workflow = {
+      ...world.workflow,
+      // It is looked at once a minute.
+      next: (parcel, now) => ({
+        ...parcels.next(parcel, now),
+        dueAt: new Date(Date.parse(now) + 60_000).toISOString(),
+      }),
+    };
+    await world.order('a');
+    const looked = () => world.askedAt.length > 0 && world.time > (world.askedAt.at(-1) as number) + 1_000;
+    await world.process(looked);
+    const [before, wanted] = [world.time, world.askedAt.length];
+    if (!later) await deliver(world, 'a');
+    world.stockFrom = 0;
+    if (later) await deliver(world, 'a');
+    await world.process(() => world.askedAt.length > wanted);
+    expect(world.time - before).toBeLessThan(2_000);
+  });
+
+  test('wakes no stream that wants nothing, and none that is unknown', async () => {
+    const world = watching(open());
+    await world.order('a');
+    const after: string[] = [];
+    let delivered = false;
+    const rested = async () => {
+      if (delivered) return after.includes('save');
+      if (!(await noted(world, 'a')()) || (await world.due.waiting('parcels')).length > 0) return false;
+      await deliver(world, 'a');
+      await deliver(world, 'b');
+      delivered = true;
+      return false;
+    };
+    await world.process(rested, (what, work) => {
+      if (delivered) after.push(what);
+      return work();
+    });
+    expect(after).not.toContain('wake');
+  });
+});
+
 describe('a process that dies', () => {
   /** Dies at its nth action: before it, or after it when its answer is lost. */
   const dying = (n: number, after: boolean) => {

@@ -4,7 +4,7 @@
  * rebuild.
  */
 import type { Decider } from './decider.ts';
-import type { Message } from './message.ts';
+import type { Message, Recorded } from './message.ts';
 import { Rejection } from './rejection.ts';
 
 /** A command that is sent to another stream, or the own. Its id makes it safe to repeat: nothing is recorded before. */
@@ -70,6 +70,11 @@ export interface Workflow<Command extends Message, State, Event extends Message,
   readonly decider: Decider<Command, State, Event>;
   /** Pure: the same state and time give the same steps. */
   next(state: State, now: string): Next<S>;
+  /**
+   * The id of the stream that a fact of another category concerns. It is looked at within a moment, where it waits for
+   * something: streams that want nothing are not woken by what happens elsewhere.
+   */
+  concerns?(fact: Recorded): string | undefined;
   /** Where it has effects. */
   readonly effects?: Effects<Command, State, S>;
 }
@@ -88,6 +93,8 @@ export const TURN_LOST = 'turn_lost';
 export interface DueTable {
   /** Streams that are due at `now`, those first that have waited longest. */
   due(workflow: string, now: string, limit: number): Promise<readonly Due[]>;
+  /** All streams that are or will be due. */
+  waiting(workflow: string): Promise<readonly string[]>;
   /** Makes streams due at `at`, because something has happened there. */
   wake(workflow: string, ids: readonly string[], at: string): Promise<void>;
   /** Puts streams off or, where `at` is null, away, unless they were woken since they were found due. */

@@ -18,6 +18,11 @@ export class MemoryDueTable implements DueTable {
     return due.slice(0, limit).map(([key, { woken, failures }]) => ({ id: key.slice(prefix.length), woken, failures }));
   }
 
+  async waiting(workflow: string): Promise<readonly string[]> {
+    const prefix = `${workflow} `;
+    return [...this.rows.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
+  }
+
   async wake(workflow: string, ids: readonly string[], at: string): Promise<void> {
     for (const id of new Set(ids)) {
       const known = this.rows.get(`${workflow} ${id}`);

@@ -57,6 +57,9 @@ export class ParcelWorld {
     this.sleep = sleep;
   }
 
+  /** What runs: with other rules for what concerns it, where a test wants that. */
+  workflow: typeof parcels = parcels;
+
   readonly now = () => new Date(this.time).toISOString();
 
   /** A lease of its own, with a higher token than all before. */
@@ -97,7 +100,7 @@ export class ParcelWorld {
         throw error;
       }
     };
-    const running = startWorkflow(parcels, this.ports(doing), (lease ?? ((s) => this.lease(s)))(stop));
+    const running = startWorkflow(this.workflow, this.ports(doing), (lease ?? ((s) => this.lease(s)))(stop));
     let failure: unknown;
     const parts = running.parts.map((part) =>
       part.catch((error) => {
@@ -145,6 +148,7 @@ export class ParcelWorld {
       perform: (_, id) => act('ship', async () => void this.shipped.push(id)),
       due: {
         due: (...args) => act('due', () => due.due(...args)),
+        waiting: (...args) => act('waiting', () => due.waiting(...args)),
         wake: (...args) => act('wake', () => due.wake(...args)),
         putOff: (...args) => act('put off', () => due.putOff(...args)),
       },

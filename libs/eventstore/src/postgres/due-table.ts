@@ -18,6 +18,15 @@ export class PostgresDueTable implements DueTable {
     return rows.map(({ id, woken, failures }) => ({ id, woken: Number(woken), failures }));
   }
 
+  async waiting(workflow: string): Promise<readonly string[]> {
+    const { rows } = await this.pool.query<{ id: string }>({
+      name: 'due-waiting',
+      text: 'select id from es.due where workflow = $1',
+      values: [workflow],
+    });
+    return rows.map(({ id }) => id);
+  }
+
   async wake(workflow: string, ids: readonly string[], at: string): Promise<void> {
     await this.pool.query({
       name: 'due-wake',

@@ -66,6 +66,13 @@ export function dueTableContract(name: string, open: () => Promise<DueTable>): v
       expect(await found(ONE)).toEqual(['a']);
     });
 
+    test('waits from when it is first woken until it is put away', async () => {
+      await table.wake('w', ['a', 'b'], NOON);
+      const rows = await table.due('w', NOON, 10);
+      await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));
+      expect([await table.waiting('w'), await table.waiting('other')]).toEqual([['a'], []]);
+    });
+
     test('remembers how often it has failed, until it is woken', async () => {
       await table.wake('w', ['a'], NOON);
       await putOff([{ ...(await only(NOON)), at: ONE, failures: 3 }]);
