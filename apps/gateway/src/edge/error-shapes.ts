@@ -1,5 +1,6 @@
 /** The one place that writes an error, in the shape that its reader looks for. */
 import type { FastifyRequest } from 'fastify';
+import { errorPage, pageHeaders } from './page.ts';
 
 export interface ErrorAnswer {
   readonly status: number;
@@ -26,7 +27,9 @@ interface ErrorObject {
 
 /** How an error is written: alone as a body, and inside an event of a stream. */
 interface ErrorShape {
-  body(error: ErrorAnswer, requestId?: string): object;
+  /** What goes with it, where it is not JSON. */
+  readonly headers?: Readonly<Record<string, string>>;
+  body(error: ErrorAnswer, requestId?: string): object | string;
   inEvent(error: ErrorAnswer, requestId?: string): object;
 }
 
@@ -67,7 +70,10 @@ function inAnthropic(error: ErrorAnswer, request_id: string | null = null) {
 
 const ANTHROPIC: ErrorShape = { body: inAnthropic, inEvent: inAnthropic };
 
-const SHAPES = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC } as const;
+/** For people. */
+const PAGE: ErrorShape = { headers: pageHeaders(), body: errorPage, inEvent: OPENAI.inEvent };
+
+const SHAPES = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC, page: PAGE } as const;
 
 export type ErrorShapeName = keyof typeof SHAPES;
 

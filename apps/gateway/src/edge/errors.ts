@@ -211,7 +211,8 @@ function notThere(param: string | null, message: string): ErrorAnswer {
 export function sendError(reply: FastifyReply, error: ErrorAnswer): void {
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterSeconds)));
   if (error.final) reply.header('x-should-retry', 'false');
-  reply.status(error.status).send(shapeFor(reply.request).body(error, reply.request.id));
+  const { headers = {}, ...shape } = shapeFor(reply.request);
+  reply.headers(headers).status(error.status).send(shape.body(error, reply.request.id));
 }
 
 @Catch()

@@ -114,11 +114,14 @@ const IDS: Readonly<Record<string, () => Promise<string>>> = {
   getResponse: newResponse,
   listInputItems: newResponse,
   deleteResponse: newResponse,
-  getTopup: async () => {
-    const { body } = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
-    return body.invoice_id;
-  },
+  getTopup: newTopup,
+  getCheckout: newTopup,
 };
+
+async function newTopup(): Promise<string> {
+  const { body } = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
+  return body.invoice_id;
+}
 
 let keys = 0;
 async function newKey(): Promise<string> {

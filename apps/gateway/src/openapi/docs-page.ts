@@ -1,7 +1,7 @@
 /** The document as one page for people, without scripts or external resources. */
 import { createHash } from 'node:crypto';
+import { Html, html } from '../edge/html.ts';
 import type { DocumentedResponse, OpenApiDocument, Parameter, PathOperation } from './document.ts';
-import { Html, html } from './html.ts';
 import type { Schema } from './operation.ts';
 
 const STYLE = `

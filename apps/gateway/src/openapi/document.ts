@@ -1,5 +1,6 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
 import { STATUS_CODES } from 'node:http';
+import type { ErrorShapeName } from '../edge/error-shapes.ts';
 import { HEADERS, headersOf, IDEMPOTENCY_KEY, PAID_PARAMETERS } from './headers.ts';
 import {
   type Auth,
@@ -14,7 +15,7 @@ import {
 } from './operation.ts';
 import { requestSchema } from './request-schema.ts';
 import type { Route } from './routes.ts';
-import { AnthropicErrorSchema, ErrorSchema } from './schemas.ts';
+import { AnthropicErrorSchema, ErrorSchema, text } from './schemas.ts';
 
 /** The version of the interface, not of the program. */
 const VERSION = '1.0.0';
@@ -212,6 +213,14 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
   };
 }
 
+/** How an error is described, by its shape: what its name begins with, and what it is. */
+const ERRORS: Readonly<Record<ErrorShapeName, { readonly prefix: string; readonly content: Content }>> = {
+  openai: { prefix: '', content: json(ErrorSchema) },
+  openrouter: { prefix: '', content: json(ErrorSchema) },
+  anthropic: { prefix: 'Anthropic', content: json(AnthropicErrorSchema) },
+  page: { prefix: 'Page', content: { 'text/html': text('A page that says what went wrong') } },
+};
+
 /** What the document refers to by name. */
 class Components {
   readonly schemas: Record<string, Schema> = {};
@@ -220,10 +229,10 @@ class Components {
 
   error(status: number, { paid, creates, errorShape }: OperationNotes): { readonly $ref: string } {
     const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
-    const isAnthropic = errorShape === 'anthropic';
-    const name = `${isAnthropic ? 'Anthropic' : ''}${paid ? 'Paid' : creates ? 'Creation' : ''}${words}`;
+    const { prefix, content } = ERRORS[errorShape ?? 'openai'];
+    const name = `${prefix}${paid ? 'Paid' : creates ? 'Creation' : ''}${words}`;
     const kind = { ...(paid ? { paid } : {}), ...(creates ? { creates } : {}), ...(errorShape ? { errorShape } : {}) };
-    this.responses[name] ??= this.response(status, json(isAnthropic ? AnthropicErrorSchema : ErrorSchema), kind);
+    this.responses[name] ??= this.response(status, content, kind);
     return { $ref: `#/components/responses/${name}` };
   }
 

@@ -1,6 +1,9 @@
+import { TOPUP_ID_LENGTH } from '#application';
 import { COINS, type Coin, type Destination, type PaymentMethod } from '#domain';
 import { money, plainNumber } from '#kernel';
 import type { TopupView } from '#projections';
+
+export const TOPUP_ID = new RegExp(`^[A-Za-z0-9]{${TOPUP_ID_LENGTH}}$`);
 
 /** The amount is echoed exactly as it was sent; times are whole Unix seconds. */
 export function head({
@@ -35,10 +38,15 @@ export function whereToPay({ kind, value }: Destination) {
 /** The destination in a form that wallets accept. */
 export function howToPay(destination: Destination, coin: Coin, due: string) {
   const { kind, value } = destination;
-  const { scheme, amount } = COINS[coin].link;
   const where = whereToPay(destination);
   if (kind === 'bolt11') return { ...where, payment_request: value };
-  return kind === 'address' ? { ...where, payment_uri: `${scheme}:${value}?${amount}=${due}` } : where;
+  return kind === 'address' ? { ...where, payment_uri: paymentUri(value, coin, due) } : where;
+}
+
+/** An address and the whole coins that are due, as a link for wallets. */
+export function paymentUri(address: string, coin: Coin, due: string): string {
+  const { scheme, amount } = COINS[coin].link;
+  return `${scheme}:${address}?${amount}=${due}`;
 }
 
 function seconds(instant: string): number {

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { type Caller, CreateTopup, PaymentBackends, TOPUP_ID_LENGTH } from '#application';
+import { type Caller, CreateTopup, PaymentBackends } from '#application';
 import { PAYMENT_METHODS, wholeCoins } from '#domain';
 import { type Cause, plainNumber } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
@@ -12,9 +12,7 @@ import { PublicAddress } from '../edge/public-address.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './topups.operations.ts';
 import { NewTopup } from './topups.requests.ts';
-import { head, howToPay, methodWire, whereToPay } from './topups-wire.ts';
-
-const TOPUP_ID = new RegExp(`^[A-Za-z0-9]{${TOPUP_ID_LENGTH}}$`);
+import { head, howToPay, methodWire, TOPUP_ID, whereToPay } from './topups-wire.ts';
 
 @Controller('topup')
 export class TopupsController {
@@ -39,7 +37,7 @@ export class TopupsController {
     const due = wholeCoins(BigInt(invoice.units), coin);
     return {
       ...head({ topupId, requested, createdAt, expiresAt }),
-      checkout_url: `${this.address.url}/topup/status/${topupId}`,
+      checkout_url: `${this.address.url}/topup/checkout/${topupId}`,
       ...howToPay(destination, coin, due),
       crypto_amount_due: plainNumber(due),
     };

@@ -1,6 +1,6 @@
 import { json, type OperationNotes } from '../openapi/operation.ts';
 import { NewTopup } from './topups.requests.ts';
-import { PaymentMethods, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
+import { Checkout, PaymentMethods, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
 
 export const createTopup: OperationNotes = {
   id: 'createTopup',
@@ -23,6 +23,20 @@ export const getTopup: OperationNotes = {
   auth: 'public',
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
   answer: json(TopupStatusSchema),
+  errors: [404, 503],
+  follows: true,
+};
+
+export const getCheckout: OperationNotes = {
+  id: 'getCheckout',
+  tag: 'Top-ups',
+  summary: 'Returns the page on which an invoice is paid',
+  description:
+    'For people: amount, QR code, time left and status. It works without scripts, and loads nothing from elsewhere.',
+  auth: 'public',
+  errorShape: 'page',
+  params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
+  answer: { 'text/html': Checkout },
   errors: [404, 503],
   follows: true,
 };

@@ -25,7 +25,7 @@ export const TopupInvoice = named(
   object(
     {
       ...HEAD,
-      checkout_url: text('The address of its status', { format: 'uri' }),
+      checkout_url: text('The page on which it can be paid', { format: 'uri' }),
       ...DESTINATION,
       payment_request: INVOICE,
       payment_uri: text('The address and the amount in one, for wallets', { format: 'uri' }),
@@ -81,3 +81,5 @@ export const PaymentMethods = named(
     data: { ...array(METHOD), description: 'The same list, where other clients expect it' },
   }),
 );
+
+export const Checkout = text('A page');

@@ -43,7 +43,7 @@ describe('a Lightning top-up', () => {
       currency: 'USD',
       created_at: expect.any(Number),
       expires_at: body.created_at + 900,
-      checkout_url: `${world.api}/topup/status/${body.invoice_id}`,
+      checkout_url: `${world.api}/topup/checkout/${body.invoice_id}`,
       lightning_invoice: expect.stringMatching(/^lnbcrt/),
       payment_request: body.lightning_invoice,
       crypto_amount_due: 0.00025,

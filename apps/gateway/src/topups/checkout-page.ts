@@ -1,0 +1,159 @@
+/** The page on which a top-up is paid: what to pay and where, and what has become of it. */
+import { encodeQR } from 'qr';
+import { COINS, wholeCoins } from '#domain';
+import type { TopupView } from '#projections';
+import { Html, html } from '../edge/html.ts';
+import { page, pageHeaders } from '../edge/page.ts';
+import { CHECKOUT_SCRIPT } from './checkout-script.ts';
+import { paymentUri } from './topups-wire.ts';
+
+export const CHECKOUT_HEADERS = pageHeaders(CHECKOUT_SCRIPT);
+
+/** A top-up, and the name of its method as customers know it. */
+export type Shown = Pick<
+  TopupView,
+  'topupId' | 'requested' | 'coin' | 'units' | 'paidUnits' | 'destination' | 'expiresAt' | 'status'
+> & { readonly displayName: string };
+
+/** `partial`: more is due, and there is time; `short`: there is none. */
+type State = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'expired' | 'invalid';
+
+const STATES: Readonly<Record<Shown['status'], State>> = {
+  New: 'waiting',
+  Processing: 'processing',
+  Settled: 'settled',
+  Expired: 'expired',
+  Invalid: 'invalid',
+};
+
+const PAYABLE: ReadonlySet<State> = new Set(['waiting', 'partial']);
+
+/** @param now the time that the page is of. ISO 8601. */
+export function checkoutPage(topup: Shown, now: string): string {
+  const { requested, displayName, topupId } = topup;
+  const state = stateOf(topup, now);
+  const [title, text] = wordsFor(state, topup);
+  const body = html`<main>
+<p class="brand">Countinghouse</p>
+<h1>Top up with ${displayName}</h1>
+<div id="status" class="status ${state}" tabindex="-1"><strong>${title}</strong> <p>${text}</p></div>
+${payment(topup, state, now)}
+<div id="said" class="unseen" role="status"></div>
+</main>
+<footer>Invoice ${topupId}</footer>`;
+  return page({ title: `${title}: ${requested.amount} ${requested.currency}`, body, script: CHECKOUT_SCRIPT });
+}
+
+function stateOf({ status, units, paidUnits, expiresAt, destination }: Shown, now: string): State {
+  const isShort = paidUnits > 0n && paidUnits < units && status !== 'Processing' && status !== 'Invalid';
+  if (!isShort) return STATES[status];
+  return expiresAt > now && destination.kind === 'address' ? 'partial' : 'short';
+}
+
+function wordsFor(state: State, topup: Shown): readonly [title: string, text: string] {
+  const paid = coins(topup, topup.paidUnits);
+  switch (state) {
+    case 'waiting':
+      return ['Waiting for payment', topup.destination.kind === 'page' ? CARD : ONCE];
+    case 'partial':
+      return ['Partly paid', `${paid} came and is credited. ${coins(topup, due(topup))} is still due.`];
+    case 'short':
+      return ['Partly paid', `${paid} came and is credited. ${topup.destination.kind === 'address' ? MORE : ''}`];
+    case 'processing':
+      return ['Payment seen', 'It is credited as soon as it is confirmed. You may close this page.'];
+    case 'settled':
+      return ['Paid', 'The amount is in your balance.'];
+    case 'expired':
+      return ['Expired', LATE[topup.destination.kind]];
+    case 'invalid':
+      return ['Payment taken back', 'It was refunded, disputed or undone by its network, and so was the credit.'];
+    default:
+      return state satisfies never;
+  }
+}
+
+const ONCE = 'Your balance is credited once the payment has come.';
+const CARD = 'You pay on the page of the card processor, and come back here.';
+const MORE = 'What comes later is credited as well.';
+const RATE = 'at the exchange rate of the time it comes';
+const LATE: Readonly<Record<Shown['destination']['kind'], string>> = {
+  bolt11: `Please do not pay this invoice any more. A payment that is under way is still credited, ${RATE}.`,
+  address: `Please do not pay to this address any more. What comes late is still credited, ${RATE}.`,
+  page: 'No payment has come in time. One that is under way is still credited.',
+};
+
+/** What is replaced when the status changes, and what the script is told. */
+function payment(topup: Shown, state: State, now: string): Html {
+  const { topupId, status, paidUnits, coin } = topup;
+  const final = isFinal(state, topup);
+  const shown = `${status} ${Number(wholeCoins(paidUnits, coin))}`; // as a script reads the JSON
+  return html`<div id="payment" data-follow="../status/${topupId}" data-shown="${shown}" data-final="${final}" data-expired="${topup.expiresAt <= now}">
+${amounts(topup, state)}
+${PAYABLE.has(state) ? toPay(topup, now) : undefined}
+${final ? undefined : html`<noscript><p class="actions"><a class="button second" href="">Check for the payment</a></p></noscript>`}
+</div>`;
+}
+
+/** Nothing more can come that the page would show. */
+function isFinal(state: State, { destination }: Shown): boolean {
+  return state === 'settled' || state === 'invalid' || (state === 'short' && destination.kind !== 'address');
+}
+
+function amounts(topup: Shown, state: State): Html {
+  const { requested, units, paidUnits, coin } = topup;
+  const inCoins = coins(topup, state === 'partial' ? due(topup) : units);
+  const isSame = requested.currency === coin && state !== 'partial';
+  return html`<dl>
+<dt>Amount</dt><dd class="large">${requested.amount} ${requested.currency}</dd>
+${isSame ? undefined : html`<dt>${state === 'partial' ? 'Still due' : 'In coins'}</dt><dd>${inCoins}</dd>`}
+${paidUnits > 0n && paidUnits !== units ? html`<dt>Paid</dt><dd>${coins(topup, paidUnits)}</dd>` : undefined}
+</dl>`;
+}
+
+function toPay(topup: Shown, now: string): Html {
+  const { destination } = topup;
+  return html`${destination.kind === 'page' ? paymentPage(destination.value) : wallet(topup)}
+${expiry(topup, now)}`;
+}
+
+function paymentPage(address: string): Html {
+  return html`<p class="actions"><a class="button" href="${address}">Pay by card</a></p>`;
+}
+
+function wallet({ destination, coin, ...topup }: Shown): Html {
+  const { value, kind } = destination;
+  const amount = wholeCoins(due(topup), coin);
+  const isInvoice = kind === 'bolt11';
+  const uri = isInvoice ? `lightning:${value}` : paymentUri(value, coin, amount);
+  // In upper case an invoice needs a code of fewer, larger squares.
+  const code = encodeQR(isInvoice ? uri.toUpperCase() : uri, 'svg', { ecc: 'low', border: 2 });
+  const what = isInvoice ? 'Lightning invoice' : `${COINS[coin].name} address`;
+  return html`<div class="qr" role="img" aria-label="QR code of the ${what}">${new Html(code)}</div>
+<label for="destination">${what}</label>
+<textarea id="destination" readonly rows="${isInvoice ? 4 : 3}" spellcheck="false" autocomplete="off">${value}</textarea>
+${isInvoice ? undefined : html`<label for="amount">Amount in ${coin}</label><input id="amount" readonly value="${amount}" autocomplete="off">`}
+<div class="actions">
+<a class="button" href="${uri}">Open in a wallet</a>
+${copyButton('destination', isInvoice ? 'Copy the invoice' : 'Copy the address')}
+${isInvoice ? undefined : copyButton('amount', 'Copy the amount')}
+</div>`;
+}
+
+function copyButton(field: string, words: string): Html {
+  return html`<button type="button" class="button second scripted" data-copy="${field}">${words}</button>`;
+}
+
+function expiry({ expiresAt }: Shown, now: string): Html {
+  const seconds = Math.max(0, Math.round((Date.parse(expiresAt) - Date.parse(now)) / 1000));
+  const written = `${Math.max(1, Math.round(seconds / 60))} min`;
+  const at = `${expiresAt.slice(0, 16).replace('T', ' ')} UTC`;
+  return html`<p class="soft">Expires in <time id="left" role="timer" datetime="${expiresAt}" data-seconds="${seconds}">${written}</time> (${at})</p>`;
+}
+
+function due({ units, paidUnits }: Pick<Shown, 'units' | 'paidUnits'>): bigint {
+  return units - paidUnits;
+}
+
+function coins({ coin }: Shown, units: bigint): string {
+  return `${wholeCoins(units, coin)} ${coin}`;
+}

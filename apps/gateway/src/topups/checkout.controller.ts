@@ -1,0 +1,29 @@
+import { Controller, Get, Param, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { Clock } from '#application';
+import { PAYMENT_METHODS } from '#domain';
+import { BooksReader } from '../edge/books-reader.ts';
+import { NotFound } from '../edge/errors.ts';
+import { Operation } from '../openapi/operation.ts';
+import { CHECKOUT_HEADERS, checkoutPage } from './checkout-page.ts';
+import * as operations from './topups.operations.ts';
+import { TOPUP_ID } from './topups-wire.ts';
+
+@Controller('topup')
+export class CheckoutController {
+  constructor(
+    private readonly books: BooksReader,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Readable with the id alone, as is the status. */
+  @Get('checkout/:id')
+  @Operation(operations.getCheckout)
+  async checkout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
+    const topup = TOPUP_ID.test(id) ? await this.books.topup(id, reply) : undefined;
+    if (!topup) throw new NotFound('There is no such invoice');
+    const displayName = PAYMENT_METHODS.find(({ method }) => method === topup.method)?.displayName ?? topup.method;
+    reply.headers(CHECKOUT_HEADERS);
+    return checkoutPage({ ...topup, displayName }, this.clock.now());
+  }
+}

@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type Answer, type TestAccount, World } from '#testing';
+import { checkoutPage, type Shown } from './checkout-page.ts';
+
+const NOW = '2026-11-20T12:00:00.000Z';
+const LATER = '2026-11-20T12:10:00.000Z';
+const INVOICE = 'lnbcrt10u1pexample';
+
+const lightning: Shown = {
+  topupId: 'AAAAAAAAAAAAAAAAAAAAAA',
+  displayName: 'Bitcoin Lightning',
+  requested: { amount: '25', currency: 'USD' },
+  coin: 'BTC',
+  units: 25_000_000n,
+  paidUnits: 0n,
+  destination: { kind: 'bolt11', value: INVOICE },
+  expiresAt: LATER,
+  status: 'New',
+};
+const monero: Shown = {
+  ...lightning,
+  displayName: 'Monero',
+  coin: 'XMR',
+  units: 100_000_000_000n,
+  destination: { kind: 'address', value: '8AAAAA' },
+};
+
+const pageOf = (changes: Partial<Shown>, of = lightning) => checkoutPage({ ...of, ...changes }, NOW);
+const EXPIRED = { status: 'Expired', expiresAt: '2026-11-20T11:00:00.000Z' } as const;
+
+describe('the checkout page of a top-up', () => {
+  test.each<[state: string, html: string, says: string, pays: boolean, follows: boolean]>([
+    ['is new', pageOf({}), 'Waiting for payment', true, true],
+    ['has been seen', pageOf({ status: 'Processing' }), 'Payment seen', false, true],
+    ['is paid', pageOf({ status: 'Settled', paidUnits: 25_000_000n }), 'The amount is in your balance', false, false],
+    ['has expired', pageOf(EXPIRED), 'is still credited, at the exchange rate of the time it comes', false, true],
+    ['was taken back', pageOf({ status: 'Invalid' }), 'refunded, disputed or undone', false, false],
+    [
+      'is paid in part by an invoice, which is paid once',
+      pageOf({ status: 'Settled', paidUnits: 5_000_000n }),
+      '0.00005 BTC came and is credited',
+      false,
+      false,
+    ],
+    [
+      'is paid in part to an address',
+      pageOf({ status: 'Settled', paidUnits: 40_000_000_000n }, monero),
+      '0.04 XMR came and is credited. 0.06 XMR is still due',
+      true,
+      true,
+    ],
+    [
+      'is paid in part to an address, and the time is over',
+      pageOf({ ...EXPIRED, paidUnits: 40_000_000_000n }, monero),
+      'What comes later is credited as well',
+      false,
+      true,
+    ],
+  ])('that %s says so', (_, html, says, pays, follows) => {
+    expect(html).toContain(says);
+    expect(html.includes('<svg')).toBe(pays);
+    expect(html.includes('data-final="false"')).toBe(follows);
+    expect(html.includes('Check for the payment')).toBe(follows); // the way without a script
+    expect(html.split('<script>')[0]).not.toMatch(/undefined|NaN|\[object/);
+  });
+
+  test('of an invoice shows it to copy, and as a link to a wallet', () => {
+    const html = pageOf({});
+    expect(html).toContain('25 USD');
+    expect(html).toContain('0.00025 BTC');
+    expect(html).toContain(`>${INVOICE}</textarea>`);
+    expect(html).toContain(`href="lightning:${INVOICE}"`);
+    expect(html).toContain('data-seconds="600"');
+  });
+
+  test('of an address asks for what is still due', () => {
+    const html = pageOf({ status: 'Settled', paidUnits: 40_000_000_000n }, monero);
+    expect(html).toContain('href="monero:8AAAAA?tx_amount=0.06"');
+    expect(html).toContain('value="0.06"');
+  });
+
+  test('of a payment page leads there', () => {
+    const destination = { kind: 'page', value: 'https://checkout.example/c/pay/cs_1' } as const;
+    const html = pageOf({ destination });
+    expect(html).toContain('<a class="button" href="https://checkout.example/c/pay/cs_1">');
+    expect(html).not.toContain('<textarea');
+  });
+
+  test('escapes whatever it shows', () => {
+    const nasty = `"><script>alert('x')</script>`;
+    const html = pageOf({
+      displayName: nasty,
+      requested: { amount: '1', currency: nasty },
+      destination: { kind: 'address', value: nasty },
+    });
+    expect(html.match(/<script/g)).toHaveLength(1);
+    expect(html).not.toContain('"><script>alert');
+  });
+});
+
+describe('the route of the page', () => {
+  let world: World;
+  let account: TestAccount;
+  let answer: Answer;
+  beforeAll(async () => {
+    world = await World.open();
+    account = await world.account();
+    ({ answer } = await created());
+  });
+  afterAll(() => world.close());
+
+  async function created() {
+    const { body } = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
+    const url = body.checkout_url.slice(world.api.length) as string;
+    return { url, invoice: body.lightning_invoice as string, answer: await world.get(url) };
+  }
+
+  test('is where an invoice says it can be paid', () => {
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(answer.text).toContain('Waiting for payment');
+  });
+
+  test('may load and run nothing but its own style and script', () => {
+    const hash = (tag: string) => {
+      const source = answer.text.match(new RegExp(`<${tag}>(.*?)</${tag}>`, 's'))?.[1] ?? '';
+      return `'sha256-${createHash('sha256').update(source).digest('base64')}'`;
+    };
+    expect(answer.headers.get('content-security-policy')).toBe(
+      `default-src 'none'; style-src ${hash('style')}; script-src ${hash('script')}; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`,
+    );
+    expect(answer.text).not.toMatch(/<link|<img|\sstyle=|\son\w+=|\ssrc=|url\(/);
+  });
+
+  test('is neither stored nor passed on, and reveals nothing of the account', () => {
+    const headers = ['cache-control', 'referrer-policy', 'x-content-type-options'];
+    expect(headers.map((name) => answer.headers.get(name))).toEqual(['no-store', 'no-referrer', 'nosniff']);
+    expect(answer.text).not.toContain(account.creditId);
+    expect(answer.text).not.toContain('sk-');
+  });
+
+  test('follows the payment', async () => {
+    const { url, invoice } = await created();
+    await world.pay(invoice);
+    await world.until(async () => (await world.get(url)).text.includes('The amount is in your balance'));
+  });
+
+  test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'x', "'%20or%201=1"])('of no invoice (%s) is a page as well', async (id) => {
+    const { status, headers, text } = await world.get(`/topup/checkout/${id}`);
+    expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(text).toContain('There is no such invoice');
+  });
+
+  test('asks for a moment while the read model does not show the invoice yet', async () => {
+    const lock = new pg.Client({ connectionString: world.databaseUrl });
+    await lock.connect();
+    await lock.query('begin; lock table books.checkpoints in exclusive mode');
+    const { url, answer } = await created();
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(answer.text).toContain('Try again');
+    await lock.query('rollback');
+    await lock.end();
+    await world.until(async () => (await world.get(url)).status === 200);
+  });
+});
