@@ -1,6 +1,6 @@
 /**
- * The simulated outside world: AI providers with one bill of their own, a Lightning node and a wallet, sources of exchange
- * rates. It keeps everything in memory, and the product knows nothing of it but addresses in its configuration.
+ * The simulated outside world: AI providers with one bill of their own, a Lightning node, the chains of coins, a
+ * BTCPay Server, wallets, sources of exchange rates. It keeps everything in memory, and the product knows nothing of it but addresses in its configuration.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -9,6 +9,9 @@ import { type Log, type Running, StartError } from '#infra';
 import { messagesRoutes } from './anthropic/messages.ts';
 import { modelRoutes as anthropicModelRoutes } from './anthropic/models.ts';
 import { Bill, billRoutes } from './bill.ts';
+import { BtcPayServer } from './btcpay/greenfield.ts';
+import { Chains } from './chains/chain.ts';
+import { chainRoutes } from './chains/wallet.ts';
 import { exaRoutes } from './exa.ts';
 import { lndRoutes } from './lightning/lnd-rest.ts';
 import { LightningNode } from './lightning/node.ts';
@@ -43,13 +46,15 @@ export async function startSandbox({
   host = '127.0.0.1',
   log,
 }: SandboxOptions): Promise<Running & { readonly url: string }> {
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(world(), log));
+  const { routes, close } = world();
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(routes, log));
   await listen(server, port, host);
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
   return {
     url,
     where: { url },
     async close() {
+      close();
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();
@@ -58,9 +63,11 @@ export async function startSandbox({
   };
 }
 
-function world(): Routes {
+function world(): { readonly routes: Routes; close(): void } {
   const bill = new Bill();
   const node = new LightningNode();
+  const chains = new Chains();
+  const btcpay = new BtcPayServer(chains, node);
   const routes: Routes = {
     ...Object.assign(
       {},
@@ -81,10 +88,12 @@ function world(): Routes {
     ...billRoutes(bill),
     ...lndRoutes(node),
     ...walletRoutes(node),
+    ...chainRoutes(chains),
+    ...btcpay.routes(),
     ...rateRoutes(),
   };
   const index = { name: 'Countinghouse sandbox', simulated: true, routes: Object.keys(routes) };
-  return { ...routes, 'GET /': (call) => call.json(200, index) };
+  return { routes: { ...routes, 'GET /': (call) => call.json(200, index) }, close: () => btcpay.close() };
 }
 
 /** Models that do not chat. */

@@ -1,6 +1,7 @@
 /** The books of a simulated Lightning node: invoices it issued, and what came in for them. */
 import { createHash, randomBytes } from 'node:crypto';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { type Report, timesReported } from '../report.ts';
 import { encodeInvoice } from './bolt11.ts';
 
 /** LND's default: blocks that the last hop must leave. */
@@ -27,8 +28,8 @@ export interface Payment {
   /** Unix seconds. */
   readonly at: number;
   readonly settleIndex: number;
-  /** How often subscriptions report it. A real node: once, and not at all without a subscriber. */
-  readonly reports: number;
+  /** How it is reported. A real node: once, and not at all without a subscriber. */
+  readonly report: Report;
 }
 
 type Listener = (invoice: Invoice) => void;
@@ -39,7 +40,9 @@ export class LightningNode {
   private readonly byHash = new Map<string, Invoice>();
   /** Hashes in the order in which invoices were settled. */
   private readonly settled: string[] = [];
+  private readonly byRequest = new Map<string, string>();
   private readonly listeners = new Set<Listener>();
+  private readonly watchers: Listener[] = [];
   private readonly now: () => number;
 
   /** @param now milliseconds since 1970 */
@@ -73,6 +76,7 @@ export class LightningNode {
     const base = { addIndex, preimage, hash, paymentAddress, memo, msat, created, expirySeconds, paymentRequest };
     const invoice: Invoice = { ...base, payment: undefined };
     this.byHash.set(hash.toString('hex'), invoice);
+    this.byRequest.set(paymentRequest, hash.toString('hex'));
     this.notify(invoice);
     return invoice;
   }
@@ -82,6 +86,11 @@ export class LightningNode {
     return this.byHash.get(hash);
   }
 
+  /** @param paymentRequest as it was issued */
+  findByRequest(paymentRequest: string): Invoice | undefined {
+    return this.byHash.get(this.byRequest.get(paymentRequest) ?? '');
+  }
+
   /** An unpaid invoice is cancelled when it expires. */
   stateOf({ payment, created, expirySeconds }: Invoice): InvoiceState {
     if (payment) return 'SETTLED';
@@ -89,14 +98,15 @@ export class LightningNode {
   }
 
   /** Takes a payment, also one that is late: whether it may come is the payer's side of the story. */
-  settle({ hash }: Invoice, { msat, at, reports }: Omit<Payment, 'settleIndex'>): Invoice {
+  settle({ hash }: Invoice, { msat, at, report }: Omit<Payment, 'settleIndex'>): Invoice {
     const key = hash.toString('hex');
     const known = this.byHash.get(key);
     if (!known || known.payment) throw new Error('only an unpaid invoice can be settled');
     this.settled.push(key);
-    const invoice = { ...known, payment: { msat, at, reports, settleIndex: this.settled.length } };
+    const invoice = { ...known, payment: { msat, at, report, settleIndex: this.settled.length } };
     this.byHash.set(key, invoice);
-    for (let report = 0; report < reports; report++) this.notify(invoice);
+    for (let times = timesReported(report); times > 0; times--) this.notify(invoice);
+    for (const watcher of this.watchers) watcher(invoice);
     return invoice;
   }
 
@@ -107,7 +117,7 @@ export class LightningNode {
   settledInvoices(behind: number): Invoice[] {
     return this.settled.slice(behind).flatMap((hash) => {
       const invoice = this.byHash.get(hash);
-      return invoice ? Array.from({ length: invoice.payment?.reports ?? 0 }, () => invoice) : [];
+      return invoice ? Array.from({ length: timesReported(invoice.payment?.report ?? 'never') }, () => invoice) : [];
     });
   }
 
@@ -115,6 +125,11 @@ export class LightningNode {
   subscribe(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  /** Calls once for each payment, however subscriptions report it: for what is built upon this node. */
+  onSettled(watcher: Listener): void {
+    this.watchers.push(watcher);
   }
 
   private notify(invoice: Invoice): void {

@@ -1,10 +1,8 @@
 /** Another Lightning wallet, which pays the invoices of the simulated node. */
+import { type Report, reportIn } from '../report.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 import { paymentHashIn } from './bolt11.ts';
 import type { Invoice, LightningNode } from './node.ts';
-
-/** How often the node's subscriptions report a payment. Looking the invoice up always returns its true state. */
-const REPORTS = { never: 0, once: 1, twice: 2 } as const;
 
 interface Order {
   readonly invoice: string;
@@ -12,7 +10,7 @@ interface Order {
   readonly late: boolean;
   /** Pays another amount than was asked; never less. */
   readonly msat: bigint | undefined;
-  readonly reports: number;
+  readonly report: Report;
   /** Unix seconds; undefined is now. */
   readonly settledAt: number | undefined;
 }
@@ -31,7 +29,7 @@ export function walletRoutes(node: LightningNode): Routes {
   };
 }
 
-function pay(node: LightningNode, { invoice: text, late, msat, reports, settledAt }: Order): Invoice {
+function pay(node: LightningNode, { invoice: text, late, msat, report, settledAt }: Order): Invoice {
   const hash = paymentHashIn(text);
   if (hash === undefined) throw failure('this is not an invoice of this network: it must be for regtest (lnbcrt…)');
   const invoice = node.find(hash);
@@ -45,24 +43,21 @@ function pay(node: LightningNode, { invoice: text, late, msat, reports, settledA
   if (amount === 0n) throw failure('amount must be specified when paying a zero amount invoice');
   if (amount < invoice.msat)
     throw failure(`the invoice asks for ${invoice.msat} msat, and the node takes nothing less`);
-  return node.settle(invoice, { msat: amount, at, reports });
+  return node.settle(invoice, { msat: amount, at, report });
 }
 
 async function readOrder(call: Call): Promise<Order> {
   const body = parseObject(await call.text());
   if (!body) throw failure('the body must be a JSON object');
-  const { invoice, late = false, amount_msat, report = 'once', settled_at, ...unknown } = body;
+  const { invoice, late = false, amount_msat, report, settled_at, ...unknown } = body;
   for (const name in unknown) throw failure(`there is no option "${name}"`);
   if (typeof invoice !== 'string') throw failure('"invoice" must be a string');
   if (typeof late !== 'boolean') throw failure('"late" must be true or false');
-  if (typeof report !== 'string' || !Object.hasOwn(REPORTS, report)) {
-    throw failure(`"report" must be one of ${Object.keys(REPORTS).join(', ')}`);
-  }
   return {
     invoice,
     late,
     msat: amount_msat === undefined ? undefined : BigInt(wholeNumber('amount_msat', amount_msat)),
-    reports: REPORTS[report as keyof typeof REPORTS],
+    report: reportIn(report),
     settledAt: settled_at === undefined ? undefined : Number(wholeNumber('settled_at', settled_at)),
   };
 }

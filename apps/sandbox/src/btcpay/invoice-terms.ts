@@ -1,0 +1,73 @@
+/** What is asked for with a new invoice, as the Greenfield API takes it. */
+import { money } from '#kernel';
+import { networkOf } from '../chains/network.ts';
+import { invalid, refusal } from './greenfield-errors.ts';
+import { SPEED_POLICIES, type Terms } from './invoices.ts';
+
+/** Lightning counts in thousandths of the chain's unit. */
+const LIGHTNING_DECIMALS = 11;
+const DEFAULT_EXPIRY_MINUTES = 15;
+const DEFAULT_MONITORING_MINUTES = 1_440;
+const MIN_EXPIRY_SECONDS = 30;
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** @throws Refusal */
+export function termsIn({ amount, currency, metadata = {}, checkout = {} }: Body): Terms {
+  const {
+    paymentMethods,
+    speedPolicy = 'MediumSpeed',
+    paymentTolerance = 0,
+    ...times
+  } = objectIn('Checkout', checkout);
+  const { coin, kind } = methodIn(paymentMethods);
+  if (currency !== coin) {
+    throw refusal(400, 'generic-error', 'Error retrieving a matching payment method or rate.');
+  }
+  const tolerance = Number(paymentTolerance);
+  if (!(tolerance >= 0 && tolerance <= 100))
+    throw invalid('checkout.paymentTolerance', 'PaymentTolerance can only be between 0 and 100 percent');
+  if (typeof speedPolicy !== 'string' || !Object.hasOwn(SPEED_POLICIES, speedPolicy))
+    throw invalid('checkout.speedPolicy', `Error converting value "${speedPolicy}" to type SpeedPolicy`);
+  const { decimals } = networkOf(coin);
+  const whole = amountIn(amount, decimals);
+  return {
+    ...{ coin, kind },
+    units: kind === 'LN' ? whole * 10n ** BigInt(LIGHTNING_DECIMALS - decimals) : whole,
+    decimals: kind === 'LN' ? LIGHTNING_DECIMALS : decimals,
+    ...{ speedPolicy, paymentTolerance: tolerance },
+    ...timesIn(times),
+    metadata: objectIn('Metadata', metadata),
+  };
+}
+
+function methodIn(value: unknown): { readonly coin: string; readonly kind: 'CHAIN' | 'LN' } {
+  if (!Array.isArray(value) || value.length !== 1)
+    throw refusal(400, 'generic-error', 'the sandbox makes invoices with one payment method');
+  const [, coin = '', kind] = /^([A-Z][A-Z0-9]{1,9})-(CHAIN|LN)$/.exec(String(value[0])) ?? [];
+  if (coin === '' || (kind === 'LN' && coin !== 'BTC'))
+    throw invalid('checkout.paymentMethods[0]', 'Invalid PaymentMethodId');
+  return { coin, kind: kind as 'CHAIN' | 'LN' };
+}
+
+/** BTCPay rounds what is finer than the currency. */
+function amountIn(value: unknown, decimals: number): bigint {
+  const text = typeof value === 'number' ? String(value) : value;
+  if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,18})?$/.test(text))
+    throw invalid('amount', 'The amount should be 0 or more.');
+  const [whole = '', fraction = ''] = text.split('.');
+  return money.scaled(`${whole}.${fraction.slice(0, decimals).padEnd(1, '0')}`, decimals);
+}
+
+function timesIn({ expirationMinutes, monitoringMinutes }: Body) {
+  const minutes = (value: unknown, byDefault: number) => (value == null ? byDefault : Number(value));
+  const expirySeconds = minutes(expirationMinutes, DEFAULT_EXPIRY_MINUTES) * 60;
+  if (!(expirySeconds >= MIN_EXPIRY_SECONDS))
+    throw invalid('checkout.expiration', 'Expiration time must be at least 30 seconds');
+  return { expirySeconds, monitoringSeconds: minutes(monitoringMinutes, DEFAULT_MONITORING_MINUTES) * 60 };
+}
+
+function objectIn(path: string, value: unknown): Body {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Body;
+  throw invalid(path, 'must be an object');
+}

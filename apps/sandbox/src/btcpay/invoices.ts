@@ -1,0 +1,251 @@
+/**
+ * The invoices of a simulated BTCPay Server, and what becomes of them. Facts: BTCPay Server 2.4, `InvoiceWatcher`,
+ * `NBXplorerListener`, `LightningListener` and its description of the Greenfield API.
+ */
+import { randomBytes } from 'node:crypto';
+import { base58 } from '@scure/base';
+import type { Chain, Chains, Transaction } from '../chains/chain.ts';
+import type { LightningNode } from '../lightning/node.ts';
+import type { Report } from '../report.ts';
+
+/** Confirmations after which a payment is settled. */
+export const SPEED_POLICIES: Readonly<Record<string, number>> = {
+  HighSpeed: 0,
+  MediumSpeed: 1,
+  LowMediumSpeed: 2,
+  LowSpeed: 6,
+};
+
+export type Status = 'New' | 'Processing' | 'Expired' | 'Invalid' | 'Settled';
+export type AdditionalStatus = 'None' | 'PaidLate' | 'PaidPartial' | 'PaidOver';
+
+export interface Payment {
+  /** `<txid>-<output>`; Monero's plug-in: `<txid>#<account>#<subaddress>`; Lightning: the payment hash. */
+  readonly id: string;
+  readonly units: bigint;
+  /** Unix seconds. */
+  readonly receivedAt: number;
+  readonly destination: string;
+  status: 'Invalid' | 'Processing' | 'Settled';
+}
+
+/** What an invoice is made of. */
+export interface Terms {
+  readonly coin: string;
+  readonly kind: 'CHAIN' | 'LN';
+  /** Of the coin's smallest unit there: millisatoshis for Lightning. */
+  readonly units: bigint;
+  readonly decimals: number;
+  readonly speedPolicy: string;
+  readonly expirySeconds: number;
+  readonly monitoringSeconds: number;
+  readonly paymentTolerance: number;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+export interface Invoice {
+  readonly id: string;
+  readonly terms: Terms;
+  readonly destination: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly expires: number;
+  readonly monitoringEnds: number;
+  readonly payments: Map<string, Payment>;
+  status: Status;
+  additionalStatus: AdditionalStatus;
+}
+
+/** What web hooks say of an invoice, in the order in which it happened. */
+export interface Happening {
+  readonly type: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly payment?: Payment;
+}
+
+type Listener = (invoice: Invoice, happenings: readonly Happening[], report: Report) => void;
+
+/** A payment as the chain or the node knows it. */
+interface Seen extends Omit<Payment, 'status'> {
+  readonly confirmations: number;
+  readonly gone: boolean;
+  readonly report: Report;
+}
+
+export class Invoices {
+  private readonly byId = new Map<string, Invoice>();
+  private readonly byDestination = new Map<string, Invoice>();
+  private readonly listeners: Listener[] = [];
+  private readonly chains: Chains;
+  private readonly node: LightningNode;
+
+  constructor(chains: Chains, node: LightningNode) {
+    this.chains = chains;
+    this.node = node;
+    chains.subscribe((_, { outputs, report }) => {
+      for (const { address } of outputs) this.refreshAt(address, report);
+    });
+    node.onSettled(({ paymentRequest, payment }) => this.refreshAt(paymentRequest, payment?.report ?? 'once'));
+  }
+
+  create(terms: Terms): Invoice {
+    const created = this.node.seconds();
+    const expires = created + terms.expirySeconds;
+    const invoice: Invoice = {
+      id: base58.encode(randomBytes(16)),
+      terms,
+      destination: this.destinationFor(terms),
+      ...{ created, expires, monitoringEnds: expires + terms.monitoringSeconds },
+      payments: new Map(),
+      ...{ status: 'New', additionalStatus: 'None' },
+    };
+    this.byId.set(invoice.id, invoice);
+    this.byDestination.set(invoice.destination, invoice);
+    this.tell(invoice, [{ type: 'InvoiceCreated', details: {} }], 'once');
+    return invoice;
+  }
+
+  find(id: string): Invoice | undefined {
+    const invoice = this.byId.get(id);
+    if (invoice) this.refresh(invoice, 'once');
+    return invoice;
+  }
+
+  /** Newest first. */
+  withOrderIds(orderIds: ReadonlySet<string>): readonly Invoice[] {
+    const found = [...this.byId.values()].filter(({ terms }) => orderIds.has(String(terms.metadata.orderId)));
+    for (const invoice of found) this.refresh(invoice, 'once');
+    return found.reverse();
+  }
+
+  subscribe(listener: Listener): void {
+    this.listeners.push(listener);
+  }
+
+  private destinationFor({ coin, kind, units, metadata, expirySeconds }: Terms): string {
+    if (kind === 'CHAIN') return this.chains.of(coin).newAddress();
+    const memo = `Order ${metadata.orderId ?? ''}`;
+    return this.node.issue({ msat: units, memo, expirySeconds }).paymentRequest;
+  }
+
+  private refreshAt(destination: string, report: Report): void {
+    const invoice = this.byDestination.get(destination);
+    if (invoice) this.refresh(invoice, report);
+  }
+
+  /** Brings an invoice up to date with its chain and the clock, which is never behind its newest payment. */
+  private refresh(invoice: Invoice, report: Report): void {
+    const happened: Happening[] = [];
+    const { payments, expires, monitoringEnds } = invoice;
+    // BTCPay watches an invoice that can still change, and payments that are not settled; nothing else.
+    const watched = isOpen(invoice) || [...payments.values()].some(({ status }) => status === 'Processing');
+    for (const seen of this.seenFor(invoice)) {
+      const known = payments.get(seen.id);
+      if (known && (watched || known.status !== 'Settled')) settle(invoice, known, seen, happened);
+      if (known || seen.gone) continue;
+      advance(invoice, seen.receivedAt, happened);
+      const { id, units, receivedAt, destination } = seen;
+      const payment: Payment = { id, units, receivedAt, destination, status: 'Processing' };
+      payments.set(id, payment);
+      happened.push({ type: 'InvoiceReceivedPayment', details: { afterExpiration: isClosed(invoice) }, payment });
+      settle(invoice, payment, seen, happened);
+    }
+    const newest = Math.max(...[...payments.values()].map((each) => each.receivedAt), 0);
+    advance(invoice, Math.max(this.node.seconds(), Math.min(newest, expires, monitoringEnds)), happened);
+    if (happened.length > 0) this.tell(invoice, happened, report);
+  }
+
+  private seenFor(invoice: Invoice): readonly Seen[] {
+    const { terms, destination } = invoice;
+    if (terms.kind === 'LN') return this.paidOver(destination);
+    const chain = this.chains.of(terms.coin);
+    return chain.paidTo(destination).flatMap((transaction) => outputsTo(destination, transaction, chain));
+  }
+
+  private paidOver(paymentRequest: string): readonly Seen[] {
+    const invoice = this.node.findByRequest(paymentRequest);
+    if (!invoice?.payment) return [];
+    const { msat, at, report } = invoice.payment;
+    const id = invoice.hash.toString('hex');
+    const destination = paymentRequest;
+    const settled = { confirmations: Number.POSITIVE_INFINITY, gone: false };
+    return [{ id, units: msat, receivedAt: at, destination, report, ...settled }];
+  }
+
+  private tell(invoice: Invoice, happenings: readonly Happening[], report: Report): void {
+    for (const listener of this.listeners) listener(invoice, happenings, report);
+  }
+}
+
+function outputsTo(destination: string, transaction: Transaction, chain: Chain): readonly Seen[] {
+  const { id: txid, outputs, seenAt, gone, report } = transaction;
+  const confirmations = chain.confirmations(transaction);
+  const receivedAt = Math.floor(seenAt / 1000);
+  return outputs.flatMap(({ address, units }, index) => {
+    if (address !== destination) return [];
+    const id = chain.network.coin === 'XMR' ? `${txid}#0#1` : `${txid}-${index}`;
+    return [{ id, units, receivedAt, destination, confirmations, gone, report }];
+  });
+}
+
+function settle(invoice: Invoice, payment: Payment, { confirmations, gone }: Seen, happened: Happening[]): void {
+  const before = payment.status;
+  const enough = confirmations >= (SPEED_POLICIES[invoice.terms.speedPolicy] ?? 0);
+  payment.status = gone ? 'Invalid' : enough ? 'Settled' : 'Processing';
+  if (payment.status === before || payment.status !== 'Settled') return;
+  happened.push({ type: 'InvoicePaymentSettled', details: { afterExpiration: isClosed(invoice) }, payment });
+}
+
+function isClosed({ status }: Invoice): boolean {
+  return status === 'Expired' || status === 'Invalid';
+}
+
+function isOpen({ status }: Invoice): boolean {
+  return status === 'New' || status === 'Processing';
+}
+
+/** What the payments and the time make of an invoice. One that has expired stays so, whatever comes. */
+function advance(invoice: Invoice, at: number, happened: Happening[]): void {
+  const { expires, monitoringEnds } = invoice;
+  const { paid, settled, due, any } = sums(invoice);
+  const over = paid > invoice.terms.units;
+  if (invoice.status === 'New' && at >= expires) {
+    const partiallyPaid = invoice.additionalStatus === 'PaidPartial';
+    invoice.status = 'Expired';
+    happened.push({ type: 'InvoiceExpired', details: { partiallyPaid } });
+    if (partiallyPaid) happened.push({ type: 'InvoiceExpiredPaidPartial', details: {} });
+  }
+  if (invoice.status === 'New' && paid >= due) {
+    invoice.status = 'Processing';
+    invoice.additionalStatus = over ? 'PaidOver' : 'None';
+    happened.push({ type: 'InvoiceProcessing', details: { overPaid: over } });
+  } else if (invoice.status === 'Expired' && paid >= due && invoice.additionalStatus !== 'PaidLate') {
+    invoice.additionalStatus = 'PaidLate';
+    happened.push({ type: 'InvoicePaidAfterExpiration', details: {} });
+  } else if ((invoice.status === 'New' || invoice.status === 'Expired') && any && paid < due) {
+    invoice.additionalStatus = 'PaidPartial';
+  }
+  if (invoice.status !== 'Processing') return;
+  if (paid < due) {
+    invoice.status = 'New'; // replaced while it waited
+    invoice.additionalStatus = any ? 'PaidPartial' : 'None';
+    return;
+  }
+  invoice.additionalStatus = over ? 'PaidOver' : 'None';
+  if (settled >= due) {
+    invoice.status = 'Settled';
+    happened.push({ type: 'InvoiceSettled', details: { manuallyMarked: false, overPaid: over } });
+  } else if (at > monitoringEnds) {
+    invoice.status = 'Invalid';
+    happened.push({ type: 'InvoiceInvalid', details: { manuallyMarked: false } });
+  }
+}
+
+/** What counts of an invoice's payments, and what is enough. */
+export function sums({ terms, payments }: Invoice) {
+  const counted = [...payments.values()].filter(({ status }) => status !== 'Invalid');
+  const sum = (of: readonly Payment[]) => of.reduce((total, { units }) => total + units, 0n);
+  const tolerated = (terms.units * BigInt(Math.round(terms.paymentTolerance * 100))) / 10_000n;
+  const settled = sum(counted.filter(({ status }) => status === 'Settled'));
+  return { paid: sum(counted), settled, due: terms.units - tolerated, any: counted.length > 0 };
+}

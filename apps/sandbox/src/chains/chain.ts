@@ -1,0 +1,151 @@
+/** A simulated chain of any coin: transactions wait, are mined, are replaced, and are undone. */
+import { randomBytes } from 'node:crypto';
+import type { Report } from '../report.ts';
+import { type Network, networkOf } from './network.ts';
+
+/** The first block that a transaction can be in, so that heights look like heights. */
+const FIRST_HEIGHT = 100;
+
+export interface Output {
+  readonly address: string;
+  /** Of the coin's smallest unit on its chain. */
+  readonly units: bigint;
+}
+
+export interface Transaction {
+  /** 64 hexadecimal digits. */
+  readonly id: string;
+  readonly outputs: readonly Output[];
+  /** When it was first seen. Milliseconds since 1970. */
+  readonly seenAt: number;
+  /** The block that it is in; undefined while it waits, or when it is gone. */
+  readonly height: number | undefined;
+  /** It was replaced while it waited, or undone by a reorganisation that put something else in its place. */
+  readonly gone: boolean;
+  /** It offers so little that nobody mines it. */
+  readonly lowFee: boolean;
+  /** How those who watch for it report it. */
+  readonly report: Report;
+}
+
+/** What a wallet says about a transaction that it sends. */
+export interface Sending {
+  readonly outputs: readonly Output[];
+  /** Milliseconds since 1970. */
+  readonly seenAt: number;
+  readonly lowFee?: boolean;
+  readonly report?: Report;
+}
+
+type Listener = (transaction: Transaction) => void;
+
+export class Chain {
+  readonly network: Network;
+  private readonly transactions = new Map<string, Transaction>();
+  private readonly byAddress = new Map<string, string[]>();
+  private readonly waiting = new Set<string>();
+  private readonly listeners = new Set<Listener>();
+  private tip = FIRST_HEIGHT - 1;
+
+  constructor(network: Network) {
+    this.network = network;
+  }
+
+  get height(): number {
+    return this.tip;
+  }
+
+  /** A new address of a wallet that takes payments. Only such addresses can be paid to. */
+  newAddress(): string {
+    const address = this.network.newAddress();
+    this.byAddress.set(address, []);
+    return address;
+  }
+
+  has(address: string): boolean {
+    return this.byAddress.has(address);
+  }
+
+  find(id: string): Transaction | undefined {
+    return this.transactions.get(id);
+  }
+
+  /** All transactions that paid to an address, also those that are gone, oldest first. */
+  paidTo(address: string): readonly Transaction[] {
+    return (this.byAddress.get(address) ?? []).flatMap((id) => this.transactions.get(id) ?? []);
+  }
+
+  /** In how many blocks it is confirmed; 0 while it waits. */
+  confirmations({ height }: Transaction): number {
+    return height === undefined ? 0 : this.tip - height + 1;
+  }
+
+  send({ outputs, seenAt, lowFee = false, report = 'once' }: Sending): Transaction {
+    const id = randomBytes(32).toString('hex');
+    for (const address of new Set(outputs.map((each) => each.address))) {
+      const paid = this.byAddress.get(address);
+      if (!paid) throw new Error(`${address} is nobody's address`);
+      paid.push(id);
+    }
+    this.waiting.add(id);
+    return this.set({ id, outputs, seenAt, height: undefined, gone: false, lowFee, report });
+  }
+
+  /** Another transaction takes the place of one that waits (BIP 125), or of one that a reorganisation undid. */
+  drop({ id }: Transaction): Transaction {
+    const known = this.transactions.get(id);
+    if (!known || known.gone) throw new Error('only a transaction that is there can go');
+    this.waiting.delete(id);
+    return this.set({ ...known, height: undefined, gone: true });
+  }
+
+  /** Everything that pays for it is in the first of these blocks. */
+  mine(blocks: number): void {
+    for (let block = 0; block < blocks; block++) {
+      this.tip++;
+      for (const id of this.waiting) {
+        const known = this.transactions.get(id);
+        if (!known || known.lowFee) continue;
+        this.waiting.delete(id);
+        this.transactions.set(id, { ...known, height: this.tip });
+      }
+    }
+    for (const each of this.transactions.values()) if (each.height !== undefined) this.notify(each);
+  }
+
+  /** Calls when a transaction comes, goes, or is deeper than it was. */
+  subscribe(listener: Listener): void {
+    this.listeners.add(listener);
+  }
+
+  private set(transaction: Transaction): Transaction {
+    this.transactions.set(transaction.id, transaction);
+    this.notify(transaction);
+    return transaction;
+  }
+
+  private notify(transaction: Transaction): void {
+    for (const listener of this.listeners) listener(transaction);
+  }
+}
+
+/** The chains of all coins, each begun when it is first named. */
+export class Chains {
+  private readonly byCoin = new Map<string, Chain>();
+  private readonly listeners: ((chain: Chain, transaction: Transaction) => void)[] = [];
+
+  of(coin: string): Chain {
+    const known = this.byCoin.get(coin);
+    if (known) return known;
+    const chain = new Chain(networkOf(coin));
+    chain.subscribe((transaction) => {
+      for (const listener of this.listeners) listener(chain, transaction);
+    });
+    this.byCoin.set(coin, chain);
+    return chain;
+  }
+
+  subscribe(listener: (chain: Chain, transaction: Transaction) => void): void {
+    this.listeners.push(listener);
+  }
+}

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { base58xmr, bech32 } from '@scure/base';
+import { startSandbox } from '../sandbox.ts';
+import { Chains } from './chain.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+});
+afterAll(() => sandbox.close());
+
+const KEY = { authorization: 'token key' };
+
+async function answered(sent: Promise<Response>) {
+  const response = await sent;
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+const post = (path: string, body: object, headers: Record<string, string> = {}) =>
+  answered(fetch(sandbox.url + path, { method: 'POST', body: JSON.stringify(body), headers }));
+const get = (path: string, headers: Record<string, string>) => answered(fetch(sandbox.url + path, { headers }));
+
+const UNITS = 1_000n;
+const sending = (address: string) => ({ outputs: [{ address, units: UNITS }], seenAt: 0 });
+
+describe('an address', () => {
+  test.each([
+    ['BTC', 'bcrt'],
+    ['LTC', 'rltc'],
+    ['LBTC', 'ert'],
+    ['DOGE', 'dogert'],
+  ])('of %s is one for tests, %s1…', (coin, prefix) => {
+    const address = new Chains().of(coin).newAddress();
+    expect(bech32.decode(address as `${string}1${string}`)).toMatchObject({ prefix, words: expect.any(Array) });
+  });
+
+  test('of XMR is a subaddress on stagenet', () => {
+    expect(base58xmr.decode(new Chains().of('XMR').newAddress())).toMatchObject({ 0: 36, length: 69 });
+  });
+
+  test('that nobody gave out cannot be paid to', async () => {
+    const { status, body } = await post('/wallet/send', { coin: 'BTC', address: 'bcrt1q', amount: '1' });
+    expect([status, body.error]).toEqual([400, expect.stringContaining('"address"')]);
+  });
+});
+
+describe('a transaction', () => {
+  const begun = () => {
+    const chain = new Chains().of('BTC');
+    const address = chain.newAddress();
+    return { chain, address, confirmations: (id: string) => chain.confirmations(chain.find(id) as never) };
+  };
+
+  test('waits, is mined, and gets deeper', () => {
+    const { chain, address, confirmations } = begun();
+    const { id } = chain.send(sending(address));
+    expect(confirmations(id)).toBe(0);
+    chain.mine(1);
+    expect(confirmations(id)).toBe(1);
+    chain.mine(5);
+    expect(confirmations(id)).toBe(6);
+    expect(chain.paidTo(address).map((each) => each.id)).toEqual([id]);
+  });
+
+  test('that pays too little is not mined', () => {
+    const { chain, address, confirmations } = begun();
+    const { id } = chain.send({ ...sending(address), lowFee: true });
+    chain.mine(100);
+    expect(confirmations(id)).toBe(0);
+  });
+
+  test('that is undone has no confirmations, and does not come back', () => {
+    const { chain, address, confirmations } = begun();
+    const transaction = chain.send(sending(address));
+    chain.mine(3);
+    chain.drop(transaction);
+    chain.mine(3);
+    expect([confirmations(transaction.id), chain.find(transaction.id)?.gone]).toEqual([0, true]);
+  });
+});
+
+describe('the wallet outside', () => {
+  test.each([
+    ['in a coin that is none', { coin: 'btc' }, 'such as BTC'],
+    ['an amount that is a number', { amount: 1 }, '"amount"'],
+    ['nothing', { amount: '0' }, '"amount"'],
+    ['finer than the chain', { amount: '0.000000001' }, '"amount"'],
+    ['an option that it does not know', { colour: 'red' }, '"colour"'],
+    ['a report that it does not know', { report: 'loud' }, '"report"'],
+  ])('does not send %s', async (_what, wrong, says) => {
+    const terms = { amount: '1', currency: 'BTC', checkout: { paymentMethods: ['BTC-CHAIN'] } };
+    const { id } = (await post('/btcpay/api/v1/stores/sandbox/invoices', terms, KEY)).body;
+    const { body } = await get(`/btcpay/api/v1/stores/sandbox/invoices/${id}/payment-methods`, KEY);
+    const { destination: address } = (body as unknown as readonly [Record<string, unknown>])[0];
+    const answer = await post('/wallet/send', { coin: 'BTC', address, amount: '1', ...wrong });
+    expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining(says)]);
+  });
+
+  test.each([
+    ['/chains/BTC/mine', { blocks: 0 }],
+    ['/chains/BTC/undo', { txid: '00' }],
+    ['/chains/BTC/burn', {}],
+    ['/chains/nothing/mine', {}],
+  ])('is told that %s of %p cannot be', async (path, body) => {
+    expect((await post(path, body)).status).toBe(400);
+  });
+});
