@@ -1,0 +1,263 @@
+// Drives the checkout page in Chromium and says what holds. Started by ../checkout.ts.
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import decodeQR from 'qr/decode.js';
+import { CHECKOUT_HEADERS, checkoutPage } from '../../../dist/apps/gateway/src/topups/checkout-page.js';
+
+const { GATEWAY_URL, SANDBOX_URL, API_KEY, CHROMIUM, PACKAGES, SCREENSHOTS } = process.env;
+const load = createRequire(path.join(PACKAGES, 'package.json'));
+const { chromium } = load('playwright-core');
+const axe = await readFile(load.resolve('axe-core/axe.min.js'), 'utf8');
+
+const FOLLOWED = 20;
+const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 3, isMobile: true, hasTouch: true };
+const SMALL = { viewport: { width: 320, height: 568 } };
+const ARGS =
+  '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync';
+
+let failed = 0;
+function check(holds, line) {
+  process.stdout.write(`${holds ? 'holds ' : 'FAILS '} ${line}\n`);
+  if (!holds) failed++;
+}
+
+async function post(url, body, key) {
+  const authorization = key ? { authorization: `Bearer ${key}` } : {};
+  const headers = { 'content-type': 'application/json', ...authorization };
+  return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).json();
+}
+
+const create = () => post(`${GATEWAY_URL}/topup/create/btc-lightning`, { amount: 2.5, currency: 'USD' }, API_KEY);
+const pay = ({ lightning_invoice: invoice }) => post(`${SANDBOX_URL}/wallet/pay`, { invoice });
+const statusOf = async ({ invoice_id }) => (await fetch(`${GATEWAY_URL}/topup/status/${invoice_id}`)).json();
+const settled = async (invoice) => {
+  while ((await statusOf(invoice)).status !== 'Settled') await new Promise((done) => setTimeout(done, 10));
+};
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS.split(' ') });
+const strangers = new Set();
+
+/** A page in a browser of its own, whose every request is seen. */
+async function open(options, url) {
+  const context = await browser.newContext({ ...PHONE, ...options });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => {});
+  const page = await context.newPage();
+  const complaints = [];
+  const requests = [];
+  page.on('request', (request) => {
+    requests.push(request.url());
+    if (!request.url().startsWith(GATEWAY_URL)) strangers.add(request.url());
+  });
+  page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  if (url) await page.goto(url);
+  return { context, page, complaints, requests };
+}
+
+async function violations(page) {
+  await page.evaluate(axe);
+  const { violations: found, passes } = await page.evaluate(() => globalThis.axe.run());
+  return { passed: passes.length, found: found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`) };
+}
+
+// --- every state, as the server writes it ---------------------------------------------------------------------------
+
+const NOW = new Date().toISOString();
+const LATER = new Date(Date.now() + 872_000).toISOString();
+const lightning = {
+  topupId: 'AAAAAAAAAAAAAAAAAAAAAA',
+  displayName: 'Bitcoin Lightning',
+  requested: { amount: '25', currency: 'USD' },
+  coin: 'BTC',
+  units: 25_000_000n,
+  paidUnits: 0n,
+  destination: { kind: 'bolt11', value: (await create()).lightning_invoice },
+  expiresAt: LATER,
+  status: 'New',
+};
+const bitcoin = {
+  ...lightning,
+  displayName: 'Bitcoin',
+  destination: { kind: 'address', value: 'bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x' },
+};
+const STATES = {
+  new: lightning,
+  address: bitcoin,
+  partial: { ...bitcoin, status: 'Settled', paidUnits: 10_000_000n },
+  processing: { ...lightning, status: 'Processing' },
+  settled: { ...lightning, status: 'Settled', paidUnits: 25_000_000n },
+  expired: { ...lightning, status: 'Expired', expiresAt: NOW },
+  invalid: { ...lightning, status: 'Invalid' },
+  page: { ...lightning, destination: { kind: 'page', value: `${GATEWAY_URL}/elsewhere` } },
+};
+const COLOURS = ['light', 'dark'];
+
+async function provePage([name, state], colorScheme) {
+  const { context, page } = await open({ colorScheme });
+  const url = `${GATEWAY_URL}/topup/checkout/${lightning.topupId}`;
+  await page.route(url, (route) => route.fulfill({ headers: CHECKOUT_HEADERS, body: checkoutPage(state, NOW) }));
+  await page.goto(url);
+  await page.screenshot({ path: path.join(SCREENSHOTS, `${name}-${colorScheme}.png`), fullPage: true });
+  const { passed, found } = await violations(page);
+  check(found.length === 0 && passed > 10, `${name}, ${colorScheme}: ${passed} rules of axe pass ${found.join('; ')}`);
+  await page.setViewportSize(SMALL.viewport);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+  check(!wide, `${name}, ${colorScheme}: nothing sticks out at a width of ${SMALL.viewport.width}`);
+  await context.close();
+}
+
+// --- one invoice, from its making to its payment -----------------------------------------------------------------------
+
+/** What a camera sees. */
+async function readCode(page) {
+  const png = await page.locator('.qr').screenshot();
+  const blank = await browser.newPage();
+  const image = await blank.evaluate(
+    async (data) => {
+      const bitmap = await createImageBitmap(await (await fetch(data)).blob());
+      const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+      canvas.drawImage(bitmap, 0, 0);
+      const pixels = canvas.getImageData(0, 0, bitmap.width, bitmap.height);
+      return { width: bitmap.width, height: bitmap.height, data: [...pixels.data] };
+    },
+    `data:image/png;base64,${png.toString('base64')}`,
+  );
+  await blank.close();
+  return decodeQR({ ...image, data: Uint8Array.from(image.data) });
+}
+
+async function proveInvoice() {
+  const invoice = await create();
+  const { context, page, complaints, requests } = await open({}, invoice.checkout_url);
+  const code = await readCode(page);
+  check(code === `LIGHTNING:${invoice.lightning_invoice.toUpperCase()}`, 'the QR code is the invoice, in upper case');
+
+  await page.getByRole('button', { name: 'Copy the invoice' }).click();
+  await page.getByRole('status').filter({ hasText: 'Copied' }).waitFor();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  check(copied === invoice.lightning_invoice, 'what is copied is the invoice, and the page says so to screen readers');
+
+  const left = page.getByRole('timer');
+  const before = await left.textContent();
+  await page.waitForFunction((text) => document.getElementById('left').textContent !== text, before);
+  check(/^1[45]:\d\d$/.test(before), `the time left is counted down (${before}, ${await left.textContent()})`);
+
+  await pay(invoice);
+  await page.locator('.settled').waitFor();
+  const heard = await page.locator('#said').textContent();
+  check(heard.startsWith('Paid'), 'a payment is told to screen readers');
+  const asked = requests.length;
+  await new Promise((done) => setTimeout(done, 2_000));
+  check(requests.length === asked, 'a page of a paid invoice asks no more');
+  check(complaints.length === 0, `nothing was complained of by the browser ${complaints.join('; ')}`);
+  await context.close();
+}
+
+async function proveFollowing() {
+  const lags = [];
+  for (let i = 0; i < FOLLOWED; i++) {
+    const invoice = await create();
+    const { context, page } = await open({}, invoice.checkout_url);
+    const shown = page
+      .locator('.settled')
+      .waitFor()
+      .then(() => performance.now());
+    await pay(invoice);
+    await settled(invoice);
+    const said = performance.now();
+    lags.push(Math.max(0, (await shown) - said));
+    await context.close();
+  }
+  lags.sort((one, other) => one - other);
+  const [median, last] = [lags[FOLLOWED / 2], lags.at(-1)].map(Math.round);
+  check(last < 1_000, `the page says so ${median} ms after the API does, at most ${last} ms, of ${FOLLOWED} payments`);
+}
+
+async function proveHidden() {
+  const invoice = await create();
+  const { context, page, requests } = await open({}, invoice.checkout_url);
+  await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => globalThis.away ?? true }));
+  await new Promise((done) => setTimeout(done, 1_000));
+  const before = requests.length;
+  await new Promise((done) => setTimeout(done, 3_000));
+  check(requests.length - before <= 1, 'a page that nobody looks at asks seldom');
+  await pay(invoice);
+  await settled(invoice);
+  await page.evaluate(() => {
+    globalThis.away = false;
+    document.dispatchEvent(new Event('visibilitychange'));
+  });
+  await page.locator('.settled').waitFor({ timeout: 1_000 });
+  check(true, 'and at once when somebody does again');
+  await context.close();
+}
+
+async function proveKeyboard() {
+  const invoice = await create();
+  const { context, page } = await open({ isMobile: false, hasTouch: false }, invoice.checkout_url);
+  const reached = [];
+  for (let i = 0; i < 3; i++) {
+    await page.keyboard.press('Tab');
+    reached.push(
+      await page.evaluate(() => {
+        const { textContent, id } = document.activeElement;
+        return `${id || textContent}${getComputedStyle(document.activeElement).outlineStyle === 'solid' ? '' : ', unseen'}`;
+      }),
+    );
+  }
+  const expected = ['destination', 'Open in a wallet', 'Copy the invoice'];
+  check(reached.join() === expected.join(), `the keyboard reaches everything, visibly: ${reached.join(', ')}`);
+  await page.keyboard.press('Enter');
+  await page.getByRole('status').filter({ hasText: 'Copied' }).waitFor();
+  check(
+    (await page.evaluate(() => navigator.clipboard.readText())) === invoice.lightning_invoice,
+    'and copies with it',
+  );
+  await pay(invoice);
+  await page.locator('.settled').waitFor();
+  check(
+    await page.evaluate(() => document.activeElement.id === 'status'),
+    'the focus goes to the status with the rest',
+  );
+  await context.close();
+}
+
+async function proveWithoutScript() {
+  const invoice = await create();
+  const { context, page } = await open({ javaScriptEnabled: false }, invoice.checkout_url);
+  const shown = await page.locator('#destination').inputValue();
+  const wallet = await page.getByRole('link', { name: 'Open in a wallet' }).getAttribute('href');
+  const buttons = await page.getByRole('button').count();
+  check(shown === invoice.lightning_invoice && wallet === `lightning:${shown}`, 'without scripts the invoice is there');
+  check(buttons === 0, 'and nothing that would need one');
+  await page.screenshot({ path: path.join(SCREENSHOTS, 'without-script.png'), fullPage: true });
+  await pay(invoice);
+  await settled(invoice);
+  await page.getByRole('link', { name: 'Check for the payment' }).click();
+  await page.locator('.settled').waitFor();
+  check(true, 'and a link shows that it was paid');
+  await context.close();
+}
+
+async function proveUnknown() {
+  const { context, page } = await open({}, `${GATEWAY_URL}/topup/checkout/AAAAAAAAAAAAAAAAAAAAAA`);
+  const { passed, found } = await violations(page);
+  check((await page.title()).startsWith('Not found'), 'an unknown invoice is a page that says so');
+  check(found.length === 0 && passed > 5, `it as well: ${passed} rules of axe pass ${found.join('; ')}`);
+  await context.close();
+}
+
+try {
+  for (const scheme of COLOURS) for (const state of Object.entries(STATES)) await provePage(state, scheme);
+  await proveInvoice();
+  await proveFollowing();
+  await proveHidden();
+  await proveKeyboard();
+  await proveWithoutScript();
+  await proveUnknown();
+  check(strangers.size === 0, `no request went to another origin ${[...strangers].join(' ')}`);
+} finally {
+  await browser.close();
+}
+if (failed > 0) process.exitCode = 1;
