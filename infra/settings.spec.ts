@@ -32,6 +32,9 @@ describe('without any setting', () => {
       lndUrl: 'http://127.0.0.1:3100/lnd',
       lndMacaroon: '00',
       lndCertificate: undefined,
+      topupBackends: {},
+      topupConfirmations: {},
+      maxOpenInvoices: 20,
       krakenUrl: 'http://127.0.0.1:3100/kraken',
       coinbaseUrl: 'http://127.0.0.1:3100/coinbase',
       loneRatePercent: 10,
@@ -82,6 +85,18 @@ describe('a setting', () => {
       krakenUrl: 'https://api.kraken.com',
       coinbaseUrl: 'http://127.0.0.1:4100/coinbase',
     });
+  });
+});
+
+describe('back ends that take payments', () => {
+  test('are in the sandbox as long as none is set: its money is free', () => {
+    expect(readSettings({ PHOENIXD_URL: 'http://10.0.0.1:9740' }).lndUrl).toBeUndefined();
+    expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).lndUrl).toBe('https://lnd:8080');
+  });
+
+  test('are chosen by method', () => {
+    const { topupBackends } = readSettings({ TOPUP_BACKENDS: 'btc-lightning=btcpay, xmr=monero' });
+    expect(topupBackends).toEqual({ 'btc-lightning': 'btcpay', xmr: 'monero' });
   });
 });
 
@@ -162,6 +177,9 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['LOG_LEVEL', 'loud', 'one of info, trace, debug, warn, error, fatal'],
     ['LOG_LEVEL', 'INFO', 'one of info, trace, debug, warn, error, fatal'],
     ['PUBLIC_BASE_URL', 'api.example.org', 'an address that starts with http:// or https://'],
+    ['TOPUP_BACKENDS', 'btc', 'pairs such as btc=…,ltc=…'],
+    ['TOPUP_BACKENDS', 'btc=lnd=x', 'pairs such as btc=…,ltc=…'],
+    ['TOPUP_CONFIRMATIONS', 'btc=few', 'pairs such as btc=…,ltc=…'],
     ['LND_REST_URL', 'https://', 'an address that starts with http:// or https://'],
     ['KRAKEN_URL', 'kraken', 'an address that starts with http:// or https://'],
     ['COINBASE_URL', '//coinbase', 'an address that starts with http:// or https://'],

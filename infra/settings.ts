@@ -2,22 +2,24 @@
  * Settings come from the environment and from nowhere else. Each is read once, at start-up; one that is wrong stops the
  * start with a sentence that names it. `npm run docs` writes the table in docs/settings.md from this list.
  */
-import { readFileSync, statSync } from 'node:fs';
+import {
+  choice,
+  directory,
+  type Environment,
+  file,
+  flag,
+  given,
+  hex,
+  integer,
+  optional,
+  pairs,
+  type Setting,
+  SettingError,
+  text,
+  url,
+} from './setting-kinds.ts';
 
-/** A setting is wrong; the message is one sentence for a person. */
-export class SettingError extends Error {
-  override readonly name = 'SettingError';
-}
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
-interface Setting<T> {
-  readonly variable: string;
-  readonly meaning: string;
-  /** The default, as the documentation shows it. */
-  readonly byDefault: string;
-  read(env: Environment): T;
-}
+export { SettingError } from './setting-kinds.ts';
 
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
@@ -49,9 +51,25 @@ export const SETTINGS = {
     ),
   ),
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),
-  lndUrl: inSandbox('LND_REST_URL', '/lnd', 'REST address of the LND node that invoices come from'),
+  lndUrl: payment('LND_REST_URL', '/lnd', 'REST address of an LND node that takes payments over Lightning'),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),
   lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
+  topupBackends: pairs(
+    'TOPUP_BACKENDS',
+    /^[a-z0-9-]+$/,
+    'Back ends by payment method, where another is wanted than the first that is configured: btc-lightning=btcpay,xmr=monero',
+  ),
+  topupConfirmations: pairs(
+    'TOPUP_CONFIRMATIONS',
+    /^\d{1,3}$/,
+    'Confirmations by payment method after which a payment is credited, where others are wanted: btc=3,ltc=12',
+  ),
+  maxOpenInvoices: integer(
+    'MAX_OPEN_INVOICES',
+    20,
+    [1, 1_000],
+    'Top-up invoices of one account that have not expired: each is a free option on the exchange rate',
+  ),
   krakenUrl: inSandbox('KRAKEN_URL', '/kraken', 'First source of exchange rates'),
   coinbaseUrl: inSandbox('COINBASE_URL', '/coinbase', 'Second source of exchange rates'),
   loneRatePercent: integer(
@@ -181,79 +199,6 @@ function reached(env: Environment, vendors: readonly VendorSettings[]): Readonly
   );
 }
 
-function given(env: Environment, variable: string): string | undefined {
-  const value = env[variable]?.trim();
-  return value === '' ? undefined : value;
-}
-
-function wrong(variable: string, must: string, value: string): never {
-  throw new SettingError(`${variable} must be ${must}, not "${value}".`);
-}
-
-function text(variable: string, byDefault: string, meaning: string): Setting<string> {
-  return { variable, meaning, byDefault, read: (env) => given(env, variable) ?? byDefault };
-}
-
-function optional<T>(setting: Setting<T>): Setting<T | undefined> {
-  const { variable } = setting;
-  return { ...setting, byDefault: '', read: (env) => (given(env, variable) ? setting.read(env) : undefined) };
-}
-
-type Range = readonly [least: number, most: number];
-
-function integer(variable: string, byDefault: number, [least, most]: Range, meaning: string): Setting<number> {
-  return {
-    variable,
-    meaning,
-    byDefault: String(byDefault),
-    read(env) {
-      const value = given(env, variable);
-      if (value === undefined) return byDefault;
-      const number = Number(value);
-      const valid = /^\d+$/.test(value) && number >= least && number <= most;
-      return valid ? number : wrong(variable, `a whole number from ${least} to ${most}`, value);
-    },
-  };
-}
-
-function choice<T extends string>(variable: string, choices: readonly [T, ...T[]], meaning: string): Setting<T> {
-  return {
-    variable,
-    meaning,
-    byDefault: choices[0],
-    read(env) {
-      const value = given(env, variable);
-      if (value === undefined) return choices[0];
-      return choices.find((each) => each === value) ?? wrong(variable, `one of ${choices.join(', ')}`, value);
-    },
-  };
-}
-
-/** Off unless it is said. */
-function flag(variable: string, meaning: string): Setting<boolean> {
-  const setting = choice(variable, ['false', 'true'], meaning);
-  return { ...setting, read: (env) => setting.read(env) === 'true' };
-}
-
-function url(variable: string, protocols: readonly string[], meaning: string, byDefault = ''): Setting<string> {
-  return {
-    variable,
-    meaning,
-    byDefault,
-    read(env) {
-      const value = given(env, variable) ?? byDefault;
-      const valid = URL.canParse(value) && protocols.includes(new URL(value).protocol);
-      if (!valid)
-        wrong(
-          variable,
-          `an address that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`,
-          withoutSecrets(value),
-        );
-      return value.replace(/\/+$/, '');
-    },
-  };
-}
-
 /** The default is the sandbox. */
 function inSandbox(variable: string, path: string, meaning: string): Setting<string> {
   const setting = url(variable, ['http:', 'https:'], meaning);
@@ -264,54 +209,24 @@ function inSandbox(variable: string, path: string, meaning: string): Setting<str
   };
 }
 
+/** Where real payments can be taken, nothing is taken in the sandbox: its money is free. */
+const PAYMENT_BACKENDS = [
+  'LND_REST_URL',
+  'BTCPAY_URL',
+  'STRIPE_SECRET_KEY',
+  'MONERO_WALLET_RPC_URL',
+  'PHOENIXD_URL',
+  'CLN_REST_URL',
+  'NWC_RECEIVE_URL',
+];
+
+/** A back end that takes payments. The default is the sandbox, as long as no other is set. */
+function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
+  const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
+  const isElsewhere = (env: Environment) => PAYMENT_BACKENDS.some((each) => each !== variable && given(env, each));
+  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
+}
+
 function sandboxOf(env: Environment): string {
   return SETTINGS.sandboxUrl.read(env) ?? `http://127.0.0.1:${SETTINGS.sandboxPort.read(env)}`;
-}
-
-/** The value is secret, so it is not repeated. */
-function hex(variable: string, bytes: number | undefined, meaning: string, byDefault = ''): Setting<string> {
-  return {
-    variable,
-    meaning,
-    byDefault,
-    read(env) {
-      const value = (given(env, variable) ?? byDefault).toLowerCase();
-      if (/^([0-9a-f]{2})+$/.test(value) && (bytes === undefined || value.length === bytes * 2)) return value;
-      throw new SettingError(`${variable} must be ${bytes === undefined ? '' : `${bytes * 2} `}hexadecimal digits.`);
-    },
-  };
-}
-
-function file(variable: string, meaning: string): Setting<string> {
-  return existing(variable, 'a file that can be read', (name) => readFileSync(name) !== undefined, meaning);
-}
-
-function directory(variable: string, meaning: string): Setting<string> {
-  return existing(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
-}
-
-/** The name of an existing file or directory. */
-function existing(
-  variable: string,
-  what: string,
-  isThere: (name: string) => boolean,
-  meaning: string,
-): Setting<string> {
-  return {
-    variable,
-    meaning,
-    byDefault: '',
-    read(env) {
-      const name = given(env, variable) ?? '';
-      try {
-        if (isThere(name)) return name;
-      } catch {} // treated as missing
-      return wrong(variable, what, name);
-    },
-  };
-}
-
-/** Also for text that was only meant to be an address. */
-function withoutSecrets(value: string): string {
-  return value.replace(/^([\w+.-]+:\/\/)?.*@/, '$1***@');
 }

@@ -1,5 +1,5 @@
 import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { Clock, ExchangeRates, TopupPayments, Topups } from '#application';
+import { Clock, ExchangeRates, OfferedPayments, TopupPayments } from '#application';
 import type { Running } from '#infra';
 import { PaymentsModule, StoresModule } from '#modules';
 import { SagaPorts, SagaStores, startSagas } from './sagas.ts';
@@ -10,7 +10,7 @@ import { SagaPorts, SagaStores, startSagas } from './sagas.ts';
   providers: [
     {
       provide: TopupPayments,
-      inject: [Topups, ExchangeRates, Clock],
+      inject: [ExchangeRates, OfferedPayments, Clock],
       useFactory: (...ports: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...ports),
     },
     SagaStores,

@@ -102,11 +102,13 @@ export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, RefusedRequests, Streams, Topups } from './streams.ts';
 export { type CreatedTopup, CreateTopup, CreateTopupHandler, TOPUP_ID_LENGTH } from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
+export { type OfferedMethod, OfferedPayments } from './topups/offered-payments.ts';
 export {
   type BackendPayment,
   type PaymentBackend,
   PaymentBackends,
   type PaymentRequest,
   type RequestedPayment,
+  type WebHook,
 } from './topups/payment-backend.ts';
 export { TopupPayments } from './topups/topup-payments.ts';

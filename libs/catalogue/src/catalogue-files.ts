@@ -1,17 +1,23 @@
 /** The catalogue as data files in one directory, which an operator can edit while the service runs. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import type { PaymentTerms } from '#domain';
 import { Catalogue } from './catalogue.ts';
 import { feesIn, modelsIn, parameterListsIn } from './data-files.ts';
 import { lineOf, lineOfMistake } from './lines.ts';
+import { paymentsIn } from './payments-file.ts';
 import { connected, type ProviderFile, providersIn } from './provider-file.ts';
 import { DataFileError, type Path } from './rules.ts';
 
-/** Lists of request fields that endpoints refer to by name, fees, and vendors; every other file is a list of models. */
+/**
+ * Lists of request fields that endpoints refer to by name, fees, vendors, and ways to pay; every other file is a list of
+ * models.
+ */
 const PARAMETER_LISTS = 'parameters.json';
 const FEES = 'fees.json';
 const PROVIDERS = 'providers.json';
-const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS];
+const PAYMENTS = 'payments.json';
+const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS];
 
 /**
  * Reads the catalogue that ships with the project, or one of the same form.
@@ -43,8 +49,20 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
  * @throws Error as `readCatalogue` does
  */
 export function readProviders(directory = shippedCatalogue()): readonly ProviderFile[] {
-  const own = path.join(directory, PROVIDERS);
-  return read(existsSync(own) ? own : path.join(shippedCatalogue(), PROVIDERS), providersIn).content;
+  return read(ownOrShipped(directory, PROVIDERS), providersIn).content;
+}
+
+/**
+ * Reads the coins and payment methods of a catalogue; those that ship with the project, where its directory has none.
+ * @throws Error as `readCatalogue` does
+ */
+export function readPayments(directory = shippedCatalogue()): PaymentTerms {
+  return read(ownOrShipped(directory, PAYMENTS), paymentsIn).content;
+}
+
+function ownOrShipped(directory: string, file: string): string {
+  const own = path.join(directory, file);
+  return existsSync(own) ? own : path.join(shippedCatalogue(), file);
 }
 
 /** Changes whenever a file was changed, added or removed. */

@@ -6,7 +6,7 @@ export {
   type Model,
   type PriceList,
 } from './catalogue.ts';
-export { catalogueStamp, readCatalogue, readProviders, shippedCatalogue } from './catalogue-files.ts';
+export { catalogueStamp, readCatalogue, readPayments, readProviders, shippedCatalogue } from './catalogue-files.ts';
 export { isMedia, modelsIn } from './data-files.ts';
 export { type Capability, type Demand, demandsOf } from './demands.ts';
 export {

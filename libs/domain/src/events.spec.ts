@@ -143,8 +143,10 @@ const accountLife: readonly AccountCommand[] = [
 const invoice = issuedInvoice({ accountId: '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11', expiresAt });
 const { payment } = paymentOf(invoice);
 const onChain = { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'on chain' } };
-const lateRate = { value: '50000.00', source: 'coinbase', at: expiresAt };
-const refund = { reversalId: 'refund', payment, units: -500_000n, why: 'The customer asked for it', at };
+const late = '2026-11-20T12:15:01.000Z';
+const market = { rate: { value: '50000.00', source: 'coinbase', at: expiresAt }, amount: usd('0.5') };
+const refund = { id: 'refund', units: -500_000n, why: 'The customer asked for it' };
+const fee = { id: 'liquidity', units: 4_000n, why: 'A channel was opened' };
 
 const topupLife: readonly TopupCommand[] = [
   { type: 'IssueInvoice', data: { ...invoice, confirmations: 1 } },
@@ -154,14 +156,19 @@ const topupLife: readonly TopupCommand[] = [
     data: {
       ...paymentOf(invoice),
       payment: { backend: 'lnd', id: 'late' },
-      receivedAt: expiresAt,
-      lateRate,
-      fee: 4_000n,
+      receivedAt: late,
+      market,
     },
   },
   { type: 'RecordPayment', data: { ...onChain, confirmations: 0 } },
   { type: 'MarkCredited', data: { payment, at } },
-  { type: 'ReversePayment', data: refund },
+  { type: 'RecordPayment', data: { ...onChain, confirmations: 'lost' } },
+  { type: 'RecordPayment', data: { ...paymentOf(invoice), reversals: [refund], fees: [fee] } },
+  { type: 'RecordPayment', data: { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'rated' }, market } },
+  {
+    type: 'RecordPayment',
+    data: { ...paymentOf(invoice), payment: { backend: 'lnd', id: 'rated' }, reversals: [{ ...refund, id: 'half' }] },
+  },
 ];
 
 /** The compiler asks for every type of fact. */
@@ -180,9 +187,11 @@ const types: Record<DomainEvent['type'], true> = {
   ChargeAbsorbed: true,
   InvoiceIssued: true,
   PaymentSeen: true,
+  PaymentLost: true,
   PaymentReceived: true,
   TopupCredited: true,
   PaymentReversed: true,
+  PaymentFeeCharged: true,
   PriceListPublished: true,
   RequestRefused: true,
 };

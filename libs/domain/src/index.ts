@@ -40,15 +40,23 @@ export {
   type Usage,
   usageToJson,
 } from './tariff.ts';
-export { COINS, type Coin, unitsFor, unitsIn, wholeCoins, worth } from './topup/coins.ts';
 export {
+  type Coin,
+  type CoinTerms,
+  type RateNames,
+  unitsFor,
+  unitsIn,
+  wholeCoins,
+  worth,
+} from './topup/coins.ts';
+export {
+  type Change,
   type Payment,
   paymentKey,
-  type Reversal,
   type Topup,
   type TopupCommand,
   topupDecider,
 } from './topup/decide.ts';
-export { PAYMENT_METHODS, type PaymentMethod } from './topup/methods.ts';
+export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
 export { type PaymentsWanted, type TopupSend, type TopupStep, topupWorkflow } from './topup/workflow.ts';
 export { KNOWN_FACTS } from './upcasters/index.ts';

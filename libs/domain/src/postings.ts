@@ -6,13 +6,19 @@ import { money, type PicoUsd, ZERO } from '#kernel';
 import type { Charge, Item } from './charge.ts';
 import type { DomainEvent } from './events.ts';
 
-/** The chart of accounts. Provider, creditor, method and surface are names such as `openai`, `openrouter`, `btc-lightning`, `chat`. */
+/**
+ * The chart of accounts. `rates` is what exchange rates have won or lost between an invoice and its payment, `fees` is what
+ * back ends keep. Provider, creditor, method and surface are names such as `openai`, `openrouter`,
+ * `btc-lightning`, `chat`.
+ */
 export type LedgerAccount =
   | 'customer:available'
   | 'customer:held'
   | `revenue:${string}`
   | `clearing:${string}`
   | `bonus:${string}`
+  | `rates:${string}`
+  | `fees:${string}`
   | `cost:${string}`
   | `payable:${string}`
   | 'overrun';
@@ -39,6 +45,22 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
         { account: `clearing:${method}`, customer: null, amount: paid },
         { account: `bonus:${method}`, customer: null, amount: given },
         { account: 'customer:available', customer, amount: money.negate(money.add(paid, given)) },
+      );
+    }
+    case 'PaymentReceived': {
+      const { method, amount, market } = event.data;
+      return market ? rated(method, market.amount, amount) : NONE;
+    }
+    case 'PaymentReversed': {
+      const { method, amount, market } = event.data;
+      return market ? rated(method, market, amount) : NONE;
+    }
+    case 'PaymentFeeCharged': {
+      const { method } = event.data;
+      const amount = money.fromJson(event.data.amount);
+      return lines(
+        { account: `fees:${method}`, customer: null, amount },
+        { account: `clearing:${method}`, customer: null, amount: money.negate(amount) },
       );
     }
     case 'FundsHeld':
@@ -82,6 +104,15 @@ function sold({ of, beside, provider, creditor, price, cost }: Item, surface: st
     { account: `cost:${provider}`, customer: null, amount: owed },
     { account: `payable:${creditor}`, customer: null, amount: money.negate(owed) },
   ];
+}
+
+/** The account was credited what was asked for; what came is worth what the market says. The difference is the house's. */
+function rated(method: string, market: string, credited: string): readonly Posting[] {
+  const amount = money.subtract(money.fromJson(market), money.fromJson(credited));
+  return lines(
+    { account: `clearing:${method}`, customer: null, amount },
+    { account: `rates:${method}`, customer: null, amount: money.negate(amount) },
+  );
 }
 
 /** From one customer account to the other: both are debts of the house, so the debit lessens `from`. */

@@ -42,6 +42,10 @@ export class PersistentMap<V> {
     return this.size === 0 ? undefined : this.bucket(hashOf(key)).get(key);
   }
 
+  *keys(): IterableIterator<string> {
+    for (const [key] of this.entries()) yield key;
+  }
+
   has(key: string): boolean {
     return this.size > 0 && this.bucket(hashOf(key)).has(key);
   }

@@ -1,27 +1,58 @@
 import { Module } from '@nestjs/common';
-import { Clock, ExchangeRates, PaymentBackends } from '#application';
+import { Clock, ExchangeRates, OfferedPayments, PaymentBackends } from '#application';
+import { readPayments } from '#catalogue';
 import { coinbase, kraken, MarketRates, openPaymentBackends } from '#connectors';
-import { Foundation } from '#infra';
+import type { PaymentTerms } from '#domain';
+import { Foundation, StartError } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
+
+const TERMS = Symbol('the coins and payment methods of the data files');
 
 /** What accounts are funded through: the back ends that take payments, and the rates that coins are valued at. */
 @Module({
   imports: [StoresModule],
   providers: [
-    { provide: PaymentBackends, inject: [Role], useFactory: openBackends },
-    { provide: ExchangeRates, inject: [Role, Clock, Foundation], useFactory: openRates },
+    { provide: TERMS, inject: [Role], useFactory: readTerms },
+    { provide: PaymentBackends, inject: [Role, TERMS], useFactory: openBackends },
+    {
+      provide: OfferedPayments,
+      inject: [TERMS, PaymentBackends],
+      useFactory: (terms: PaymentTerms, backends: PaymentBackends) => new OfferedPayments(terms, backends),
+    },
+    { provide: ExchangeRates, inject: [Role, TERMS, Clock, Foundation], useFactory: openRates },
   ],
-  exports: [PaymentBackends, ExchangeRates],
+  exports: [PaymentBackends, OfferedPayments, ExchangeRates],
 })
 export class PaymentsModule {}
 
-function openBackends(role: Role): Promise<PaymentBackends> {
-  return role.keep(openPaymentBackends(role.settings));
+/** @throws StartError that names the file and the field, or the setting */
+function readTerms({ settings: { catalogueDir, topupConfirmations } }: Role): PaymentTerms {
+  const terms = orStop(() => readPayments(catalogueDir));
+  const unknown = Object.keys(topupConfirmations).find((name) => !terms.methods.some(({ method }) => method === name));
+  if (unknown !== undefined)
+    throw new StartError(`TOPUP_CONFIRMATIONS names the method "${unknown}", which is not there.`);
+  const methods = terms.methods.map((each) => {
+    const confirmations = topupConfirmations[each.method];
+    return confirmations === undefined ? each : { ...each, confirmations: Number(confirmations) };
+  });
+  return { ...terms, methods };
 }
 
-function openRates(role: Role, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
+function openBackends(role: Role, terms: PaymentTerms): Promise<PaymentBackends> {
+  return role.keep(orStop(() => openPaymentBackends(role.settings, terms)));
+}
+
+function orStop<T>(open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    throw new StartError(`${(error as Error).message}.`);
+  }
+}
+
+function openRates(role: Role, { coins }: PaymentTerms, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
   const { krakenUrl, coinbaseUrl } = role.settings;
   const sources = [kraken(krakenUrl), coinbase(coinbaseUrl)];
-  return role.keep(new MarketRates(sources, clock, role.settings, runtime.alarm));
+  return role.keep(new MarketRates({ sources, coins }, clock, role.settings, runtime.alarm));
 }

@@ -63,6 +63,10 @@ function those<Type extends DomainEvent['type']>({ facts }: History, ...types: r
 
 const sum = (amounts: readonly string[]) => money.sum(amounts.map(money.fromJson));
 
+/** Of a payment, or of the part of it that was reversed. */
+const marketOf = (market: string | { readonly amount: string }) =>
+  typeof market === 'string' ? market : market.amount;
+
 describe('the journal', () => {
   interface Line {
     readonly position: string;
@@ -91,12 +95,17 @@ describe('the journal', () => {
         'HoldExpired',
         'HoldSettled',
         'ChargeAbsorbed',
+        'PaymentFeeCharged',
       );
       const some = moved.filter(({ data }) =>
         JSON.stringify(data).match(/"(amount|held|charged|price|cost)":"-?[1-9]/),
       );
+      const rated = those(history, 'PaymentReceived', 'PaymentReversed').filter(
+        ({ data }) => data.market !== undefined && marketOf(data.market) !== data.amount,
+      );
       const positions = new Set((await lines()).map(({ position }) => BigInt(position)));
-      expect([...positions].toSorted()).toEqual(some.map(({ position }) => position).toSorted());
+      const expected = [...some, ...rated].map(({ position }) => position);
+      expect([...positions].toSorted()).toEqual(expected.toSorted());
     }));
 
   test('owes every customer what the balances say', () =>
@@ -121,7 +130,9 @@ describe('the journal', () => {
       const charges = those(history, 'HoldSettled', 'ChargeAbsorbed').map(({ data }) => data.charge);
       const charged = those(history, 'HoldSettled').map(({ data }) => data.charged);
       const paid = those(history, 'CreditAdded', 'CreditReversed').map(({ data }) => data.amount);
-      expect(booked('clearing:btc-lightning')).toBe(sum(paid));
+      const fees = those(history, 'PaymentFeeCharged').map(({ data }) => data.amount);
+      expect(booked('clearing:btc-lightning') + booked('rates:btc-lightning')).toBe(sum(paid) - sum(fees));
+      expect(booked('fees:btc-lightning')).toBe(sum(fees));
       expect(booked('revenue:chat_completion') + booked('revenue:late')).toBe(-sum(charges.map(({ price }) => price)));
       expect(booked('overrun')).toBe(sum(charges.map(({ price }) => price)) - sum(charged));
       expect(booked('payable:router')).toBe(-sum(charges.map(({ cost }) => cost)));
@@ -287,7 +298,9 @@ describe('a top-up', () => {
         const settled = [...payments.values()].every(({ credited }) => credited);
         const unpaid = (invoice?.expiresAt ?? '') <= history.end ? 'Expired' : 'New';
         const paidUnits = paid.reduce((all, { data }) => all + BigInt(data.units), 0n);
-        const credited = paidUnits > 0n ? 'Settled' : 'Invalid';
+        const came = received.reduce((all, { data }) => all + BigInt(data.units), 0n);
+        const inFull = came >= BigInt(invoice?.units ?? 0) ? 'Settled' : unpaid;
+        const credited = paidUnits > 0n ? inFull : 'Invalid';
         expect(view).toMatchObject({
           topupId: id,
           accountId: invoice?.accountId,

@@ -1,11 +1,20 @@
 import type pg from 'pg';
-import { type Coin, type Destination, type DomainEvent, type InvoiceIssued, idOf, type TopupEvent } from '#domain';
+import {
+  type Coin,
+  type Destination,
+  type DomainEvent,
+  type InvoiceIssued,
+  idOf,
+  type PaymentId,
+  type TopupEvent,
+} from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type FoldProjection } from './projection.ts';
 
 const TOPUP_FACTS: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
   'InvoiceIssued',
   'PaymentSeen',
+  'PaymentLost',
   'PaymentReceived',
   'TopupCredited',
   'PaymentReversed',
@@ -27,8 +36,8 @@ type TopupRow = {
   readonly destination: string;
   readonly created_at: string;
   readonly expires_at: string;
-  /** Whether a payment has been seen that is not final yet. */
-  readonly seen: boolean;
+  /** Payments that have been seen and are not final yet, each behind a space. */
+  readonly seen: string;
   readonly paid_units: string;
   readonly reversed_units: string;
   readonly credited: string;
@@ -40,7 +49,7 @@ type TopupRow = {
 export const topups: FoldProjection<TopupRow> = {
   kind: 'fold',
   name: 'topups',
-  version: 2,
+  version: 3,
   key: 'topup_id',
   columns: [
     'topup_id',
@@ -92,6 +101,11 @@ export const topups: FoldProjection<TopupRow> = {
             );
             create unique index on books.topups (backend, reference);`,
     },
+    {
+      id: 'topups-3',
+      sql: `alter table books.topups drop column seen;
+            alter table books.topups add column seen text not null default '';`,
+    },
   ],
   keyOf: (fact) => (TOPUP_FACTS.has(fact.type) ? idOf(fact) : undefined),
   evolve(row, fact) {
@@ -99,11 +113,13 @@ export const topups: FoldProjection<TopupRow> = {
     if (!row) return null;
     switch (fact.type) {
       case 'PaymentSeen':
-        return { ...row, seen: true };
+        return { ...row, seen: `${without(row.seen, fact.data.payment)}${nameOf(fact.data.payment)}` };
+      case 'PaymentLost':
+        return { ...row, seen: without(row.seen, fact.data.payment) };
       case 'PaymentReceived': {
-        const { units, amount, bonus } = fact.data;
+        const { units, amount, bonus, payment } = fact.data;
         const paid = { paid_units: sum(row.paid_units, units), credited: sum(row.credited, amount, bonus) };
-        return { ...row, ...paid, seen: false, pending: row.pending + 1 };
+        return { ...row, ...paid, seen: without(row.seen, payment), pending: row.pending + 1 };
       }
       case 'TopupCredited':
         return { ...row, pending: row.pending - 1 };
@@ -117,6 +133,14 @@ export const topups: FoldProjection<TopupRow> = {
     }
   },
 };
+
+function nameOf({ backend, id }: PaymentId): string {
+  return ` ${backend}/${id}`;
+}
+
+function without(seen: string, payment: PaymentId): string {
+  return `${seen} `.replace(`${nameOf(payment)} `, ' ').trimEnd();
+}
 
 function issued(topup_id: string, data: InvoiceIssued['data']): TopupRow {
   return {
@@ -134,7 +158,7 @@ function issued(topup_id: string, data: InvoiceIssued['data']): TopupRow {
     destination: data.destination.value,
     created_at: data.at,
     expires_at: data.expiresAt,
-    seen: false,
+    seen: '',
     paid_units: '0',
     reversed_units: '0',
     credited: '0',
@@ -160,7 +184,10 @@ export interface TopupView {
   readonly createdAt: string;
   readonly expiresAt: string;
   readonly credited: PicoUsd;
-  /** `Settled` only once the credit is in the balance, `Expired` by the clock, `Invalid` when all of it was reversed. */
+  /**
+   * `Settled` once all that was asked for is in the balance, also late. With a part of it `New`, and `Expired` by the
+   * clock. `Invalid` when all of it was reversed.
+   */
   readonly status: TopupStatus;
 }
 
@@ -204,7 +231,8 @@ function viewOf(row: TopupRow, now: string): TopupView {
 function statusOf(row: TopupRow, now: string): TopupStatus {
   if (row.pending > 0) return 'Processing';
   const paid = BigInt(row.paid_units);
-  if (paid > 0n) return paid + BigInt(row.reversed_units) > 0n ? 'Settled' : 'Invalid';
-  if (row.seen) return 'Processing';
+  if (paid > 0n && paid + BigInt(row.reversed_units) <= 0n) return 'Invalid';
+  if (paid >= BigInt(row.units)) return 'Settled';
+  if (row.seen !== '') return 'Processing';
   return row.expires_at <= now ? 'Expired' : 'New';
 }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type BackendPayment,
   ExchangeRates,
+  OfferedPayments,
   openStreams,
   type PaymentBackend,
   PaymentBackends,
@@ -10,6 +11,7 @@ import {
   TopupPayments,
   UpstreamFailure,
 } from '#application';
+import { readPayments } from '#catalogue';
 import type { DomainEvent, InvoiceIssued } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type CheckpointStore, type Recorded, type Runtime, START, StoreUnavailable, startedBy, usd } from '#kernel';
@@ -106,7 +108,7 @@ const checkpoints: CheckpointStore = {
 /** What one process has: write paths of its own, and the watch. */
 class Process {
   readonly streams = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
-  readonly payments = new TopupPayments(this.streams.topups, market, time);
+  readonly payments = new TopupPayments(market, new OfferedPayments(readPayments(), new PaymentBackends([node])), time);
   private readonly over = new AbortController();
   private parts: readonly Promise<void>[] = [];
 
@@ -272,7 +274,7 @@ describe('a payment', () => {
 
   test('in time needs no rate but that of its invoice', async () => {
     await issue('aa');
-    node.pay('aa', time.in(16 * MINUTE)); // to the second the grace after the expiry
+    node.pay('aa', time.in(15 * MINUTE)); // to the millisecond
     books.watch();
     await time.pass(SECOND);
     expect((await facts('topup-aa'))[1]).toMatchObject({
@@ -282,7 +284,7 @@ describe('a payment', () => {
 
   test('late waits until there is a rate, and is worth that', async () => {
     await issue('aa');
-    node.pay('aa', time.in(16 * MINUTE + 1));
+    node.pay('aa', time.in(15 * MINUTE + 1));
     books.watch();
     await time.pass(5 * SECOND);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
@@ -350,18 +352,13 @@ describe('a credit', () => {
   });
 
   test('is taken back when its payment is reversed, the bonus too, once', async () => {
-    await paid('aa');
-    const reversal = {
-      reversalId: 'refund 1',
-      payment: { backend: 'lnd', id: 'aa' },
-      units: -1_000_000n,
-      why: 'refunded',
-    };
+    await issue('aa', { destination: { kind: 'page', value: 'https://pay.example' } });
+    node.pay('aa');
     books.watch();
-    await time.pass(SECOND);
-    await books.payments.reverse('aa', reversal);
-    await books.payments.reverse('aa', reversal);
-    await time.pass(SECOND);
+    await time.pass(3 * SECOND);
+    const reversals = [{ id: 'refund 1', units: -1_000_000n, why: 'refunded' }];
+    node.settled.set('aa', { ...(node.settled.get('aa') as BackendPayment), reversals });
+    await time.pass(10 * SECOND);
     await books.stop();
     [due, positions] = [new MemoryDueTable(), new Map()];
     new Process().watch();

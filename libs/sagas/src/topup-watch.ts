@@ -1,12 +1,4 @@
-import type {
-  Accounts,
-  BackendPayment,
-  Clock,
-  PaymentBackend,
-  PaymentBackends,
-  TopupPayments,
-  Topups,
-} from '#application';
+import type { Accounts, Clock, PaymentBackend, PaymentBackends, TopupPayments, Topups } from '#application';
 import { type PaymentsWanted, type TopupCommand, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
 import {
   type Asked,
@@ -99,18 +91,10 @@ async function lookAtBatch(backend: PaymentBackend, batch: readonly Open[], paym
       (each) => each.reference,
     );
     for (const { wanted, answer } of batch)
-      answer.resolve(recording(wanted, found.get(wanted.reference) ?? [], payments));
+      answer.resolve(payments.recording(wanted, found.get(wanted.reference) ?? []));
   } catch (error) {
     for (const { answer } of batch) answer.reject(error);
   }
-}
-
-function recording(
-  wanted: PaymentsWanted,
-  came: readonly BackendPayment[],
-  payments: TopupPayments,
-): Promise<Commands> {
-  return Promise.all(came.map((payment) => payments.recording(wanted, payment)));
 }
 
 /** Has what a back end hints at looked at now. A hint that comes before its top-up is known is found by looking later. */

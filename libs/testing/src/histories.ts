@@ -19,7 +19,17 @@ import {
   type TopupCommand,
   topupDecider,
 } from '#domain';
-import { type Decider, fold, type Message, type NewEvent, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
+import {
+  type Decider,
+  fold,
+  type Message,
+  money,
+  type NewEvent,
+  type PicoUsd,
+  type Recorded,
+  Rejection,
+  usd,
+} from '#kernel';
 import { issuedInvoice, paymentOf } from './top-ups.ts';
 
 export type Fact = Recorded<DomainEvent>;
@@ -151,8 +161,10 @@ function topUp(story: Story, nr: number, { msat, lateRate, credited, reversed }:
   });
   story.topup(id, { type: 'IssueInvoice', data });
   if (msat === null) return;
-  const late = lateRate ? { lateRate: { value: lateRate, source: 'kraken', at } } : {};
-  const payment = paymentOf(data, { units: msat, ...late });
+  const market = lateRate ? { market: valued(msat, lateRate, at) } : {};
+  const late =
+    lateRate && confirmations === 0 ? { receivedAt: new Date(Date.parse(data.expiresAt) + 1).toISOString() } : {};
+  const payment = paymentOf(data, { units: msat, ...market, ...late });
   story.topup(id, { type: 'RecordPayment', data: { ...payment, confirmations: 0 } });
   story.topup(id, { type: 'RecordPayment', data: payment });
   const received = story.facts.at(-1);
@@ -163,12 +175,20 @@ function topUp(story: Story, nr: number, { msat, lateRate, credited, reversed }:
     data: { creditId: paymentKey(payment.payment), method: data.method, ...booked, at },
   });
   story.topup(id, { type: 'MarkCredited', data: { payment: payment.payment, at } });
-  if (reversed) reverse(story, id, { ...payment, units: -(msat + 1n) / 2n });
+  if (reversed) reverse(story, id, payment);
 }
 
-function reverse(story: Story, id: string, { payment, units, at }: Payment): void {
+/** What so many millisatoshis are worth at a rate. */
+function valued(msat: bigint, value: string, at: string) {
+  return { rate: { value, source: 'kraken', at }, amount: ((msat * money.usd(value)) / 10n ** 11n) as PicoUsd };
+}
+
+function reverse(story: Story, id: string, whole: Payment): void {
+  const { payment, at, units } = whole;
   const reversalId = `reversal of ${id}`;
-  story.topup(id, { type: 'ReversePayment', data: { reversalId, payment, units, why: 'refunded', at } });
+  const reversals = [{ id: reversalId, units: -(units + 1n) / 2n, why: 'refunded' }];
+  const fees = [{ id: 'liquidity', units: units / 10n, why: 'a channel was opened' }];
+  story.topup(id, { type: 'RecordPayment', data: { ...whole, fees, reversals } });
   const fact = story.facts.at(-1);
   if (fact?.type !== 'PaymentReversed') return;
   const { method, why } = fact.data;

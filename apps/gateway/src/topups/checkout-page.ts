@@ -1,6 +1,6 @@
 /** The page on which a top-up is paid: what to pay and where, and what has become of it. */
 import { encodeQR } from 'qr';
-import { COINS, wholeCoins } from '#domain';
+import { type CoinTerms, wholeCoins } from '#domain';
 import type { TopupView } from '#projections';
 import { Html, html } from '../edge/html.ts';
 import { page, pageHeaders } from '../edge/page.ts';
@@ -12,8 +12,8 @@ export const CHECKOUT_HEADERS = pageHeaders(CHECKOUT_SCRIPT);
 /** A top-up, and the name of its method as customers know it. */
 export type Shown = Pick<
   TopupView,
-  'topupId' | 'requested' | 'coin' | 'units' | 'paidUnits' | 'destination' | 'expiresAt' | 'status'
-> & { readonly displayName: string };
+  'topupId' | 'requested' | 'units' | 'paidUnits' | 'destination' | 'expiresAt' | 'status'
+> & { readonly coin: CoinTerms; readonly displayName: string };
 
 /** `partial`: more is due, and there is time; `short`: there is none. */
 type State = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'expired' | 'invalid';
@@ -102,7 +102,7 @@ function isFinal(state: State, { destination }: Shown): boolean {
 function amounts(topup: Shown, state: State): Html {
   const { requested, units, paidUnits, coin } = topup;
   const inCoins = coins(topup, state === 'partial' ? due(topup) : units);
-  const isSame = requested.currency === coin && state !== 'partial';
+  const isSame = requested.currency === coin.code && state !== 'partial';
   return html`<dl>
 <dt>Amount</dt><dd class="large">${requested.amount} ${requested.currency}</dd>
 ${isSame ? undefined : html`<dt>${state === 'partial' ? 'Still due' : 'In coins'}</dt><dd>${inCoins}</dd>`}
@@ -124,14 +124,14 @@ function wallet({ destination, coin, ...topup }: Shown): Html {
   const { value, kind } = destination;
   const amount = wholeCoins(due(topup), coin);
   const isInvoice = kind === 'bolt11';
-  const uri = isInvoice ? `lightning:${value}` : paymentUri(value, coin, amount);
+  const uri = isInvoice ? `lightning:${value}` : (paymentUri(value, coin, amount) ?? value);
   // In upper case an invoice needs a code of fewer, larger squares.
   const code = encodeQR(isInvoice ? uri.toUpperCase() : uri, 'svg', { ecc: 'low', border: 2 });
-  const what = isInvoice ? 'Lightning invoice' : `${COINS[coin].name} address`;
+  const what = isInvoice ? 'Lightning invoice' : `${coin.name} address`;
   return html`<div class="qr" role="img" aria-label="QR code of the ${what}">${new Html(code)}</div>
 <label for="destination">${what}</label>
 <textarea id="destination" readonly rows="${isInvoice ? 4 : 3}" spellcheck="false" autocomplete="off">${value}</textarea>
-${isInvoice ? undefined : html`<label for="amount">Amount in ${coin}</label><input id="amount" readonly value="${amount}" autocomplete="off">`}
+${isInvoice ? undefined : html`<label for="amount">Amount in ${coin.code}</label><input id="amount" readonly value="${amount}" autocomplete="off">`}
 <div class="actions">
 <a class="button" href="${uri}">Open in a wallet</a>
 ${copyButton('destination', isInvoice ? 'Copy the invoice' : 'Copy the address')}
@@ -155,5 +155,5 @@ function due({ units, paidUnits }: Pick<Shown, 'units' | 'paidUnits'>): bigint {
 }
 
 function coins({ coin }: Shown, units: bigint): string {
-  return `${wholeCoins(units, coin)} ${coin}`;
+  return `${wholeCoins(units, coin)} ${coin.code}`;
 }

@@ -1,7 +1,6 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { Clock } from '#application';
-import { PAYMENT_METHODS } from '#domain';
+import { Clock, OfferedPayments } from '#application';
 import { BooksReader } from '../edge/books-reader.ts';
 import { NotFound } from '../edge/errors.ts';
 import { Operation } from '../openapi/operation.ts';
@@ -13,6 +12,7 @@ import { TOPUP_ID } from './topups-wire.ts';
 export class CheckoutController {
   constructor(
     private readonly books: BooksReader,
+    private readonly offered: OfferedPayments,
     private readonly clock: Clock,
   ) {}
 
@@ -22,8 +22,9 @@ export class CheckoutController {
   async checkout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
     const topup = TOPUP_ID.test(id) ? await this.books.topup(id, reply) : undefined;
     if (!topup) throw new NotFound('There is no such invoice');
-    const displayName = PAYMENT_METHODS.find(({ method }) => method === topup.method)?.displayName ?? topup.method;
+    const displayName = this.offered.displayName(topup.method);
+    const coin = this.offered.coin(topup.coin);
     reply.headers(CHECKOUT_HEADERS);
-    return checkoutPage({ ...topup, displayName }, this.clock.now());
+    return checkoutPage({ ...topup, coin, displayName }, this.clock.now());
   }
 }

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { readPayments } from '#catalogue';
+import type { CoinTerms } from '#domain';
 import { type Answer, type TestAccount, World } from '#testing';
 import { checkoutPage, type Shown } from './checkout-page.ts';
 
@@ -8,11 +10,14 @@ const NOW = '2026-11-20T12:00:00.000Z';
 const LATER = '2026-11-20T12:10:00.000Z';
 const INVOICE = 'lnbcrt10u1pexample';
 
+const { coins } = readPayments();
+const coinOf = (code: string) => coins.find((each) => each.code === code) as CoinTerms;
+
 const lightning: Shown = {
   topupId: 'AAAAAAAAAAAAAAAAAAAAAA',
   displayName: 'Bitcoin Lightning',
   requested: { amount: '25', currency: 'USD' },
-  coin: 'BTC',
+  coin: coinOf('BTC'),
   units: 25_000_000n,
   paidUnits: 0n,
   destination: { kind: 'bolt11', value: INVOICE },
@@ -22,7 +27,7 @@ const lightning: Shown = {
 const monero: Shown = {
   ...lightning,
   displayName: 'Monero',
-  coin: 'XMR',
+  coin: coinOf('XMR'),
   units: 100_000_000_000n,
   destination: { kind: 'address', value: '8AAAAA' },
 };

@@ -43,8 +43,9 @@ describe('a payment that is reversed', () => {
     const { topups } = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
     const payment = { backend: 'lnd', id: hashOf(invoice) };
     const at = new Date().toISOString();
-    const data = { reversalId: 'dispute', payment, units: -1_000_000n, why: 'disputed', at };
-    await topups.run(invoice.invoice_id, { type: 'ReversePayment', data }, startedBy('test', 'dispute'));
+    const reversals = [{ id: 'dispute', units: -1_000_000n, why: 'disputed' }];
+    const data = { payment, units: 1_000_000n, confirmations: 'final', receivedAt: at, reversals, at } as const;
+    await topups.run(invoice.invoice_id, { type: 'RecordPayment', data }, startedBy('test', 'dispute'));
     await world.until(async () => (await world.balance(account)).startsWith('-0.'));
     expect((await world.chat(account)).status).toBe(402);
     expect(await status(invoice)).toMatchObject({ status: 'Invalid', amount_paid: 0 });
@@ -167,7 +168,7 @@ describe('a paid top-up', () => {
 });
 
 describe('a payment that settles after the invoice expired', () => {
-  test('within its grace is worth what was asked for', async () => {
+  test('is worth what the market says by then, also where that is the same', async () => {
     const { account, invoice } = await invoiced(1);
     await world.pay(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 30 });
     await settled(invoice);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Clock } from '#application';
+import { readPayments } from '#catalogue';
 import { coinbase, kraken, MarketRates } from '#connectors';
 import { type TestAccount, World } from '#testing';
 
@@ -89,7 +90,10 @@ describe('a rate', () => {
   const open = () => {
     const clock = new HandClock();
     const sources = [kraken(`${world.sandbox}/kraken`), coinbase(`${world.sandbox}/coinbase`)];
-    return { clock, rates: new MarketRates(sources, clock, { loneRatePercent: 10 }, () => {}) };
+    return {
+      clock,
+      rates: new MarketRates({ sources, coins: readPayments().coins }, clock, { loneRatePercent: 10 }, () => {}),
+    };
   };
   const rateOf = async (rates: MarketRates) => Number((await rates.usdPer('BTC')).value);
 

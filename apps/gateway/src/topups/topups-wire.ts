@@ -1,5 +1,5 @@
 import { TOPUP_ID_LENGTH } from '#application';
-import { COINS, type Coin, type Destination, type PaymentMethod } from '#domain';
+import type { CoinTerms, Destination, PaymentMethod } from '#domain';
 import { money, plainNumber } from '#kernel';
 import type { TopupView } from '#projections';
 
@@ -36,17 +36,17 @@ export function whereToPay({ kind, value }: Destination) {
 }
 
 /** The destination in a form that wallets accept. */
-export function howToPay(destination: Destination, coin: Coin, due: string) {
+export function howToPay(destination: Destination, coin: CoinTerms, due: string) {
   const { kind, value } = destination;
   const where = whereToPay(destination);
   if (kind === 'bolt11') return { ...where, payment_request: value };
-  return kind === 'address' ? { ...where, payment_uri: paymentUri(value, coin, due) } : where;
+  const uri = kind === 'address' ? paymentUri(value, coin, due) : undefined;
+  return uri === undefined ? where : { ...where, payment_uri: uri };
 }
 
-/** An address and the whole coins that are due, as a link for wallets. */
-export function paymentUri(address: string, coin: Coin, due: string): string {
-  const { scheme, amount } = COINS[coin].link;
-  return `${scheme}:${address}?${amount}=${due}`;
+/** An address and the whole coins that are due, as a link for wallets; undefined for a coin without such links. */
+export function paymentUri(address: string, { link }: CoinTerms, due: string): string | undefined {
+  return link && `${link.scheme}:${address}?${link.amount}=${due}`;
 }
 
 function seconds(instant: string): number {

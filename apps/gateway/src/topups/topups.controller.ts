@@ -1,8 +1,8 @@
 import { Body, Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { type Caller, CreateTopup, PaymentBackends } from '#application';
-import { PAYMENT_METHODS, wholeCoins } from '#domain';
+import { type Caller, CreateTopup, OfferedPayments } from '#application';
+import { wholeCoins } from '#domain';
 import { type Cause, plainNumber } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, CausedBy } from '../edge/caller.ts';
@@ -20,7 +20,7 @@ export class TopupsController {
     private readonly commands: CommandBus,
     private readonly books: BooksReader,
     private readonly address: PublicAddress,
-    private readonly backends: PaymentBackends,
+    private readonly offered: OfferedPayments,
   ) {}
 
   @Post('create/:method')
@@ -31,9 +31,11 @@ export class TopupsController {
     @Body() body: NewTopup,
     @CausedBy() cause: Cause,
   ) {
-    const wanted = { amount: String(body.amount), currency: body.currency.toUpperCase() };
-    const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, method, wanted, cause));
-    const { requested, at: createdAt, expiresAt, destination, coin } = invoice;
+    const requested = { amount: String(body.amount), currency: body.currency.toUpperCase() };
+    const wanted = { method, requested };
+    const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause));
+    const { at: createdAt, expiresAt, destination } = invoice;
+    const coin = this.offered.coin(invoice.coin);
     const due = wholeCoins(BigInt(invoice.units), coin);
     return {
       ...head({ topupId, requested, createdAt, expiresAt }),
@@ -49,14 +51,14 @@ export class TopupsController {
   async status(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
     const topup = TOPUP_ID.test(id) ? await this.books.topup(id, reply) : undefined;
     if (!topup) throw new NotFound('Invoice not found');
-    const { coin } = topup;
-    const open = topup.status === 'Settled' ? 0n : topup.units;
+    const coin = this.offered.coin(topup.coin);
+    const left = topup.units - topup.paidUnits;
     return {
       ...head(topup),
       status: topup.status,
-      payment_method: PAYMENT_METHODS.find(({ method }) => method === topup.method)?.displayName ?? topup.method,
+      payment_method: this.offered.displayName(topup.method),
       amount_paid: plainNumber(wholeCoins(topup.paidUnits, coin)),
-      amount_due: plainNumber(wholeCoins(open, coin)),
+      amount_due: plainNumber(wholeCoins(left > 0n && topup.status !== 'Settled' ? left : 0n, coin)),
       ...whereToPay(topup.destination),
     };
   }
@@ -64,7 +66,7 @@ export class TopupsController {
   @Get('payment-methods')
   @Operation(operations.listPaymentMethods)
   methods() {
-    const methods = PAYMENT_METHODS.filter((method) => this.backends.of(method)).map(methodWire);
+    const methods = this.offered.listed.map(methodWire);
     return { status: 'success', success: true, supported_methods: methods, data: methods };
   }
 }

@@ -21,6 +21,7 @@ const MAX_NAMED = 10;
 export class Auditor {
   private readonly balances = new Map<string, { available: bigint; held: bigint }>();
   private readonly credits = new Set<string>();
+  private readonly fees = new Set<string>();
   private readonly openHolds = new Map<string, OpenHold>();
   private readonly priceLists = new Map<string, ReadonlyMap<string, Listed>>();
   private readonly unnamed: string[] = [];
@@ -80,6 +81,12 @@ export class Auditor {
         this.move(fact, reading.paid + reading.bonus, 0n, reading.reversed);
         break;
       }
+      case 'fee':
+        if (this.fees.has(reading.id)) this.report(`fee ${reading.id} was booked twice`);
+        this.fees.add(reading.id);
+        break;
+      case 'rate':
+        break;
       case 'hold': {
         const { holdId, amount, expiresAt } = reading;
         if (this.openHolds.has(holdId)) this.report(`hold ${holdId} was made twice`);
@@ -177,6 +184,14 @@ function entryOf(reading: Reading): Entry {
       book(`clearing:${reading.method}`, reading.paid);
       book(`bonus:${reading.method}`, reading.bonus);
       book('customer:available', -(reading.paid + reading.bonus));
+      break;
+    case 'rate':
+      book(`clearing:${reading.method}`, reading.market - reading.credited);
+      book(`rates:${reading.method}`, reading.credited - reading.market);
+      break;
+    case 'fee':
+      book(`fees:${reading.method}`, reading.amount);
+      book(`clearing:${reading.method}`, -reading.amount);
       break;
     case 'hold':
       book('customer:available', reading.amount);

@@ -53,6 +53,14 @@ export type Reading =
       readonly paid: bigint;
       readonly bonus: bigint;
     }
+  | {
+      readonly kind: 'rate';
+      readonly method: string;
+      /** What was credited, and what it was worth in the market. */
+      readonly credited: bigint;
+      readonly market: bigint;
+    }
+  | { readonly kind: 'fee'; readonly id: string; readonly method: string; readonly amount: bigint }
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
   | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
   | {
@@ -67,13 +75,16 @@ export type Reading =
 
 // biome-ignore lint/suspicious/noExplicitAny: stored JSON, of a shape that its version says
 type Stored = any;
-type Reader = (data: Stored) => Reading;
+type Reader = (data: Stored) => Reading | undefined;
 
 /** A reader for each version of each type that moves money or says what it costs; the first is of version 1. */
 const READERS: Readonly<Record<string, readonly Reader[]>> = {
   PriceListPublished: [pricesV1, pricesV2],
   CreditAdded: [(data) => credit({ ...data, creditId: `lnd/${data.creditId}` }), credit],
   CreditReversed: [reversal],
+  PaymentReceived: [() => undefined, ({ method, amount, market }) => rate(method, amount, market?.amount)],
+  PaymentReversed: [({ method, amount, market }) => rate(method, amount, market)],
+  PaymentFeeCharged: [fee],
   FundsHeld: [hold],
   HoldExtended: [extension],
   HoldSettled: [
@@ -114,6 +125,16 @@ function credit({ creditId, method, amount, bonus }: Stored): Reading {
 function reversal({ reversalId, method, amount, bonus }: Stored): Reading {
   const id = `reversal ${reversalId}`;
   return { kind: 'credit', id, reversed: true, method, paid: BigInt(amount), bonus: BigInt(bonus) };
+}
+
+function rate(method: string, credited: string, market: string | undefined): Reading | undefined {
+  return market === undefined
+    ? undefined
+    : { kind: 'rate', method, credited: BigInt(credited), market: BigInt(market) };
+}
+
+function fee({ payment, feeId, method, amount }: Stored): Reading {
+  return { kind: 'fee', id: `${payment.backend}/${payment.id} ${feeId}`, method, amount: BigInt(amount) };
 }
 
 function hold({ holdId, amount, expiresAt }: Stored): Reading {

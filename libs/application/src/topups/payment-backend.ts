@@ -1,4 +1,4 @@
-import type { Coin, Destination, PaymentMethod } from '#domain';
+import type { Change, CoinTerms, Destination, PaymentMethod } from '#domain';
 
 /**
  * The port to what takes payments: a Lightning node, a wallet, a payment processor. Each is one folder in
@@ -25,16 +25,34 @@ export interface PaymentBackend {
    */
   hints(signal: AbortSignal): AsyncIterable<string>;
 
+  /**
+   * The references that a web hook names, where the back end sends such.
+   * @returns undefined when it does not come from the back end
+   */
+  notified?(hook: WebHook): readonly string[] | undefined;
+
   close(): Promise<void>;
 }
 
+/** A request that came to the address of a back end's web hooks. */
+export interface WebHook {
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** As it was sent: signatures are over these bytes. */
+  readonly body: Buffer;
+}
+
 export interface PaymentRequest {
-  readonly coin: Coin;
+  /** Our id. A back end that takes an id with a request answers a repeated one with the same payment. */
+  readonly topupId: string;
+  readonly coin: CoinTerms;
   readonly kind: Destination['kind'];
   /** Of the coin's smallest unit. */
   readonly units: bigint;
   readonly memo: string;
   readonly expirySeconds: number;
+  /** How often a payment must be confirmed before the back end may call it final. */
+  readonly confirmations: number;
 }
 
 export interface RequestedPayment {
@@ -50,25 +68,36 @@ export interface BackendPayment {
   readonly id: string;
   /** What the customer paid, of the coin's smallest unit. */
   readonly units: bigint;
-  /** What the back end kept of them. */
-  readonly fee?: bigint;
-  /** How often the network has confirmed it; `final` when the back end vouches for it. */
-  readonly confirmations: number | 'final';
+  /**
+   * How often the network has confirmed it; `final` when the back end vouches for it; `lost` when it was undone, by the
+   * network or as the back end has it: what was credited is taken back.
+   */
+  readonly confirmations: number | 'final' | 'lost';
   /** When the back end saw it first. ISO 8601. */
   readonly receivedAt: string;
+  /** What the back end kept of it or charged for it, each once by its id. Negative: it was given back. */
+  readonly fees?: readonly Change[];
+  /** Refunds and disputes, each once by its id. Negative: taken from the customer; positive: given again. */
+  readonly reversals?: readonly Change[];
 }
 
 /** The back ends that are configured here. */
 export class PaymentBackends {
-  constructor(readonly all: readonly PaymentBackend[]) {}
+  /** @param chosen back ends by method, where the operator prefers another than the method does */
+  constructor(
+    readonly all: readonly PaymentBackend[],
+    private readonly chosen: Readonly<Record<string, string>> = {},
+  ) {}
 
   named(name: string): PaymentBackend | undefined {
     return this.all.find((backend) => backend.name === name);
   }
 
-  /** The back end that takes a method's payments: the first of the method's that is configured. */
-  of({ backends }: PaymentMethod): PaymentBackend | undefined {
-    return backends.map((name) => this.named(name)).find((backend) => backend !== undefined);
+  /** The back end that takes a method's payments: the one that was chosen, or the first of the method's that is configured. */
+  of({ method, backends }: PaymentMethod): PaymentBackend | undefined {
+    const chosen = this.chosen[method];
+    const names = chosen === undefined ? backends : [chosen];
+    return names.map((name) => this.named(name)).find((backend) => backend !== undefined);
   }
 
   async close(): Promise<void> {

@@ -1,40 +1,47 @@
-import { type Payment, type PaymentsWanted, type Reversal, type TopupCommand, topupWorkflow } from '#domain';
-import { startedBy } from '#kernel';
+import { type Payment, type PaymentsWanted, type TopupCommand, worth } from '#domain';
 import type { Clock } from '../clock.ts';
-import type { Topups } from '../streams.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
+import type { OfferedPayments } from './offered-payments.ts';
 import type { BackendPayment } from './payment-backend.ts';
-
-/** A payment that reached the back end this long after the expiry was still on its way in time. */
-const GRACE_MS = 60_000;
 
 /** What back ends say about payments, as commands for their top-ups. */
 export class TopupPayments {
   constructor(
-    private readonly topups: Topups,
     private readonly rates: ExchangeRates,
+    private readonly offered: OfferedPayments,
     private readonly clock: Clock,
   ) {}
 
   /**
-   * The command that records a payment.
+   * The commands that record what a look has found, and that what was on its way is not there any more.
    * @throws UpstreamFailure when a late payment needs a rate and there is none: ask again later
    */
-  async recording({ coin, backend, expiresAt }: PaymentsWanted, came: BackendPayment): Promise<TopupCommand> {
-    const { id, units, fee, confirmations, receivedAt } = came;
-    const late = Date.parse(receivedAt) > Date.parse(expiresAt) + GRACE_MS;
-    const data: Payment = {
-      ...{ payment: { backend, id }, units, confirmations, receivedAt },
-      ...(fee === undefined ? {} : { fee }),
-      ...(late ? { lateRate: await this.rates.usdPer(coin) } : {}),
-      at: this.clock.now(),
-    };
-    return { type: 'RecordPayment', data };
+  async recording(wanted: PaymentsWanted, came: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
+    const found = new Set(came.map(({ id }) => id));
+    const { backend } = wanted;
+    const at = this.clock.now();
+    const lost = wanted.seen
+      .filter((id) => !found.has(id))
+      .map((id): Payment => ({ payment: { backend, id }, units: 0n, confirmations: 'lost', receivedAt: at, at }));
+    const payments = await Promise.all(came.map((each) => this.payment(wanted, each)));
+    return [...payments, ...lost].map((data) => ({ type: 'RecordPayment', data }));
   }
 
-  /** Records that a payment was taken back, or given again. */
-  async reverse(topupId: string, reversal: Omit<Reversal, 'at'>): Promise<void> {
-    const data = { ...reversal, at: this.clock.now() };
-    await this.topups.run(topupId, { type: 'ReversePayment', data }, startedBy(`saga:${topupWorkflow.name}`, topupId));
+  private async payment(wanted: PaymentsWanted, came: BackendPayment): Promise<Payment> {
+    const { reference: _, id, ...found } = came;
+    const data = { payment: { backend: wanted.backend, id }, ...found, at: this.clock.now() };
+    const market = wanted.received.includes(id) ? undefined : await this.worthNow(wanted, came);
+    return market ? { ...data, market } : data;
+  }
+
+  /** One that is in time is worth what was asked for, so it does not wait for a rate. */
+  private async worthNow({ coin: code, expiresAt }: PaymentsWanted, { units, receivedAt }: BackendPayment) {
+    const coin = this.offered.coin(code);
+    const isLate = receivedAt > expiresAt;
+    if (coin.fixedRate !== undefined && !isLate) return undefined;
+    const rate = await this.rates.usdPer(code).catch((error) => {
+      if (isLate) throw error;
+    });
+    return rate && { rate, amount: worth(units, coin, rate.value) };
   }
 }

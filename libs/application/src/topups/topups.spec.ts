@@ -6,12 +6,14 @@ import {
   CreateTopup,
   CreateTopupHandler,
   ExchangeRates,
+  OfferedPayments,
   openStreams,
   type PaymentBackend,
   PaymentBackends,
   type PaymentRequest,
   type RequestedPayment,
 } from '#application';
+import { readPayments } from '#catalogue';
 import { MemoryEventStore } from '#eventstore';
 import { START } from '#kernel';
 import { BY_A_TEST } from '#testing';
@@ -81,11 +83,13 @@ function request(backends: readonly PaymentBackend[] = [node]) {
   const { topups } = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
   const handler = new CreateTopupHandler(
     topups,
-    new PaymentBackends(backends),
+    new OfferedPayments(readPayments(), new PaymentBackends(backends)),
     new StandingRate(),
     new StandingClock(),
   );
-  return handler.execute(new CreateTopup('account', 'btc-lightning', { amount: '1', currency: 'USD' }, BY_A_TEST));
+  return handler.execute(
+    new CreateTopup('account', { method: 'btc-lightning', requested: { amount: '1', currency: 'USD' } }, BY_A_TEST),
+  );
 }
 
 async function facts() {

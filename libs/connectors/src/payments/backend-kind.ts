@@ -1,11 +1,11 @@
 import type { PaymentBackend } from '#application';
-import type { Coin, Destination } from '#domain';
+import type { CoinTerms, Destination } from '#domain';
 
 /** What the index of a back end's folder says about it. */
 export interface BackendKind<Settings> {
   readonly name: string;
-  /** What it can be paid in, and to where. */
-  readonly takes: readonly { readonly coin: Coin; readonly kind: Destination['kind'] }[];
+  /** Whether it can be paid in a coin, to a destination of this kind. */
+  takes(coin: CoinTerms, kind: Destination['kind']): boolean;
   /** @returns undefined when the settings do not name one */
   open(settings: Settings): PaymentBackend | undefined;
 }

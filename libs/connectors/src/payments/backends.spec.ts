@@ -1,17 +1,32 @@
 import { describe, expect, test } from '@jest/globals';
-import { BACKEND_KINDS, openPaymentBackends, type PaymentSettings } from '#connectors';
-import { PAYMENT_METHODS } from '#domain';
+import { readPayments } from '#catalogue';
+import { openPaymentBackends, type PaymentSettings } from '#connectors';
+import type { PaymentMethod } from '#domain';
 
-describe.each(PAYMENT_METHODS)('$method', ({ backends, coin, destination }) => {
-  test.each(backends)('can be taken by %s', (name) => {
-    const kind = BACKEND_KINDS.find((each) => each.name === name);
-    expect(kind?.takes).toContainEqual({ coin, kind: destination });
-  });
-});
+const terms = readPayments();
+const SETTINGS = { lndUrl: 'http://127.0.0.1:1', lndMacaroon: '00', topupBackends: {} } as PaymentSettings;
 
 test('every back end goes by the name of its kind', async () => {
-  const settings = { lndUrl: 'http://127.0.0.1:1', lndMacaroon: '00' };
-  const backends = openPaymentBackends(settings as PaymentSettings);
+  const backends = openPaymentBackends(SETTINGS, terms);
   expect(backends.all.map(({ name }) => name)).toEqual(['lnd']);
   await backends.close();
+});
+
+describe('settings and data that do not fit together stop the start:', () => {
+  const chosen = (topupBackends: Record<string, string>) => () =>
+    openPaymentBackends({ ...SETTINGS, topupBackends }, terms);
+
+  test.each<[string, Record<string, string>, string]>([
+    ['a method that is not there', { doge: 'lnd' }, 'TOPUP_BACKENDS names the method "doge", which is not there'],
+    ['a back end that cannot take it', { btc: 'lnd' }, 'the back end lnd cannot take btc'],
+    ['a back end that is not configured', { btc: 'btcpay' }, 'TOPUP_BACKENDS names "btcpay", which is not configured'],
+  ])('%s', (_, topupBackends, sentence) => {
+    expect(chosen(topupBackends)).toThrow(sentence);
+  });
+
+  test('data that names a back end for what it cannot take', () => {
+    const [lightning] = terms.methods as readonly [PaymentMethod];
+    const onChain = { ...terms, methods: [{ ...lightning, method: 'btc', destination: 'address' as const }] };
+    expect(() => openPaymentBackends(SETTINGS, onChain)).toThrow('the back end lnd cannot take btc');
+  });
 });

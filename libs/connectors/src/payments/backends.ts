@@ -1,14 +1,39 @@
 import { PaymentBackends } from '#application';
+import type { PaymentMethod, PaymentTerms } from '#domain';
 import { type LndSettings, lnd } from './lnd/index.ts';
 
 /** Every kind of back end that takes payments. */
 export const BACKEND_KINDS = [lnd] as const;
 
-export type PaymentSettings = LndSettings;
+export interface PaymentSettings extends LndSettings {
+  /** Back ends by method, where another is wanted than the first that is configured. */
+  readonly topupBackends: Readonly<Record<string, string>>;
+  /** Confirmations by method, where others are wanted than `payments.json` has. */
+  readonly topupConfirmations: Readonly<Record<string, string>>;
+}
 
-/** Opens the back ends that are configured. */
-export function openPaymentBackends(settings: PaymentSettings): PaymentBackends {
-  return new PaymentBackends(
-    BACKEND_KINDS.map((kind) => kind.open(settings)).filter((backend) => backend !== undefined),
-  );
+/**
+ * Opens the back ends that are configured.
+ * @param terms in which every back end can take the methods that name it
+ * @throws Error that says what is wrong with the settings or the data
+ */
+export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackends {
+  const { topupBackends } = settings;
+  for (const method of terms.methods) for (const name of method.backends) assertTakes(name, method, terms);
+  for (const [name, backend] of Object.entries(topupBackends)) {
+    const method = terms.methods.find((each) => each.method === name);
+    if (!method) throw new Error(`TOPUP_BACKENDS names the method "${name}", which is not there`);
+    assertTakes(backend, method, terms);
+  }
+  const opened = BACKEND_KINDS.map((kind) => kind.open(settings)).filter((backend) => backend !== undefined);
+  const missing = Object.values(topupBackends).find((name) => !opened.some((backend) => backend.name === name));
+  if (missing !== undefined) throw new Error(`TOPUP_BACKENDS names "${missing}", which is not configured`);
+  return new PaymentBackends(opened, topupBackends);
+}
+
+function assertTakes(name: string, { method, coin: code, destination }: PaymentMethod, { coins }: PaymentTerms): void {
+  const kind = BACKEND_KINDS.find((each) => each.name === name);
+  const coin = coins.find((each) => each.code === code);
+  if (!kind) return;
+  if (!coin || !kind.takes(coin, destination)) throw new Error(`the back end ${name} cannot take ${method}`);
 }

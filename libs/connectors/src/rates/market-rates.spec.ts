@@ -2,9 +2,11 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Clock, type Rate } from '#application';
+import { readPayments } from '#catalogue';
 import { coinbase, kraken, MarketRates } from '#connectors';
 import type { Coin } from '#domain';
 
+const { coins } = readPayments();
 const LIMITS = { loneRatePercent: 10 };
 const NOON = '2026-11-20T12:00:00.000Z';
 
@@ -58,7 +60,12 @@ afterAll(() => {
 
 /** Asks for the rate, with so much time between the questions. */
 async function rates(questions = 1, waitMs = 0): Promise<Rate[]> {
-  const market = new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, LIMITS, alarm);
+  const market = new MarketRates(
+    { sources: [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], coins },
+    clock,
+    LIMITS,
+    alarm,
+  );
   const rates: Rate[] = [];
   try {
     for (let i = 0; i < questions; i++) {
@@ -101,7 +108,8 @@ describe('a rate', () => {
 });
 
 describe('the rate of another coin', () => {
-  const market = () => new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, LIMITS, alarm);
+  const market = () =>
+    new MarketRates({ sources: [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], coins }, clock, LIMITS, alarm);
 
   test.each<[Coin, string, string, readonly string[]]>([
     ['LTC', 'XLTCZUSD', 'kraken', ['/coinbase/v2/prices/LTC-USD/spot', '/kraken/0/public/Ticker?pair=LTCUSD']],
@@ -178,7 +186,7 @@ describe('a source', () => {
   });
 
   test('that makes no sense any more is as good as one that is away: its last rate counts for ten minutes', async () => {
-    const market = new MarketRates([kraken(`${url}/kraken`)], clock, LIMITS, alarm);
+    const market = new MarketRates({ sources: [kraken(`${url}/kraken`)], coins }, clock, LIMITS, alarm);
     await market.usdPer('BTC');
     answers.kraken = krakenSays('0.00');
     clock.current += 599_999;
@@ -190,7 +198,8 @@ describe('a source', () => {
 });
 
 describe('a source that is down', () => {
-  const market = () => new MarketRates([kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], clock, LIMITS, alarm);
+  const market = () =>
+    new MarketRates({ sources: [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], coins }, clock, LIMITS, alarm);
   const value = async (rates: MarketRates) => (await rates.usdPer('BTC')).value;
 
   test.each<[string, 'kraken' | 'coinbase', string]>([
@@ -258,6 +267,8 @@ describe('there is no rate', () => {
   });
 
   test('when no source is configured', async () => {
-    await expect(new MarketRates([], clock, LIMITS, alarm).usdPer('BTC')).rejects.toEqual(unavailable);
+    await expect(new MarketRates({ sources: [], coins }, clock, LIMITS, alarm).usdPer('BTC')).rejects.toEqual(
+      unavailable,
+    );
   });
 });

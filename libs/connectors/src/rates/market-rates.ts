@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Clock, ExchangeRates, type Rate, UpstreamFailure } from '#application';
-import { COINS, type Coin } from '#domain';
+import type { CoinTerms, RateNames } from '#domain';
 
 const TIMEOUT_MS = 5_000;
 /** A rate is asked for again after this long; after this long a source that failed, and all that are not believed, */
@@ -19,7 +19,7 @@ export interface RateLimits {
 interface Source {
   readonly name: string;
   /** @returns undefined where it does not quote the coin */
-  fetch(coin: Coin, dispatcher: Dispatcher): Promise<string> | undefined;
+  fetch(names: RateNames, dispatcher: Dispatcher): Promise<string> | undefined;
 }
 
 interface Quote {
@@ -27,21 +27,11 @@ interface Quote {
   readonly at: number;
 }
 
-/** Kraken's names of a coin's price in USD: as it is asked for, and as it is answered. */
-const KRAKEN_PAIRS: Partial<Record<Coin, readonly [asked: string, answered: string]>> = {
-  BTC: ['XBTUSD', 'XXBTZUSD'],
-  LTC: ['LTCUSD', 'XLTCZUSD'],
-  XMR: ['XMRUSD', 'XXMRZUSD'],
-};
-
 /** `GET /0/public/Ticker?pair=XBTUSD`: `result.XXBTZUSD.c[0]` is the last trade. */
 export function kraken(url: string): Source {
   return {
     name: 'kraken',
-    fetch(coin, dispatcher) {
-      const pair = KRAKEN_PAIRS[coin];
-      return pair && ticker(url, pair, dispatcher);
-    },
+    fetch: ({ kraken: pair }, dispatcher) => pair && ticker(url, pair, dispatcher),
   };
 }
 
@@ -52,18 +42,16 @@ async function ticker(url: string, [asked, answered]: readonly [string, string],
   return positive(result?.[answered]?.c?.[0]);
 }
 
-const COINBASE_COINS: ReadonlySet<Coin> = new Set(['BTC', 'LTC']);
-
 /** `GET /v2/prices/BTC-USD/spot`: `data.amount`. */
 export function coinbase(url: string): Source {
   return {
     name: 'coinbase',
-    fetch: (coin, dispatcher) => (COINBASE_COINS.has(coin) ? spot(url, coin, dispatcher) : undefined),
+    fetch: ({ coinbase: pair }, dispatcher) => (pair === undefined ? undefined : spot(url, pair, dispatcher)),
   };
 }
 
-async function spot(url: string, coin: Coin, dispatcher: Dispatcher): Promise<string> {
-  const { data } = (await get(`${url}/v2/prices/${coin}-USD/spot`, dispatcher)) as { data?: { amount?: string } };
+async function spot(url: string, pair: string, dispatcher: Dispatcher): Promise<string> {
+  const { data } = (await get(`${url}/v2/prices/${pair}/spot`, dispatcher)) as { data?: { amount?: string } };
   return positive(data?.amount);
 }
 
@@ -77,13 +65,13 @@ export class MarketRates extends ExchangeRates {
   private readonly quotes = new Map<string, Quote>();
   private readonly failedAt = new Map<string, number>();
   /** By coin: what several sources agreed on last, and the coins whose sources are not believed. */
-  private readonly agreed = new Map<Coin, Quote>();
-  private readonly doubted = new Set<Coin>();
+  private readonly agreed = new Map<string, Quote>();
+  private readonly doubted = new Set<string>();
   private readonly dispatcher = new Agent();
 
   /** @param alarm called for each source that fails, also while another one answers */
   constructor(
-    private readonly sources: readonly Source[],
+    private readonly market: { readonly sources: readonly Source[]; readonly coins: readonly CoinTerms[] },
     private readonly clock: Clock,
     private readonly limits: RateLimits,
     private readonly alarm: (problem: string, error: unknown) => void,
@@ -91,10 +79,12 @@ export class MarketRates extends ExchangeRates {
     super();
   }
 
-  async usdPer(wanted: Coin): Promise<Rate> {
-    const coin = COINS[wanted].ratedAs ?? wanted;
-    await Promise.all(this.sources.map((source) => this.refresh(source, coin)));
-    const known = this.sources.flatMap(({ name }) => {
+  async usdPer(wanted: string): Promise<Rate> {
+    const terms = this.terms(wanted);
+    const { code: coin, rates, fixedRate } = terms.ratedAs === undefined ? terms : this.terms(terms.ratedAs);
+    if (fixedRate !== undefined) return { value: fixedRate, source: 'fixed', at: this.clock.now() };
+    await Promise.all(this.market.sources.map((source) => this.refresh(source, coin, rates ?? {})));
+    const known = this.market.sources.flatMap(({ name }) => {
       const quote = this.quotes.get(`${name} ${coin}`);
       return quote && this.age(quote) < STALE_MS ? [{ name, quote }] : [];
     });
@@ -115,8 +105,14 @@ export class MarketRates extends ExchangeRates {
     return { value: first.quote.value, source: first.name, at: new Date(first.quote.at).toISOString() };
   }
 
+  private terms(code: string): CoinTerms {
+    const coin = this.market.coins.find((each) => each.code === code);
+    if (!coin) throw new Error(`the coin ${code} is missing from payments.json`);
+    return coin;
+  }
+
   /** Why a rate is not believed; undefined when it is. */
-  private doubtOf(coin: Coin, rate: Quote, others: readonly Quote[]): string | undefined {
+  private doubtOf(coin: string, rate: Quote, others: readonly Quote[]): string | undefined {
     const isFar = (other: Quote, percent: number) =>
       Math.abs(Number(other.value) / Number(rate.value) - 1) * 100 > percent;
     if (others.some((other) => isFar(other, MAX_DIFFERENCE_PERCENT)))
@@ -132,14 +128,14 @@ export class MarketRates extends ExchangeRates {
   }
 
   /** A source that fails keeps its last quote until that is stale, for when all fail. */
-  private async refresh(source: Source, coin: Coin): Promise<void> {
+  private async refresh(source: Source, coin: string, names: RateNames): Promise<void> {
     const name = `${source.name} ${coin}`;
     const known = this.quotes.get(name);
     const now = this.clock.milliseconds();
     const failedAt = this.failedAt.get(name);
     if (failedAt !== undefined ? now - failedAt < RETRY_MS : known && this.age(known) < this.keptMs(coin)) return;
     try {
-      const value = await source.fetch(coin, this.dispatcher);
+      const value = await source.fetch(names, this.dispatcher);
       this.failedAt.delete(name);
       if (value !== undefined) this.quotes.set(name, { value, at: now });
     } catch (error) {
@@ -148,7 +144,7 @@ export class MarketRates extends ExchangeRates {
     }
   }
 
-  private keptMs(coin: Coin): number {
+  private keptMs(coin: string): number {
     return this.doubted.has(coin) ? RETRY_MS : REFRESH_MS;
   }
 

@@ -1,6 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { COINS, type Coin, PAYMENT_METHODS, unitsFor, unitsIn, wholeCoins, worth } from '#domain';
+import { readPayments } from '#catalogue';
+import { type Coin, type CoinTerms, unitsFor, unitsIn, wholeCoins, worth } from '#domain';
 import { formatUsd, money, usd } from '#kernel';
+
+const { coins, methods } = readPayments();
+const coinOf = (code: Coin) => coins.find((each) => each.code === code) as CoinTerms;
 
 describe('an amount', () => {
   test.each<[string, Coin, string, bigint]>([
@@ -9,7 +13,7 @@ describe('an amount', () => {
     ['2', 'LTC', '80', 2_500_000n],
     ['5', 'XMR', '300', 16_666_666_667n],
   ])('of %s USD costs whole units of %s, rounded up', (amount, coin, rate, units) => {
-    expect(unitsFor(usd(amount), coin, rate)).toBe(units);
+    expect(unitsFor(usd(amount), coinOf(coin), rate)).toBe(units);
   });
 
   test.each<[bigint, Coin, string, string]>([
@@ -18,7 +22,7 @@ describe('an amount', () => {
     [2_500_000n, 'LTC', '80', '2'],
     [1n, 'XMR', '300.5', '0.0000000003'], // rounded down
   ])('of %s units of %s is worth their rate', (units, coin, rate, value) => {
-    expect(formatUsd(worth(units, coin, rate))).toBe(value);
+    expect(formatUsd(worth(units, coinOf(coin), rate))).toBe(value);
   });
 
   test.each<[string, string, Coin, bigint]>([
@@ -27,7 +31,7 @@ describe('an amount', () => {
     ['1e-8', 'LTC', 'LTC', 1n],
     ['0.01', 'XMR', 'XMR', 10_000_000_000n],
   ])('of %s %s is read as units of %s', (amount, currency, coin, units) => {
-    expect(unitsIn(amount, currency, coin)).toBe(units);
+    expect(unitsIn(amount, currency, coinOf(coin))).toBe(units);
   });
 
   test.each<[string, string, Coin]>([
@@ -37,27 +41,27 @@ describe('an amount', () => {
     ['1', 'constructor', 'BTC'],
     ['much', 'XMR', 'XMR'],
   ])('of %s %s is none that can be paid in %s', (amount, currency, coin) => {
-    expect(() => unitsIn(amount, currency, coin)).toThrow(RangeError);
+    expect(() => unitsIn(amount, currency, coinOf(coin))).toThrow(RangeError);
   });
 
   test('in whole coins has no exponent', () => {
-    expect([wholeCoins(1n, 'XMR'), wholeCoins(25_000_000n, 'BTC')]).toEqual(['0.000000000001', '0.00025']);
+    expect([wholeCoins(1n, coinOf('XMR')), wholeCoins(25_000_000n, coinOf('BTC'))]).toEqual([
+      '0.000000000001',
+      '0.00025',
+    ]);
   });
 });
 
-test.each(Object.entries(COINS))('%s is named by a currency of its own', (coin, { currencies, decimals, step }) => {
-  expect(currencies[coin]).toBe(decimals);
-  expect(10n ** BigInt(decimals) % step).toBe(0n);
+test.each(coins)('$code is named by a currency of its own', ({ code, currencies, decimals, step }) => {
+  expect(currencies[code]).toBe(decimals);
+  expect(10n ** BigInt(decimals) % BigInt(step)).toBe(0n);
 });
 
-test.each(PAYMENT_METHODS)(
-  '$method has limits in USD and in currencies of its coin',
-  ({ coin, limits, confirmations }) => {
-    expect(Object.keys(limits)).toContain('USD');
-    for (const [currency, { min, max }] of Object.entries(limits)) {
-      const read = (amount: string) => (currency === 'USD' ? money.usd(amount) : unitsIn(amount, currency, coin));
-      expect(read(min)).toBeLessThan(read(max));
-    }
-    expect(confirmations).toBeGreaterThanOrEqual(0);
-  },
-);
+test.each(methods)('$method has limits in USD and in currencies of its coin', ({ coin, limits, confirmations }) => {
+  expect(Object.keys(limits)).toContain('USD');
+  for (const [currency, { min, max }] of Object.entries(limits)) {
+    const read = (amount: string) => (currency === 'USD' ? money.usd(amount) : unitsIn(amount, currency, coinOf(coin)));
+    expect(read(min)).toBeLessThan(read(max));
+  }
+  expect(confirmations).toBeGreaterThanOrEqual(0);
+});

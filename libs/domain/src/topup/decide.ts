@@ -6,9 +6,9 @@
 import { type Decider, money, PersistentMap, type PicoUsd, unknownFact } from '#kernel';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../values.ts';
-import { worth } from './coins.ts';
 import type {
   InvoiceIssued,
+  PaymentFeeCharged,
   PaymentId,
   PaymentReceived,
   PaymentReversed,
@@ -26,14 +26,19 @@ export interface Topup {
   readonly payments: PersistentMap<Received>;
   /** By their ids. */
   readonly reversals: PersistentMap<PaymentReversed['data']>;
+  /** By payment and their ids: the units of fees. */
+  readonly fees: PersistentMap<string>;
 }
 
 /** A payment that is worth its amount. */
 interface Received {
   readonly data: PaymentReceived['data'];
-  /** The part that has not been reversed. */
+  /** The part that has not been reversed; below zero where more was taken back than was paid. */
   readonly unitsLeft: bigint;
   readonly credited: boolean;
+  /** How often it was lost and found again, and what was taken back when it was lost last; 0 while it is not lost. */
+  readonly losses: number;
+  readonly unitsLost: bigint;
 }
 
 /** The name of a payment outside its top-up: the id of its credit. */
@@ -47,24 +52,52 @@ function evolve(topup: Topup, event: TopupEvent): Topup {
       return { ...topup, invoice: event.data };
     case 'PaymentSeen':
       return { ...topup, seen: topup.seen.with(paymentKey(event.data.payment), event.data.units) };
-    case 'PaymentReceived': {
-      const { data } = event;
-      const received: Received = { data, unitsLeft: BigInt(data.units), credited: false };
-      return { ...topup, payments: topup.payments.with(paymentKey(data.payment), received) };
-    }
+    case 'PaymentLost':
+      return { ...topup, seen: topup.seen.without(paymentKey(event.data.payment)) };
+    case 'PaymentReceived':
+      return received(topup, event.data);
     case 'TopupCredited':
       return withPayment(topup, event.data.payment, (received) => ({ ...received, credited: true }));
-    case 'PaymentReversed': {
-      const { payment, reversalId, units } = event.data;
-      const reversals = topup.reversals.with(reversalId, event.data);
-      return withPayment({ ...topup, reversals }, payment, (received) => ({
-        ...received,
-        unitsLeft: received.unitsLeft + BigInt(units),
-      }));
+    case 'PaymentReversed':
+      return reversed(topup, event.data);
+    case 'PaymentFeeCharged': {
+      const { payment, feeId, units } = event.data;
+      return { ...topup, fees: topup.fees.with(feeKey(payment, feeId), units) };
     }
     default:
       return unknownFact(event);
   }
+}
+
+function received(topup: Topup, data: PaymentReceived['data']): Topup {
+  const key = paymentKey(data.payment);
+  const payment: Received = { data, unitsLeft: BigInt(data.units), credited: false, losses: 0, unitsLost: 0n };
+  return { ...topup, seen: topup.seen.without(key), payments: topup.payments.with(key, payment) };
+}
+
+function reversed(topup: Topup, data: PaymentReversed['data']): Topup {
+  const { payment, reversalId } = data;
+  const units = BigInt(data.units);
+  const reversals = topup.reversals.with(reversalId, data);
+  return withPayment({ ...topup, reversals }, payment, (known) => {
+    const left = { ...known, unitsLeft: known.unitsLeft + units };
+    if (reversalId === lossId(known)) return { ...left, unitsLost: -units };
+    if (reversalId === findId(known)) return { ...left, unitsLost: 0n, losses: known.losses + 1 };
+    return left;
+  });
+}
+
+/** The reversal of a payment that its network has undone, and that of one that is there again after all. */
+function lossId({ data: { payment }, losses }: Received): string {
+  return `${payment.id}:lost:${losses + 1}`;
+}
+
+function findId({ data: { payment }, losses }: Received): string {
+  return `${payment.id}:found:${losses + 1}`;
+}
+
+function feeKey(payment: PaymentId, feeId: string): string {
+  return `${paymentKey(payment)} ${feeId}`;
 }
 
 function withPayment(topup: Topup, payment: PaymentId, change: (received: Received) => Received): Topup {
@@ -78,32 +111,28 @@ function withPayment(topup: Topup, payment: PaymentId, change: (received: Receiv
 export type TopupCommand =
   | { readonly type: 'IssueInvoice'; readonly data: InvoiceIssued['data'] }
   | { readonly type: 'RecordPayment'; readonly data: Payment }
-  | { readonly type: 'MarkCredited'; readonly data: { readonly payment: PaymentId; readonly at: Instant } }
-  | { readonly type: 'ReversePayment'; readonly data: Reversal };
+  | { readonly type: 'MarkCredited'; readonly data: { readonly payment: PaymentId; readonly at: Instant } };
 
+/** A payment as its back end tells of it now. */
 export interface Payment {
   readonly payment: PaymentId;
   readonly units: bigint;
-  /** The back end's fee, where there was one. */
-  readonly fee?: bigint;
-  /** How often the network has confirmed it, or that nothing can undo it any more. */
-  readonly confirmations: number | 'final';
+  /** How often the network has confirmed it; that nothing can undo it any more; or that it was undone. */
+  readonly confirmations: number | 'final' | 'lost';
   /** When the back end saw it first. */
   readonly receivedAt: Instant;
-  /** The rate at the time of payment, for a payment that came after the invoice expired; else the invoice's counts. */
-  readonly lateRate?: RateUsed;
+  /** What it is worth now. A payment that came after the invoice expired is credited at that, and cannot do without. */
+  readonly market?: { readonly rate: RateUsed; readonly amount: PicoUsd };
+  readonly fees?: readonly Change[];
+  readonly reversals?: readonly Change[];
   readonly at: Instant;
 }
 
-/** A payment is taken back: refunded, disputed, or undone by its network. */
-export interface Reversal {
-  /** The back end's id of this event; it counts once. */
-  readonly reversalId: string;
-  readonly payment: PaymentId;
-  /** Negative: what is taken back. Positive: what comes again, such as after a dispute that was won. */
+/** What became of a payment later, once by its id: units are signed. */
+export interface Change {
+  readonly id: string;
   readonly units: bigint;
   readonly why: string;
-  readonly at: Instant;
 }
 
 // decide ------------------------------------------------------------------------------------------------------------
@@ -120,31 +149,35 @@ function decide(command: TopupCommand, topup: Topup): readonly TopupEvent[] {
     case 'RecordPayment':
       return recordPayment(command.data, topup, topup.invoice);
     case 'MarkCredited':
-      return received(command.data.payment, topup).credited ? [] : [{ type: 'TopupCredited', data: command.data }];
-    case 'ReversePayment':
-      return reversePayment(command.data, topup);
+      return found(command.data.payment, topup).credited ? [] : [{ type: 'TopupCredited', data: command.data }];
     default:
       return command satisfies never;
   }
 }
 
-function received(payment: PaymentId, topup: Topup): Received {
+function found(payment: PaymentId, topup: Topup): Received {
   const key = paymentKey(payment);
   return topup.payments.get(key) ?? reject('payment_conflict', `Payment ${key} was never received`);
 }
 
+/** What is new in what the back end says now. */
 function recordPayment(payment: Payment, topup: Topup, invoice: InvoiceIssued['data']): readonly TopupEvent[] {
   const { confirmations } = payment;
   const key = paymentKey(payment.payment);
-  const units = payment.units.toString();
   const known = topup.payments.get(key);
-  if (known) {
-    return known.data.units === units ? [] : reject('payment_conflict', `Payment ${key} came with another amount`);
+  const final = confirmations === 'final' || (confirmations !== 'lost' && confirmations >= invoice.confirmations);
+  if (known) return changesOf(payment, known, topup, final);
+  if (final) {
+    const first: TopupEvent = { type: 'PaymentReceived', data: paymentReceived(payment, invoice) };
+    const after = evolve(topup, first);
+    return [first, ...changesOf(payment, found(payment.payment, after), after, true)];
   }
-  if (confirmations !== 'final' && confirmations < invoice.confirmations) {
-    return topup.seen.get(key) === units ? [] : [paymentSeen(payment, confirmations)];
+  const seen = topup.seen.get(key);
+  if (confirmations === 'lost') {
+    const { payment: id, at } = payment;
+    return seen === undefined ? [] : [{ type: 'PaymentLost', data: { payment: id, at } }];
   }
-  return [paymentReceived(payment, invoice)];
+  return seen === payment.units.toString() ? [] : [paymentSeen(payment, confirmations)];
 }
 
 function paymentSeen({ payment, units, receivedAt, at }: Payment, confirmations: number): PaymentSeen {
@@ -152,20 +185,23 @@ function paymentSeen({ payment, units, receivedAt, at }: Payment, confirmations:
   return { type: 'PaymentSeen', data };
 }
 
+/** In time it is worth what was asked for, whatever the market says by then; late it is worth what the market says. */
 function paymentReceived(
-  { payment, units, fee, lateRate, receivedAt, at }: Payment,
+  { payment, units, market, receivedAt, at }: Payment,
   invoice: InvoiceIssued['data'],
-): PaymentReceived {
-  const { accountId, method, coin } = invoice;
-  const amount = lateRate ? worth(units, coin, lateRate.value) : worthAsInvoiced(units, invoice);
+): PaymentReceived['data'] {
+  const { accountId, method, coin, expiresAt, rate } = invoice;
+  const isLate = receivedAt > expiresAt;
+  if (isLate && !market) throw new Error(`the late payment ${payment.id} cannot be valued without a rate`);
+  const amount = isLate && market ? market.amount : worthAsInvoiced(units, invoice);
   const bonus = ((amount * BigInt(invoice.bonusPercent)) / 100n) as PicoUsd;
-  const data: PaymentReceived['data'] = {
+  return {
     ...{ accountId, method, coin, payment, units: units.toString() },
     ...{ amount: money.toJson(amount), bonus: money.toJson(bonus) },
-    ...(fee === undefined ? {} : { fee: fee.toString() }),
-    ...{ rate: lateRate ?? invoice.rate, receivedAt, at },
+    rate: isLate && market ? market.rate : rate,
+    ...(market && !isLate ? { market: { ...market, amount: money.toJson(market.amount) } } : {}),
+    ...{ receivedAt, at },
   };
-  return { type: 'PaymentReceived', data };
 }
 
 /** An exact payment is worth exactly the requested amount; more or less is worth its share of that. */
@@ -173,22 +209,58 @@ function worthAsInvoiced(units: bigint, invoice: InvoiceIssued['data']): PicoUsd
   return ((money.fromJson(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
 }
 
-function reversePayment({ reversalId, payment, units, why, at }: Reversal, topup: Topup): readonly TopupEvent[] {
-  const known = topup.reversals.get(reversalId);
+/** What has become of a payment since it was received. */
+function changesOf(payment: Payment, known: Received, topup: Topup, final: boolean): readonly TopupEvent[] {
+  const { fees = [], reversals = [], units, at } = payment;
+  if (known.data.units !== units.toString())
+    reject('payment_conflict', `Payment ${paymentKey(payment.payment)} came with another amount`);
+  const events: TopupEvent[] = fees.flatMap((fee) => feeCharged(fee, known, topup, at));
+  let now = topup;
+  for (const change of [...reversals, ...lossOrFind(payment, known, final)]) {
+    const next = reversedBy(change, found(payment.payment, now), now, at);
+    now = next.reduce(evolve, now);
+    events.push(...next);
+  }
+  return events;
+}
+
+function lossOrFind({ confirmations }: Payment, known: Received, final: boolean): readonly Change[] {
+  const { unitsLeft, unitsLost } = known;
+  if (confirmations === 'lost' && unitsLost === 0n && unitsLeft > 0n)
+    return [{ id: lossId(known), units: -unitsLeft, why: 'undone by its network' }];
+  return final && unitsLost > 0n ? [{ id: findId(known), units: unitsLost, why: 'confirmed after all' }] : [];
+}
+
+function feeCharged({ id: feeId, units, why }: Change, { data }: Received, topup: Topup, at: Instant): TopupEvent[] {
+  const { payment, method, coin } = data;
+  const known = topup.fees.get(feeKey(payment, feeId));
+  if (known === units.toString() || (known === undefined && units === 0n)) return [];
+  if (known !== undefined) reject('payment_conflict', `Fee ${feeId} came with another amount`);
+  const amount = share(data.market?.amount ?? data.amount, units, data.units).toString();
+  const fee: PaymentFeeCharged['data'] = { method, coin, payment, feeId, units: units.toString(), amount, why, at };
+  return [{ type: 'PaymentFeeCharged', data: fee }];
+}
+
+/** Negative units: what is taken back. Positive: what comes again, such as after a dispute that was won. */
+function reversedBy({ id, units, why }: Change, payment: Received, topup: Topup, at: Instant): readonly TopupEvent[] {
+  const { data, unitsLeft } = payment;
+  const known = topup.reversals.get(id);
   if (known !== undefined) {
     if (known.units === units.toString()) return [];
-    return reject('payment_conflict', `Reversal ${reversalId} came with another amount`);
+    return reject('payment_conflict', `Reversal ${id} came with another amount`);
   }
-  const { data, unitsLeft } = received(payment, topup);
   const after = unitsLeft + units;
-  if (after < 0n || after > BigInt(data.units)) {
-    return reject('payment_conflict', `Reversal ${reversalId} is of more than payment ${paymentKey(payment)} was`);
+  // A payment can be refunded and disputed as well: then the customer owes it once more.
+  if (after < -BigInt(data.units) || after > BigInt(data.units)) {
+    return reject('payment_conflict', `Reversal ${id} is of more than payment ${paymentKey(data.payment)} was`);
   }
   // Each part is what is left after it less what was left before it, so that parts sum to exactly the whole.
   const moved = (whole: string) => (share(whole, after, data.units) - share(whole, unitsLeft, data.units)).toString();
-  const { accountId, method, amount, bonus } = data;
+  const { accountId, method, coin, payment: paymentId, amount, bonus, market } = data;
   const amounts = { units: units.toString(), amount: moved(amount), bonus: moved(bonus) };
-  return [{ type: 'PaymentReversed', data: { accountId, method, reversalId, payment, ...amounts, why, at } }];
+  const atMarket = market ? { market: moved(market.amount) } : {};
+  const reversal = { accountId, method, reversalId: id, payment: paymentId, coin, ...amounts, ...atMarket, why, at };
+  return [{ type: 'PaymentReversed', data: reversal }];
 }
 
 function share(whole: string, part: bigint, of: string): bigint {
@@ -201,6 +273,7 @@ export const topupDecider: Decider<TopupCommand, Topup, TopupEvent> = {
     seen: PersistentMap.empty(),
     payments: PersistentMap.empty(),
     reversals: PersistentMap.empty(),
+    fees: PersistentMap.empty(),
   }),
   evolve,
   decide,

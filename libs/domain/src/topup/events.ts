@@ -59,6 +59,9 @@ export type PaymentSeen = Message<
   }
 >;
 
+/** A payment that was seen is not on its way any more: it was replaced, or dropped by its network. */
+export type PaymentLost = Message<'PaymentLost', { readonly payment: PaymentId; readonly at: Instant }>;
+
 export type PaymentReceived = Message<
   'PaymentReceived',
   {
@@ -70,10 +73,10 @@ export type PaymentReceived = Message<
     readonly units: string;
     readonly amount: Amount;
     readonly bonus: Amount;
-    /** The back end's fee out of `units`, where there was one; the customer is credited in full. */
-    readonly fee?: string;
     /** The exchange rate it is credited at. */
     readonly rate: RateUsed;
+    /** What it was worth when it was recorded, where it is credited at the rate of its invoice. */
+    readonly market?: { readonly rate: RateUsed; readonly amount: Amount };
     readonly receivedAt: Instant;
     readonly at: Instant;
   }
@@ -90,12 +93,38 @@ export type PaymentReversed = Message<
     /** The back end's id of this event; it counts once. */
     readonly reversalId: string;
     readonly payment: PaymentId;
+    readonly coin?: Coin;
     readonly units: string;
     readonly amount: Amount;
     readonly bonus: Amount;
+    /** Its share of what the payment was worth when it was recorded. */
+    readonly market?: Amount;
     readonly why: string;
     readonly at: Instant;
   }
 >;
 
-export type TopupEvent = InvoiceIssued | PaymentSeen | PaymentReceived | TopupCredited | PaymentReversed;
+/** The back end has kept something of a payment, or charges for it: a fee of the house. Negative: it was given back. */
+export type PaymentFeeCharged = Message<
+  'PaymentFeeCharged',
+  {
+    readonly method: string;
+    readonly coin: Coin;
+    readonly payment: PaymentId;
+    /** The back end's id of the fee, among those of the payment; it counts once. */
+    readonly feeId: string;
+    readonly units: string;
+    readonly amount: Amount;
+    readonly why: string;
+    readonly at: Instant;
+  }
+>;
+
+export type TopupEvent =
+  | InvoiceIssued
+  | PaymentSeen
+  | PaymentLost
+  | PaymentReceived
+  | TopupCredited
+  | PaymentReversed
+  | PaymentFeeCharged;

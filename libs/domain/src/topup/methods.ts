@@ -1,5 +1,5 @@
-/** How an account can be topped up. A method is data: another one on an existing back end is an entry here. */
-import type { Coin } from './coins.ts';
+/** How an account can be topped up, as data. */
+import type { Coin, CoinTerms } from './coins.ts';
 import type { Destination } from './events.ts';
 
 export interface PaymentMethod {
@@ -18,22 +18,11 @@ export interface PaymentMethod {
   readonly bonus: { readonly percent: number; readonly description: string } | null;
   /** How often the network must have confirmed a payment before it is credited, where its back end leaves that to us. */
   readonly confirmations: number;
+  /** Whether the public list of methods has it. */
+  readonly listed: boolean;
 }
 
-export const PAYMENT_METHODS: readonly PaymentMethod[] = [
-  {
-    method: 'btc-lightning',
-    displayName: 'Bitcoin Lightning',
-    coin: 'BTC',
-    destination: 'bolt11',
-    backends: ['lnd'],
-    limits: {
-      USD: { min: '0.1', max: '1000' },
-      BTC: { min: '0.000001', max: '0.01' },
-      SATS: { min: '100', max: '1000000' },
-    },
-    expiryMinutes: 15,
-    bonus: { percent: 5, description: '5% Lightning fee bonus' },
-    confirmations: 0,
-  },
-];
+export interface PaymentTerms {
+  readonly coins: readonly CoinTerms[];
+  readonly methods: readonly PaymentMethod[];
+}

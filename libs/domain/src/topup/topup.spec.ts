@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  type Change,
   type PaymentReceived,
   type PaymentReversed,
   type PaymentSeen,
-  type Reversal,
   type TopupEvent,
   topupDecider,
 } from '#domain';
@@ -25,6 +25,7 @@ const received = (more: Partial<PaymentReceived['data']> = {}): TopupEvent => ({
     ...more,
   },
 });
+const market = { rate: { value: '50000', source: 'coinbase', at: '2026-11-20T18:00:00.000Z' }, amount: usd('0.5') };
 const record = (more: Parameters<typeof paymentOf>[1] = {}) => ({
   type: 'RecordPayment' as const,
   data: paymentOf(invoice, more),
@@ -51,14 +52,16 @@ describe('a payment', () => {
     expect(event).toMatchObject({ data: { amount: usd('1.5').toString(), bonus: usd('0.075').toString() } });
   });
   test('that came too late is worth what it is at the rate of its own time, whose source it names', () => {
-    const lateRate = { value: '50000', source: 'coinbase', at: '2026-11-20T18:00:00.000Z' };
-    const [event] = given(issued).when(record({ lateRate })).events();
-    expect(event).toMatchObject({ data: { amount: usd('0.5').toString(), rate: lateRate } });
+    const receivedAt = '2026-11-20T12:15:00.001Z';
+    const [event] = given(issued).when(record({ receivedAt, market })).events();
+    const { amount, rate } = market;
+    expect(event).toEqual(received({ amount: amount.toString(), bonus: usd('0.025').toString(), rate, receivedAt }));
+    expect(() => given(issued).when(record({ receivedAt })).events()).toThrow('without a rate');
   });
-  test('of which the back end kept a part is worth what the customer paid', () => {
-    given(issued)
-      .when(record({ fee: 4_000n }))
-      .then(received({ fee: '4000' }));
+  test('in time is worth what was asked for to the last millisecond, and what the market gave is noted', () => {
+    const receivedAt = invoice.expiresAt;
+    const [event] = given(issued).when(record({ receivedAt, market })).events();
+    expect(event).toEqual(received({ receivedAt, market: { ...market, amount: market.amount.toString() } }));
   });
   test('of an invoice that was never issued is refused', () => {
     given().when(record()).thenRefused('topup_not_found');
@@ -99,6 +102,21 @@ describe('a payment that must be confirmed', () => {
       .when(record({ confirmations: 1 }))
       .thenAlreadySo();
   });
+  test('that is not there any more is lost, and can be seen again', () => {
+    const lost: TopupEvent = { type: 'PaymentLost', data: { payment, at } };
+    given(onChain, seen)
+      .when(record({ confirmations: 'lost' }))
+      .then(lost);
+    given(onChain, seen, lost)
+      .when(record({ confirmations: 'lost' }))
+      .thenAlreadySo();
+    given(onChain, seen, lost)
+      .when(record({ confirmations: 0 }))
+      .then(seen);
+    given(onChain)
+      .when(record({ confirmations: 'lost' }))
+      .thenAlreadySo();
+  });
   test('is received once it is confirmed as often as was promised, or its back end vouches for it', () => {
     for (const confirmations of [2, 3, 'final'] as const) {
       given(onChain, seen).when(record({ confirmations })).then(received());
@@ -108,14 +126,12 @@ describe('a payment that must be confirmed', () => {
 });
 
 describe('a payment that is reversed', () => {
-  const reverse = (units: bigint, more: Partial<Reversal> = {}) => ({
-    type: 'ReversePayment' as const,
-    data: { reversalId: 'r1', payment, units, why: 'refunded', at, ...more },
-  });
+  const reverse = (units: bigint, more: Partial<Change> = {}) =>
+    record({ reversals: [{ id: 'r1', units, why: 'refunded', ...more }] });
   const reversed = (units: string, amount: string, bonus: string, reversalId = 'r1'): PaymentReversed => ({
     type: 'PaymentReversed',
     data: {
-      ...{ accountId: 'a', method: 'btc-lightning', reversalId, payment, units },
+      ...{ accountId: 'a', method: 'btc-lightning', reversalId, payment, coin: 'BTC', units },
       ...{ amount, bonus, why: 'refunded', at },
     },
   });
@@ -130,12 +146,13 @@ describe('a payment that is reversed', () => {
   });
   test('in parts loses exactly the whole, however the parts are rounded', () => {
     const odd = received({ units: '3', amount: '100', bonus: '5' });
+    const paidOdd = { units: 3n };
     let past: TopupEvent[] = [issued, odd];
     for (const reversalId of ['r1', 'r2', 'r3']) {
       past = [
         ...past,
         ...given(...past)
-          .when(reverse(-1n, { reversalId }))
+          .when(record({ ...paidOdd, reversals: [{ id: reversalId, units: -1n, why: 'refunded' }] }))
           .events(),
       ];
     }
@@ -143,16 +160,82 @@ describe('a payment that is reversed', () => {
     const sum = (of: 'amount' | 'bonus') => lost.reduce((total, data) => total + BigInt(data[of]), 0n);
     expect([sum('amount'), sum('bonus')]).toEqual([-100n, -5n]);
   });
-  test('can come back, and never loses or gets more than it was', () => {
-    const again = reverse(1_000_000n, { reversalId: 'r2' });
+  test('can come back, and never gets more than it was', () => {
+    const again = reverse(1_000_000n, { id: 'r2' });
     given(issued, received(), whole)
       .when(again)
       .then(reversed('1000000', usd('1').toString(), usd('0.05').toString(), 'r2'));
     given(issued, received()).when(again).thenRefused('payment_conflict');
-    given(issued, received()).when(reverse(-1_000_001n)).thenRefused('payment_conflict');
   });
-  test('must have been received', () => {
-    given(issued).when(reverse(-1n)).thenRefused('payment_conflict');
+  test('can be refunded and disputed as well, and then loses twice what it was, and no more', () => {
+    const owed = reversed('-1000000', usd('-1').toString(), usd('-0.05').toString(), 'dispute');
+    given(issued, received(), whole)
+      .when(reverse(-1_000_000n, { id: 'dispute' }))
+      .then(owed);
+    given(issued, received(), whole, owed)
+      .when(reverse(-1n, { id: 'third' }))
+      .thenRefused('payment_conflict');
+  });
+  test('takes back what the market gave for it too', () => {
+    const rated = received({ market: { rate: market.rate, amount: usd('0.5').toString() } });
+    const [event] = given(issued, rated).when(reverse(-500_000n)).events();
+    expect(event).toMatchObject({ data: { amount: usd('-0.5').toString(), market: usd('-0.25').toString() } });
+  });
+  test('with the report that brings it is received and reversed', () => {
+    given(issued).when(reverse(-1_000_000n)).then(received(), whole);
+  });
+});
+
+describe('a payment that its network undoes', () => {
+  const lost = (n: number, units = '-1000000'): TopupEvent => ({
+    type: 'PaymentReversed',
+    data: {
+      ...{ accountId: 'a', method: 'btc-lightning', reversalId: `ab:lost:${n}`, payment, coin: 'BTC', units },
+      ...{ amount: usd('-1').toString(), bonus: usd('-0.05').toString(), why: 'undone by its network', at },
+    },
+  });
+  const found: TopupEvent = {
+    type: 'PaymentReversed',
+    data: {
+      ...{ accountId: 'a', method: 'btc-lightning', reversalId: 'ab:found:1', payment, coin: 'BTC', units: '1000000' },
+      ...{ amount: usd('1').toString(), bonus: usd('0.05').toString(), why: 'confirmed after all', at },
+    },
+  };
+  const gone = record({ confirmations: 'lost' });
+
+  test('is taken back once, and given again once when it is confirmed after all', () => {
+    given(issued, received()).when(gone).then(lost(1));
+    given(issued, received(), lost(1)).when(gone).thenAlreadySo();
+    given(issued, received(), lost(1)).when(record()).then(found);
+    given(issued, received(), lost(1), found).when(record()).thenAlreadySo();
+    given(issued, received(), lost(1), found).when(gone).then(lost(2));
+  });
+  test('is not given again before it is confirmed as often as was promised', () => {
+    const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, confirmations: 2 } };
+    given(onChain, received(), lost(1))
+      .when(record({ confirmations: 1 }))
+      .thenAlreadySo();
+  });
+});
+
+describe('a fee of the back end', () => {
+  const fee = (units: bigint) => record({ fees: [{ id: 'f1', units, why: 'liquidity' }] });
+  const charged: TopupEvent = {
+    type: 'PaymentFeeCharged',
+    data: {
+      ...{ method: 'btc-lightning', coin: 'BTC', payment, feeId: 'f1', units: '4000' },
+      ...{ amount: usd('0.004').toString(), why: 'liquidity', at },
+    },
+  };
+
+  test("is the house's: the customer is credited in full", () => {
+    given(issued).when(fee(4_000n)).then(received(), charged);
+  });
+  test('counts once by its id, also where it comes later', () => {
+    given(issued, received()).when(fee(4_000n)).then(charged);
+    given(issued, received(), charged).when(fee(4_000n)).thenAlreadySo();
+    given(issued, received(), charged).when(fee(1n)).thenRefused('payment_conflict');
+    given(issued, received()).when(fee(0n)).thenAlreadySo();
   });
 });
 

@@ -11,9 +11,14 @@ import type { InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from
 const LOOK_OPEN_MS = 2_000;
 const LOOK_RECENT_MS = 60_000;
 const LOOK_OLD_MS = 3_600_000;
+const LOOK_RARELY_MS = 86_400_000;
 const RECENT_MS = 3_600_000;
-/** They are looked for this long after the expiry: a payment that was under way may settle late. */
-const WATCHED_MS = 7 * 86_400_000;
+const OLD_MS = 7 * 86_400_000;
+/**
+ * They are looked for this long after the expiry: a payment that was under way may settle late. An address can be paid to
+ * for ever, and a card's payment can be disputed for months.
+ */
+const WATCHED_MS = { bolt11: OLD_MS, address: 180 * 86_400_000, page: 180 * 86_400_000 } as const;
 
 /** Which payments have come for a top-up? */
 export interface PaymentsWanted {
@@ -21,6 +26,9 @@ export interface PaymentsWanted {
   readonly backend: string;
   readonly reference: string;
   readonly expiresAt: Instant;
+  /** Back end's ids of payments that are on their way, and of those that have come. */
+  readonly seen: readonly string[];
+  readonly received: readonly string[];
 }
 
 /** A command for the account, or for the top-up itself. */
@@ -41,7 +49,9 @@ function next(topup: Topup, now: Instant): Next<TopupStep> {
   const wait = mayBePaid(topup, invoice) ? untilNextLook(invoice, now) : undefined;
   if (wait === undefined) return { steps };
   const { coin, backend, reference, expiresAt } = invoice;
-  steps.push({ step: 'ask', question: { coin, backend, reference, expiresAt } });
+  const seen = [...topup.seen.keys()].map((key) => key.slice(paymentKey({ backend, id: '' }).length));
+  const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
+  steps.push({ step: 'ask', question: { coin, backend, reference, expiresAt, seen, received } });
   return { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }
 
@@ -50,11 +60,12 @@ function mayBePaid({ payments }: Topup, { destination }: InvoiceIssued['data']):
   return destination.kind !== 'bolt11' || payments.size === 0;
 }
 
-function untilNextLook({ expiresAt }: InvoiceIssued['data'], now: Instant): number | undefined {
+function untilNextLook({ expiresAt, destination }: InvoiceIssued['data'], now: Instant): number | undefined {
   const expiredFor = Date.parse(now) - Date.parse(expiresAt);
   if (expiredFor < 0) return LOOK_OPEN_MS;
-  if (expiredFor >= WATCHED_MS) return undefined;
-  return expiredFor < RECENT_MS ? LOOK_RECENT_MS : LOOK_OLD_MS;
+  if (expiredFor >= WATCHED_MS[destination.kind]) return undefined;
+  if (expiredFor < RECENT_MS) return LOOK_RECENT_MS;
+  return expiredFor < OLD_MS ? LOOK_OLD_MS : LOOK_RARELY_MS;
 }
 
 /** A credit is added, and then marked here. A reversal is not marked: sent again, it changes nothing. */

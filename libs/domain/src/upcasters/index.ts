@@ -25,9 +25,11 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   ChargeAbsorbed: [chargeAbsorbedFromV1],
   InvoiceIssued: [invoiceIssued2],
   PaymentSeen: [],
+  PaymentLost: [],
   PaymentReceived: [paymentReceived2],
   TopupCredited: [topupCredited2],
   PaymentReversed: [],
+  PaymentFeeCharged: [],
   PriceListPublished: [priceListFromV1],
   RequestRefused: [],
 };

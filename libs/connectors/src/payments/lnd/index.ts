@@ -18,7 +18,7 @@ const TIMEOUT_MS = 10_000;
 
 export interface LndSettings {
   /** Address of LND's REST API, without the `/v1`. */
-  readonly lndUrl: string;
+  readonly lndUrl: string | undefined;
   /** Hexadecimal; needs `invoices:read` and `invoices:write`. */
   readonly lndMacaroon: string;
   /** File with the node's own certificate. */
@@ -27,8 +27,8 @@ export interface LndSettings {
 
 export const lnd: BackendKind<LndSettings> = {
   name: 'lnd',
-  takes: [{ coin: 'BTC', kind: 'bolt11' }],
-  open: (settings) => new LndNode(settings),
+  takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
+  open: ({ lndUrl, ...settings }) => (lndUrl === undefined ? undefined : new LndNode({ lndUrl, ...settings })),
 };
 
 /** LND's invoice as its REST API prints it: 64-bit numbers are strings, bytes are base64. */
@@ -47,7 +47,7 @@ export class LndNode implements PaymentBackend {
   private readonly headers: Record<string, string>;
   private readonly dispatcher: Dispatcher;
 
-  constructor({ lndUrl, lndMacaroon, lndCertificate }: LndSettings) {
+  constructor({ lndUrl, lndMacaroon, lndCertificate }: LndSettings & { readonly lndUrl: string }) {
     this.url = lndUrl;
     this.headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': lndMacaroon };
     const ca = lndCertificate === undefined ? {} : { ca: readFileSync(lndCertificate) };

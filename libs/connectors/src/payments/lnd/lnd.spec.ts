@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { readPayments } from '#catalogue';
 import { LndNode } from '#connectors';
+import type { CoinTerms } from '#domain';
 import { selfSigned } from '../../../../testing/src/self-signed.ts';
 
 const MACAROON = '0201036c6e64';
@@ -20,9 +22,12 @@ const PAID = {
   confirmations: 'final',
   receivedAt: '2026-11-20T12:00:00.000Z',
 };
+const [bitcoin] = readPayments().coins as readonly [CoinTerms];
 const requested = (units = 1n) => ({
-  coin: 'BTC' as const,
+  topupId: 't',
+  coin: bitcoin,
   kind: 'bolt11' as const,
+  confirmations: 0,
   units,
   memo: 'Päivää ☕',
   expirySeconds: 900,

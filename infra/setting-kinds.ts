@@ -1,0 +1,153 @@
+/** How settings of each kind are read. One that is wrong is a sentence for a person. */
+import { readFileSync, statSync } from 'node:fs';
+
+/** A setting is wrong; the message is one sentence for a person. */
+export class SettingError extends Error {
+  override readonly name = 'SettingError';
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Setting<T> {
+  readonly variable: string;
+  readonly meaning: string;
+  /** The default, as the documentation shows it. */
+  readonly byDefault: string;
+  read(env: Environment): T;
+}
+
+export function given(env: Environment, variable: string): string | undefined {
+  const value = env[variable]?.trim();
+  return value === '' ? undefined : value;
+}
+
+function wrong(variable: string, must: string, value: string): never {
+  throw new SettingError(`${variable} must be ${must}, not "${value}".`);
+}
+
+export function text(variable: string, byDefault: string, meaning: string): Setting<string> {
+  return { variable, meaning, byDefault, read: (env) => given(env, variable) ?? byDefault };
+}
+
+export function optional<T>(setting: Setting<T>): Setting<T | undefined> {
+  const { variable } = setting;
+  return { ...setting, byDefault: '', read: (env) => (given(env, variable) ? setting.read(env) : undefined) };
+}
+
+type Range = readonly [least: number, most: number];
+
+export function integer(variable: string, byDefault: number, [least, most]: Range, meaning: string): Setting<number> {
+  return {
+    variable,
+    meaning,
+    byDefault: String(byDefault),
+    read(env) {
+      const value = given(env, variable);
+      if (value === undefined) return byDefault;
+      const number = Number(value);
+      const valid = /^\d+$/.test(value) && number >= least && number <= most;
+      return valid ? number : wrong(variable, `a whole number from ${least} to ${most}`, value);
+    },
+  };
+}
+
+export function choice<T extends string>(variable: string, choices: readonly [T, ...T[]], meaning: string): Setting<T> {
+  return {
+    variable,
+    meaning,
+    byDefault: choices[0],
+    read(env) {
+      const value = given(env, variable);
+      if (value === undefined) return choices[0];
+      return choices.find((each) => each === value) ?? wrong(variable, `one of ${choices.join(', ')}`, value);
+    },
+  };
+}
+
+/** Off unless it is said. */
+export function flag(variable: string, meaning: string): Setting<boolean> {
+  const setting = choice(variable, ['false', 'true'], meaning);
+  return { ...setting, read: (env) => setting.read(env) === 'true' };
+}
+
+export function url(variable: string, protocols: readonly string[], meaning: string, byDefault = ''): Setting<string> {
+  return {
+    variable,
+    meaning,
+    byDefault,
+    read(env) {
+      const value = given(env, variable) ?? byDefault;
+      const valid = URL.canParse(value) && protocols.includes(new URL(value).protocol);
+      if (!valid)
+        wrong(
+          variable,
+          `an address that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`,
+          withoutSecrets(value),
+        );
+      return value.replace(/\/+$/, '');
+    },
+  };
+}
+
+/** Names and values, such as `btc=2,ltc=6`. */
+export function pairs(variable: string, values: RegExp, meaning: string): Setting<Readonly<Record<string, string>>> {
+  return {
+    variable,
+    meaning,
+    byDefault: '',
+    read(env) {
+      const value = given(env, variable);
+      const parts = (value?.split(',') ?? []).map((each) => each.trim().split('='));
+      const valid = parts.every(([name = '', of = '', more]) => name !== '' && values.test(of) && more === undefined);
+      return valid ? Object.fromEntries(parts) : wrong(variable, 'pairs such as btc=…,ltc=…', value ?? '');
+    },
+  };
+}
+
+/** The value is secret, so it is not repeated. */
+export function hex(variable: string, bytes: number | undefined, meaning: string, byDefault = ''): Setting<string> {
+  return {
+    variable,
+    meaning,
+    byDefault,
+    read(env) {
+      const value = (given(env, variable) ?? byDefault).toLowerCase();
+      if (/^([0-9a-f]{2})+$/.test(value) && (bytes === undefined || value.length === bytes * 2)) return value;
+      throw new SettingError(`${variable} must be ${bytes === undefined ? '' : `${bytes * 2} `}hexadecimal digits.`);
+    },
+  };
+}
+
+export function file(variable: string, meaning: string): Setting<string> {
+  return existing(variable, 'a file that can be read', (name) => readFileSync(name) !== undefined, meaning);
+}
+
+export function directory(variable: string, meaning: string): Setting<string> {
+  return existing(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
+}
+
+/** The name of an existing file or directory. */
+function existing(
+  variable: string,
+  what: string,
+  isThere: (name: string) => boolean,
+  meaning: string,
+): Setting<string> {
+  return {
+    variable,
+    meaning,
+    byDefault: '',
+    read(env) {
+      const name = given(env, variable) ?? '';
+      try {
+        if (isThere(name)) return name;
+      } catch {} // treated as missing
+      return wrong(variable, what, name);
+    },
+  };
+}
+
+/** Also for text that was only meant to be an address. */
+function withoutSecrets(value: string): string {
+  return value.replace(/^([\w+.-]+:\/\/)?.*@/, '$1***@');
+}

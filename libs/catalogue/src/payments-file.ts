@@ -1,0 +1,111 @@
+/** Coins and payment methods as they stand in a data file. Another one is data alone. */
+import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
+import { money } from '#kernel';
+import {
+  amount,
+  count,
+  DataFileError,
+  flag,
+  isObject,
+  isText,
+  listOf,
+  mapOf,
+  mistakeAt,
+  must,
+  object,
+  oneOf,
+  optional,
+  type Place,
+  placeOf,
+  type Rule,
+  repeated,
+  text,
+  within,
+} from './rules.ts';
+
+const MAX_DECIMALS = 18;
+/** A week: an invoice at a locked rate is a free option. */
+const MAX_EXPIRY_MINUTES = 10_080;
+const MAX_BONUS_PERCENT = 100;
+/** No back end can tell more. */
+const MAX_CONFIRMATIONS = 1_000;
+
+const from = (least: number, most: number): Rule =>
+  must(
+    `a whole number from ${least} to ${most}`,
+    (it) => Number.isSafeInteger(it) && Number(it) >= least && Number(it) <= most,
+  );
+const word = must('lower case letters, digits and hyphens', (it) => typeof it === 'string' && /^[a-z0-9-]+$/.test(it));
+const code = must('upper case letters and digits', (it) => typeof it === 'string' && /^[A-Z][A-Z0-9]*$/.test(it));
+const pair = must('two names', (it) => Array.isArray(it) && it.length === 2 && it.every(isText));
+const decimals = from(0, MAX_DECIMALS);
+
+const coinFields = object({
+  code,
+  name: text,
+  decimals,
+  step: count,
+  currencies: mapOf(decimals),
+  ratedAs: optional(code),
+  fixedRate: optional(amount),
+  rates: optional(object({ kraken: optional(pair), coinbase: optional(text), coingecko: optional(text) })),
+  link: optional(object({ scheme: text, amount: text })),
+});
+
+const methodFields = object({
+  method: word,
+  displayName: text,
+  coin: code,
+  destination: oneOf(['bolt11', 'address', 'page']),
+  backends: listOf(word),
+  limits: mapOf(object({ min: text, max: text })),
+  expiryMinutes: from(1, MAX_EXPIRY_MINUTES),
+  bonus: (value, place) => {
+    if (value !== null) object({ percent: from(0, MAX_BONUS_PERCENT), description: text })(value, place);
+  },
+  confirmations: from(0, MAX_CONFIRMATIONS),
+  listed: flag,
+} satisfies Record<keyof PaymentMethod, Rule>);
+
+/** @throws DataFileError that names the coin or the method, and the field */
+export function paymentsIn(data: unknown): PaymentTerms {
+  isObject(data, placeOf('the file of payments'));
+  const { coins, methods } = data as { coins?: readonly CoinTerms[]; methods?: readonly PaymentMethod[] };
+  for (const [name, list] of Object.entries({ coins, methods }))
+    if (!Array.isArray(list)) throw new DataFileError(`${name} must be a list`, [name]);
+  const terms = data as PaymentTerms;
+  for (const [i, coin] of terms.coins.entries()) assertCoin(coin, placeOf(`coin "${coin?.code}"`, 'coins', i), terms);
+  for (const [i, method] of terms.methods.entries())
+    assertMethod(method, placeOf(`method "${method?.method}"`, 'methods', i), terms);
+  const twice = repeated([...terms.coins.map((each) => each.code), ...terms.methods.map((each) => each.method)]);
+  if (twice) throw new DataFileError(`"${twice[0]}" is there twice`, []);
+  return terms;
+}
+
+function assertCoin(coin: CoinTerms, place: Place, { coins }: PaymentTerms): void {
+  coinFields(coin, place);
+  const ways = [coin.ratedAs, coin.fixedRate, coin.rates].filter((way) => way !== undefined);
+  if (ways.length !== 1) throw mistakeAt(place, 'must have one of rates, ratedAs and fixedRate');
+  if (coin.ratedAs !== undefined && !coins.some((each) => each.code === coin.ratedAs && each.rates))
+    throw mistakeAt(within(place, 'ratedAs'), `names "${coin.ratedAs}", which has no rates`);
+}
+
+function assertMethod(method: PaymentMethod, place: Place, { coins }: PaymentTerms): void {
+  methodFields(method, place);
+  const coin = coins.find((each) => each.code === method.coin);
+  if (!coin) throw mistakeAt(within(place, 'coin'), `names "${method.coin}", which is not there`);
+  for (const [currency, limits] of Object.entries(method.limits)) {
+    const own = Object.hasOwn(coin.currencies, currency) ? coin.currencies[currency] : undefined;
+    if (own === undefined && currency !== 'USD')
+      throw mistakeAt(within(place, 'limits', currency), `is of no currency of ${coin.code}`);
+    assertRange(limits, own ?? MAX_DECIMALS, within(place, 'limits', currency));
+  }
+}
+
+function assertRange({ min, max }: { min: string; max: string }, decimalsOf: number, place: Place): void {
+  try {
+    const [least, most] = [money.scaled(min, decimalsOf), money.scaled(max, decimalsOf)];
+    if (least > 0n && most >= least) return;
+  } catch {} // it is no decimal
+  throw mistakeAt(place, 'must go from an amount above 0 to one that is not below it');
+}
