@@ -10,7 +10,9 @@ import { describe, expect, test } from '@jest/globals';
 import {
   type AccountCommand,
   type Attempt,
+  type AutoTopupCommand,
   accountDecider,
+  autoTopupDecider,
   chargeOf,
   type DomainEvent,
   type Item,
@@ -171,6 +173,28 @@ const topupLife: readonly TopupCommand[] = [
   },
 ];
 
+const wallet = {
+  wallet: { pubkey: 'ab'.repeat(32), relays: ['wss://relay.example'], encryption: 'nip44_v2' },
+  secret: { key: 'a1b2c3', box: 'c2VhbGVk' },
+  ...{ threshold: usd('10').toString(), amount: usd('10').toString() },
+} as const;
+const numbered = { attempt: 1, request: 1, at };
+const limits = { attempts: 9, amount: usd('100') };
+
+const autoTopupLife: readonly AutoTopupCommand[] = [
+  { type: 'ConnectWallet', data: { ...wallet, at } },
+  { type: 'BeginAutoTopup', data: { attempt: 1, topupId: '8vy58fo1Z8DYdFkUxp9yJd', balance: usd('9.5'), limits, at } },
+  { type: 'RecordInvoice', data: { attempt: 1, invoice: 'lnbcrt1', expiresAt, at } },
+  { type: 'BeginRequest', data: { ...numbered, token: 4 } },
+  { type: 'EndRequest', data: { ...numbered, outcome: { known: false, why: 'the process ended meanwhile' } } },
+  { type: 'BeginRequest', data: { ...numbered, request: 2, token: 5, at: '2026-11-20T12:00:02.000Z' } },
+  { type: 'EndRequest', data: { ...numbered, request: 2, outcome: { known: true, answer: { sent: true } } } },
+  { type: 'RecordAnswer', data: { ...numbered, request: 2, code: 'QUOTA_EXCEEDED', why: 'The budget is used up' } },
+  { type: 'RecordAnswer', data: { ...numbered, code: 'PAID' } },
+  { type: 'EndAutoTopup', data: { attempt: 1, outcome: 'paid', at } },
+  { type: 'DisconnectWallet', data: { at } },
+];
+
 /** The compiler asks for every type of fact. */
 const types: Record<DomainEvent['type'], true> = {
   AccountOpened: true,
@@ -192,6 +216,15 @@ const types: Record<DomainEvent['type'], true> = {
   TopupCredited: true,
   PaymentReversed: true,
   PaymentFeeCharged: true,
+  WalletConnected: true,
+  WalletDisconnected: true,
+  AutoTopupBegun: true,
+  AutoTopupInvoiced: true,
+  WalletAsked: true,
+  WalletRequestEnded: true,
+  WalletAnswered: true,
+  AutoTopupEnded: true,
+  AutoTopupPaused: true,
   PriceListPublished: true,
   RequestRefused: true,
 };
@@ -209,6 +242,13 @@ function stated(): DomainEvent[] {
   for (const command of topupLife) {
     for (const event of topupDecider.decide(command, topup)) {
       topup = topupDecider.evolve(topup, event);
+      events.push(event);
+    }
+  }
+  let auto = autoTopupDecider.initial();
+  for (const command of autoTopupLife) {
+    for (const event of autoTopupDecider.decide(command, auto)) {
+      auto = autoTopupDecider.evolve(auto, event);
       events.push(event);
     }
   }

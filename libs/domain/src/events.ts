@@ -5,10 +5,12 @@
  * shape is a new version of its type, with an upcaster (`upcasters`) and a golden file (`golden`).
  */
 import type { Message, Recorded } from '#kernel';
+import type { AutoTopupEvent } from './autotopup/events.ts';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
 import type { TopupEvent } from './topup/events.ts';
-import type { Amount, Instant } from './values.ts';
+import type { Amount, Instant, SealedSecret } from './values.ts';
 
+export * from './autotopup/events.ts';
 export * from './topup/events.ts';
 export type { Amount, Instant } from './values.ts';
 
@@ -25,13 +27,6 @@ export interface Query {
   readonly source: string;
   readonly online: boolean;
   readonly free: boolean;
-}
-
-interface SealedSecret {
-  /** Which key seals it. */
-  readonly key: string;
-  /** AES-256-GCM: base64 of nonce, ciphertext and tag. */
-  readonly box: string;
 }
 
 export type AccountOpened = Message<'AccountOpened', { readonly at: Instant }>;
@@ -195,14 +190,15 @@ export type RequestRefused = Message<
   }
 >;
 
-export type DomainEvent = AccountEvent | TopupEvent | PriceListPublished | RequestRefused;
+export type DomainEvent = AccountEvent | TopupEvent | AutoTopupEvent | PriceListPublished | RequestRefused;
 
 /** Categories of streams; the part of a stream's name before the first dash. */
 export const ACCOUNT = 'account';
 export const TOPUP = 'topup';
+export const AUTO_TOPUP = 'autotopup';
 export const PRICE_LIST = 'pricelist';
 export const REFUSALS = 'refusals';
-export const CATEGORIES = [ACCOUNT, TOPUP, PRICE_LIST, REFUSALS] as const;
+export const CATEGORIES = [ACCOUNT, TOPUP, AUTO_TOPUP, PRICE_LIST, REFUSALS] as const;
 
 /** The id behind the category in a stream's name. */
 export function idOf(event: Pick<Recorded, 'stream'>): string {

@@ -1,6 +1,16 @@
 export { type AccountCommand, accountDecider, type HoldPart, type HoldTerms } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
 export { type Account, howEnded, reachable, spendable } from './account/state.ts';
+export { PAID } from './autotopup/back-off.ts';
+export { type AutoTopupCommand, autoTopupDecider, type DailyLimits, type RequestMade } from './autotopup/decide.ts';
+export type { AutoTopup } from './autotopup/state.ts';
+export {
+  type AutoTopupQuestion,
+  type AutoTopupSend,
+  type AutoTopupStep,
+  autoTopupWorkflow,
+  type PaymentWish,
+} from './autotopup/workflow.ts';
 export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './cap-window.ts';
 export {
   type Attempt,

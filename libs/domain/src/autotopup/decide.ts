@@ -1,0 +1,180 @@
+/**
+ * An account's automatic top-up: one attempt at a time. What an attempt brings is credited like any other top-up, by its
+ * invoice; so whatever a wallet answers, or does not, here it is only decided whether it is asked (again).
+ */
+import { type Decider, type EffectOutcome, money, type PicoUsd, refuseLowerToken } from '#kernel';
+import type { Instant } from '../values.ts';
+import { laterBy, PAUSE_MS, pauses } from './back-off.ts';
+import type {
+  AutoTopupBegun,
+  AutoTopupEnded,
+  AutoTopupEvent,
+  AutoTopupInvoiced,
+  AutoTopupPaused,
+  WalletAnswered,
+  WalletAsked,
+  WalletConnected,
+  WalletDisconnected,
+  WalletRequestEnded,
+} from './events.ts';
+import { type AutoTopup, evolve, NO_AUTO_TOPUP } from './state.ts';
+
+/** No wallet is asked to pay an invoice that expires so soon. */
+const ASKED_BEFORE_EXPIRY_MS = 30_000;
+
+// commands ----------------------------------------------------------------------------------------------------------
+
+interface Command<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Readonly<Data> & { readonly at: Instant };
+}
+
+export type AutoTopupCommand =
+  | Command<'ConnectWallet', WalletConnected['data']>
+  | Command<'DisconnectWallet', WalletDisconnected['data']>
+  | Command<'BeginAutoTopup', NewAttempt>
+  | Command<'RecordInvoice', AutoTopupInvoiced['data']>
+  | Command<'BeginRequest', { attempt: number; request: number; token: number }>
+  | Command<'EndRequest', { attempt: number; request: number; outcome: EffectOutcome }>
+  | Command<'RecordAnswer', WalletAnswered['data']>
+  | Command<'EndAutoTopup', AutoTopupEnded['data']>;
+
+interface NewAttempt {
+  /** As `attempts` said it when the balance was read, plus one. */
+  readonly attempt: number;
+  readonly topupId: string;
+  /** Available and held. */
+  readonly balance: PicoUsd;
+  readonly limits: DailyLimits;
+}
+
+/** What begins on a day in UTC at most. */
+export interface DailyLimits {
+  readonly attempts: number;
+  readonly amount: PicoUsd;
+}
+
+/** Whether a request has left; it does not where the balance is no longer below the threshold. */
+export type RequestMade =
+  | { readonly sent: true }
+  | { readonly sent: false; readonly why: string; readonly unneeded: boolean };
+
+// decide ------------------------------------------------------------------------------------------------------------
+
+function decide(command: AutoTopupCommand, state: AutoTopup): readonly AutoTopupEvent[] {
+  switch (command.type) {
+    case 'ConnectWallet':
+      return [{ type: 'WalletConnected', data: command.data }];
+    case 'DisconnectWallet':
+      return state.wallet ? [{ type: 'WalletDisconnected', data: command.data }] : [];
+    case 'BeginAutoTopup':
+      return begin(command.data, state);
+    case 'RecordInvoice': {
+      const { attempt } = state;
+      const fits = attempt?.number === command.data.attempt && !attempt.invoice;
+      return fits ? [{ type: 'AutoTopupInvoiced', data: command.data }] : [];
+    }
+    case 'BeginRequest':
+      return beginRequest(command.data, state);
+    case 'EndRequest':
+      return endRequest(command.data, state);
+    case 'RecordAnswer':
+      return recordAnswer(command.data, state);
+    case 'EndAutoTopup':
+      return end(command.data, state);
+    default:
+      return command satisfies never;
+  }
+}
+
+type DataOf<Type extends AutoTopupCommand['type']> = Extract<AutoTopupCommand, { type: Type }>['data'];
+
+/** The balance was read before: nothing may have begun since, or it would be too late by now. */
+function begin(data: DataOf<'BeginAutoTopup'>, state: AutoTopup): readonly (AutoTopupBegun | AutoTopupPaused)[] {
+  const { attempt, topupId, balance, limits, at } = data;
+  const { wallet } = state;
+  if (!wallet || state.attempt || attempt !== state.attempts + 1 || heldBackUntil(state, at)) return [];
+  if (balance >= money.fromJson(wallet.threshold)) return [];
+  const beyond = beyondDay(money.fromJson(wallet.amount), state, limits, at);
+  if (beyond) {
+    const until = laterBy(`${at.slice(0, 10)}T00:00:00.000Z`, PAUSE_MS);
+    return [{ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', why: beyond, until, at } }];
+  }
+  const amounts = { amount: wallet.amount, balance: money.toJson(balance) };
+  return [{ type: 'AutoTopupBegun', data: { attempt, topupId, ...amounts, at } }];
+}
+
+function beyondDay(amount: PicoUsd, { today }: AutoTopup, limits: DailyLimits, at: Instant): string | undefined {
+  const begun = today.date === at.slice(0, 10) ? today : { attempts: 0, amount: 0n };
+  if (begun.attempts >= limits.attempts) return `${limits.attempts} automatic top-ups were begun today`;
+  if (begun.amount + amount <= limits.amount) return undefined;
+  return `automatic top-ups of today would exceed ${money.formatUsd(limits.amount)} USD`;
+}
+
+/** What keeps the next attempt back: undefined when nothing does. */
+export function heldBackUntil({ paused, notBefore }: AutoTopup, at: Instant): Instant | undefined {
+  const until = [paused?.until, notBefore].filter((each) => each !== undefined && each > at);
+  return until.toSorted().at(-1);
+}
+
+function beginRequest({ attempt, request, token, at }: DataOf<'BeginRequest'>, state: AutoTopup): WalletAsked[] {
+  refuseLowerToken(state.token, token);
+  const { attempt: open, wallet } = state;
+  if (!wallet || open?.number !== attempt || open.requests + 1 !== request || !mayAsk(state, at)) return [];
+  return [{ type: 'WalletAsked', data: { attempt, request, wallet: wallet.wallet.pubkey, token, at } }];
+}
+
+/** Whether the connected wallet may be asked now to pay the invoice of the open attempt. */
+export function mayAsk({ attempt, wallet, paused }: AutoTopup, now: Instant): boolean {
+  if (!attempt?.invoice || attempt.begun || !wallet) return false;
+  if (attempt.payer !== undefined && attempt.payer !== wallet.wallet.pubkey) return false;
+  if (now < attempt.askAfter || (paused && now < paused.until)) return false;
+  return now < laterBy(attempt.invoice.expiresAt, -ASKED_BEFORE_EXPIRY_MS);
+}
+
+function endRequest(
+  { attempt, request, outcome, at }: DataOf<'EndRequest'>,
+  { attempt: open }: AutoTopup,
+): readonly (WalletRequestEnded | AutoTopupEnded)[] {
+  if (open?.number !== attempt || open.requests !== request || !open.begun) return [];
+  const ended = (data: Pick<WalletRequestEnded['data'], 'outcome' | 'why'>): WalletRequestEnded => ({
+    type: 'WalletRequestEnded',
+    data: { attempt, request, ...data, at },
+  });
+  if (!outcome.known) return [ended({ outcome: 'unknown', why: outcome.why })];
+  const made = outcome.answer as RequestMade;
+  if (made.sent) return [ended({ outcome: 'sent' })];
+  const { why, unneeded } = made;
+  const unsent = ended({ outcome: 'unsent', why });
+  const isOnly = open.inDoubt === 1;
+  return unneeded && isOnly
+    ? [unsent, { type: 'AutoTopupEnded', data: { attempt, outcome: 'dropped', why, at } }]
+    : [unsent];
+}
+
+/** The first answer to a request counts. */
+function recordAnswer(
+  data: DataOf<'RecordAnswer'>,
+  { attempt }: AutoTopup,
+): readonly (WalletAnswered | AutoTopupPaused)[] {
+  if (attempt?.number !== data.attempt || !attempt.unanswered.includes(data.request)) return [];
+  const { code, at } = data;
+  const answered: WalletAnswered = { type: 'WalletAnswered', data };
+  if (!pauses(code)) return [answered];
+  const paused = { code, why: data.why ?? code, until: laterBy(at, PAUSE_MS), at };
+  return [answered, { type: 'AutoTopupPaused', data: paused }];
+}
+
+/** Paid is paid. Otherwise nothing may be on its way to the wallet. */
+function end(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopup): readonly AutoTopupEnded[] {
+  if (attempt?.number !== data.attempt) return [];
+  if (data.outcome !== 'paid' && attempt.begun) return [];
+  if (data.outcome === 'dropped' && attempt.payer !== undefined) return [];
+  return [{ type: 'AutoTopupEnded', data }];
+}
+
+export const autoTopupDecider: Decider<AutoTopupCommand, AutoTopup, AutoTopupEvent> = {
+  initial: () => NO_AUTO_TOPUP,
+  evolve,
+  decide,
+};
