@@ -32,6 +32,10 @@ describe('without any setting', () => {
       lndUrl: 'http://127.0.0.1:3100/lnd',
       lndMacaroon: '00',
       lndCertificate: undefined,
+      btcpayUrl: 'http://127.0.0.1:3100/btcpay',
+      btcpayStoreId: 'sandbox',
+      btcpayApiKey: 'sandbox',
+      btcpayWebhookSecret: 'sandbox',
       topupBackends: {},
       topupConfirmations: {},
       maxOpenInvoices: 20,
@@ -92,6 +96,13 @@ describe('back ends that take payments', () => {
   test('are in the sandbox as long as none is set: its money is free', () => {
     expect(readSettings({ PHOENIXD_URL: 'http://10.0.0.1:9740' }).lndUrl).toBeUndefined();
     expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).lndUrl).toBe('https://lnd:8080');
+  });
+
+  test('that are real need their credentials, and one whose web hooks have no secret believes none', () => {
+    const env = { BTCPAY_URL: 'https://pay.example', BTCPAY_STORE_ID: 'store', BTCPAY_API_KEY: 'key' };
+    expect(readSettings(env)).toMatchObject({ lndUrl: undefined, btcpayApiKey: 'key', btcpayWebhookSecret: undefined });
+    expect(complaint({ ...env, BTCPAY_API_KEY: '' })).toBe('BTCPAY_API_KEY must be set where BTCPAY_URL is.');
+    expect(complaint({ ...env, BTCPAY_STORE_ID: '' })).toBe('BTCPAY_STORE_ID must be set where BTCPAY_URL is.');
   });
 
   test('are chosen by method', () => {

@@ -21,6 +21,9 @@ import {
 
 export { SettingError } from './setting-kinds.ts';
 
+/** A credential that the sandbox accepts. */
+const SANDBOX_KEY = 'sandbox';
+
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
   host: text('HOST', '127.0.0.1', 'Address the API listens on'),
@@ -54,6 +57,18 @@ export const SETTINGS = {
   lndUrl: payment('LND_REST_URL', '/lnd', 'REST address of an LND node that takes payments over Lightning'),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),
   lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
+  btcpayUrl: payment('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that takes payments'),
+  btcpayStoreId: beside('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Its store'),
+  btcpayApiKey: beside(
+    'BTCPAY_URL',
+    'BTCPAY_API_KEY',
+    'Its API key, which may view and create invoices of that store and nothing else',
+  ),
+  btcpayWebhookSecret: optionalBeside(
+    'BTCPAY_URL',
+    'BTCPAY_WEBHOOK_SECRET',
+    'Secret of its web hook to /topup/webhooks/btcpay; unset: none is believed, and payments are found by looking',
+  ),
   topupBackends: pairs(
     'TOPUP_BACKENDS',
     /^[a-z0-9-]+$/,
@@ -157,9 +172,6 @@ export interface Reach {
   readonly credential: string;
 }
 
-/** A credential that the sandbox accepts. */
-const SANDBOX_KEY = 'sandbox';
-
 /**
  * @param vendorsIn the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
  * @throws SettingError
@@ -225,6 +237,25 @@ function payment(variable: string, path: string, meaning: string): Setting<strin
   const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
   const isElsewhere = (env: Environment) => PAYMENT_BACKENDS.some((each) => each !== variable && given(env, each));
   return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
+}
+
+/** What goes with the address of a back end. The sandbox takes any, a real one must be told. */
+function beside(address: string, variable: string, meaning: string): Setting<string> {
+  const setting = optionalBeside(address, variable, meaning);
+  return {
+    ...setting,
+    read(env) {
+      const value = setting.read(env);
+      if (value !== undefined) return value;
+      throw new SettingError(`${variable} must be set where ${address} is.`);
+    },
+  };
+}
+
+/** The same, for what a real one can do without. */
+function optionalBeside(address: string, variable: string, meaning: string): Setting<string | undefined> {
+  const read = (env: Environment) => given(env, variable) ?? (given(env, address) ? undefined : SANDBOX_KEY);
+  return { variable, meaning, byDefault: SANDBOX_KEY, read };
 }
 
 function sandboxOf(env: Environment): string {

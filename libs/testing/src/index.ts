@@ -13,14 +13,22 @@ export {
   usageIn,
 } from './charges.ts';
 export { eventStoreContract, type Opened } from './contracts/event-store.ts';
+export {
+  type OpenBackend,
+  type Payable,
+  paymentBackendContract,
+  type Taken,
+  type Wallet,
+} from './contracts/payment-backend.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { decisions, nextSteps } from './given.ts';
 export { KeyedRequests } from './keyed-requests.ts';
 export { type Malformed, malformed } from './malformed.ts';
 export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
 export { replacePauses } from './pauses.ts';
+export { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
 export { TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
-export { issuedInvoice, paymentOf } from './top-ups.ts';
+export { coinOf, issuedInvoice, paymentOf } from './top-ups.ts';
 export { openTapped, type Received, type TappedWorld, Wiretap } from './wiretap.ts';
 export { type Answer, type TestAccount, World } from './world.ts';

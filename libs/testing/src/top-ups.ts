@@ -1,4 +1,4 @@
-import type { InvoiceIssued, Payment } from '#domain';
+import type { CoinTerms, InvoiceIssued, Payment, PaymentTerms } from '#domain';
 import { usd } from '#kernel';
 
 const AT = '2026-11-20T12:00:00.000Z';
@@ -37,4 +37,11 @@ export function paymentOf(
     at,
     ...more,
   };
+}
+
+/** A coin of the data files. @throws Error when it is not there */
+export function coinOf({ coins }: Pick<PaymentTerms, 'coins'>, code: string): CoinTerms {
+  const coin = coins.find((each) => each.code === code);
+  if (!coin) throw new Error(`there is no coin ${code}`);
+  return coin;
 }

@@ -1,11 +1,14 @@
 import type { PaymentBackend } from '#application';
-import type { CoinTerms, Destination } from '#domain';
+import type { CoinTerms, Destination, PaymentTerms } from '#domain';
 
 /** What the index of a back end's folder says about it. */
 export interface BackendKind<Settings> {
   readonly name: string;
   /** Whether it can be paid in a coin, to a destination of this kind. */
   takes(coin: CoinTerms, kind: Destination['kind']): boolean;
-  /** @returns undefined when the settings do not name one */
-  open(settings: Settings): PaymentBackend | undefined;
+  /**
+   * @param terms the coins that it may find payments of
+   * @returns undefined when the settings do not name one
+   */
+  open(settings: Settings, terms: PaymentTerms): PaymentBackend | undefined;
 }

@@ -4,11 +4,12 @@ import { openPaymentBackends, type PaymentSettings } from '#connectors';
 import type { PaymentMethod } from '#domain';
 
 const terms = readPayments();
-const SETTINGS = { lndUrl: 'http://127.0.0.1:1', lndMacaroon: '00', topupBackends: {} } as PaymentSettings;
+const NOWHERE = 'http://127.0.0.1:1';
+const SETTINGS = { lndUrl: NOWHERE, lndMacaroon: '00', topupBackends: {} } as PaymentSettings;
 
 test('every back end goes by the name of its kind', async () => {
-  const backends = openPaymentBackends(SETTINGS, terms);
-  expect(backends.all.map(({ name }) => name)).toEqual(['lnd']);
+  const backends = openPaymentBackends({ ...SETTINGS, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
+  expect(backends.all.map(({ name }) => name)).toEqual(['lnd', 'btcpay']);
   await backends.close();
 });
 

@@ -1,11 +1,12 @@
 import { PaymentBackends } from '#application';
 import type { PaymentMethod, PaymentTerms } from '#domain';
+import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
 import { type LndSettings, lnd } from './lnd/index.ts';
 
 /** Every kind of back end that takes payments. */
-export const BACKEND_KINDS = [lnd] as const;
+export const BACKEND_KINDS = [lnd, btcpay] as const;
 
-export interface PaymentSettings extends LndSettings {
+export interface PaymentSettings extends LndSettings, BtcPaySettings {
   /** Back ends by method, where another is wanted than the first that is configured. */
   readonly topupBackends: Readonly<Record<string, string>>;
   /** Confirmations by method, where others are wanted than `payments.json` has. */
@@ -25,7 +26,7 @@ export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTer
     if (!method) throw new Error(`TOPUP_BACKENDS names the method "${name}", which is not there`);
     assertTakes(backend, method, terms);
   }
-  const opened = BACKEND_KINDS.map((kind) => kind.open(settings)).filter((backend) => backend !== undefined);
+  const opened = BACKEND_KINDS.map((kind) => kind.open(settings, terms)).filter((backend) => backend !== undefined);
   const missing = Object.values(topupBackends).find((name) => !opened.some((backend) => backend.name === name));
   if (missing !== undefined) throw new Error(`TOPUP_BACKENDS names "${missing}", which is not configured`);
   return new PaymentBackends(opened, topupBackends);

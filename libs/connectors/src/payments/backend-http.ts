@@ -1,0 +1,85 @@
+/** HTTP to a back end that takes payments: every answer is bounded in size and time, and no failure repeats what was sent. */
+import { readFileSync } from 'node:fs';
+import { Agent, type Dispatcher, request } from 'undici';
+import { UpstreamFailure } from '#application';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 30_000;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+
+export interface Asked {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** For what is asked to wait: how long until its answer, beyond what any other takes. */
+  readonly waitsMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly text: string;
+}
+
+/** An answer is larger than any that is read. */
+export class AnswerTooLarge extends UpstreamFailure {}
+
+export class BackendHttp {
+  private readonly dispatcher: Dispatcher;
+
+  /**
+   * @param who as failures name it: `The Monero wallet`
+   * @param certificate file with a certificate of its own
+   * @param connections how many there are at most
+   */
+  constructor(
+    readonly who: string,
+    private readonly url: string,
+    { certificate, connections }: { readonly certificate?: string | undefined; readonly connections?: number } = {},
+  ) {
+    const ca = certificate === undefined ? {} : { ca: readFileSync(certificate) };
+    const connect = { timeout: CONNECT_TIMEOUT_MS, ...ca };
+    this.dispatcher = new Agent({ connect, headersTimeout: 0, bodyTimeout: 0, connections: connections ?? null });
+  }
+
+  /** @returns an answer of any status @throws UpstreamFailure */
+  async ask({ path, waitsMs = 0, signal: asked, ...sent }: Asked): Promise<Answered> {
+    const inTime = AbortSignal.timeout(TIMEOUT_MS + waitsMs);
+    const signal = asked ? AbortSignal.any([asked, inTime]) : inTime;
+    try {
+      const options = { ...sent, signal, dispatcher: this.dispatcher };
+      const { statusCode: status, headers, body } = await request(this.url + path, options);
+      return { status, headers, text: await this.whole(body) };
+    } catch (cause) {
+      if (cause instanceof UpstreamFailure || asked?.aborted) throw cause;
+      if (inTime.aborted) throw new UpstreamFailure('timeout', `${this.who} took too long`);
+      throw new UpstreamFailure('upstream_unavailable', `${this.who} cannot be reached`, { cause });
+    }
+  }
+
+  /** The answer has a status that is none of those that mean something. */
+  refused(status: number): never {
+    throw new UpstreamFailure('upstream_error', `${this.who} answered with status ${status}`, { status });
+  }
+
+  unreadable(cause?: unknown): never {
+    throw new UpstreamFailure('upstream_error', `${this.who} sent an answer that cannot be read`, { cause });
+  }
+
+  close(): Promise<void> {
+    return this.dispatcher.destroy();
+  }
+
+  private async whole(body: AsyncIterable<Uint8Array>): Promise<string> {
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    for await (const piece of body) {
+      pieces.push(piece);
+      size += piece.length;
+      if (size > MAX_ANSWER_BYTES) throw new AnswerTooLarge('upstream_error', `${this.who} sent too much`);
+    }
+    return Buffer.concat(pieces).toString('utf8');
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * What BTCPay Server answers, read as that of somebody who may be mistaken or lie: nothing is credited that it does not
+ * say in so many words. Decimals are JSON strings, times are Unix seconds.
+ */
+import type { BackendPayment } from '#application';
+import type { CoinTerms, Destination } from '#domain';
+import { money } from '#kernel';
+import { isId } from './reference.ts';
+
+/** An answer that cannot be true. The message goes on: what BTCPay Server answered … */
+export class Unbelievable extends Error {}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What was asked for. */
+export interface Terms {
+  readonly coin: CoinTerms;
+  readonly method: string;
+  readonly units: bigint;
+  readonly orderId: string;
+  readonly speedPolicy: string;
+}
+
+const MAX_PAYMENTS = 10_000;
+
+/** @returns the id of an invoice that is what was asked for @throws Unbelievable */
+export function assertAsAsked(answer: unknown, { coin, method, units, orderId, speedPolicy }: Terms): string {
+  const { id, currency, amount, type, metadata, checkout } = objectIn(answer);
+  const { paymentMethods, paymentTolerance, speedPolicy: policy } = objectIn(checkout);
+  const isOurs = currency === coin.code && type === 'Standard' && objectIn(metadata).orderId === orderId;
+  const isMethod = Array.isArray(paymentMethods) && paymentMethods.length === 1 && paymentMethods[0] === method;
+  const isExact = unitsIn(amount, coin) === units && paymentTolerance === 0 && policy === speedPolicy;
+  if (isId(id) && isOurs && isMethod && isExact) return id;
+  throw new Unbelievable('is an invoice for something else than was asked');
+}
+
+/** @returns where an invoice that was just made is paid to @throws Unbelievable */
+export function destinationIn(answer: unknown, kind: Destination['kind'], { coin, method, units }: Terms): string {
+  const { activated, currency, amount, destination } = methodIn(answer, method);
+  const isAsAsked = activated === true && currency === coin.code && unitsIn(amount, coin) === units;
+  if (isAsAsked && typeof destination === 'string' && DESTINATIONS[kind].test(destination)) return destination;
+  throw new Unbelievable('is to be paid in another way than was asked');
+}
+
+/** An invoice over Lightning is held against what was asked for where it is handed out; an address says nothing itself. */
+const DESTINATIONS: Readonly<Record<Destination['kind'], RegExp>> = {
+  bolt11: /^ln[a-z0-9]{50,4000}$/,
+  address: /^(?!ln(bc|tb|sb))([a-z]+:)?[A-Za-z0-9]{25,150}$/,
+  page: /^$/,
+};
+
+/** Invoices of a list by their ids. @throws Unbelievable */
+export function listedIn(answer: unknown): ReadonlyMap<string, Json> {
+  return new Map(listIn(answer).map((each) => [String(objectIn(each).id), objectIn(each)]));
+}
+
+/** Whether a list says that nothing has happened with an invoice. */
+export function isUntouched(invoice: Json | undefined): boolean {
+  const { status, additionalStatus, paymentMethods } = invoice ?? {};
+  if ((status !== 'New' && status !== 'Expired') || additionalStatus !== 'None') return false;
+  const [only, ...more] = Array.isArray(paymentMethods) ? paymentMethods : [];
+  return Array.isArray(only?.payments) && only.payments.length === 0 && more.length === 0;
+}
+
+interface Looked {
+  readonly reference: string;
+  readonly method: string;
+  readonly coin: CoinTerms;
+}
+
+/** All payments of an invoice; none of one that BTCPay does not know. @throws Unbelievable */
+export function paymentsIn(answer: unknown, looked: Looked): readonly BackendPayment[] {
+  if (answer === undefined) return [];
+  const { currency, payments } = methodIn(answer, looked.method);
+  if (currency !== looked.coin.code) throw new Unbelievable('is about another coin');
+  const found = listIn(payments).flatMap((each) => paymentIn(objectIn(each), looked) ?? []);
+  if (new Set(found.map(({ id }) => id)).size < found.length) throw new Unbelievable('has a payment twice');
+  return found;
+}
+
+/** Its statuses: what counts, what may still count, and what was replaced or undone. */
+const CONFIRMATIONS: Readonly<Record<string, BackendPayment['confirmations']>> = {
+  Settled: 'final',
+  Processing: 0,
+  Invalid: 'lost',
+};
+
+/** An output without value can be made by anybody, and is no payment. */
+function paymentIn({ id, value, status, receivedDate }: Json, { reference, coin }: Looked): BackendPayment | undefined {
+  const units = unitsIn(value, coin);
+  const confirmations = Object.hasOwn(CONFIRMATIONS, String(status)) ? CONFIRMATIONS[String(status)] : undefined;
+  const isTime = Number.isSafeInteger(receivedDate) && Number(receivedDate) > 0 && Number(receivedDate) < 1e11;
+  const isNamed = typeof id === 'string' && /^[\x21-\x7e]{1,200}$/.test(id);
+  if (units === undefined || confirmations === undefined || !isTime || !isNamed)
+    throw new Unbelievable('has a payment that cannot be read');
+  if (units === 0n) return undefined;
+  const receivedAt = new Date(Number(receivedDate) * 1000).toISOString();
+  // A transaction can be valid on two chains, so its coin is part of the name, and not the method, which BTCPay has renamed.
+  return { reference, id: `${coin.code}:${id}`, units, confirmations, receivedAt };
+}
+
+/** The one method of an invoice. */
+function methodIn(answer: unknown, method: string): Json {
+  const [only, ...more] = listIn(answer).map(objectIn);
+  if (only?.paymentMethodId === method && more.length === 0) return only;
+  throw new Unbelievable('has other payment methods than were asked for');
+}
+
+/** A plain decimal of whole coins. @returns undefined when it is none, or finer than the coin */
+function unitsIn(value: unknown, { decimals }: CoinTerms): bigint | undefined {
+  if (typeof value !== 'string' || !/^\d{1,15}(\.\d{1,28})?$/.test(value)) return undefined;
+  const [whole = '', fraction = ''] = value.replace(/(\.\d*?)0+$/, '$1').split('.');
+  if (fraction.length > decimals) return undefined;
+  return money.scaled(fraction === '' ? whole : `${whole}.${fraction}`, decimals);
+}
+
+function objectIn(value: unknown): Json {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
+  throw new Unbelievable('has another shape');
+}
+
+function listIn(value: unknown): readonly unknown[] {
+  if (Array.isArray(value) && value.length <= MAX_PAYMENTS) return value;
+  throw new Unbelievable('has another shape');
+}

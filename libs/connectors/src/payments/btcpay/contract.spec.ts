@@ -1,0 +1,46 @@
+import { readPayments } from '#catalogue';
+import { BtcPayServer } from '#connectors';
+import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+
+const terms = readPayments();
+const onChain: Taken['can'] = ['more', 'less', 'late', 'twice', 'waiting', 'replaced', 'undone'];
+const chain = (code: string, units: bigint): Taken => ({
+  coin: coinOf(terms, code),
+  kind: 'address',
+  units,
+  can: onChain,
+});
+const ALL: readonly Taken[] = [
+  { coin: coinOf(terms, 'BTC'), kind: 'bolt11', units: 1_000_000n, can: ['more', 'late'] },
+  chain('BTC', 20_000_000n),
+  chain('LTC', 12_345_676n),
+  chain('LBTC', 50_000n),
+  chain('XMR', 123_456_789_012n),
+];
+
+paymentBackendContract('BTCPay Server', ALL, async () => {
+  const sandbox = await startSandbox({ port: 0 });
+  const store = { btcpayStoreId: 'sandbox', btcpayApiKey: 'key', btcpayWebhookSecret: undefined };
+  const backend = new BtcPayServer({ btcpayUrl: `${sandbox.url}/btcpay`, ...store }, terms.coins);
+  const close = async () => {
+    await backend.close();
+    await sandbox.close();
+  };
+  return { backend, wallet: new SandboxWallet(sandbox.url), close };
+});
+
+/** Methods that the store has: `BTC-LN,BTC-CHAIN`. */
+const { BTCPAY_TEST_URL: btcpayUrl, BTCPAY_TEST_METHODS = 'BTC-LN,BTC-CHAIN' } = process.env;
+if (btcpayUrl) {
+  const has = (coin: string, kind: string) =>
+    BTCPAY_TEST_METHODS.split(',').includes(`${coin}-${kind === 'bolt11' ? 'LN' : 'CHAIN'}`);
+  const { BTCPAY_TEST_STORE_ID: btcpayStoreId = '', BTCPAY_TEST_API_KEY: btcpayApiKey = '' } = process.env;
+  const open = async () => {
+    const settings = { btcpayUrl, btcpayStoreId, btcpayApiKey, btcpayWebhookSecret: undefined };
+    const backend = new BtcPayServer(settings, terms.coins);
+    return { backend, close: () => backend.close() };
+  };
+  const served = ALL.filter(({ coin, kind }) => has(coin.code, kind));
+  paymentBackendContract('a real BTCPay Server', served, open, 'without');
+}

@@ -1,0 +1,178 @@
+/**
+ * BTCPay Server through its Greenfield API, for any coin on its chain and Bitcoin over Lightning. Rates are ours, so an
+ * invoice is in the coin itself, of exactly our amount, with one payment method. Its status says nothing here: an
+ * expired invoice stays expired when it is paid. What counts are its payments.
+ * Facts from BTCPay Server's description of the API (`swagger.template.invoices.json`, 2.4) and what it does.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import {
+  type BackendPayment,
+  type PaymentBackend,
+  type PaymentRequest,
+  type RequestedPayment,
+  UpstreamFailure,
+  type WebHook,
+} from '#application';
+import type { CoinTerms } from '#domain';
+import { money } from '#kernel';
+import { BackendHttp } from '../backend-http.ts';
+import type { BackendKind } from '../backend-kind.ts';
+import { assertAsAsked, destinationIn, isUntouched, listedIn, paymentsIn, Unbelievable } from './answers.ts';
+import { isId, type Reference, referenceIn, referenceOf, settlementOf } from './reference.ts';
+
+/** A list is asked for by the order ids in its address, and Kestrel takes addresses of 8 KiB. */
+const BATCH = 100;
+/** How long after its expiry a payment that is not confirmed is waited for: as long as we look. */
+const MONITORING_MINUTES = 7 * 24 * 60;
+const SIGNATURE = 'btcpay-sig';
+
+export interface BtcPaySettings {
+  readonly btcpayUrl: string | undefined;
+  readonly btcpayStoreId: string;
+  /** Needs `btcpay.store.cancreateinvoice` and `btcpay.store.canviewinvoices`. */
+  readonly btcpayApiKey: string;
+  /** Undefined: web hooks are not believed. */
+  readonly btcpayWebhookSecret: string | undefined;
+}
+
+export const btcpay: BackendKind<BtcPaySettings> = {
+  name: 'btcpay',
+  takes: ({ code }, kind) => kind === 'address' || (kind === 'bolt11' && code === 'BTC'),
+  open: ({ btcpayUrl, ...settings }, { coins }) =>
+    btcpayUrl === undefined ? undefined : new BtcPayServer({ btcpayUrl, ...settings }, coins),
+};
+
+export class BtcPayServer implements PaymentBackend {
+  readonly name = btcpay.name;
+  readonly batch = BATCH;
+  private readonly http: BackendHttp;
+  private readonly headers: Readonly<Record<string, string>>;
+  private readonly invoices: string;
+
+  constructor(
+    private readonly settings: BtcPaySettings & { readonly btcpayUrl: string },
+    private readonly coins: readonly CoinTerms[],
+  ) {
+    this.http = new BackendHttp('BTCPay Server', settings.btcpayUrl);
+    this.headers = { 'content-type': 'application/json', authorization: `token ${settings.btcpayApiKey}` };
+    this.invoices = `/api/v1/stores/${encodeURIComponent(settings.btcpayStoreId)}/invoices`;
+  }
+
+  async request(asked: PaymentRequest): Promise<RequestedPayment> {
+    const { coin, kind, units, topupId, expirySeconds, confirmations } = asked;
+    const method = `${coin.code}-${kind === 'bolt11' ? 'LN' : 'CHAIN'}`;
+    const amount = money.unscaled(units, coin.decimals);
+    const terms = {
+      coin,
+      method,
+      amount,
+      units,
+      orderId: topupId,
+      speedPolicy: settlementOf(confirmations, coin.code),
+    };
+    const body = JSON.stringify({
+      amount,
+      currency: coin.code,
+      metadata: { orderId: topupId, paymentMethod: method },
+      checkout: {
+        speedPolicy: terms.speedPolicy,
+        paymentMethods: [method],
+        defaultPaymentMethod: method,
+        expirationMinutes: Math.ceil(expirySeconds / 60),
+        monitoringMinutes: MONITORING_MINUTES,
+        paymentTolerance: 0,
+        lazyPaymentMethods: false,
+      },
+    });
+    const made = await this.ask('POST', this.invoices, body);
+    return this.believing(async () => {
+      const invoiceId = assertAsAsked(made, terms);
+      const methods = await this.ask('GET', `${this.invoices}/${invoiceId}/payment-methods`);
+      const reference = referenceOf({ orderId: topupId, method, invoiceId });
+      return { reference, destination: { kind, value: destinationIn(methods, kind, terms) } };
+    });
+  }
+
+  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    const wanted = references.map(referenceIn);
+    const touched = wanted.length > 1 ? await this.touched(wanted) : wanted;
+    const found: BackendPayment[] = [];
+    for (const each of touched) found.push(...(await this.paymentsFor(each)));
+    return found;
+  }
+
+  /** BTCPay tells by web hooks alone. */
+  async *hints(): AsyncGenerator<string> {}
+
+  notified({ headers, body }: WebHook): readonly string[] | undefined {
+    const { btcpayWebhookSecret: secret, btcpayStoreId } = this.settings;
+    const signature = headers[SIGNATURE];
+    if (secret === undefined || typeof signature !== 'string') return undefined;
+    const expected = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`);
+    const given = Buffer.from(signature);
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+    const event = jsonIn(body.toString());
+    if (typeof event !== 'object' || event === null) return undefined;
+    const { invoiceId, storeId, metadata } = event as Readonly<Record<string, unknown>>;
+    const { orderId, paymentMethod: method } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
+    if (storeId !== btcpayStoreId || !isId(invoiceId) || !isId(orderId) || !isId(method)) return []; // not one of ours
+    return [referenceOf({ orderId, method, invoiceId })];
+  }
+
+  close(): Promise<void> {
+    return this.http.close();
+  }
+
+  /**
+   * Those of many that need a look of their own: a list does not show payments that do not count any more. Mostly
+   * nothing has come, and one question is enough for all.
+   */
+  private async touched(wanted: readonly Reference[]): Promise<readonly Reference[]> {
+    const query = new URLSearchParams({ includePaymentMethods: 'true', take: String(2 * BATCH) });
+    for (const { orderId } of wanted) query.append('orderId', orderId);
+    const answer = await this.ask('GET', `${this.invoices}?${query}`);
+    return this.believing(async () => {
+      const listed = listedIn(answer);
+      return wanted.filter(({ invoiceId }) => !isUntouched(listed.get(invoiceId)));
+    });
+  }
+
+  private async paymentsFor({ reference, method, invoiceId }: Reference): Promise<readonly BackendPayment[]> {
+    const path = `${this.invoices}/${invoiceId}/payment-methods?onlyAccountedPayments=false`;
+    const answer = await this.ask('GET', path);
+    return this.believing(async () => paymentsIn(answer, { reference, method, coin: this.coinOf(method) }));
+  }
+
+  private coinOf(method: string): CoinTerms {
+    const code = method.slice(0, method.lastIndexOf('-'));
+    const coin = this.coins.find((each) => each.code === code);
+    if (!coin) throw new Unbelievable(`names the coin ${code}, which is missing from payments.json`);
+    return coin;
+  }
+
+  /** @returns undefined when BTCPay does not know what was asked for */
+  private async ask(method: 'GET' | 'POST', path: string, sent?: string): Promise<unknown> {
+    const body = sent === undefined ? {} : { body: sent };
+    const { status, text } = await this.http.ask({ method, path, headers: this.headers, ...body });
+    if (status === 404 && method === 'GET') return undefined;
+    if (status !== 200) this.http.refused(status);
+    return jsonIn(text) ?? this.http.unreadable();
+  }
+
+  private async believing<T>(read: () => Promise<T>): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof Unbelievable)) throw error;
+      throw new UpstreamFailure('upstream_error', `What BTCPay Server answered ${error.message}`);
+    }
+  }
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the caller says what cannot be read
+  }
+}

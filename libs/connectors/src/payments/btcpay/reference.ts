@@ -1,0 +1,52 @@
+/** How a top-up's invoice is called at BTCPay Server, and how sure a payment of it must be. */
+import { UpstreamFailure } from '#application';
+
+/** What an invoice is found by. It cannot be listed by its own id, but by that of its order, which is the top-up. */
+export interface Reference {
+  readonly reference: string;
+  readonly orderId: string;
+  /** Such as `BTC-CHAIN`. */
+  readonly method: string;
+  readonly invoiceId: string;
+}
+
+const MAX_ID_LENGTH = 64;
+
+/** What may stand in a path and in a reference. */
+export function isId(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= MAX_ID_LENGTH && /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value);
+}
+
+export function referenceOf({ orderId, method, invoiceId }: Omit<Reference, 'reference'>): string {
+  return `${orderId}/${method}/${invoiceId}`;
+}
+
+/** @throws UpstreamFailure when it is none that was made here */
+export function referenceIn(reference: string): Reference {
+  const [orderId, method, invoiceId, more] = reference.split('/');
+  if (isId(orderId) && isId(method) && isId(invoiceId) && more === undefined)
+    return { reference, orderId, method, invoiceId };
+  throw new UpstreamFailure('upstream_error', 'This is no reference of BTCPay Server');
+}
+
+/** After how many confirmations a payment is settled, by BTCPay's words. */
+const SPEED_POLICIES: readonly (readonly [confirmations: number, policy: string])[] = [
+  [0, 'HighSpeed'],
+  [1, 'MediumSpeed'],
+  [2, 'LowMediumSpeed'],
+  [6, 'LowSpeed'],
+];
+/** Its plug-in has a threshold of its own, which is set in BTCPay. */
+const OWN_THRESHOLD = 'XMR';
+
+/**
+ * The policy under which nothing is settled before it is confirmed so often.
+ * @throws UpstreamFailure when BTCPay has none that waits as long
+ */
+export function settlementOf(confirmations: number, coin: string): string {
+  const policy = SPEED_POLICIES.find(([enough]) => enough >= confirmations)?.[1];
+  if (policy !== undefined) return policy;
+  if (coin === OWN_THRESHOLD) return 'LowSpeed';
+  const most = `BTCPay Server waits for 6 confirmations of ${coin} at most, and ${confirmations} are asked for`;
+  throw new UpstreamFailure('upstream_error', most);
+}

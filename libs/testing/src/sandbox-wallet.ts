@@ -1,0 +1,50 @@
+/** Wallets in the sandbox, which pay what back ends ask for, and the miners of its chains. */
+import type { CoinTerms, Destination } from '#domain';
+import { money } from '#kernel';
+
+/** More than any method waits for. */
+const BLOCKS_TO_FINAL = 10;
+
+export interface HowToPay {
+  /** Unix seconds. */
+  readonly receivedAt?: number;
+  /** It waits for ever, until it is replaced. */
+  readonly lowFee?: boolean;
+  /** The transaction that it takes the place of. */
+  readonly replaces?: string;
+  readonly report?: 'once' | 'twice' | 'reordered' | 'never' | 'forged';
+}
+
+export class SandboxWallet {
+  constructor(private readonly sandbox: string) {}
+
+  /** @returns what the network knows it by: a transaction or a payment hash @throws Error when it cannot be paid so */
+  async pay({ kind, value }: Destination, units: bigint, coin: CoinTerms, how: HowToPay = {}): Promise<string> {
+    const { receivedAt, lowFee, replaces, report = 'once' } = how;
+    if (kind === 'bolt11') {
+      const late = receivedAt === undefined ? {} : { late: true, settled_at: receivedAt };
+      const order = { invoice: value, amount_msat: units.toString(), report, ...late };
+      return (await this.ask<{ payment_hash: string }>('/wallet/pay', order)).payment_hash;
+    }
+    const paid = { coin: coin.code, address: value, amount: money.unscaled(units, coin.decimals), report };
+    const order = { ...paid, received_at: receivedAt, low_fee: lowFee, replaces };
+    return (await this.ask<{ txid: string }>('/wallet/send', order)).txid;
+  }
+
+  /** Everything that waits is as deep as it need be, unless its fee is too low. Lightning needs none of it. */
+  async mine(coin: CoinTerms, blocks = BLOCKS_TO_FINAL): Promise<void> {
+    await this.ask(`/chains/${coin.code}/mine`, { blocks });
+  }
+
+  /** A transaction goes, and does not come back: another one that pays somebody else has its place. */
+  async undo(coin: CoinTerms, txid: string): Promise<void> {
+    await this.ask(`/chains/${coin.code}/undo`, { txid });
+  }
+
+  private async ask<T>(path: string, body: object): Promise<T> {
+    const response = await fetch(this.sandbox + path, { method: 'POST', body: JSON.stringify(body) });
+    const answer = await response.text();
+    if (!response.ok) throw new Error(`the sandbox refused ${path}: ${answer}`);
+    return JSON.parse(answer) as T;
+  }
+}
