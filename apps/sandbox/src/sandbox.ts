@@ -1,6 +1,7 @@
 /**
- * The simulated outside world: AI providers with one bill of their own, a Lightning node, the chains of coins, a
- * BTCPay Server, wallets, sources of exchange rates. It keeps everything in memory, and the product knows nothing of it but addresses in its configuration.
+ * The simulated outside world: AI providers with one bill of their own, a Lightning node, the chains of coins, a BTCPay
+ * Server, a Stripe account, wallets, sources of exchange rates. It keeps everything in memory, and the product knows
+ * nothing of it but addresses in its configuration.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -28,6 +29,7 @@ import { modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
 import { responsesRoutes } from './openai/responses/responses.ts';
 import { rateRoutes } from './rates.ts';
 import { createListener, type Routes } from './router.ts';
+import { StripeServer } from './stripe/rest.ts';
 
 /** Longer than clients keep idle connections, so that none is closed under a request. */
 const KEEP_ALIVE_MS = 75_000;
@@ -68,6 +70,7 @@ function world(): { readonly routes: Routes; close(): void } {
   const node = new LightningNode();
   const chains = new Chains();
   const btcpay = new BtcPayServer(chains, node);
+  const stripe = new StripeServer();
   const routes: Routes = {
     ...Object.assign(
       {},
@@ -90,10 +93,14 @@ function world(): { readonly routes: Routes; close(): void } {
     ...walletRoutes(node),
     ...chainRoutes(chains),
     ...btcpay.routes(),
+    ...stripe.routes(),
     ...rateRoutes(),
   };
   const index = { name: 'Countinghouse sandbox', simulated: true, routes: Object.keys(routes) };
-  return { routes: { ...routes, 'GET /': (call) => call.json(200, index) }, close: () => btcpay.close() };
+  return {
+    routes: { ...routes, 'GET /': (call) => call.json(200, index) },
+    close: () => [btcpay, stripe].forEach((each) => void each.close()),
+  };
 }
 
 /** Models that do not chat. */
