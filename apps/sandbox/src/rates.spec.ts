@@ -27,6 +27,21 @@ describe('exchange rates', () => {
     expect(await (await kraken()).json()).toMatchObject({ result: { XXBTZUSD: { c: ['63000.00000', '0.00100000'] } } });
   });
 
+  test('of other coins have the names of their sources, and any coin may be given one', async () => {
+    await put({ doge_usd: '0.25' });
+    const ticker = (await (await get('/kraken/0/public/Ticker?pair=LTCUSD,XMRUSD,DOGEUSD')).json()) as {
+      result: Record<string, { c: string[] }>;
+    };
+    const prices = Object.entries(ticker.result).map(([pair, { c }]) => [pair, c[0]]);
+    expect(prices).toEqual([
+      ['XLTCZUSD', '100.00000'],
+      ['XXMRZUSD', '200.00000'],
+      ['DOGEUSD', '0.25000'],
+    ]);
+    const at = async (coin: string) => (await get(`/coinbase/v2/prices/${coin}-USD/spot`)).status;
+    expect([await at('DOGE'), await at('XMR'), await at('NOPE')]).toEqual([200, 404, 404]);
+  });
+
   test('can fail, one source at a time, and come back', async () => {
     await put({ kraken: null });
     expect([(await kraken()).status, (await coinbase()).status]).toEqual([503, 200]);
