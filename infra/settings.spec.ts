@@ -39,6 +39,7 @@ describe('without any setting', () => {
       topupBackends: {},
       topupConfirmations: {},
       maxOpenInvoices: 20,
+      looksPerSecond: 50,
       krakenUrl: 'http://127.0.0.1:3100/kraken',
       coinbaseUrl: 'http://127.0.0.1:3100/coinbase',
       loneRatePercent: 10,

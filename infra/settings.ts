@@ -85,6 +85,12 @@ export const SETTINGS = {
     [1, 1_000],
     'Top-up invoices of one account that have not expired: each is a free option on the exchange rate',
   ),
+  looksPerSecond: integer(
+    'TOPUP_LOOKS_PER_SECOND',
+    50,
+    [1, 10_000],
+    'Requests in a second with which each back end is asked for the payments of open top-ups',
+  ),
   krakenUrl: inSandbox('KRAKEN_URL', '/kraken', 'First source of exchange rates'),
   coinbaseUrl: inSandbox('COINBASE_URL', '/coinbase', 'Second source of exchange rates'),
   loneRatePercent: integer(

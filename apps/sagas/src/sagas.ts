@@ -57,6 +57,7 @@ function sagasOf({
       watchTopups(
         {
           ...{ facts, accounts, topups, backends, payments, clock, runtime },
+          looksPerSecond: foundation.settings.looksPerSecond,
           due: new PostgresDueTable(pool),
           checkpoints: new PostgresCheckpoints(pool),
           byReference: (backend, reference) => findTopup(pool, backend, reference),

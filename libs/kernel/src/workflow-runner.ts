@@ -2,10 +2,10 @@
  * Runs a workflow while this process has the turn. Facts and hints make a stream due, and so does the time; a stream
  * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
  */
-import { type Cause, followingFrom, startedBy } from './cause.ts';
-import { fold } from './decider.ts';
+import type { Cause } from './cause.ts';
+import { FoldedStreams } from './folded-streams.ts';
 import type { Message } from './message.ts';
-import { type CheckpointStore, type FactReader, type Lease, NO_STREAM, type Runtime, TurnLost } from './ports.ts';
+import { type CheckpointStore, type FactReader, type Lease, type Runtime, TurnLost } from './ports.ts';
 import { pump, type Sink } from './pump.ts';
 import { Rejection } from './rejection.ts';
 import { type Runner, streamName } from './run.ts';
@@ -16,16 +16,17 @@ import { type Due, type DueTable, type Next, type PutOff, type Step, TURN_LOST, 
 const LOOK_EVERY_MS = 250;
 const RETRY_FIRST_WAIT_MS = 1_000;
 const RETRY_LONGEST_WAIT_MS = 60_000;
-/** Streams that are worked on at the same time. */
+/** Streams that are worked on at the same time, */
 const MAX_AT_WORK = 256;
-/** Streams kept folded, so that one that is looked at often is read once. */
-const MAX_KEPT_STATES = 20_000;
-
+/** and those of them that are only looked at again: where their answers are slow, they must not keep others out. */
+const MAX_LOOKED_AT = 128;
 type Of<S extends Step, Kind extends S['step']> = Extract<S, { readonly step: Kind }>;
 
 /** A question of a stream. */
 export interface Asked<S extends Step> {
   readonly id: string;
+  /** Something has happened to it: it is not only looked at again. */
+  readonly ahead: boolean;
   readonly question: Of<S, 'ask'>['question'];
 }
 
@@ -64,13 +65,6 @@ export function startWorkflow<Command extends Message, State, Event extends Mess
   return { parts, wake: (id) => turn.wake([id]) };
 }
 
-interface Folded<State> {
-  readonly state: State;
-  readonly revision: number;
-  /** What follows from this state follows from its last fact. */
-  readonly cause: Cause;
-}
-
 function isLost(error: unknown): boolean {
   return error instanceof TurnLost || (error instanceof Rejection && error.code === TURN_LOST);
 }
@@ -85,12 +79,13 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   private readonly workflow: Workflow<Command, State, Event, S>;
   private readonly ports: WorkflowPorts<Command, Event, S>;
   private readonly lease: Lease;
-  private readonly folded = new Map<string, Folded<State>>();
-  /** Streams to which something was, or may have been, appended since they were folded. */
-  private readonly outdated = new Set<string>();
-  private readonly atWork = new Map<string, Promise<void>>();
+  private readonly streams: FoldedStreams<Command, State, Event, S>;
+  private readonly atWork = new Map<string, Due>();
+  private readonly working = new Set<Promise<void>>();
   private readonly waiting: WaitingStreams;
   private done: PutOff[] = [];
+  /** Others are due and wait for those at work. */
+  private crowded = false;
   /** Errors of the streams that were started last. */
   private readonly alarmed = new Set<string>();
   private sleep = new AbortController();
@@ -100,6 +95,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     this.workflow = workflow;
     this.ports = ports;
     this.lease = lease;
+    this.streams = new FoldedStreams(workflow, ports.facts);
     this.waiting = new WaitingStreams(workflow, ports.due);
     lease.signal.addEventListener('abort', () => this.sleep.abort());
   }
@@ -115,7 +111,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
       apply: async ({ events, position }) => {
         const own = events.filter(({ stream }) => stream.startsWith(prefix));
         const ids = [...new Set(own.map(({ stream }) => stream.slice(prefix.length)))];
-        for (const id of ids) this.outdated.add(id);
+        for (const id of ids) this.streams.outdate(id);
         if (ids.length > 0) await this.wake(ids);
         const concerned = await this.waiting.concernedBy(events, ids);
         if (concerned.length > 0) await this.ports.due.wake(name, concerned, this.ports.now()); // found in a moment
@@ -142,7 +138,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
       }
       if (!this.sleep.signal.aborted) await this.ports.runtime.sleep(LOOK_EVERY_MS, this.sleep.signal);
     }
-    await Promise.all(this.atWork.values());
+    await Promise.all(this.working);
     if (this.lost) throw this.lost;
     await this.putOffDone().catch(() => {}); // then it is due still, and done again
   }
@@ -156,15 +152,28 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   }
 
   private async begin(): Promise<void> {
-    const free = MAX_AT_WORK - this.atWork.size;
-    if (free <= 0) return;
+    this.crowded = true;
+    if (this.atWork.size >= MAX_AT_WORK) return;
     const found = await this.ports.due.due(this.workflow.name, this.ports.now(), 2 * MAX_AT_WORK);
-    const rows = found.filter(({ id }) => !this.atWork.has(id)).slice(0, free);
+    const waiting = found.filter(({ id }) => !this.atWork.has(id));
+    const rows = this.takenOf(waiting);
+    this.crowded = rows.length < waiting.length;
     if (rows.length === 0) return;
     this.alarmed.clear();
     const opened = (await Promise.all(rows.map((due) => this.opened(due)))).filter((each) => each !== undefined);
     const answers = this.asked(opened);
-    for (const [i, each] of opened.entries()) this.atWork.set(each.due.id, this.finish(each, answers[i] ?? []));
+    for (const [i, each] of opened.entries()) {
+      this.atWork.set(each.due.id, each.due);
+      const work = this.finish(each, answers[i] ?? []).finally(() => this.working.delete(work));
+      this.working.add(work);
+    }
+  }
+
+  private takenOf(rows: readonly Due[]): readonly Due[] {
+    const lookedAt = [...this.atWork.values()].filter(({ ahead }) => !ahead).length;
+    const ahead = rows.filter((row) => row.ahead);
+    const again = rows.filter((row) => !row.ahead).slice(0, Math.max(0, MAX_LOOKED_AT - lookedAt));
+    return [...ahead, ...again].slice(0, MAX_AT_WORK - this.atWork.size);
   }
 
   /** What is next for a stream; undefined where that cannot be found out now. */
@@ -179,8 +188,8 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
 
   /** All questions go out together; each stream waits for its own answers. */
   private asked(opened: readonly Opened<S>[]): readonly (readonly Promise<readonly Command[]>[])[] {
-    const questions = opened.map(({ due: { id }, next: { steps } }) =>
-      steps.flatMap((step) => (step.step === 'ask' ? [{ id, question: step.question }] : [])),
+    const questions = opened.map(({ due: { id, ahead }, next: { steps } }) =>
+      steps.flatMap((step) => (step.step === 'ask' ? [{ id, ahead, question: step.question }] : [])),
     );
     const all = questions.flat();
     const answers = all.length > 0 ? [...this.ports.ask(all)] : [];
@@ -209,7 +218,7 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
 
   private async take(step: S, id: string): Promise<void> {
     this.assertHolds();
-    if (step.step === 'send') await this.ports.send(step as Of<S, 'send'>, id, this.causeOf(id));
+    if (step.step === 'send') await this.ports.send(step as Of<S, 'send'>, id, this.streams.causeOf(id));
     if (step.step === 'do') await this.perform(step as Of<S, 'do'>, id);
   }
 
@@ -238,71 +247,21 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
 
   private async run(id: string, command: Command): Promise<readonly Event[]> {
     try {
-      return (await this.ports.own.run(id, command, this.causeOf(id))).events;
+      return (await this.ports.own.run(id, command, this.streams.causeOf(id))).events;
     } finally {
-      this.outdated.add(id);
+      this.streams.outdate(id);
     }
-  }
-
-  /** What is done for a stream follows from its last fact, and belongs to what that belongs to. */
-  private causeOf(id: string): Cause {
-    return this.folded.get(id)?.cause ?? startedBy(this.actor, id);
   }
 
   /** The state of a stream without a started effect: one that a process left behind when it ended is marked as unknown. */
   private async state(id: string): Promise<State> {
     const { effects } = this.workflow;
-    const state = await this.read(id);
+    const state = await this.streams.read(id);
     const left = effects?.started(state);
     if (!effects || !left) return state;
     if (left.token > this.lease.token) throw new TurnLost(`another process runs ${this.workflow.name}`);
     await this.run(id, effects.end(left.key, { known: false, why: 'the process ended meanwhile' }, this.ports.now()));
-    return this.read(id);
-  }
-
-  private async read(id: string): Promise<State> {
-    const { decider, category } = this.workflow;
-    const known = this.folded.get(id);
-    if (known && !this.outdated.has(id)) return known.state;
-    let { state, revision, cause } = known ?? this.nothingOf(id);
-    this.outdated.delete(id); // what is appended from here on outdates it again
-    try {
-      for await (const batch of this.ports.facts.read(streamName(category, id), revision)) {
-        state = fold(decider, state, batch as unknown as readonly Event[]);
-        const last = batch.at(-1);
-        if (!last) continue;
-        revision = last.revision;
-        cause = followingFrom(last, this.actor);
-      }
-    } catch (error) {
-      this.forget(id);
-      throw error;
-    }
-    this.keep(id, { state, revision, cause });
-    return state;
-  }
-
-  private nothingOf(id: string): Folded<State> {
-    return { state: this.workflow.decider.initial(), revision: NO_STREAM, cause: startedBy(this.actor, id) };
-  }
-
-  private get actor(): string {
-    return `workflow:${this.workflow.name}`;
-  }
-
-  private keep(id: string, folded: Folded<State>): void {
-    this.folded.delete(id); // the map's order is the order of last use
-    this.folded.set(id, folded);
-    if (this.folded.size <= MAX_KEPT_STATES) return;
-    for (const oldest of this.folded.keys()) {
-      this.forget(oldest);
-      return;
-    }
-  }
-
-  private forget(id: string): void {
-    this.folded.delete(id);
-    this.outdated.delete(id);
+    return this.streams.read(id);
   }
 
   /** What many streams meet at the same time, such as a node that is away, is one alarm. */
@@ -314,15 +273,16 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   }
 
   private finished(row: PutOff): void {
-    if (row.at === null) this.forget(row.id);
+    if (row.at === null) this.streams.forget(row.id);
     this.waiting.putOff(row);
     this.done.push(row);
-    if (this.atWork.size >= MAX_AT_WORK) this.sleep.abort(); // others wait
+    if (this.crowded) this.sleep.abort(); // others wait
   }
 
   /** It is tried again later, from its state as it is then. */
   private failed(due: Due, error: unknown): void {
     const { name } = this.workflow;
+    if (this.lease.signal.aborted && !isLost(error)) return; // then it is due still, and done again
     if (isLost(error)) {
       this.lost ??= error instanceof TurnLost ? error : new TurnLost(`another process runs ${name}`);
       this.sleep.abort();

@@ -91,11 +91,11 @@ export const TURN_LOST = 'turn_lost';
 
 /** When each stream of a workflow is looked at next. It can be rebuilt from the facts. */
 export interface DueTable {
-  /** Streams that are due at `now`, those first that have waited longest. */
+  /** Streams that are due at `now`: those ahead first, and of these and the others those that have waited longest. */
   due(workflow: string, now: string, limit: number): Promise<readonly Due[]>;
   /** All streams that are or will be due. */
   waiting(workflow: string): Promise<readonly string[]>;
-  /** Makes streams due at `at`, because something has happened there. */
+  /** Makes streams due at `at`, ahead of all whose time has come, because something has happened there. */
   wake(workflow: string, ids: readonly string[], at: string): Promise<void>;
   /** Puts streams off or, where `at` is null, away, unless they were woken since they were found due. */
   putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void>;
@@ -108,6 +108,8 @@ export interface Due {
   readonly woken: number;
   /** How often it has failed in a row. */
   readonly failures: number;
+  /** It was woken, or has failed since: it does not wait behind those that are only looked at again. */
+  readonly ahead: boolean;
 }
 
 export interface PutOff extends Due {

@@ -124,7 +124,7 @@ class Process {
     this.parts = watchTopups(
       {
         ...{ facts: store, accounts, topups, payments: this.payments, due, checkpoints, clock: time, runtime },
-        ...{ backends: new PaymentBackends([node]), byReference },
+        ...{ backends: new PaymentBackends([node]), byReference, looksPerSecond: 100 },
       },
       lease,
     );

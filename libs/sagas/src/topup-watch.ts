@@ -1,5 +1,5 @@
 import type { Accounts, Clock, PaymentBackend, PaymentBackends, TopupPayments, Topups } from '#application';
-import { type PaymentsWanted, type TopupCommand, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
+import { type TopupCommand, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
 import {
   type Asked,
   type CheckpointStore,
@@ -10,10 +10,9 @@ import {
   startWorkflow,
   type WorkflowPorts,
 } from '#kernel';
+import { PacedLooks } from './paced-looks.ts';
 
 const RESUBSCRIBE_MS = 1_000;
-/** Looks at one back end at the same time. */
-const LOOKS_AT_ONCE = 8;
 
 export interface TopupWatchPorts {
   readonly facts: FactReader;
@@ -21,6 +20,8 @@ export interface TopupWatchPorts {
   readonly topups: Topups;
   readonly backends: PaymentBackends;
   readonly payments: TopupPayments;
+  /** Requests to each back end in a second. */
+  readonly looksPerSecond: number;
   readonly due: DueTable;
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
@@ -31,13 +32,17 @@ export interface TopupWatchPorts {
 
 /** Looks for the payments of top-ups and credits them, as long as this process has the turn. */
 export function watchTopups(ports: TopupWatchPorts, lease: Lease): readonly Promise<void>[] {
-  const watch = startWorkflow(topupWorkflow, workflowPorts(ports), lease);
+  const watch = startWorkflow(topupWorkflow, workflowPorts(ports, lease.signal), lease);
   const listening = ports.backends.all.map((backend) => listen(backend, ports, watch.wake, lease.signal));
   return [...watch.parts, ...listening];
 }
 
-function workflowPorts(ports: TopupWatchPorts): WorkflowPorts<TopupCommand, TopupEvent, TopupStep> {
-  const { facts, topups, accounts, due, checkpoints, clock, runtime } = ports;
+function workflowPorts(
+  ports: TopupWatchPorts,
+  signal: AbortSignal,
+): WorkflowPorts<TopupCommand, TopupEvent, TopupStep> {
+  const { facts, topups, accounts, payments, due, checkpoints, clock, runtime } = ports;
+  const looks = pacedLooks(ports, signal);
   return {
     facts,
     own: topups,
@@ -45,7 +50,7 @@ function workflowPorts(ports: TopupWatchPorts): WorkflowPorts<TopupCommand, Topu
       if (command.to === 'account') await accounts.run(command.id, command.command, cause);
       else await topups.run(topupId, command.command, cause);
     },
-    ask: (questions) => look(questions, ports),
+    ask: (questions) => questions.map((each) => learn(each, looks, payments)),
     perform: () => Promise.reject(new Error('a top-up does nothing in the world')),
     due,
     checkpoints,
@@ -54,47 +59,17 @@ function workflowPorts(ports: TopupWatchPorts): WorkflowPorts<TopupCommand, Topu
   };
 }
 
-type Commands = readonly TopupCommand[];
+type Looks = ReadonlyMap<string, PacedLooks>;
 
-/** A question that waits for its answer. */
-interface Open {
-  readonly wanted: PaymentsWanted;
-  readonly answer: PromiseWithResolvers<Commands>;
+function pacedLooks({ backends, looksPerSecond, runtime }: TopupWatchPorts, signal: AbortSignal): Looks {
+  const looksAt = (backend: PaymentBackend) => new PacedLooks(backend, looksPerSecond, runtime, signal);
+  return new Map(backends.all.map((backend) => [backend.name, looksAt(backend)]));
 }
 
-/** Looks at each back end in batches, as large as it takes them. One that is not configured here is not asked. */
-function look(questions: readonly Asked<TopupStep>[], ports: TopupWatchPorts): readonly Promise<Commands>[] {
-  const open = questions.map(({ question }): Open => ({ wanted: question, answer: Promise.withResolvers<Commands>() }));
-  const byBackend = Map.groupBy(open, ({ wanted }) => wanted.backend);
-  for (const [name, asked] of byBackend) {
-    const backend = ports.backends.named(name);
-    if (backend) void lookAt(backend, asked, ports.payments);
-    else for (const { answer } of asked) answer.resolve([]);
-  }
-  return open.map(({ answer }) => answer.promise);
-}
-
-async function lookAt(backend: PaymentBackend, asked: readonly Open[], payments: TopupPayments): Promise<void> {
-  const batches = Array.from({ length: Math.ceil(asked.length / backend.batch) }, (_, i) =>
-    asked.slice(i * backend.batch, (i + 1) * backend.batch),
-  );
-  const lookAtNext = async (): Promise<void> => {
-    for (let batch = batches.shift(); batch; batch = batches.shift()) await lookAtBatch(backend, batch, payments);
-  };
-  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lookAtNext));
-}
-
-async function lookAtBatch(backend: PaymentBackend, batch: readonly Open[], payments: TopupPayments): Promise<void> {
-  try {
-    const found = Map.groupBy(
-      await backend.look(batch.map(({ wanted }) => wanted.reference)),
-      (each) => each.reference,
-    );
-    for (const { wanted, answer } of batch)
-      answer.resolve(payments.recording(wanted, found.get(wanted.reference) ?? []));
-  } catch (error) {
-    for (const { answer } of batch) answer.reject(error);
-  }
+/** What is to be recorded of what has come. A back end that is not configured here is not asked. */
+async function learn({ question, ahead }: Asked<TopupStep>, looks: Looks, payments: TopupPayments) {
+  const backend = looks.get(question.backend);
+  return backend ? payments.recording(question, await backend.look(question.reference, ahead)) : [];
 }
 
 /** Has what a back end hints at looked at now. A hint that comes before its top-up is known is found by looking later. */

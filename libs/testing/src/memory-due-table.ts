@@ -5,6 +5,7 @@ interface Row {
   readonly woken: number;
   readonly failures: number;
   readonly token: number;
+  readonly ahead: boolean;
 }
 
 /** Timers of workflows in memory. */
@@ -14,8 +15,10 @@ export class MemoryDueTable implements DueTable {
   async due(workflow: string, now: string, limit: number): Promise<readonly Due[]> {
     const prefix = `${workflow} `;
     const due = [...this.rows].filter(([key, { at }]) => key.startsWith(prefix) && at <= now);
-    due.sort(([, a], [, b]) => (a.at < b.at ? -1 : 1));
-    return due.slice(0, limit).map(([key, { woken, failures }]) => ({ id: key.slice(prefix.length), woken, failures }));
+    due.sort(([, a], [, b]) => Number(b.ahead) - Number(a.ahead) || (a.at < b.at ? -1 : 1));
+    return due
+      .slice(0, limit)
+      .map(([key, { woken, failures, ahead }]) => ({ id: key.slice(prefix.length), woken, failures, ahead }));
   }
 
   async waiting(workflow: string): Promise<readonly string[]> {
@@ -27,7 +30,7 @@ export class MemoryDueTable implements DueTable {
     for (const id of new Set(ids)) {
       const known = this.rows.get(`${workflow} ${id}`);
       const earlier = known && known.at < at ? known.at : at;
-      const row = { at: earlier, woken: (known?.woken ?? -1) + 1, failures: 0, token: known?.token ?? 0 };
+      const row = { at: earlier, woken: (known?.woken ?? -1) + 1, failures: 0, token: known?.token ?? 0, ahead: true };
       this.rows.set(`${workflow} ${id}`, row);
     }
   }
@@ -37,7 +40,7 @@ export class MemoryDueTable implements DueTable {
       const known = this.rows.get(`${workflow} ${id}`);
       if (known?.woken !== woken || known.token > token) continue;
       if (at === null) this.rows.delete(`${workflow} ${id}`);
-      else this.rows.set(`${workflow} ${id}`, { at, woken, failures, token });
+      else this.rows.set(`${workflow} ${id}`, { at, woken, failures, token, ahead: failures > 0 });
     }
   }
 }

@@ -10,12 +10,13 @@ export class PostgresDueTable implements DueTable {
   }
 
   async due(workflow: string, now: string, limit: number): Promise<readonly Due[]> {
-    const { rows } = await this.pool.query<{ id: string; woken: string; failures: number }>({
+    const { rows } = await this.pool.query<Omit<Due, 'woken'> & { readonly woken: string }>({
       name: 'due-find',
-      text: 'select id, woken, failures from es.due where workflow = $1 and at <= $2 order by at limit $3',
+      text: `select id, woken, failures, ahead from es.due
+              where workflow = $1 and at <= $2 order by ahead desc, at limit $3`,
       values: [workflow, now, limit],
     });
-    return rows.map(({ id, woken, failures }) => ({ id, woken: Number(woken), failures }));
+    return rows.map(({ woken, ...row }) => ({ ...row, woken: Number(woken) }));
   }
 
   async waiting(workflow: string): Promise<readonly string[]> {
@@ -30,10 +31,10 @@ export class PostgresDueTable implements DueTable {
   async wake(workflow: string, ids: readonly string[], at: string): Promise<void> {
     await this.pool.query({
       name: 'due-wake',
-      text: `insert into es.due as d (workflow, id, at) select $1, each.id, $3
+      text: `insert into es.due as d (workflow, id, at, ahead) select $1, each.id, $3, true
                from (select distinct unnest($2::text[]) collate "C" as id) as each order by each.id
              on conflict (workflow, id) do update
-                set at = least(d.at, excluded.at), woken = d.woken + 1, failures = 0`,
+                set at = least(d.at, excluded.at), woken = d.woken + 1, failures = 0, ahead = true`,
       values: [workflow, ids, at],
     });
   }
@@ -49,7 +50,7 @@ export class PostgresDueTable implements DueTable {
                 order by d.id for update of d),
              removed as (
                delete from es.due d using asleep a where d.workflow = $1 and d.id = a.id and a.at is null)
-             update es.due d set at = a.at, failures = a.failures, token = $2
+             update es.due d set at = a.at, failures = a.failures, token = $2, ahead = a.failures > 0
                from asleep a where d.workflow = $1 and d.id = a.id and a.at is not null`,
       values: [workflow, token, JSON.stringify(rows)],
     });

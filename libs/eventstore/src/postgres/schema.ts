@@ -114,4 +114,12 @@ export const eventStoreMigrations = [
     id: 'event-store-2',
     sql: 'alter function es.append(text, bigint[], bigint[], uuid[], text, text, text) rename to append_facts',
   },
+  {
+    id: 'due-2',
+    sql: `
+      alter table es.due add column ahead boolean not null default false;
+      drop index es.due_workflow_at_idx;
+      create index on es.due (workflow, ahead desc, at);
+    `,
+  },
 ] as const;

@@ -33,6 +33,22 @@ export function dueTableContract(name: string, open: () => Promise<DueTable>): v
       expect((await table.due('w', TWO, 2)).map(({ id }) => id)).toEqual(['early', 'middle']);
     });
 
+    test('that was woken, or has failed, comes before those that were put off', async () => {
+      await table.wake('w', ['again', 'failed', 'woken'], NOON);
+      const rows = await table.due('w', NOON, 10);
+      expect(rows.map(({ ahead }) => ahead)).toEqual([true, true, true]);
+      const put = (id: string, at: string, failures: number) => ({
+        ...rows.find((row) => row.id === id),
+        at,
+        failures,
+      });
+      await putOff([put('again', NOON, 0), put('failed', ONE, 1), put('woken', ONE, 0)] as PutOff[]);
+      await table.wake('w', ['woken'], TWO);
+      expect(await found(NOON)).toEqual(['again']);
+      expect(await found(TWO)).toEqual(['failed', 'woken', 'again']);
+      expect((await table.due('w', TWO, 10)).map(({ ahead }) => ahead)).toEqual([true, true, false]);
+    });
+
     test('that is woken is due earlier, never later', async () => {
       await table.wake('w', ['a'], ONE);
       await table.wake('w', ['a'], TWO);

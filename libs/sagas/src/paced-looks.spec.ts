@@ -1,0 +1,90 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { type PaymentBackend, UpstreamFailure } from '#application';
+import { VirtualTime } from '../../testing/src/virtual-time.ts';
+import { PacedLooks } from './paced-looks.ts';
+
+const AWAY = new UpstreamFailure('upstream_unavailable', 'The back end cannot be reached');
+
+let time: VirtualTime;
+let asked: { readonly at: number; readonly references: readonly string[] }[];
+let fails: boolean;
+let over: AbortController;
+
+beforeEach(() => {
+  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  [asked, fails, over] = [[], false, new AbortController()];
+});
+
+/** @param perSecond requests @param batch references that one takes */
+function open(perSecond: number, batch = 1): PacedLooks {
+  const look = async (references: readonly string[]) => {
+    asked.push({ at: time.milliseconds(), references });
+    if (fails) throw AWAY;
+    return references.map((reference) => {
+      const receivedAt = time.now();
+      return { reference, id: `paid ${reference}`, units: 1n, confirmations: 'final' as const, receivedAt };
+    });
+  };
+  const sleep = (milliseconds: number) => time.delay(milliseconds).then(() => {});
+  return new PacedLooks({ batch, look } as unknown as PaymentBackend, perSecond, { sleep }, over.signal);
+}
+
+const many = (n: number, name = 'r') => Array.from({ length: n }, (_, i) => `${name}${i}`);
+
+describe('looks at a back end', () => {
+  test('are no more in a second than they may be, and all are made', async () => {
+    const looks = open(50);
+    const answers = Promise.all(many(200).map((each) => looks.look(each, false)));
+    await time.pass(5_000);
+    expect((await answers).map(([payment]) => payment?.id)).toEqual(many(200).map((each) => `paid ${each}`));
+    for (const { at } of asked) {
+      const inTheSecond = asked.filter((each) => each.at >= at && each.at < at + 1_000);
+      expect(inTheSecond.length).toBeLessThanOrEqual(50 + 8);
+    }
+  });
+
+  test('go first where something has happened', async () => {
+    const looks = open(10);
+    for (const each of many(100)) void looks.look(each, false);
+    await time.pass(1_000);
+    void looks.look('paid', true);
+    await time.pass(1_000);
+    const place = asked.findIndex(({ references }) => references[0] === 'paid');
+    expect(place).toBeLessThan(25);
+    expect(asked.length).toBeGreaterThanOrEqual(place);
+  });
+
+  test('that are wanted together are one request, as large as the back end takes them', async () => {
+    const looks = open(10, 3);
+    for (const each of many(5)) void looks.look(each, false);
+    void looks.look('first', true);
+    await time.pass(0);
+    expect(asked.map(({ references }) => references)).toEqual([
+      ['first', 'r0', 'r1'],
+      ['r2', 'r3', 'r4'],
+    ]);
+  });
+
+  test('fail at once for a while when it cannot be reached, those that wait too, and are made again then', async () => {
+    const looks = open(10);
+    fails = true;
+    const waiting = many(50).map((each) => looks.look(each, false));
+    await Promise.all([time.pass(0), ...waiting.map((each) => expect(each).rejects.toBe(AWAY))]);
+    expect(asked.length).toBe(8);
+    await expect(looks.look('r', true)).rejects.toBe(AWAY);
+    expect(asked.length).toBe(8);
+    fails = false;
+    await time.pass(2_000);
+    await expect(looks.look('r', true)).resolves.toHaveLength(1);
+  });
+
+  test('that wait are given up when the turn is over', async () => {
+    const looks = open(1);
+    const waiting = many(20).map((each) => looks.look(each, false));
+    const given = Promise.allSettled(waiting);
+    await time.pass(0);
+    over.abort(new Error('the turn is over'));
+    expect((await given).filter(({ status }) => status === 'rejected')).toHaveLength(12);
+    await expect(looks.look('r', true)).rejects.toThrow('the turn is over');
+  });
+});

@@ -1,0 +1,81 @@
+import { type BackendPayment, type PaymentBackend, UpstreamFailure } from '#application';
+import type { Runtime } from '#kernel';
+
+/** Requests to one back end that run at the same time. */
+const AT_ONCE = 8;
+/** How long a back end that could not be reached is left alone. */
+const LEFT_ALONE_MS = 2_000;
+
+interface Wanted {
+  readonly reference: string;
+  readonly answer: PromiseWithResolvers<readonly BackendPayment[]>;
+}
+
+/**
+ * Looks at one back end, at most so many requests a second, each for as many references as it takes at once. References
+ * for which something has happened go before those that are only looked at again.
+ */
+export class PacedLooks {
+  private readonly ahead: Wanted[] = [];
+  private readonly again: Wanted[] = [];
+  private running = 0;
+  /** Why it is left alone; undefined while it answers. */
+  private away: unknown;
+
+  constructor(
+    private readonly backend: PaymentBackend,
+    private readonly perSecond: number,
+    private readonly runtime: Pick<Runtime, 'sleep'>,
+    private readonly signal: AbortSignal,
+  ) {
+    signal.addEventListener('abort', () => this.refuse(signal.reason));
+  }
+
+  /** @throws UpstreamFailure; what the signal is aborted with */
+  async look(reference: string, ahead: boolean): Promise<readonly BackendPayment[]> {
+    if (this.away !== undefined) throw this.away;
+    const answer = Promise.withResolvers<readonly BackendPayment[]>();
+    (ahead ? this.ahead : this.again).push({ reference, answer });
+    queueMicrotask(() => this.begin()); // those that are asked together go together
+    return answer.promise;
+  }
+
+  /** A request keeps its place for as long as keeps all of them below the limit. */
+  private begin(): void {
+    while (this.running < AT_ONCE) {
+      const batch = this.ahead.splice(0, this.backend.batch);
+      batch.push(...this.again.splice(0, this.backend.batch - batch.length));
+      if (batch.length === 0) return;
+      this.running++;
+      const pause = this.runtime.sleep((AT_ONCE * 1_000) / this.perSecond, this.signal);
+      void Promise.all([this.ask(batch), pause]).then(() => {
+        this.running--;
+        this.begin();
+      });
+    }
+  }
+
+  private async ask(batch: readonly Wanted[]): Promise<void> {
+    try {
+      const found = await this.backend.look([...new Set(batch.map(({ reference }) => reference))]);
+      const payments = Map.groupBy(found, ({ reference }) => reference);
+      for (const { reference, answer } of batch) answer.resolve(payments.get(reference) ?? []);
+    } catch (error) {
+      for (const { answer } of batch) answer.reject(error);
+      if (error instanceof UpstreamFailure && error.code === 'upstream_unavailable') this.leaveAlone(error);
+    }
+  }
+
+  /** What waits fails at once: it would only keep looks at other back ends waiting. */
+  private leaveAlone(error: UpstreamFailure): void {
+    this.refuse(error);
+    void this.runtime.sleep(LEFT_ALONE_MS, this.signal).then(() => {
+      if (!this.signal.aborted) this.away = undefined;
+    });
+  }
+
+  private refuse(error: unknown): void {
+    this.away = error;
+    for (const { answer } of [...this.ahead.splice(0), ...this.again.splice(0)]) answer.reject(error);
+  }
+}
