@@ -1,67 +1,161 @@
-/** Two sources of exchange rates, Kraken and Coinbase, which return the rates that they are given. */
-import { money } from '#kernel';
-import { type Call, parseObject, Refusal, type Routes } from './router.ts';
+/**
+ * Three sources of exchange rates, Kraken, Coinbase and CoinGecko, which say what they are told to: the truth, or for a
+ * source and a coin something else. Facts from their public documentation: Kraken's `GET /0/public/Ticker`, Coinbase's
+ * `GET /v2/prices/{pair}/spot`, CoinGecko's `GET /api/v3/simple/price`.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { money, plainNumber } from '#kernel';
+import { type Handler, parseObject, Refusal, type Routes } from './router.ts';
 
-const SOURCES = ['kraken', 'coinbase'] as const;
+const SOURCES = ['kraken', 'coinbase', 'coingecko'] as const;
 type Source = (typeof SOURCES)[number];
+
+/** A coin's names at the sources. */
+interface Names {
+  /** Every name that Kraken knows the pair by; it answers with the first. */
+  readonly kraken: readonly string[];
+  readonly coinbase?: string;
+  readonly coingecko: string;
+}
+
+/** Liquid bitcoin has the price of bitcoin. */
+const NAMES: Readonly<Record<string, Names>> = {
+  BTC: { kraken: ['XXBTZUSD', 'XBTUSD', 'XBT/USD'], coinbase: 'BTC-USD', coingecko: 'bitcoin' },
+  LTC: { kraken: ['XLTCZUSD', 'LTCUSD', 'LTC/USD'], coinbase: 'LTC-USD', coingecko: 'litecoin' },
+  XMR: { kraken: ['XXMRZUSD', 'XMRUSD', 'XMR/USD'], coingecko: 'monero' },
+};
 
 /** USD for one, at first. Any other coin gets a rate when it is set. */
 const FIRST_RATES = { BTC: '100000', LTC: '100', XMR: '200' };
-/** Kraken prints the price of bitcoin with so many decimals; no rate here has more. */
-const RATE_DECIMALS = 5;
-/** Kraken's names of a pair, as it answers and as it may be asked; those of other coins are `<coin>USD`. */
-const KRAKEN_PAIRS: readonly (readonly [coin: string, answered: string, ...asked: string[]])[] = [
-  ['BTC', 'XXBTZUSD', 'XBTUSD', 'XBT/USD'],
-  ['LTC', 'XLTCZUSD', 'LTCUSD', 'LTC/USD'],
-  ['XMR', 'XXMRZUSD', 'XMRUSD', 'XMR/USD'],
-];
-/** What Coinbase does not sell. */
-const NOT_AT_COINBASE = 'XMR';
 
-/** USD for one coin in units of 10⁻⁵ USD, by coin, at one source. */
-interface Quotes {
-  rates: Map<string, bigint>;
-  fails: boolean;
+function namesOf(coin: string): Names {
+  const known = Object.hasOwn(NAMES, coin) ? NAMES[coin] : undefined;
+  return known ?? { kraken: [`${coin}USD`], coinbase: `${coin}-USD`, coingecko: coin.toLowerCase() };
 }
-type Rates = Record<Source, Quotes>;
+
+const DECIMALS = 8;
+const ONE = 10n ** BigInt(DECIMALS);
+/** Kraken prints at least so many decimals, Coinbase two. */
+const KRAKEN_DECIMALS = 5;
+const MAX_SECONDS = 86_400;
+const MAX_DELAY_MS = 60_000;
+
+/** What a source says of a coin instead of the truth. */
+interface Said {
+  readonly down: boolean;
+  /** Answers with what is no price. */
+  readonly nonsense: boolean;
+  /** In units of 10⁻⁸ USD. */
+  readonly usd: bigint | undefined;
+  /** Times the truth, in units of 10⁻⁸. */
+  readonly times: bigint | undefined;
+  /** How old it says its price is; only CoinGecko does. */
+  readonly ageSeconds: number;
+  readonly delayMs: number;
+}
+
+const HONEST: Said = {
+  ...{ down: false, nonsense: false, usd: undefined, times: undefined },
+  ...{ ageSeconds: 0, delayMs: 0 },
+};
+
+/** What coins are worth, and what the sources say instead. */
+class Prices {
+  private readonly truth = new Map(Object.entries(FIRST_RATES).map(([coin, usd]) => [coin, rateIn(coin, usd)]));
+  private readonly said = new Map<string, Said>();
+  /** Sources that fail for all coins. */
+  private readonly failing = new Set<Source>();
+
+  /** The coin that is called so at a source. */
+  named(isIt: (names: Names) => boolean | undefined): string | undefined {
+    return [...this.truth.keys()].find((coin) => isIt(namesOf(coin)));
+  }
+
+  quotes(source: Source, coin: string): boolean {
+    return this.truth.has(coin) && namesOf(coin)[source] !== undefined;
+  }
+
+  /** What a source answers with, when it does. */
+  async quote(source: Source, coin: string): Promise<{ readonly rate: bigint } & Said> {
+    const said = this.saidOf(source, coin);
+    if (said.delayMs > 0) await pause(said.delayMs, undefined, { ref: false });
+    if (said.down) throw new Refusal(503, { error: 'this source fails, as the sandbox was instructed' });
+    return { ...said, rate: this.rate(source, coin) };
+  }
+
+  /** All sources say the truth again. */
+  settle(coin: string, rate: bigint): void {
+    this.truth.set(coin, rate);
+    this.failing.clear();
+    for (const source of SOURCES) this.said.delete(`${source} ${coin}`);
+  }
+
+  say(source: Source, coin: string, said: Said): void {
+    this.failing.delete(source);
+    this.said.set(`${source} ${coin}`, said);
+  }
+
+  fail(source: Source): void {
+    this.failing.add(source);
+  }
+
+  /** By source and coin; null where the source fails. */
+  printed() {
+    return Object.fromEntries(
+      SOURCES.map((source) => {
+        const quoted = [...this.truth.keys()].filter((coin) => this.quotes(source, coin));
+        const text = (coin: string) => (this.saidOf(source, coin).down ? null : decimals(this.rate(source, coin), 2));
+        return [source, Object.fromEntries(quoted.map((coin) => [coin, text(coin)]))];
+      }),
+    );
+  }
+
+  private saidOf(source: Source, coin: string): Said {
+    const said = this.said.get(`${source} ${coin}`) ?? HONEST;
+    return this.failing.has(source) ? { ...said, down: true } : said;
+  }
+
+  private rate(source: Source, coin: string): bigint {
+    const { usd, times = ONE } = this.saidOf(source, coin);
+    return usd ?? ((this.truth.get(coin) ?? 0n) * times) / ONE;
+  }
+}
 
 export function rateRoutes(): Routes {
-  const rates: Rates = { kraken: firstQuotes(), coinbase: firstQuotes() };
+  const prices = new Prices();
   return {
-    'GET /kraken/0/public/Ticker': (call) => call.json(200, krakenTicker(call, working(rates.kraken))),
-    'GET /coinbase/v2/prices/*': (call) => coinbaseSpot(call, working(rates.coinbase)),
-    'GET /rates': (call) => call.json(200, printed(rates)),
+    'GET /kraken/0/public/Ticker': krakenTicker(prices),
+    'GET /coinbase/v2/prices/*': coinbaseSpot(prices),
+    'GET /coingecko/api/v3/simple/price': coinGeckoPrice(prices),
+    'GET /rates': (call) => call.json(200, prices.printed()),
     'PUT /rates': async (call) => {
-      for (const change of await changes(call)) change(rates);
-      call.json(200, printed(rates));
+      for (const change of changesIn(parseObject(await call.text()) ?? refuse('the body must be a JSON object')))
+        change(prices);
+      call.json(200, prices.printed());
     },
   };
 }
 
-function firstQuotes(): Quotes {
-  const first = Object.entries(FIRST_RATES).map(([coin, rate]) => [coin, money.scaled(rate, RATE_DECIMALS)] as const);
-  return { rates: new Map(first), fails: false };
-}
+// the sources -------------------------------------------------------------------------------------------------------
 
-function krakenTicker({ query }: Call, rates: ReadonlyMap<string, bigint>) {
-  const result: Record<string, object> = {};
-  for (const pair of (query.get('pair') ?? 'XBTUSD').split(',')) {
-    const [coin, answered] = KRAKEN_PAIRS.find((names) => names.includes(pair, 1)) ?? [
-      /^(\w+)USD$/.exec(pair)?.[1],
-      pair,
-    ];
-    const rate = coin === undefined ? undefined : rates.get(coin);
+function krakenTicker(prices: Prices): Handler {
+  return async (call) => {
+    const pairs = call.query.get('pair')?.split(',') ?? ['XXBTZUSD'];
+    const coins = pairs.map((pair) => prices.named((names) => names.kraken.includes(pair)));
     // Kraken answers errors with status 200 as well.
-    if (rate === undefined) return { error: ['EQuery:Unknown asset pair'] };
-    result[answered] = krakenPrices(decimals(rate, RATE_DECIMALS));
-  }
-  return { error: [], result };
+    if (!coins.every((coin) => coin !== undefined)) return call.json(200, { error: ['EQuery:Unknown asset pair'] });
+    const tickers = coins.map(async (coin) => [namesOf(coin).kraken[0], tickerOf(await prices.quote('kraken', coin))]);
+    call.json(200, { error: [], result: Object.fromEntries(await Promise.all(tickers)) });
+  };
 }
 
-function krakenPrices(price: string): object {
+function tickerOf({ rate, nonsense }: { readonly rate: bigint; readonly nonsense: boolean }) {
+  const price = decimals(rate, KRAKEN_DECIMALS);
+  // Nobody asks for less than is bid.
+  const bid = nonsense ? decimals(rate * 2n, KRAKEN_DECIMALS) : price;
   return {
     a: [price, '1', '1.000'],
-    b: [price, '1', '1.000'],
+    b: [bid, '1', '1.000'],
     c: [price, '0.00100000'],
     v: ['1000.00000000', '2000.00000000'],
     p: [price, price],
@@ -72,65 +166,97 @@ function krakenPrices(price: string): object {
   };
 }
 
-function coinbaseSpot(call: Call, rates: ReadonlyMap<string, bigint>): void {
-  const [, coin = ''] = /^(\w+)-USD\/spot$/.exec(call.parameter) ?? [];
-  const rate = coin === NOT_AT_COINBASE ? undefined : rates.get(coin);
-  if (rate === undefined) throw new Refusal(404, { errors: [{ id: 'not_found', message: 'Invalid base currency' }] });
-  call.json(200, { data: { amount: decimals(rate, 2), base: coin, currency: 'USD' } });
+function coinbaseSpot(prices: Prices): Handler {
+  return async (call) => {
+    const [pair = '', what] = call.parameter.split('/');
+    const coin = prices.named((names) => names.coinbase === pair);
+    if (!coin || what !== 'spot')
+      return call.json(404, { errors: [{ id: 'not_found', message: 'Invalid base currency' }] });
+    const { rate, nonsense } = await prices.quote('coinbase', coin);
+    call.json(200, { data: { amount: nonsense ? 'NaN' : decimals(rate, 2), base: coin, currency: 'USD' } });
+  };
 }
 
-function working({ rates, fails }: Quotes): ReadonlyMap<string, bigint> {
-  if (fails) throw new Refusal(503, { error: 'this source fails, as the sandbox was instructed' });
-  return rates;
+/** Ids and currencies that are unknown are left out of the answer. */
+function coinGeckoPrice(prices: Prices): Handler {
+  return async (call) => {
+    const ids = call.query.get('ids')?.split(',') ?? [];
+    const inUsd = call.query.get('vs_currencies')?.split(',').includes('usd');
+    const dated = call.query.get('include_last_updated_at') === 'true';
+    const coins = ids.flatMap((id) => prices.named((names) => names.coingecko === id) ?? []);
+    const found = coins.map(async (coin) => {
+      const { rate, nonsense, ageSeconds } = await prices.quote('coingecko', coin);
+      const usd = nonsense ? null : plainNumber(money.unscaled(rate, DECIMALS));
+      const last_updated_at = Math.floor(Date.now() / 1000) - ageSeconds;
+      return [namesOf(coin).coingecko, { ...(inUsd ? { usd } : {}), ...(dated ? { last_updated_at } : {}) }];
+    });
+    call.json(200, Object.fromEntries(await Promise.all(found)));
+  };
 }
 
 /** Prints a rate with at least so many decimals. */
 function decimals(rate: bigint, least: number): string {
-  const [whole, fraction = ''] = money.unscaled(rate, RATE_DECIMALS).split('.');
+  const [whole, fraction = ''] = money.unscaled(rate, DECIMALS).split('.');
   return `${whole}.${fraction.padEnd(least, '0')}`;
 }
 
-type Change = (rates: Rates) => void;
+// what they are told ------------------------------------------------------------------------------------------------
 
-/**
- * `btc_usd`, and its like for any coin, is for all sources; a source by its name is for the bitcoin of that one, and null
- * makes it fail.
- */
-async function changes(call: Call): Promise<readonly Change[]> {
-  const body = parseObject(await call.text()) ?? refuse('the body must be a JSON object');
-  return Object.entries(body).map(([name, value]): Change => {
+type Change = (prices: Prices) => void;
+
+/** `btc_usd` is what all sources say of bitcoin; a source by its name says what stands there, of bitcoin or by coin. */
+function changesIn(body: Readonly<Record<string, unknown>>): readonly Change[] {
+  return Object.entries(body).flatMap(([name, value]): readonly Change[] => {
     const [, coin] = /^([a-z][a-z0-9]{1,9})_usd$/.exec(name) ?? [];
-    const named = SOURCES.filter((each) => each === name || coin !== undefined);
-    if (named.length === 0) refuse(`there is no source "${name}"`);
-    if (value === null && coin === undefined) return fail(named);
-    const rate = rateIn(name, value);
-    return (rates) => {
-      for (const source of named) {
-        rates[source].rates.set((coin ?? 'btc').toUpperCase(), rate);
-        rates[source].fails = false;
-      }
-    };
+    if (coin !== undefined) {
+      const rate = rateIn(name, value);
+      return [(prices) => prices.settle(coin.toUpperCase(), rate)];
+    }
+    const source = SOURCES.find((each) => each === name) ?? refuse(`there is no source "${name}"`);
+    if (value === null) return [(prices) => prices.fail(source)];
+    const byCoin = isFields(value) ? Object.entries(value) : [['BTC', value] as const];
+    return byCoin.map(([of, said]) => sayingOf(source, of, saidIn(of, said)));
   });
 }
 
-function fail(named: readonly Source[]): Change {
-  return (rates) => {
-    for (const source of named) rates[source].fails = true;
+function sayingOf(source: Source, coin: string, said: Said): Change {
+  return (prices) => {
+    if (!prices.quotes(source, coin)) refuse(`${source} does not quote "${coin}"`);
+    prices.say(source, coin, said);
   };
 }
 
+function saidIn(coin: string, value: unknown): Said {
+  if (value === null) return { ...HONEST, down: true };
+  if (!isFields(value)) return { ...HONEST, usd: rateIn(coin, value) };
+  const { usd, times, age_s = 0, delay_ms = 0, nonsense = false, ...unknown } = value;
+  for (const name in unknown) refuse(`there is no option "${name}"`);
+  if (typeof nonsense !== 'boolean') refuse('"nonsense" must be true or false');
+  return {
+    ...HONEST,
+    nonsense,
+    usd: usd === undefined ? undefined : rateIn('usd', usd),
+    times: times === undefined ? undefined : rateIn('times', times),
+    ageSeconds: wholeIn('age_s', age_s, MAX_SECONDS),
+    delayMs: wholeIn('delay_ms', delay_ms, MAX_DELAY_MS),
+  };
+}
+
+function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 function rateIn(name: string, value: unknown): bigint {
-  const valid = typeof value === 'string' && /^\d{1,12}(\.\d{1,5})?$/.test(value);
-  const rate = valid ? money.scaled(value, RATE_DECIMALS) : 0n;
-  return rate > 0n ? rate : refuse(`"${name}" must be a decimal string above 0 with at most ${RATE_DECIMALS} decimals`);
+  const valid = typeof value === 'string' && /^\d{1,12}(\.\d{1,8})?$/.test(value);
+  const rate = valid ? money.scaled(value, DECIMALS) : 0n;
+  return rate > 0n ? rate : refuse(`"${name}" must be a decimal string above 0 with at most ${DECIMALS} decimals`);
+}
+
+function wholeIn(name: string, value: unknown, most: number): number {
+  const valid = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= most;
+  return valid ? Number(value) : refuse(`"${name}" must be a whole number up to ${most}`);
 }
 
 function refuse(error: string): never {
   throw new Refusal(400, { error });
-}
-
-/** What they say of bitcoin. */
-function printed({ kraken, coinbase }: Rates) {
-  const text = ({ rates, fails }: Quotes) => (fails ? null : decimals(rates.get('BTC') ?? 0n, 2));
-  return { kraken: text(kraken), coinbase: text(coinbase) };
 }
