@@ -4,7 +4,7 @@ import { Clock, PaymentBackends, Streams, TopupPayments } from '#application';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
 import type { Lease } from '#kernel';
-import { accountsWithHoldsOf, accountsWithOverdueHolds, findTopup } from '#projections';
+import { accountsWithHoldsOf, accountsWithOverdueHolds, findTopups } from '#projections';
 import { expireHolds, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
@@ -60,7 +60,7 @@ function sagasOf({
           looksPerSecond: foundation.settings.looksPerSecond,
           due: new PostgresDueTable(pool),
           checkpoints: new PostgresCheckpoints(pool),
-          byReference: (backend, reference) => findTopup(pool, backend, reference),
+          byReference: async (backend, reference) => (await findTopups(pool, backend, [reference]))[0],
         },
         lease,
       ),

@@ -111,4 +111,5 @@ export {
   type RequestedPayment,
   type WebHook,
 } from './topups/payment-backend.ts';
+export { TopupHints } from './topups/topup-hints.ts';
 export { TopupPayments } from './topups/topup-payments.ts';

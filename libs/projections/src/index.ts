@@ -23,7 +23,7 @@ export {
 } from './projection.ts';
 export { type HistoryFilter, type HistoryRecord, type MedianCost, readHistory, readMedianCosts } from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
-export { findTopup, readTopup, type TopupStatus, type TopupView } from './topups.ts';
+export { findTopups, readTopup, type TopupStatus, type TopupView } from './topups.ts';
 
 /** Every read model. The order is that of their migrations. */
 export const projections = [balances, journal, keys, queries, topups, holds] as unknown as readonly Projection[];

@@ -6,7 +6,7 @@ import {
   accountsWithHoldsOf,
   accountsWithOverdueHolds,
   findKey,
-  findTopup,
+  findTopups,
   projections,
   readBalance,
   readHistory,
@@ -319,8 +319,8 @@ describe('a top-up', () => {
     afterwards(async (history) => {
       for (const fact of those(history, 'InvoiceIssued')) {
         const { backend, reference } = fact.data;
-        expect(await findTopup(books.pool, backend, reference)).toBe(idOf(fact));
-        expect(await findTopup(books.pool, 'another', reference)).toBeUndefined();
+        expect(await findTopups(books.pool, backend, [reference, 'unknown'])).toEqual([idOf(fact)]);
+        expect(await findTopups(books.pool, 'another', [reference])).toEqual([]);
       }
     }));
 });

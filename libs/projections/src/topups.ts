@@ -201,14 +201,18 @@ export async function readTopup(pool: pg.Pool, topupId: string, now: string): Pr
   return rows[0] && viewOf(rows[0], now);
 }
 
-/** The id of the top-up that a back end knows by a reference. */
-export async function findTopup(pool: pg.Pool, backend: string, reference: string): Promise<string | undefined> {
+/** The ids of the top-ups that a back end knows by these references. */
+export async function findTopups(
+  pool: pg.Pool,
+  backend: string,
+  references: readonly string[],
+): Promise<readonly string[]> {
   const { rows } = await pool.query<Pick<TopupRow, 'topup_id'>>({
-    name: 'find-topup',
-    text: 'select topup_id from books.topups where backend = $1 and reference = $2',
-    values: [backend, reference],
+    name: 'find-topups',
+    text: 'select topup_id from books.topups where backend = $1 and reference = any($2)',
+    values: [backend, references],
   });
-  return rows[0]?.topup_id;
+  return rows.map(({ topup_id }) => topup_id);
 }
 
 function viewOf(row: TopupRow, now: string): TopupView {

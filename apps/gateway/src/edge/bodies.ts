@@ -23,7 +23,22 @@ export function readBodies(fastify: FastifyInstance): void {
       done(error as Error);
     }
   });
+  fastify.addContentTypeParser(RAW, { parseAs: 'buffer' }, ({ routeOptions }, body, done) => {
+    if (routeOptions.config?.operation?.raw) done(null, body);
+    else done(new UnsupportedMedia('The body must be application/json'));
+  });
+  fastify.addHook('onRoute', (route) => {
+    if (!route.config?.operation?.raw) return;
+    const asBytes = ({ headers }: FastifyRequest, _: unknown, done: () => void) => {
+      headers['content-type'] = RAW;
+      done();
+    };
+    route.onRequest = [route.onRequest ?? [], asBytes].flat() as never;
+  });
 }
+
+/** A body that is not read as anything, whatever its sender calls it. */
+const RAW = 'application/octet-stream';
 
 /** Adds a hook to every operation that is declared from now on, behind that which finds the caller: it unpacks the body. */
 export function unpackBodies(fastify: FastifyInstance): void {

@@ -16,6 +16,8 @@ import { InvalidRequest, Unauthorized } from './errors.ts';
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /** Limit of a body that is not paid for. */
 const MAX_SETTINGS_BYTES = 64 * 1024;
+/** Limit of a web hook. */
+const MAX_HOOK_BYTES = 256 * 1024;
 /** Limit of a body that must be read to find the account, or that needs no account. */
 const MAX_UNKNOWN_BYTES = 4 * 1024;
 
@@ -69,7 +71,8 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
   });
 }
 
-function bodyLimitOf({ auth, paid, payer, largeBody }: OperationNotes): number {
+function bodyLimitOf({ auth, paid, payer, largeBody, raw }: OperationNotes): number {
+  if (raw) return MAX_HOOK_BYTES;
   if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNKNOWN_BYTES;
   return paid || largeBody ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;
 }

@@ -46,6 +46,8 @@ export interface OperationNotes {
   readonly paid?: true;
   /** Its body is that of a paid operation, and may be as large. */
   readonly largeBody?: true;
+  /** Its body is handed over as the bytes that came: what sends it signs them. */
+  readonly raw?: true;
   /** It creates something that costs nothing: it accepts an Idempotency-Key. */
   readonly creates?: true;
   /** It reads what follows from an account's facts, and says when that may be older than these. */

@@ -1,6 +1,6 @@
 import { json, type OperationNotes } from '../openapi/operation.ts';
 import { NewTopup } from './topups.requests.ts';
-import { Checkout, PaymentMethods, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
+import { Checkout, PaymentMethods, Received, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
 
 export const createTopup: OperationNotes = {
   id: 'createTopup',
@@ -39,6 +39,19 @@ export const getCheckout: OperationNotes = {
   answer: { 'text/html': Checkout },
   errors: [404, 503],
   follows: true,
+};
+
+export const receivePaymentHook: OperationNotes = {
+  id: 'receivePaymentHook',
+  tag: 'Top-ups',
+  summary: 'Receives a web hook of a back end that takes payments',
+  description:
+    'For BTCPay Server and its like, signed with the secret that both sides have. It only has an invoice looked at.',
+  auth: 'public',
+  raw: true,
+  params: { backend: { description: 'The back end', example: 'btcpay' } },
+  answer: json(Received),
+  errors: [401, 404, 413],
 };
 
 export const listPaymentMethods: OperationNotes = {

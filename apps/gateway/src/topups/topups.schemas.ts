@@ -53,6 +53,8 @@ export const TopupStatusSchema = named(
   ),
 );
 
+export const Received = named('Received', object({ status: { const: 'success' } }));
+
 const METHOD = named(
   'PaymentMethod',
   object({
