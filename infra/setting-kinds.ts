@@ -34,6 +34,20 @@ export function optional<T>(setting: Setting<T>): Setting<T | undefined> {
   return { ...setting, byDefault: '', read: (env) => (given(env, variable) ? setting.read(env) : undefined) };
 }
 
+/** The value is not repeated. */
+export function secret(variable: string, pattern: RegExp, must: string, meaning: string): Setting<string> {
+  return {
+    variable,
+    meaning,
+    byDefault: '',
+    read(env) {
+      const value = given(env, variable) ?? '';
+      if (pattern.test(value)) return value;
+      throw new SettingError(`${variable} must be ${must}.`);
+    },
+  };
+}
+
 type Range = readonly [least: number, most: number];
 
 export function integer(variable: string, byDefault: number, [least, most]: Range, meaning: string): Setting<number> {

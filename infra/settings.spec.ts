@@ -77,6 +77,13 @@ describe('a setting', () => {
     ['SANDBOX_URL', 'http://sandbox:3100/', 'sandboxUrl', 'http://sandbox:3100'],
     ['LND_MACAROON', '0201036C6E64', 'lndMacaroon', '0201036c6e64'],
     ['LND_TLS_CERT', import.meta.filename, 'lndCertificate', import.meta.filename],
+    ['MONERO_WALLET_RPC_LOGIN', 'shop:pass: word', 'moneroLogin', 'shop:pass: word'],
+    [
+      'CLN_RUNE',
+      'tU-RLjMiDpY2U0o3W1oFowar36RFGpWloPbW9-RuZdo9MyZpZD0w',
+      'clnRune',
+      'tU-RLjMiDpY2U0o3W1oFowar36RFGpWloPbW9-RuZdo9MyZpZD0w',
+    ],
     ['CATALOGUE_DIR', import.meta.dirname, 'catalogueDir', import.meta.dirname],
     ['DISCONNECT_DRAIN_MS', '0', 'drainTimeoutMs', 0],
   ])('%s can be %j', (variable, value, name, meant) => {
@@ -95,7 +102,8 @@ describe('a setting', () => {
 
 describe('back ends that take payments', () => {
   test('are in the sandbox as long as none is set: its money is free', () => {
-    expect(readSettings({ PHOENIXD_URL: 'http://10.0.0.1:9740' }).lndUrl).toBeUndefined();
+    const phoenixd = { PHOENIXD_URL: 'http://10.0.0.1:9740', PHOENIXD_PASSWORD: 'p' };
+    expect(readSettings(phoenixd).lndUrl).toBeUndefined();
     expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).lndUrl).toBe('https://lnd:8080');
   });
 
@@ -104,6 +112,8 @@ describe('back ends that take payments', () => {
     expect(readSettings(env)).toMatchObject({ lndUrl: undefined, btcpayApiKey: 'key', btcpayWebhookSecret: undefined });
     expect(complaint({ ...env, BTCPAY_API_KEY: '' })).toBe('BTCPAY_API_KEY must be set where BTCPAY_URL is.');
     expect(complaint({ ...env, BTCPAY_STORE_ID: '' })).toBe('BTCPAY_STORE_ID must be set where BTCPAY_URL is.');
+    expect(complaint({ CLN_REST_URL: 'https://cln:3010' })).toBe('CLN_RUNE must be set where CLN_REST_URL is.');
+    expect(complaint({ PHOENIXD_URL: 'http://p:9740' })).toBe('PHOENIXD_PASSWORD must be set where PHOENIXD_URL is.');
   });
 
   test('are chosen by method', () => {
@@ -210,6 +220,10 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['MASTER_KEY', KEY.replace('0', 'g'), '64 hexadecimal digits'],
     ['LND_MACAROON', '/root/admin.macaroon', 'hexadecimal digits'],
     ['LND_MACAROON', '020', 'hexadecimal digits'],
+    ['MONERO_WALLET_RPC_LOGIN', 'hush', 'a user and a password with a colon between them'],
+    ['CLN_RUNE', 'hu sh', 'a rune'],
+    ['PHOENIXD_PASSWORD', 'hu sh', 'a password'],
+    ['PHOENIXD_WEBHOOK_SECRET', 'hu sh', 'a secret'],
   ])('%s, without repeating what is secret', (variable, value, must) => {
     expect(complaint({ [variable]: value })).toBe(`${variable} must be ${must}.`);
   });

@@ -15,6 +15,7 @@ import {
   pairs,
   type Setting,
   SettingError,
+  secret,
   text,
   url,
 } from './setting-kinds.ts';
@@ -68,6 +69,44 @@ export const SETTINGS = {
     'BTCPAY_URL',
     'BTCPAY_WEBHOOK_SECRET',
     'Secret of its web hook to /topup/webhooks/btcpay; unset: none is believed, and payments are found by looking',
+  ),
+  clnUrl: optional(
+    url(
+      'CLN_REST_URL',
+      ['http:', 'https:'],
+      'REST address of a Core Lightning node (clnrest) that takes payments over Lightning',
+    ),
+  ),
+  clnRune: neededWith(
+    'CLN_REST_URL',
+    secret('CLN_RUNE', /^[\w=-]+$/, 'a rune', 'Its rune, which allows invoice, listinvoices and waitanyinvoice'),
+  ),
+  clnCertificate: optional(file('CLN_TLS_CERT', 'File with the certificate that its own is signed with: ca.pem')),
+  phoenixdUrl: optional(
+    url('PHOENIXD_URL', ['http:', 'https:'], 'Address of a phoenixd that takes payments over Lightning'),
+  ),
+  phoenixdPassword: neededWith(
+    'PHOENIXD_URL',
+    secret('PHOENIXD_PASSWORD', /^[!-~]+$/, 'a password', 'Its HTTP password; that of limited access is enough'),
+  ),
+  phoenixdWebhookSecret: optional(
+    secret(
+      'PHOENIXD_WEBHOOK_SECRET',
+      /^[!-~]+$/,
+      'a secret',
+      'Its webhook-secret; unset: no web hook of it is believed, and payments are found by looking',
+    ),
+  ),
+  moneroUrl: optional(
+    url('MONERO_WALLET_RPC_URL', ['http:', 'https:'], 'Address of a monero-wallet-rpc that takes payments in Monero'),
+  ),
+  moneroLogin: optional(
+    secret(
+      'MONERO_WALLET_RPC_LOGIN',
+      /^[^:]+:.+$/,
+      'a user and a password with a colon between them',
+      'Its --rpc-login, user:password; unset: it asks for none',
+    ),
   ),
   topupBackends: pairs(
     'TOPUP_BACKENDS',
@@ -262,6 +301,19 @@ function beside(address: string, variable: string, meaning: string): Setting<str
 function optionalBeside(address: string, variable: string, meaning: string): Setting<string | undefined> {
   const read = (env: Environment) => given(env, variable) ?? (given(env, address) ? undefined : SANDBOX_KEY);
   return { variable, meaning, byDefault: SANDBOX_KEY, read };
+}
+
+/** What has no default, and is needed where the address is set. */
+function neededWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
+  const { variable } = setting;
+  return {
+    ...setting,
+    read(env) {
+      if (given(env, variable)) return setting.read(env);
+      if (given(env, address)) throw new SettingError(`${variable} must be set where ${address} is.`);
+      return undefined;
+    },
+  };
 }
 
 function sandboxOf(env: Environment): string {

@@ -76,6 +76,12 @@ export class Call {
     });
   }
 
+  /** A body that is text goes as it is. */
+  refuse({ status, body, headers }: Refusal): void {
+    if (typeof body === 'string') this.bytes(status, 'text/plain', Buffer.from(body), headers);
+    else this.json(status, body, headers);
+  }
+
   json(status: number, body: unknown, headers: Headers = {}): void {
     this.send(status, JSON.stringify(body), headers);
   }
@@ -124,7 +130,7 @@ async function answer(call: Call, handler: Handler, log: Log | undefined): Promi
     await handler(call);
   } catch (error) {
     if (error instanceof ClientGone) return;
-    if (error instanceof Refusal) return call.json(error.status, error.body, error.headers);
+    if (error instanceof Refusal) return call.refuse(error);
     if (error instanceof MisunderstoodDirective) return call.json(400, misunderstood(error.message));
     log?.error({ err: error, url: call.request.url }, 'the sandbox failed');
     if (call.response.headersSent) call.response.destroy();

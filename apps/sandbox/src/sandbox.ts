@@ -13,6 +13,7 @@ import { Bill, billRoutes } from './bill.ts';
 import { BtcPayServer } from './btcpay/greenfield.ts';
 import { Chains } from './chains/chain.ts';
 import { chainRoutes } from './chains/wallet.ts';
+import { clnRoutes } from './cln/clnrest.ts';
 import { exaRoutes } from './exa.ts';
 import { lndRoutes } from './lightning/lnd-rest.ts';
 import { LightningNode } from './lightning/node.ts';
@@ -20,6 +21,7 @@ import { walletRoutes } from './lightning/wallet.ts';
 import { deepgramRoutes } from './media/deepgram.ts';
 import { elevenLabsRoutes } from './media/elevenlabs.ts';
 import { falRoutes } from './media/fal.ts';
+import { moneroRoutes } from './monero/wallet-rpc.ts';
 import { chatRoutes } from './openai/chat.ts';
 import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
@@ -27,6 +29,7 @@ import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
 import { modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
 import { responsesRoutes } from './openai/responses/responses.ts';
+import { PhoenixdPeer } from './phoenixd/phoenixd.ts';
 import { rateRoutes } from './rates.ts';
 import { createListener, type Routes } from './router.ts';
 import { StripeServer } from './stripe/rest.ts';
@@ -71,6 +74,7 @@ function world(): { readonly routes: Routes; close(): void } {
   const chains = new Chains();
   const btcpay = new BtcPayServer(chains, node);
   const stripe = new StripeServer();
+  const phoenixd = new PhoenixdPeer(node);
   const routes: Routes = {
     ...Object.assign(
       {},
@@ -94,12 +98,15 @@ function world(): { readonly routes: Routes; close(): void } {
     ...chainRoutes(chains),
     ...btcpay.routes(),
     ...stripe.routes(),
+    ...clnRoutes(node),
+    ...phoenixd.routes(),
+    ...moneroRoutes(chains.of('XMR')),
     ...rateRoutes(),
   };
   const index = { name: 'Countinghouse sandbox', simulated: true, routes: Object.keys(routes) };
   return {
     routes: { ...routes, 'GET /': (call) => call.json(200, index) },
-    close: () => [btcpay, stripe].forEach((each) => void each.close()),
+    close: () => [btcpay, stripe, phoenixd].forEach((each) => void each.close()),
   };
 }
 

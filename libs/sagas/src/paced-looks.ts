@@ -8,6 +8,7 @@ const LEFT_ALONE_MS = 2_000;
 
 interface Wanted {
   readonly reference: string;
+  readonly received: readonly string[];
   readonly answer: PromiseWithResolvers<readonly BackendPayment[]>;
 }
 
@@ -31,11 +32,14 @@ export class PacedLooks {
     signal.addEventListener('abort', () => this.refuse(signal.reason));
   }
 
-  /** @throws UpstreamFailure; what the signal is aborted with */
-  async look(reference: string, ahead: boolean): Promise<readonly BackendPayment[]> {
+  /**
+   * @param received ids of its payments that were received before
+   * @throws UpstreamFailure; what the signal is aborted with
+   */
+  async look(reference: string, ahead: boolean, received: readonly string[] = []): Promise<readonly BackendPayment[]> {
     if (this.away !== undefined) throw this.away;
     const answer = Promise.withResolvers<readonly BackendPayment[]>();
-    (ahead ? this.ahead : this.again).push({ reference, answer });
+    (ahead ? this.ahead : this.again).push({ reference, received, answer });
     queueMicrotask(() => this.begin()); // those that are asked together go together
     return answer.promise;
   }
@@ -57,7 +61,9 @@ export class PacedLooks {
 
   private async ask(batch: readonly Wanted[]): Promise<void> {
     try {
-      const found = await this.backend.look([...new Set(batch.map(({ reference }) => reference))]);
+      const references = new Set(batch.map(({ reference }) => reference));
+      const received = new Set(batch.flatMap((each) => each.received));
+      const found = await this.backend.look([...references], [...received]);
       const payments = Map.groupBy(found, ({ reference }) => reference);
       for (const { reference, answer } of batch) answer.resolve(payments.get(reference) ?? []);
     } catch (error) {

@@ -69,7 +69,7 @@ function pacedLooks({ backends, looksPerSecond, runtime }: TopupWatchPorts, sign
 /** What is to be recorded of what has come. A back end that is not configured here is not asked. */
 async function learn({ question, ahead }: Asked<TopupStep>, looks: Looks, payments: TopupPayments) {
   const backend = looks.get(question.backend);
-  return backend ? payments.recording(question, await backend.look(question.reference, ahead)) : [];
+  return backend ? payments.recording(question, await backend.look(question.reference, ahead, question.received)) : [];
 }
 
 /** Has what a back end hints at looked at now. A hint that comes before its top-up is known is found by looking later. */

@@ -24,6 +24,8 @@ export interface Transaction {
   readonly gone: boolean;
   /** It offers so little that nobody mines it. */
   readonly lowFee: boolean;
+  /** Monero: its outputs cannot be spent before this block. The payer chooses it; 0 is none. */
+  readonly unlockHeight: number;
   /** How those who watch for it report it. */
   readonly report: Report;
 }
@@ -34,6 +36,7 @@ export interface Sending {
   /** Milliseconds since 1970. */
   readonly seenAt: number;
   readonly lowFee?: boolean;
+  readonly unlockHeight?: number;
   readonly report?: Report;
 }
 
@@ -80,7 +83,7 @@ export class Chain {
     return height === undefined ? 0 : this.tip - height + 1;
   }
 
-  send({ outputs, seenAt, lowFee = false, report = 'once' }: Sending): Transaction {
+  send({ outputs, seenAt, lowFee = false, unlockHeight = 0, report = 'once' }: Sending): Transaction {
     const id = randomBytes(32).toString('hex');
     for (const address of new Set(outputs.map((each) => each.address))) {
       const paid = this.byAddress.get(address);
@@ -88,7 +91,7 @@ export class Chain {
       paid.push(id);
     }
     this.waiting.add(id);
-    return this.set({ id, outputs, seenAt, height: undefined, gone: false, lowFee, report });
+    return this.set({ id, outputs, seenAt, height: undefined, gone: false, lowFee, unlockHeight, report });
   }
 
   /** Another transaction takes the place of one that waits (BIP 125), or of one that a reorganisation undid. */

@@ -36,21 +36,22 @@ const ACTS: Readonly<Record<string, (chain: Chain, body: Body) => object>> = {
 };
 
 function send(chains: Chains, body: Body, now: () => number) {
-  const { coin, address, amount, received_at, replaces, low_fee = false, report, ...unknown } = body;
+  const { coin, address, amount, received_at, replaces, low_fee = false, unlock_height = 0, report, ...unknown } = body;
   assertNone(unknown);
   const chain = chains.of(coinIn(coin));
   if (typeof address !== 'string' || !chain.has(address))
     throw failure('"address" must be one that was given out here');
   if (typeof low_fee !== 'boolean') throw failure('"low_fee" must be true or false');
+  if (!Number.isSafeInteger(unlock_height)) throw failure('"unlock_height" must be a block');
   const units = unitsIn(amount, chain);
   const seenAt = received_at === undefined ? now() : timeIn(received_at);
-  const how = reportIn(report);
+  const how = { lowFee: low_fee, unlockHeight: Number(unlock_height), report: reportIn(report) };
   if (replaces !== undefined) {
     const replaced = there(chain, replaces);
     if (replaced.height !== undefined) throw failure('that transaction is in a block');
     chain.drop(replaced);
   }
-  return printed(chain, chain.send({ outputs: [{ address, units }], seenAt, lowFee: low_fee, report: how }));
+  return printed(chain, chain.send({ outputs: [{ address, units }], seenAt, ...how }));
 }
 
 function there(chain: Chain, txid: unknown): Transaction {

@@ -15,9 +15,11 @@ export interface PaymentBackend {
 
   /**
    * What has come for these references so far: the truth, as often as it is asked for.
+   * @param received ids of payments that were received for them: where the network undoes payments without a trace, only
+   * who is told of one can say that it is lost
    * @throws UpstreamFailure when that is not known for one of them
    */
-  look(references: readonly string[]): Promise<readonly BackendPayment[]>;
+  look(references: readonly string[], received?: readonly string[]): Promise<readonly BackendPayment[]>;
 
   /**
    * References for which something may have changed, until the back end or `signal` ends it. Only hints: they can be
@@ -66,7 +68,7 @@ export interface BackendPayment {
   readonly reference: string;
   /** Differs from that of every other payment of this back end, and stays the same. */
   readonly id: string;
-  /** What the customer paid, of the coin's smallest unit. */
+  /** What the customer paid, of the coin's smallest unit; 0 when it is lost and that is not known any more. */
   readonly units: bigint;
   /**
    * How often the network has confirmed it; `final` when the back end vouches for it; `lost` when it was undone, by the

@@ -48,15 +48,33 @@ export class BackendHttp {
   async ask({ path, waitsMs = 0, signal: asked, ...sent }: Asked): Promise<Answered> {
     const inTime = AbortSignal.timeout(TIMEOUT_MS + waitsMs);
     const signal = asked ? AbortSignal.any([asked, inTime]) : inTime;
+    let begun = false;
     try {
       const options = { ...sent, signal, dispatcher: this.dispatcher };
       const { statusCode: status, headers, body } = await request(this.url + path, options);
+      begun = true;
       return { status, headers, text: await this.whole(body) };
     } catch (cause) {
       if (cause instanceof UpstreamFailure || asked?.aborted) throw cause;
       if (inTime.aborted) throw new UpstreamFailure('timeout', `${this.who} took too long`);
+      if (begun) throw new UpstreamFailure('upstream_error', `${this.who} broke off its answer`, { cause });
       throw new UpstreamFailure('upstream_unavailable', `${this.who} cannot be reached`, { cause });
     }
+  }
+
+  /** An answer that goes on until `signal` ends it. @throws UpstreamFailure */
+  async follow(
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<string>> {
+    const options = { headers: { ...headers }, dispatcher: this.dispatcher, signal };
+    const { statusCode, body } = await request(this.url + path, options).catch((cause: unknown) => {
+      throw new UpstreamFailure('upstream_unavailable', `${this.who} cannot be reached`, { cause });
+    });
+    if (statusCode === 200) return body.setEncoding('utf8');
+    await body.dump();
+    return this.refused(statusCode);
   }
 
   /** The answer has a status that is none of those that mean something. */
@@ -64,8 +82,9 @@ export class BackendHttp {
     throw new UpstreamFailure('upstream_error', `${this.who} answered with status ${status}`, { status });
   }
 
-  unreadable(cause?: unknown): never {
-    throw new UpstreamFailure('upstream_error', `${this.who} sent an answer that cannot be read`, { cause });
+  /** Without the words of a parser, which repeat the answer, which may repeat the question. */
+  unreadable(): never {
+    throw new UpstreamFailure('upstream_error', `${this.who} sent an answer that cannot be read`);
   }
 
   close(): Promise<void> {

@@ -8,8 +8,9 @@ const NOWHERE = 'http://127.0.0.1:1';
 const SETTINGS = { lndUrl: NOWHERE, lndMacaroon: '00', topupBackends: {} } as PaymentSettings;
 
 test('every back end goes by the name of its kind', async () => {
-  const backends = openPaymentBackends({ ...SETTINGS, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
-  expect(backends.all.map(({ name }) => name)).toEqual(['lnd', 'btcpay']);
+  const small = { clnUrl: NOWHERE, clnRune: 'r', phoenixdUrl: NOWHERE, phoenixdPassword: 'p', moneroUrl: NOWHERE };
+  const backends = openPaymentBackends({ ...SETTINGS, ...small, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
+  expect(backends.all.map(({ name }) => name)).toEqual(['lnd', 'btcpay', 'cln', 'phoenixd', 'monero']);
   await backends.close();
 });
 

@@ -1,12 +1,15 @@
 import { PaymentBackends } from '#application';
 import type { PaymentMethod, PaymentTerms } from '#domain';
 import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
+import { type ClnSettings, cln } from './cln/index.ts';
 import { type LndSettings, lnd } from './lnd/index.ts';
+import { type MoneroSettings, monero } from './monero/index.ts';
+import { type PhoenixdSettings, phoenixd } from './phoenixd/index.ts';
 
 /** Every kind of back end that takes payments. */
-export const BACKEND_KINDS = [lnd, btcpay] as const;
+export const BACKEND_KINDS = [lnd, btcpay, cln, phoenixd, monero] as const;
 
-export interface PaymentSettings extends LndSettings, BtcPaySettings {
+export interface PaymentSettings extends LndSettings, BtcPaySettings, ClnSettings, PhoenixdSettings, MoneroSettings {
   /** Back ends by method, where another is wanted than the first that is configured. */
   readonly topupBackends: Readonly<Record<string, string>>;
   /** Confirmations by method, where others are wanted than `payments.json` has. */

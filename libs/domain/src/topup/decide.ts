@@ -211,8 +211,9 @@ function worthAsInvoiced(units: bigint, invoice: InvoiceIssued['data']): PicoUsd
 
 /** What has become of a payment since it was received. */
 function changesOf(payment: Payment, known: Received, topup: Topup, final: boolean): readonly TopupEvent[] {
-  const { fees = [], reversals = [], units, at } = payment;
-  if (known.data.units !== units.toString())
+  const { fees = [], reversals = [], units, confirmations, at } = payment;
+  // Of a payment that is lost there may be nothing left to tell how much it was.
+  if (known.data.units !== units.toString() && confirmations !== 'lost')
     reject('payment_conflict', `Payment ${paymentKey(payment.payment)} came with another amount`);
   const events: TopupEvent[] = fees.flatMap((fee) => feeCharged(fee, known, topup, at));
   let now = topup;

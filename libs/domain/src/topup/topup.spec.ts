@@ -209,6 +209,8 @@ describe('a payment that its network undoes', () => {
     given(issued, received(), lost(1)).when(record()).then(found);
     given(issued, received(), lost(1), found).when(record()).thenAlreadySo();
     given(issued, received(), lost(1), found).when(gone).then(lost(2));
+    const traceless = record({ confirmations: 'lost', units: 0n });
+    given(issued, received()).when(traceless).then(lost(1));
   });
   test('is not given again before it is confirmed as often as was promised', () => {
     const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, confirmations: 2 } };

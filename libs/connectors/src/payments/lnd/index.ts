@@ -3,8 +3,6 @@
  * paid once.
  * Facts from LND's API reference: `POST /v1/invoices`, `GET /v1/invoice/{r_hash_str}`, `GET /v1/invoices/subscribe`.
  */
-import { readFileSync } from 'node:fs';
-import { Agent, type Dispatcher, request } from 'undici';
 import {
   type BackendPayment,
   type PaymentBackend,
@@ -12,9 +10,11 @@ import {
   type RequestedPayment,
   UpstreamFailure,
 } from '#application';
+import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 
-const TIMEOUT_MS = 10_000;
+/** A line of the subscription; an invoice is a few kilobytes. */
+const MAX_LINE = 1024 * 1024;
 
 export interface LndSettings {
   /** Address of LND's REST API, without the `/v1`. */
@@ -43,15 +43,12 @@ export class LndNode implements PaymentBackend {
   readonly name = lnd.name;
   /** LND looks up one invoice by its hash at a time. */
   readonly batch = 1;
-  private readonly url: string;
-  private readonly headers: Record<string, string>;
-  private readonly dispatcher: Dispatcher;
+  private readonly http: BackendHttp;
+  private readonly headers: Readonly<Record<string, string>>;
 
   constructor({ lndUrl, lndMacaroon, lndCertificate }: LndSettings & { readonly lndUrl: string }) {
-    this.url = lndUrl;
+    this.http = new BackendHttp('The Lightning node', lndUrl, { certificate: lndCertificate });
     this.headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': lndMacaroon };
-    const ca = lndCertificate === undefined ? {} : { ca: readFileSync(lndCertificate) };
-    this.dispatcher = new Agent({ connect: { timeout: TIMEOUT_MS, ...ca } });
   }
 
   async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
@@ -78,15 +75,9 @@ export class LndNode implements PaymentBackend {
   }
 
   async *hints(signal: AbortSignal): AsyncGenerator<string> {
-    const { headers, dispatcher } = this;
-    const options = { headers, dispatcher, signal, headersTimeout: 0, bodyTimeout: 0 };
-    const { statusCode, body } = await request(`${this.url}/v1/invoices/subscribe`, options).catch(unreachable);
-    if (statusCode !== 200) {
-      await body.dump();
-      throw new UpstreamFailure('upstream_error', `The Lightning node answered with status ${statusCode}`);
-    }
     let pending = '';
-    for await (const piece of body.setEncoding('utf8')) {
+    for await (const piece of await this.http.follow('/v1/invoices/subscribe', this.headers, signal)) {
+      if (pending.length > MAX_LINE) this.http.unreadable();
       const lines = (pending + piece).split('\n');
       pending = lines.pop() ?? '';
       for (const line of lines.filter((each) => each.trim() !== '')) {
@@ -97,22 +88,20 @@ export class LndNode implements PaymentBackend {
   }
 
   close(): Promise<void> {
-    return this.dispatcher.destroy();
+    return this.http.close();
   }
 
   /** @returns undefined when the node does not know what was asked for */
   private async ask<T>(method: 'GET' | 'POST', path: string, sent?: string): Promise<T | undefined> {
-    const { headers, dispatcher } = this;
-    const options = { method, headers, dispatcher, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS };
-    const { statusCode, body } = await request(`${this.url}${path}`, sent ? { ...options, body: sent } : options).catch(
-      unreachable,
-    );
-    if (statusCode === 200) return (await body.json().catch(unreadable)) as T;
-    await body.dump();
-    if (statusCode === 404) return undefined;
-    throw new UpstreamFailure('upstream_error', `The Lightning node answered with status ${statusCode}`, {
-      status: statusCode,
-    });
+    const { headers } = this;
+    const { status, text } = await this.http.ask({ method, path, headers, ...(sent ? { body: sent } : {}) });
+    if (status === 404) return undefined;
+    if (status !== 200) this.http.refused(status);
+    try {
+      return (JSON.parse(text) as T | null) ?? this.http.unreadable();
+    } catch {
+      return this.http.unreadable();
+    }
   }
 }
 
@@ -137,12 +126,4 @@ function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): B
 /** LND prints bytes in standard base64, and accepts and sometimes prints the URL-safe one. */
 function hexOf(base64: string): string {
   return Buffer.from(base64, 'base64').toString('hex');
-}
-
-function unreachable(cause: unknown): never {
-  throw new UpstreamFailure('upstream_unavailable', 'The Lightning node cannot be reached', { cause });
-}
-
-function unreadable(cause: unknown): never {
-  throw new UpstreamFailure('upstream_error', 'The Lightning node sent an answer that cannot be read', { cause });
 }

@@ -1,0 +1,126 @@
+/**
+ * The Lightning node through Core Lightning's REST plugin. Facts: Core Lightning's documentation of the commands, and the
+ * plugin's source: what succeeds has status 201, a command that fails 500 with its code, an unknown one 404, a rune that
+ * is missing 403.
+ */
+import type { Invoice, LightningNode } from '../lightning/node.ts';
+import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
+
+const DEFAULT_EXPIRY_SECONDS = 7 * 86_400;
+const MAX_LABEL = 128;
+
+type Params = Readonly<Record<string, unknown>>;
+
+export function clnRoutes(node: LightningNode): Routes {
+  const peer = new ClnPeer(node);
+  return { 'POST /cln/v1/:command': (call) => peer.serve(call) };
+}
+
+class ClnPeer {
+  private readonly byLabel = new Map<string, string>();
+  private readonly labels = new Map<string, string>();
+
+  constructor(private readonly node: LightningNode) {}
+
+  /** Any rune will do, but there must be one. */
+  async serve(call: Call): Promise<void> {
+    if (!call.request.headers.rune) throw failure(403, 1501, 'Not authorized: Missing rune');
+    const params = parseObject((await call.text()) || '{}') ?? fail(-32600, 'Could not parse the request');
+    if (call.parameter === 'invoice') return call.json(201, this.invoice(params));
+    if (call.parameter === 'listinvoices') return call.json(201, { invoices: this.list(params) });
+    if (call.parameter === 'waitanyinvoice') return call.json(201, await this.wait(params, call));
+    throw failure(404, -32601, `Unknown command '${call.parameter}'`);
+  }
+
+  private invoice({ amount_msat, label, description, expiry = DEFAULT_EXPIRY_SECONDS, ...unknown }: Params): object {
+    for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);
+    if (typeof label !== 'string' || label === '' || label.length > MAX_LABEL)
+      fail(-32602, 'label: should be a string');
+    if (typeof description !== 'string') fail(-32602, 'missing required parameter: description');
+    if (!Number.isSafeInteger(expiry) || Number(expiry) <= 0) fail(-32602, 'expiry: should be an unsigned integer');
+    if (this.byLabel.has(label)) fail(900, 'Duplicate label');
+    const invoice = this.node.issue({ msat: msatIn(amount_msat), memo: description, expirySeconds: Number(expiry) });
+    const hash = invoice.hash.toString('hex');
+    this.byLabel.set(label, hash);
+    this.labels.set(hash, label);
+    return {
+      payment_hash: hash,
+      expires_at: invoice.created + invoice.expirySeconds,
+      bolt11: invoice.paymentRequest,
+      payment_secret: invoice.paymentAddress.toString('hex'),
+      created_index: this.labels.size,
+    };
+  }
+
+  private list({ label, payment_hash, ...unknown }: Params): readonly object[] {
+    for (const name in unknown) fail(-32602, `the sandbox does not simulate '${name}'`);
+    const hash = typeof label === 'string' ? this.byLabel.get(label) : payment_hash;
+    const invoice = typeof hash === 'string' && this.labels.has(hash) ? this.node.find(hash) : undefined;
+    return invoice ? [this.printed(invoice)] : [];
+  }
+
+  /** The first payment after the one of that index; waits for it so many seconds. */
+  private wait({ lastpay_index = 0, timeout, ...unknown }: Params, { response }: Call): Promise<object> {
+    for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);
+    const after = Number(lastpay_index);
+    if (!Number.isSafeInteger(after) || after < 0) fail(-32602, 'lastpay_index: should be an unsigned 64 bit integer');
+    const known = this.paidAfter(after);
+    if (known) return Promise.resolve(known);
+    return new Promise((resolve, reject) => {
+      const timer =
+        timeout === undefined
+          ? undefined
+          : setTimeout(() => end(() => reject(failure(500, 904, 'Timed out'))), Number(timeout) * 1000);
+      const unsubscribe = this.node.subscribe(() => {
+        const paid = this.paidAfter(after);
+        if (paid) end(() => resolve(paid));
+      });
+      const end = (answer: () => void) => {
+        clearTimeout(timer);
+        unsubscribe();
+        answer();
+      };
+      response.on('close', () => end(() => reject(failure(500, 904, 'Timed out'))));
+    });
+  }
+
+  private paidAfter(index: number): object | undefined {
+    const ours = this.node.settledInvoices(0).filter(({ hash }) => this.labels.has(hash.toString('hex')));
+    const next = ours.find(({ payment }) => payment && payment.settleIndex > index);
+    return next && this.printed(next);
+  }
+
+  private printed(invoice: Invoice): object {
+    const { hash, msat, payment, created, expirySeconds, memo, paymentRequest, preimage } = invoice;
+    const state = this.node.stateOf(invoice);
+    const label = this.labels.get(hash.toString('hex')) ?? '';
+    const paid = payment && {
+      pay_index: payment.settleIndex,
+      amount_received_msat: Number(payment.msat),
+      paid_at: payment.at,
+      payment_preimage: preimage.toString('hex'),
+    };
+    return {
+      ...{ label, bolt11: paymentRequest, payment_hash: hash.toString('hex'), amount_msat: Number(msat) },
+      status: state === 'SETTLED' ? 'paid' : state === 'OPEN' ? 'unpaid' : 'expired',
+      ...paid,
+      ...{ description: memo, expires_at: created + expirySeconds, created_index: invoice.addIndex },
+      ...(payment ? { updated_index: payment.settleIndex } : {}),
+    };
+  }
+}
+
+/** A whole number, which may end in `msat`, or in `sat` for a thousand of these. */
+function msatIn(value: unknown): bigint {
+  const [, digits, unit = ''] = /^(\d{1,18})(msat|sat)?$/.exec(String(value)) ?? [];
+  if (digits === undefined || /^0+$/.test(digits)) return fail(-32602, 'amount_msat: should be positive msat or "any"');
+  return BigInt(digits) * (unit === 'sat' ? 1000n : 1n);
+}
+
+function fail(code: number, message: string): never {
+  throw failure(500, code, message);
+}
+
+function failure(status: number, code: number, message: string): Refusal {
+  return new Refusal(status, { code, message });
+}

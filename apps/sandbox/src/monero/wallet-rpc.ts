@@ -1,0 +1,141 @@
+/**
+ * A Monero wallet on the simulated chain, as `monero-wallet-rpc`. Shapes as Monero 0.18 sent them: a transfer is what a
+ * transaction brings to one subaddress; it has `confirmations` only in a block; lists without entries are left out; a
+ * transaction that is gone is simply not there.
+ */
+import type { Chain, Transaction } from '../chains/chain.ts';
+import { type Call, parseObject, type Routes } from '../router.ts';
+import { DigestLogin } from './digest-login.ts';
+
+const SPENDABLE_AFTER_BLOCKS = 10;
+
+type Params = Readonly<Record<string, unknown>>;
+interface Subaddress {
+  readonly address: string;
+  readonly label: string;
+}
+
+/** An error of JSON-RPC: its status is 200. */
+class RpcError extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export function moneroRoutes(chain: Chain): Routes {
+  const wallet = new MoneroPeer(chain);
+  const login = new DigestLogin('sandbox', 'sandbox');
+  return {
+    'POST /monero/json_rpc': async (call) => {
+      login.assert(call);
+      await wallet.serve(call);
+    },
+  };
+}
+
+class MoneroPeer {
+  private readonly subaddresses: Subaddress[];
+
+  constructor(private readonly chain: Chain) {
+    this.subaddresses = [{ address: chain.newAddress(), label: 'Primary account' }];
+  }
+
+  async serve(call: Call): Promise<void> {
+    const asked = parseObject(await call.text());
+    const answer = { id: asked?.id ?? 0, jsonrpc: '2.0' };
+    try {
+      if (!asked) throw new RpcError(-32700, 'Parse error');
+      const result = this.answer(String(asked.method), (asked.params ?? {}) as Params);
+      call.send(200, JSON.stringify({ ...answer, result }, exactly));
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      call.json(200, { error: { code: error.code, message: error.message }, ...answer });
+    }
+  }
+
+  private answer(method: string, params: Params): object {
+    if (method === 'get_height') return { height: this.chain.height + 1 };
+    if (method === 'store') return {};
+    if (method === 'create_address') return this.createAddress(params);
+    if (method === 'get_address') return this.addresses(params);
+    if (method === 'get_transfers') return this.transfers(params);
+    throw new RpcError(-32601, 'Method not found');
+  }
+
+  private createAddress({ label = '' }: Params): object {
+    const address = this.chain.newAddress();
+    const address_index = this.subaddresses.push({ address, label: String(label) }) - 1;
+    return { address, address_index, address_indices: [address_index], addresses: [address] };
+  }
+
+  private addresses({ address_index }: Params): object {
+    const indices = indicesIn(address_index);
+    const addresses = (indices.length > 0 ? indices : this.subaddresses.keys().toArray()).map((index) => {
+      const known = this.subaddresses[index];
+      if (!known) throw new RpcError(-15, 'address index is out of bound');
+      return { ...known, address_index: index, used: this.chain.paidTo(known.address).length > 0 };
+    });
+    return { address: this.subaddresses[0]?.address, addresses };
+  }
+
+  /** No indices are all of them. */
+  private transfers({ subaddr_indices, in: mined, pool }: Params): object {
+    const indices = indicesIn(subaddr_indices);
+    const all = (indices.length > 0 ? indices : this.subaddresses.keys().toArray()).flatMap((index) =>
+      this.paidTo(index).map((transaction) => ({ index, transaction })),
+    );
+    const [inBlocks = [], waiting = []] = [true, false].map((isMined) =>
+      all
+        .filter(({ transaction }) => (transaction.height !== undefined) === isMined)
+        .map(({ index, transaction }) => this.printed(index, transaction)),
+    );
+    return {
+      ...(mined === true && inBlocks.length > 0 ? { in: inBlocks } : {}),
+      ...(pool === true && waiting.length > 0 ? { pool: waiting } : {}),
+    };
+  }
+
+  private paidTo(index: number): readonly Transaction[] {
+    const known = this.subaddresses[index];
+    return known ? this.chain.paidTo(known.address).filter(({ gone }) => !gone) : [];
+  }
+
+  private printed(minor: number, transaction: Transaction): object {
+    const { id, outputs, height, seenAt, unlockHeight } = transaction;
+    const address = this.subaddresses[minor]?.address ?? '';
+    const amounts = outputs.filter((each) => each.address === address).map(({ units }) => units);
+    const confirmations = this.chain.confirmations(transaction);
+    const isLocked = confirmations < SPENDABLE_AFTER_BLOCKS || this.chain.height < unlockHeight;
+    return {
+      address,
+      amount: amounts.reduce((sum, each) => sum + each, 0n),
+      amounts,
+      ...(height === undefined ? {} : { confirmations }),
+      double_spend_seen: false,
+      fee: 2_605_200_000,
+      height: height ?? 0,
+      locked: isLocked,
+      note: '',
+      payment_id: '0000000000000000',
+      subaddr_index: { major: 0, minor },
+      subaddr_indices: [{ major: 0, minor }],
+      suggested_confirmations_threshold: 1,
+      timestamp: Math.floor(seenAt / 1000),
+      txid: id,
+      type: height === undefined ? 'pool' : 'in',
+      unlock_time: unlockHeight,
+    };
+  }
+}
+
+function indicesIn(value: unknown): readonly number[] {
+  return Array.isArray(value) ? [...new Set(value.map(Number))] : [];
+}
+
+/** Amounts are bare numbers, to the last digit. */
+function exactly(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? JSON.rawJSON(value.toString()) : value;
+}

@@ -1,0 +1,150 @@
+/**
+ * The Lightning node as ACINQ's phoenixd. Facts: its source (`Api.kt`, `JsonSerializers.kt`): forms go in, JSON comes
+ * out, times are milliseconds, amounts satoshis but for `fees`, which are millisatoshis; a payment that is not known is
+ * 404; web hooks are sent once, and signed over their bytes.
+ */
+import { createHmac } from 'node:crypto';
+import type { Invoice, LightningNode } from '../lightning/node.ts';
+import type { Report } from '../report.ts';
+import { type Call, type Handler, parseObject, Refusal, type Routes } from '../router.ts';
+
+const DEFAULT_EXPIRY_SECONDS = 3_600;
+const MAX_DESCRIPTION = 128;
+const TIMEOUT_MS = 10_000;
+const MSAT_PER_SAT = 1_000n;
+
+/** What stands in its configuration file. */
+interface Configuration {
+  /** Address of the web hook. */
+  readonly webhook?: string;
+  readonly webhookSecret: string;
+  /** What it keeps of each payment, as if it bought liquidity with it. */
+  readonly liquidityFeeSat: bigint;
+}
+
+export class PhoenixdPeer {
+  private readonly externalIds = new Map<string, string | undefined>();
+  private readonly fees = new Map<string, bigint>();
+  private readonly closing = new AbortController();
+  private held: readonly Invoice[] = [];
+  private configuration: Configuration = { webhookSecret: 'sandbox', liquidityFeeSat: 0n };
+
+  constructor(private readonly node: LightningNode) {
+    node.onSettled((invoice) => void this.settled(invoice));
+  }
+
+  routes(): Routes {
+    const routes: Record<string, Handler> = {
+      'POST /phoenixd/createinvoice': async (call) => this.create(call),
+      'GET /phoenixd/payments/incoming/:hash': (call) => call.json(200, this.printed(this.find(call.parameter))),
+    };
+    const guarded = Object.entries(routes).map(([route, handler]) => [route, withPassword(handler)]);
+    return { ...Object.fromEntries(guarded), 'PUT /phoenixd/conf': async (call) => this.configure(call) };
+  }
+
+  close(): void {
+    this.closing.abort();
+  }
+
+  private async configure(call: Call): Promise<void> {
+    const { webhook, webhook_secret = 'sandbox', liquidity_fee_sat = 0 } = parseObject(await call.text()) ?? {};
+    const valid = (webhook === undefined || URL.canParse(String(webhook))) && Number.isSafeInteger(liquidity_fee_sat);
+    if (!valid) throw new Refusal(400, { error: 'a configuration has webhook, webhook_secret and liquidity_fee_sat' });
+    const fee = { liquidityFeeSat: BigInt(liquidity_fee_sat as number), webhookSecret: String(webhook_secret) };
+    this.configuration = { ...fee, ...(webhook === undefined ? {} : { webhook: String(webhook) }) };
+    call.json(200, {});
+  }
+
+  private async create(call: Call): Promise<void> {
+    const form = new URLSearchParams(await call.text());
+    const description = form.get('description');
+    if (description === null) throw plain(400, 'Must provide either a description or descriptionHash');
+    if (description.length > MAX_DESCRIPTION) throw plain(400, 'Request parameter description is too long');
+    const amountSat = longIn(form, 'amountSat');
+    const expirySeconds = Number(longIn(form, 'expirySeconds') ?? DEFAULT_EXPIRY_SECONDS);
+    if (amountSat === undefined) throw plain(400, 'the sandbox makes no invoices of any amount');
+    const invoice = this.node.issue({ msat: amountSat * MSAT_PER_SAT, memo: description, expirySeconds });
+    const paymentHash = invoice.hash.toString('hex');
+    this.externalIds.set(paymentHash, form.get('externalId') ?? undefined);
+    call.json(200, { amountSat: Number(amountSat), paymentHash, serialized: invoice.paymentRequest });
+  }
+
+  private find(hash: string): Invoice {
+    const invoice = this.externalIds.has(hash) ? this.node.find(hash) : undefined;
+    if (!invoice) throw plain(404, 'Not found');
+    return invoice;
+  }
+
+  private printed(invoice: Invoice): object {
+    const { hash, preimage, memo, paymentRequest, msat, payment, created, expirySeconds } = invoice;
+    const paymentHash = hash.toString('hex');
+    const fee = this.fees.get(paymentHash) ?? 0n;
+    const externalId = this.externalIds.get(paymentHash);
+    return {
+      ...{ type: 'incoming_payment', subType: 'lightning', paymentHash, preimage: preimage.toString('hex') },
+      ...(externalId === undefined ? {} : { externalId }),
+      ...{ description: memo, invoice: paymentRequest },
+      isPaid: payment !== undefined,
+      isExpired: this.node.seconds() > created + expirySeconds,
+      requestedSat: Number(msat / MSAT_PER_SAT),
+      receivedSat: payment ? Number(payment.msat / MSAT_PER_SAT - fee) : 0,
+      fees: Number(fee * MSAT_PER_SAT),
+      expiresAt: (created + expirySeconds) * 1000,
+      ...(payment ? { completedAt: payment.at * 1000 } : {}),
+      createdAt: created * 1000,
+    };
+  }
+
+  private async settled(invoice: Invoice): Promise<void> {
+    const hash = invoice.hash.toString('hex');
+    if (!this.externalIds.has(hash) || !invoice.payment) return;
+    this.fees.set(hash, this.configuration.liquidityFeeSat);
+    const { report } = invoice.payment;
+    if (report === 'never') return;
+    this.held = report === 'reordered' ? [invoice, ...this.held] : [];
+    // Those that come in the wrong order wait for one more.
+    if (report === 'reordered' && this.held.length < 2) return;
+    const told = report === 'reordered' ? this.held : [invoice];
+    for (const each of report === 'twice' ? [...told, ...told] : told) await this.tell(each, report);
+  }
+
+  private async tell({ hash, payment }: Invoice, report: Report): Promise<void> {
+    const { webhook, webhookSecret } = this.configuration;
+    if (webhook === undefined) return;
+    const paymentHash = hash.toString('hex');
+    const externalId = this.externalIds.get(paymentHash);
+    const amountSat = Number((payment?.msat ?? 0n) / MSAT_PER_SAT - (this.fees.get(paymentHash) ?? 0n));
+    const event = { type: 'payment_received', timestamp: Date.now(), amountSat, paymentHash };
+    const body = JSON.stringify({ ...event, ...(externalId === undefined ? {} : { externalId }) }, undefined, 4);
+    const secret = report === 'forged' ? `not ${webhookSecret}` : webhookSecret;
+    const signature = createHmac('sha256', secret).update(body).digest('hex');
+    const headers = { 'content-type': 'application/json', 'X-Phoenix-Signature': signature };
+    const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    try {
+      await (await fetch(webhook, { method: 'POST', headers, body, signal })).arrayBuffer();
+    } catch {} // it is sent once, whether somebody is there or not
+  }
+}
+
+/** Any password will do, but there must be one. */
+function withPassword(handler: Handler): Handler {
+  return (call) => {
+    const [scheme = '', value = ''] = (call.request.headers.authorization ?? '').split(' ');
+    const password = scheme.toLowerCase() === 'basic' ? Buffer.from(value, 'base64').toString().split(':')[1] : '';
+    if (!password)
+      throw plain(401, 'Invalid authentication (use basic auth with the http password set in phoenix.conf)');
+    return handler(call);
+  };
+}
+
+function longIn(form: URLSearchParams, name: string): bigint | undefined {
+  const value = form.get(name);
+  if (value === null) return undefined;
+  if (!/^\d{1,15}$/.test(value)) throw plain(400, `Parameter ${name} is of the wrong type (expected: integer)`);
+  return BigInt(value);
+}
+
+/** Errors are a sentence. */
+function plain(status: number, sentence: string): Refusal {
+  return new Refusal(status, sentence);
+}

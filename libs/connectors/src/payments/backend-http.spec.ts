@@ -1,0 +1,131 @@
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { PaymentBackend } from '#application';
+import { ClnNode, LndNode, MoneroWallet, Phoenixd } from '#connectors';
+import { type Answering, AnsweringServer, json } from '../../../testing/src/answering-server.ts';
+import { BackendHttp } from './backend-http.ts';
+
+const HASH = 'fb'.repeat(32);
+const SECRET = 'c0ffee';
+
+let opened: AsyncDisposableStack;
+beforeEach(() => {
+  opened = new AsyncDisposableStack();
+});
+afterEach(() => opened.disposeAsync());
+
+async function start(answer: Answering): Promise<string> {
+  const server = new AnsweringServer();
+  opened.defer(() => server.close());
+  server.answer = answer;
+  return server.listen();
+}
+
+describe('an answer', () => {
+  /** A thirtieth of a second instead of half a minute. */
+  const soon = { method: 'GET', path: '/', waitsMs: -29_967 } as const;
+
+  function connect(url: string): BackendHttp {
+    const http = new BackendHttp('The wallet', url);
+    opened.defer(() => http.close());
+    return http;
+  }
+
+  test.each<[string, Answering]>([
+    ['does not come', () => {}],
+    ['stops', (response) => void response.write('{')],
+    [
+      'drips',
+      (response) => {
+        const timer = setInterval(() => response.write(' '), 5);
+        response.on('close', () => clearInterval(timer));
+      },
+    ],
+  ])('that %s is waited for no longer than any other', async (_, answer) => {
+    const http = connect(await start(answer));
+    await expect(http.ask(soon)).rejects.toMatchObject({ code: 'timeout', message: 'The wallet took too long' });
+  });
+
+  test('without an end is not read to it', async () => {
+    const answer: Answering = (response) => {
+      const more = () => {
+        while (response.write('x'.repeat(1_000_000)));
+      };
+      response.on('drain', more);
+      more();
+    };
+    const http = connect(await start(answer));
+    await expect(http.ask({ method: 'GET', path: '/' })).rejects.toThrow('The wallet sent too much');
+  });
+
+  test('that is not wanted any more ends with the reason', async () => {
+    const http = connect(await start(() => {}));
+    const stop = new AbortController();
+    const asked = http.ask({ method: 'GET', path: '/', signal: stop.signal });
+    stop.abort(new Error('the process ends'));
+    await expect(asked).rejects.toThrow('the process ends');
+  });
+});
+
+describe.each<[string, (url: string) => PaymentBackend, string]>([
+  ['cln', (url) => new ClnNode(url, SECRET, undefined), HASH],
+  ['phoenixd', (url) => new Phoenixd(url, SECRET, SECRET), HASH],
+  ['monero', (url) => new MoneroWallet(url, `user:${SECRET}`), '1:1795343932:topup'],
+  ['lnd', (url) => new LndNode({ lndUrl: url, lndMacaroon: SECRET, lndCertificate: undefined }), HASH],
+])('%s', (_, open, reference) => {
+  const asked = {
+    topupId: 'topup',
+    coin: { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1000, currencies: {} },
+    kind: 'bolt11' as const,
+    units: 1_000n,
+    memo: 'x',
+    expirySeconds: 900,
+    confirmations: 0,
+  };
+  function connect(url: string): PaymentBackend {
+    const backend = open(url);
+    opened.defer(() => backend.close());
+    return backend;
+  }
+  const failures = (backend: PaymentBackend) =>
+    Promise.all(
+      [backend.look([reference]), backend.request(asked)].map((each) =>
+        each.then(
+          () => expect(each).rejects.toThrow(),
+          (error: unknown) => error,
+        ),
+      ),
+    );
+
+  test.each<[string, string, Answering]>([
+    [
+      'refuses',
+      'upstream_error',
+      (response, { headers }, body) =>
+        json({ code: -1, message: `${JSON.stringify(headers)} ${body}` }, 500)(response, undefined as never, ''),
+    ],
+    ['does not let us in', 'upstream_error', json({ code: 1502, message: SECRET }, 401)],
+    ['is broken', 'upstream_error', json({ message: SECRET }, 503)],
+    ['sends a page', 'upstream_error', json(`<html>${SECRET}</html>`)],
+    ['sends nothing', 'upstream_error', json('')],
+    ['sends null', 'upstream_error', json('null')],
+    ['sends half', 'upstream_error', json('{"result":{"addresses":[')],
+    [
+      'breaks off',
+      'upstream_error',
+      (response) => void response.writeHead(200, { 'content-length': '99' }).write('{', () => response.destroy()),
+    ],
+    ['hangs up', 'upstream_unavailable', (response) => void response.destroy()],
+  ])('that %s fails, and no failure repeats a secret', async (_, code, answer) => {
+    for (const failure of await failures(connect(await start(answer)))) {
+      expect(failure).toMatchObject({ name: 'UpstreamFailure', code });
+      expect(inspect(failure, { depth: 9 })).not.toContain(SECRET);
+    }
+  });
+
+  test('that is not there is unavailable', async () => {
+    for (const failure of await failures(connect('http://127.0.0.1:1'))) {
+      expect(failure).toMatchObject({ name: 'UpstreamFailure', code: 'upstream_unavailable' });
+    }
+  });
+});

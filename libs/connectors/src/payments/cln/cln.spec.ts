@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ClnNode } from '#connectors';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+
+const HASH = 'fb'.repeat(32);
+const RUNE = 'hush-rune=';
+
+let opened: AsyncDisposableStack;
+beforeEach(() => {
+  opened = new AsyncDisposableStack();
+});
+afterEach(() => opened.disposeAsync());
+
+function connect(url: string, rune = RUNE): ClnNode {
+  const node = new ClnNode(url, rune, undefined);
+  opened.defer(() => node.close());
+  return node;
+}
+
+const request = (node: ClnNode, topupId = 'topup') =>
+  node.request({
+    topupId,
+    coin: { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1000, currencies: {} },
+    kind: 'bolt11',
+    units: 1_500_000n,
+    memo: 'Päivää ☕',
+    expirySeconds: 900,
+    confirmations: 0,
+  });
+
+/** A paid invoice as Core Lightning prints it. */
+const paid = (more: object = {}) => ({
+  label: 'topup',
+  bolt11: 'lnbcrt1',
+  payment_hash: HASH,
+  amount_msat: 1_500_000,
+  status: 'paid',
+  pay_index: 3,
+  amount_received_msat: 1_500_000,
+  paid_at: 1_795_176_000,
+  payment_preimage: '00'.repeat(32),
+  ...more,
+});
+
+describe('a node that is there', () => {
+  async function start() {
+    const sandbox = await startSandbox({ port: 0 });
+    opened.defer(() => sandbox.close());
+    const pay = async (invoice: string, more: object = {}) => {
+      const body = JSON.stringify({ invoice, ...more });
+      return (await fetch(`${sandbox.url}/wallet/pay`, { method: 'POST', body })).status;
+    };
+    return { url: `${sandbox.url}/cln`, node: connect(`${sandbox.url}/cln`), pay };
+  }
+
+  test('makes an invoice once for each top-up, also when it is asked again', async () => {
+    const { node } = await start();
+    const [first, again, other] = [await request(node), await request(node), await request(node, 'other')];
+    expect(again).toEqual(first);
+    expect(other.reference).not.toBe(first.reference);
+  });
+
+  test('is found to be paid, with what was really paid', async () => {
+    const { node, pay } = await start();
+    const { reference, destination } = await request(node);
+    expect(await node.look([reference])).toEqual([]);
+    await pay(destination.value, { amount_msat: '2000000' });
+    const payment = { reference, id: reference, units: 2_000_000n, confirmations: 'final' };
+    expect(await node.look([reference])).toMatchObject([payment]);
+  });
+
+  test('hints at what is paid from now on, however much was paid before', async () => {
+    const { url, node, pay } = await start();
+    const before = await Promise.all(Array.from({ length: 11 }, (_, i) => request(node, `before${i}`)));
+    for (const { destination } of before) await pay(destination.value);
+    const stop = new AbortController();
+    const hints = connect(url).hints(stop.signal);
+    let hint: string | undefined;
+    const hinted = hints.next().then(({ value }) => {
+      hint = value;
+    });
+    const after: string[] = [];
+    while (hint === undefined) {
+      const made = await request(node, `after${after.length}`);
+      after.push(made.reference);
+      await pay(made.destination.value);
+    }
+    await hinted;
+    expect(after).toContain(hint);
+    stop.abort();
+    const toTheEnd = async () => {
+      for await (const _ of hints);
+    };
+    await expect(toTheEnd()).rejects.toThrow();
+  });
+});
+
+describe('a node that answers something else', () => {
+  let server: AnsweringServer;
+  async function start(answer: unknown, status = 201): Promise<ClnNode> {
+    server = new AnsweringServer();
+    opened.defer(() => server.close());
+    server.answer = json(answer, status);
+    return connect(await server.listen());
+  }
+
+  test('is asked in its own words, with the rune', async () => {
+    const node = await start({ payment_hash: HASH, bolt11: 'lnbcrt1' });
+    await request(node);
+    const [{ line, headers, body }] = server.asked as unknown as [
+      { line: string; headers: { rune: string }; body: string },
+    ];
+    expect([line, headers.rune]).toEqual(['POST /v1/invoice', RUNE]);
+    const asked = { amount_msat: '1500000msat', label: 'topup', description: 'Päivää ☕', expiry: 900 };
+    expect(JSON.parse(body)).toEqual(asked);
+  });
+
+  test.each([{}, { payment_hash: HASH }, { payment_hash: 'fb', bolt11: 'lnbcrt1' }, { bolt11: 'lnbcrt1' }])(
+    'makes no invoice: %j',
+    async (made) => {
+      await expect(request(await start(made))).rejects.toMatchObject({ code: 'upstream_error' });
+    },
+  );
+
+  test.each(['unpaid', 'expired', undefined])('finds no payment of what is %p', async (status) => {
+    expect(await (await start({ invoices: [paid({ status })] })).look([HASH])).toEqual([]);
+  });
+
+  test('finds none of an invoice that it does not know', async () => {
+    expect(await (await start({ invoices: [] })).look([HASH])).toEqual([]);
+  });
+
+  test.each([
+    ['of another invoice', { payment_hash: '00'.repeat(32) }],
+    ['of no invoice', { payment_hash: undefined }],
+    ['without an amount', { amount_received_msat: undefined }],
+    ['of an amount in words', { amount_received_msat: '1500000msat' }],
+    ['of a negative amount', { amount_received_msat: -1 }],
+    ['without a time', { paid_at: undefined }],
+  ])('is believed no payment %s', async (_, more) => {
+    const node = await start({ invoices: [paid(more)] });
+    await expect(node.look([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
+  test('is not followed when its payments are in no order', async () => {
+    const node = await start(paid({ pay_index: 0 }));
+    const hints = node.hints(new AbortController().signal)[Symbol.asyncIterator]();
+    await expect(hints.next()).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
+  test('ends its hints when nothing is paid, so that it is asked again after a pause', async () => {
+    const node = await start({ code: 904, message: 'Timed out' }, 500);
+    const hints = node.hints(new AbortController().signal)[Symbol.asyncIterator]();
+    expect(await hints.next()).toEqual({ done: true, value: undefined });
+  });
+});

@@ -1,0 +1,30 @@
+import { readPayments } from '#catalogue';
+import { ClnNode } from '#connectors';
+import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+
+const lightning: Taken = {
+  coin: coinOf(readPayments(), 'BTC'),
+  kind: 'bolt11',
+  units: 1_000_000n,
+  can: ['more', 'late', 'hinted'],
+};
+
+paymentBackendContract('Core Lightning', [lightning], async () => {
+  const sandbox = await startSandbox({ port: 0 });
+  const backend = new ClnNode(`${sandbox.url}/cln`, 'rune', undefined);
+  const close = async () => {
+    await backend.close();
+    await sandbox.close();
+  };
+  return { backend, wallet: new SandboxWallet(sandbox.url), close };
+});
+
+const { CLN_TEST_URL: url, CLN_TEST_RUNE: rune = '', CLN_TEST_TLS_CERT: certificate } = process.env;
+if (url) {
+  const open = async () => {
+    const backend = new ClnNode(url, rune, certificate);
+    return { backend, close: () => backend.close() };
+  };
+  paymentBackendContract('a real Core Lightning', [lightning], open, 'without');
+}

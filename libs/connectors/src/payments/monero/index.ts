@@ -1,0 +1,179 @@
+/**
+ * A Monero wallet through `monero-wallet-rpc`: each top-up has a subaddress of its own. The wallet needs no spend key. A
+ * payment is what one transaction brings to one subaddress, in however many outputs; its id is `txid/major/minor`.
+ *
+ * What is tried with Monero 0.18 and not what one expects: a new address is forgotten, and given out again, when the
+ * wallet server dies before it has stored it; a transaction that a reorganisation undoes is simply not there any more;
+ * the time of a transaction is that of its block once it has one; an empty list of subaddresses means all of them.
+ */
+import {
+  type BackendPayment,
+  type PaymentBackend,
+  type PaymentRequest,
+  type RequestedPayment,
+  UpstreamFailure,
+} from '#application';
+import { AnswerTooLarge } from '../backend-http.ts';
+import type { BackendKind } from '../backend-kind.ts';
+import { noHints } from '../no-hints.ts';
+import { type Transfer, transfersIn } from './transfers.ts';
+import { WalletRpc } from './wallet-rpc.ts';
+
+const ACCOUNT = 0;
+const BATCH = 200;
+/** By how much the time of a block may differ from ours. */
+const CLOCK_TOLERANCE_SECONDS = 2 * 3600;
+/** A payment that has been missing for this many more blocks is lost: until then it may wait to be in another block. */
+const LOST_AFTER_BLOCKS = 10;
+
+export interface MoneroSettings {
+  /** Address of `monero-wallet-rpc`, without the `/json_rpc`. */
+  readonly moneroUrl: string | undefined;
+  /** `user:password` of its `--rpc-login`; undefined when it asks for none. */
+  readonly moneroLogin: string | undefined;
+}
+
+export const monero: BackendKind<MoneroSettings> = {
+  name: 'monero',
+  takes: ({ code }, kind) => code === 'XMR' && kind === 'address',
+  open: ({ moneroUrl, moneroLogin }) =>
+    moneroUrl === undefined ? undefined : new MoneroWallet(moneroUrl, moneroLogin),
+};
+
+/** What a reference says: `7:1795342963:4Kx…`. */
+interface Address {
+  readonly reference: string;
+  readonly minor: number;
+  /** When it was given out, in Unix seconds: what came before is of another, earlier address of that number. */
+  readonly since: number;
+  /** The top-up, which is the address's label. A wallet that was restored may give the number to another. */
+  readonly topupId: string;
+}
+
+export class MoneroWallet implements PaymentBackend {
+  readonly name = monero.name;
+  readonly batch = BATCH;
+  private readonly rpc: WalletRpc;
+  /** By payments that came and are not there: the height at which they were missed first. */
+  private readonly missing = new Map<string, number>();
+  /** The greatest height that was seen. */
+  private height = 0;
+
+  constructor(
+    url: string,
+    login: string | undefined,
+    /** Milliseconds since 1970. */
+    private readonly now: () => number = Date.now,
+  ) {
+    this.rpc = new WalletRpc(url, login);
+  }
+
+  async request({ topupId }: PaymentRequest): Promise<RequestedPayment> {
+    const made = await this.rpc.call('create_address', { account_index: ACCOUNT, label: topupId });
+    const { address, address_index: minor } = made;
+    if (typeof address !== 'string' || !Number.isSafeInteger(minor) || Number(minor) < 1) {
+      throw new UpstreamFailure('upstream_error', 'The Monero wallet made no address');
+    }
+    await this.rpc.call('store', {});
+    const reference = `${minor}:${Math.floor(this.now() / 1000)}:${topupId}`;
+    return { reference, destination: { kind: 'address', value: address } };
+  }
+
+  async look(references: readonly string[], received: readonly string[] = []): Promise<readonly BackendPayment[]> {
+    try {
+      return await this.payments(references.map(addressIn), received);
+    } catch (error) {
+      if (!(error instanceof AnswerTooLarge) || references.length < 2) throw error;
+    }
+    // Somebody has sent one of these addresses many thousand payments. The others are to be seen all the same.
+    const half = Math.ceil(references.length / 2);
+    const found: BackendPayment[] = [];
+    for (const part of [references.slice(0, half), references.slice(half)]) {
+      found.push(...(await this.look(part, received).catch(nothingOfTheFlooded)));
+    }
+    return found;
+  }
+
+  hints(signal: AbortSignal): AsyncIterable<string> {
+    return noHints(signal);
+  }
+
+  close(): Promise<void> {
+    return this.rpc.close();
+  }
+
+  private async payments(
+    addresses: readonly Address[],
+    received: readonly string[],
+  ): Promise<readonly BackendPayment[]> {
+    if (addresses.length === 0) return [];
+    await this.climb();
+    const indices = [...new Set(addresses.map(({ minor }) => minor))];
+    const labels = await this.labels(indices);
+    const asked = { account_index: ACCOUNT, subaddr_indices: indices, in: true, pool: true };
+    const transfers = transfersIn(await this.rpc.call('get_transfers', asked), ACCOUNT);
+    const byMinor = Map.groupBy(transfers, ({ minor }) => minor);
+    const found = addresses
+      .filter(({ minor, topupId }) => ['', topupId].includes(labels.get(minor) ?? ''))
+      .flatMap((address) => (byMinor.get(address.minor) ?? []).flatMap((each) => paymentOf(address, each)));
+    const there = new Set(transfers.map(idOf));
+    for (const id of there) this.missing.delete(id);
+    const gone = received.filter((id) => !there.has(id));
+    return [...found, ...this.lost(addresses, gone)];
+  }
+
+  /** A wallet that is read anew does not know all payments until it is where it was. */
+  private async climb(): Promise<void> {
+    const { height } = await this.rpc.call('get_height', {});
+    const now = Number(height);
+    if (!Number.isSafeInteger(now) || now < this.height - LOST_AFTER_BLOCKS) {
+      throw new UpstreamFailure(
+        'upstream_error',
+        'The Monero wallet is behind where it was; it may be scanning the chain',
+      );
+    }
+    this.height = Math.max(this.height, now);
+  }
+
+  private async labels(indices: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    const asked = { account_index: ACCOUNT, address_index: indices };
+    const { addresses } = await this.rpc.call('get_address', asked);
+    const listed = Array.isArray(addresses) ? (addresses as { address_index?: number; label?: string }[]) : [];
+    return new Map(listed.map(({ address_index = 0, label = '' }) => [address_index, label]));
+  }
+
+  /** Payments that were received and that the network has undone. */
+  private lost(addresses: readonly Address[], gone: readonly string[]): readonly BackendPayment[] {
+    const byMinor = new Map(addresses.map((address) => [address.minor, address]));
+    const receivedAt = new Date(this.now()).toISOString();
+    return gone.flatMap((id) => {
+      const address = byMinor.get(Number(id.split('/')[2]));
+      if (!address) return [];
+      const since = this.missing.get(id) ?? this.height;
+      this.missing.set(id, since);
+      if (this.height - since < LOST_AFTER_BLOCKS) return [];
+      return [{ reference: address.reference, id, units: 0n, confirmations: 'lost' as const, receivedAt }];
+    });
+  }
+}
+
+function nothingOfTheFlooded(error: unknown): readonly BackendPayment[] {
+  if (error instanceof AnswerTooLarge) return [];
+  throw error;
+}
+
+function addressIn(reference: string): Address {
+  const [, minor, since, topupId = ''] = /^(\d{1,10}):(\d{1,12}):(.+)$/.exec(reference) ?? [];
+  if (minor === undefined) throw new Error(`"${reference}" is no address of a Monero wallet`);
+  return { reference, minor: Number(minor), since: Number(since), topupId };
+}
+
+function idOf({ txid, minor }: Transfer): string {
+  return `${txid}/${ACCOUNT}/${minor}`;
+}
+
+function paymentOf({ reference, since }: Address, transfer: Transfer): readonly BackendPayment[] {
+  const { units, confirmations, receivedAt, seconds, sound } = transfer;
+  if (!sound || seconds < since - CLOCK_TOLERANCE_SECONDS) return [];
+  return [{ reference, id: idOf(transfer), units, confirmations, receivedAt }];
+}

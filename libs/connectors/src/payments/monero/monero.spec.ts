@@ -1,0 +1,255 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { MoneroWallet } from '#connectors';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+
+const TXID = 'ab'.repeat(32);
+const NOW = Date.parse('2026-11-22T12:00:00Z');
+const SECONDS = NOW / 1000;
+const REFERENCE = `7:${SECONDS}:topup`;
+
+let opened: AsyncDisposableStack;
+beforeEach(() => {
+  opened = new AsyncDisposableStack();
+});
+afterEach(() => opened.disposeAsync());
+
+function connect(url: string, login?: string, now?: () => number): MoneroWallet {
+  const wallet = new MoneroWallet(url, login, now);
+  opened.defer(() => wallet.close());
+  return wallet;
+}
+
+const request = (wallet: MoneroWallet, topupId = 'topup') =>
+  wallet.request({
+    topupId,
+    coin: { code: 'XMR', name: 'Monero', decimals: 12, step: 1, currencies: {} },
+    kind: 'address',
+    units: 1n,
+    memo: '',
+    expirySeconds: 900,
+    confirmations: 10,
+  });
+
+describe('a wallet that is there', () => {
+  async function start(login = 'sandbox:sandbox') {
+    const sandbox = await startSandbox({ port: 0 });
+    opened.defer(() => sandbox.close());
+    const post = async (path: string, body: object) =>
+      (await (await fetch(sandbox.url + path, { method: 'POST', body: JSON.stringify(body) })).json()) as {
+        txid: string;
+      };
+    return {
+      wallet: connect(`${sandbox.url}/monero`, login),
+      pay: (address: string, amount: string, more: object = {}) =>
+        post('/wallet/send', { coin: 'XMR', address, amount, ...more }),
+      mine: (blocks: number) => post('/chains/XMR/mine', { blocks }),
+      undo: (txid: string) => post('/chains/XMR/undo', { txid }),
+    };
+  }
+
+  test('gives each top-up an address, and finds what came to it, with the depth of its block', async () => {
+    const { wallet, pay, mine } = await start();
+    const [one, two] = [await request(wallet, 'one'), await request(wallet, 'two')];
+    const { txid } = await pay(one.destination.value, '9007.199254740993');
+    await pay(two.destination.value, '0.000000000001');
+    const first = { reference: one.reference, id: `${txid}/0/1`, units: 9_007_199_254_740_993n };
+    expect(await wallet.look([one.reference])).toMatchObject([{ ...first, confirmations: 0 }]);
+    await mine(3);
+    const both = await wallet.look([one.reference, two.reference]);
+    expect(both).toMatchObject([
+      { ...first, confirmations: 3 },
+      { reference: two.reference, units: 1n, confirmations: 3 },
+    ]);
+    expect(await Promise.all([wallet.look([two.reference]), wallet.look([one.reference])])).toEqual([
+      [both[1]],
+      [both[0]],
+    ]);
+  });
+
+  test('is asked for nothing when nothing is looked for: no address would mean all', async () => {
+    const { wallet } = await start();
+    expect(await wallet.look([])).toEqual([]);
+  });
+
+  test('does not show what the payer has locked until it can be spent', async () => {
+    const { wallet, pay, mine } = await start();
+    const made = await request(wallet);
+    await pay(made.destination.value, '1', { unlock_height: 150 });
+    expect(await wallet.look([made.reference])).toEqual([]);
+    await mine(20);
+    expect(await wallet.look([made.reference])).toEqual([]);
+    await mine(40);
+    expect(await wallet.look([made.reference])).toMatchObject([{ units: 1_000_000_000_000n, confirmations: 60 }]);
+  });
+
+  test('says that a payment is lost when it has been missing for ten more blocks', async () => {
+    const { wallet, pay, mine, undo } = await start();
+    const made = await request(wallet);
+    const { txid } = await pay(made.destination.value, '1');
+    await mine(12);
+    const id = `${txid}/0/1`;
+    expect(await wallet.look([made.reference], [id])).toMatchObject([{ id, confirmations: 12 }]);
+    await undo(txid);
+    expect(await wallet.look([made.reference], [id])).toEqual([]);
+    await mine(9);
+    expect(await wallet.look([made.reference], [id])).toEqual([]);
+    await mine(1);
+    const lost = { reference: made.reference, id, units: 0n, confirmations: 'lost' };
+    expect(await wallet.look([made.reference], [id])).toMatchObject([lost]);
+    expect(await wallet.look([made.reference], [id])).toMatchObject([lost]);
+  });
+
+  test.each([['sandbox:wrong'], ['sandbox:'], [undefined]])('is closed to the login %p', async (login) => {
+    const { wallet } = await start();
+    await request(wallet);
+    const { wallet: other } = await start(login ?? '');
+    await expect(request(other)).rejects.toMatchObject({ message: 'The Monero wallet does not accept the login' });
+  });
+});
+
+/** A transfer as Monero 0.18 prints it. */
+const transfer = (more: object = {}) => ({
+  address: '8…',
+  amount: 5,
+  amounts: [2, 3],
+  confirmations: 10,
+  double_spend_seen: false,
+  height: 100,
+  locked: false,
+  subaddr_index: { major: 0, minor: 7 },
+  timestamp: SECONDS,
+  txid: TXID,
+  type: 'in',
+  unlock_time: 0,
+  ...more,
+});
+
+describe('a wallet that answers something else', () => {
+  let server: AnsweringServer;
+  let results: Record<string, unknown>;
+
+  async function start(more: Record<string, unknown> = {}): Promise<MoneroWallet> {
+    server = new AnsweringServer();
+    opened.defer(() => server.close());
+    results = {
+      get_height: { height: 200 },
+      get_address: { addresses: [{ address_index: 7, label: 'topup' }] },
+      ...more,
+    };
+    server.answer = (response, asked, body) => {
+      const { method } = JSON.parse(body) as { method: string };
+      const answer = results[method] ?? { error: { code: -32601 } };
+      const whole = Object.hasOwn(answer as object, 'error') ? answer : { result: answer };
+      json({ id: '0', jsonrpc: '2.0', ...(whole as object) })(response, asked, body);
+    };
+    return connect(await server.listen(), 'user:hush', () => NOW);
+  }
+
+  test('has given out an address only when it has stored that it has', async () => {
+    const made = { address: '8…', address_index: 7 };
+    const wallet = await start({ create_address: made, store: { error: { code: -7, message: 'no' } } });
+    await expect(request(wallet)).rejects.toThrow('it was started with --restricted-rpc');
+    results.store = {};
+    expect(await request(wallet)).toEqual({ reference: REFERENCE, destination: { kind: 'address', value: '8…' } });
+    expect(server.asked.map(({ body }) => JSON.parse(body).method)).toEqual([
+      ...['create_address', 'store'],
+      ...['create_address', 'store'],
+    ]);
+  });
+
+  test.each([{}, { address: '8…' }, { address: 8, address_index: 7 }, { address: '4…', address_index: 0 }])(
+    'makes no address: %j',
+    async (made) => {
+      const wallet = await start({ create_address: made, store: {} });
+      await expect(request(wallet)).rejects.toMatchObject({ code: 'upstream_error' });
+    },
+  );
+
+  test('may show a transaction that has just come into a block twice', async () => {
+    const wallet = await start({
+      get_transfers: { in: [transfer()], pool: [transfer({ type: 'pool', confirmations: undefined })] },
+    });
+    expect(await wallet.look([REFERENCE])).toMatchObject([{ id: `${TXID}/0/7`, units: 5n, confirmations: 10 }]);
+  });
+
+  test.each([
+    ['what came before the address was given out', { timestamp: SECONDS - 3 * 3600 }],
+    ['what another transaction may spend first', { type: 'pool', double_spend_seen: true }],
+    ['what is locked for long', { locked: true, unlock_time: 500_000 }],
+    ['what is not said to be safe', { type: 'pool', double_spend_seen: undefined }],
+  ])('is not believed about %s', async (_, more) => {
+    const wallet = await start({ get_transfers: { in: [transfer(more)] } });
+    expect(await wallet.look([REFERENCE])).toEqual([]);
+  });
+
+  test('that has given the number of an address to another top-up has nothing for the first', async () => {
+    const wallet = await start({ get_transfers: { in: [transfer()] } });
+    const other = `7:${SECONDS - 3600}:other`;
+    expect(await wallet.look([other, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
+    results.get_address = { addresses: [{ address_index: 7, label: '' }] }; // restored from its seed, with no labels
+    expect(await wallet.look([REFERENCE])).toHaveLength(1);
+  });
+
+  test.each([
+    ['without a transaction', { txid: undefined }],
+    ['of a transaction that is none', { txid: 'ab' }],
+    ['to another account', { subaddr_index: { major: 1, minor: 7 } }],
+    ['to no address', { subaddr_index: undefined }],
+    ['without an amount', { amount: undefined }],
+    ['of a negative amount', { amount: -1 }],
+    ['of a part of a piconero', { amount: 0.5 }],
+    ['of an amount in words', { amount: '5' }],
+    ['without a time', { timestamp: undefined }],
+    ['in less than no block', { confirmations: -1 }],
+    ['in an unknown block', { confirmations: 'many' }],
+  ])('is believed no payment %s', async (_, more) => {
+    const wallet = await start({ get_transfers: { in: [transfer(more)] } });
+    await expect(wallet.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
+  test.each([
+    ['two amounts of one payment', { in: [transfer(), transfer({ amount: 6 })] }],
+    ['a list that is none', { in: {} }],
+    ['a list of nothing', { in: [null] }],
+  ])('is not believed with %s', async (_, transfers) => {
+    const wallet = await start({ get_transfers: transfers });
+    await expect(wallet.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
+  test('is not asked about what is lost while it reads the chain anew', async () => {
+    const wallet = await start({ get_transfers: { in: [transfer()] } });
+    await wallet.look([REFERENCE], [`${TXID}/0/7`]);
+    Object.assign(results, { get_height: { height: 20 }, get_transfers: {} });
+    await expect(wallet.look([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
+  });
+
+  test('does not hide the payments of others behind thousands of one', async () => {
+    const wallet = await start();
+    const { answer } = server;
+    server.answer = (response, asked, body) => {
+      const { method, params } = JSON.parse(body) as { method: string; params: { subaddr_indices?: number[] } };
+      if (method !== 'get_transfers') return answer(response, asked, body);
+      const isFlooded = params.subaddr_indices?.includes(8);
+      const answered = isFlooded ? ' '.repeat(17 * 1024 * 1024) : JSON.stringify({ result: { in: [transfer()] } });
+      return void response.end(answered);
+    };
+    results.get_address = { addresses: [] };
+    const flooded = `8:${SECONDS}:flooded`;
+    await expect(wallet.look([flooded])).rejects.toThrow('The Monero wallet sent too much');
+    expect(await wallet.look([flooded, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
+  });
+
+  test.each([
+    [-13, 'no wallet is open'],
+    [-15, 'it does not have an address that was given out'],
+    [-38, 'it cannot reach its node'],
+    [-1, 'with code -1'],
+    ['hush', 'with code NaN'],
+  ])('with the error %p fails and says why', async (code, why) => {
+    const wallet = await start({ get_address: { error: { code, message: 'hush' } } });
+    const failed = wallet.look([REFERENCE]);
+    await expect(failed).rejects.toThrow(why);
+    await expect(failed).rejects.not.toThrow('hush');
+  });
+});

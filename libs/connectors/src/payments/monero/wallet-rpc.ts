@@ -1,0 +1,91 @@
+/**
+ * JSON-RPC of `monero-wallet-rpc`, which answers one question at a time. Facts from the source of Monero
+ * (`wallet_rpc_server.cpp`, `http_auth.cpp`) and tried with 0.18: each connection has a nonce of its own, and any answer
+ * of 401 replaces it.
+ */
+import { UpstreamFailure } from '#application';
+import { type Answered, BackendHttp } from '../backend-http.ts';
+import { parseExactly } from '../exact-json.ts';
+import { type Challenge, challengeIn, proofOf } from './digest.ts';
+
+const PATH = '/json_rpc';
+
+/** The wallet answered that it cannot do what was asked: one of Monero's `WALLET_RPC_ERROR_CODE`s. */
+export class WalletRefusal extends UpstreamFailure {
+  constructor(
+    method: string,
+    readonly rpcCode: unknown,
+  ) {
+    const why = Object.hasOwn(REASONS, String(rpcCode)) ? `: ${REASONS[String(rpcCode)]}` : '';
+    super('upstream_error', `The Monero wallet refused ${method} with code ${Number(rpcCode)}${why}`);
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  '-7': 'it was started with --restricted-rpc',
+  '-13': 'no wallet is open',
+  '-15': 'it does not have an address that was given out, and may have been restored from an older copy',
+  '-38': 'it cannot reach its node',
+};
+
+export class WalletRpc {
+  private readonly http: BackendHttp;
+  private readonly login: string | undefined;
+  private challenge: Challenge | undefined;
+  private proofs = 0;
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor(url: string, login: string | undefined) {
+    this.http = new BackendHttp('The Monero wallet', url, { connections: 1 });
+    this.login = login;
+  }
+
+  /** @throws WalletRefusal, UpstreamFailure */
+  call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
+    const ask = () => this.resultOf(method, params);
+    const answer = this.turn.then(ask, ask);
+    this.turn = answer.catch(() => {});
+    return answer;
+  }
+
+  close(): Promise<void> {
+    return this.http.close();
+  }
+
+  private async resultOf(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
+    const { status, text } = await this.post(JSON.stringify({ jsonrpc: '2.0', id: '0', method, params }));
+    if (status === 401)
+      throw new UpstreamFailure('upstream_error', 'The Monero wallet does not accept the login', { status });
+    if (status !== 200) this.http.refused(status);
+    const { result, error } = this.read(text);
+    if (error) throw new WalletRefusal(method, (error as { code?: unknown }).code);
+    if (typeof result !== 'object' || result === null) this.http.unreadable();
+    return result as Readonly<Record<string, unknown>>;
+  }
+
+  /** Asks again where the nonce is none, or is that of another connection. */
+  private async post(body: string): Promise<Answered> {
+    const first = await this.send(body);
+    this.challenge = first.status === 401 ? challengeIn(first.headers['www-authenticate']) : this.challenge;
+    if (first.status !== 401 || !this.challenge || this.login === undefined) return first;
+    this.proofs = 0;
+    return this.send(body);
+  }
+
+  private send(body: string): Promise<Answered> {
+    const { challenge, login } = this;
+    const headers: Record<string, string> = { 'content-type': 'application/json' };
+    if (challenge && login !== undefined) {
+      headers.authorization = proofOf(login, challenge, { method: 'POST', path: PATH, count: ++this.proofs });
+    }
+    return this.http.ask({ method: 'POST', path: PATH, headers, body });
+  }
+
+  private read(text: string): { readonly result?: unknown; readonly error?: unknown } {
+    try {
+      return (parseExactly(text) as object | null) ?? this.http.unreadable();
+    } catch {
+      return this.http.unreadable();
+    }
+  }
+}

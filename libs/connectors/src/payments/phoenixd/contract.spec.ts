@@ -1,0 +1,30 @@
+import { readPayments } from '#catalogue';
+import { Phoenixd } from '#connectors';
+import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+
+const lightning: Taken = {
+  coin: coinOf(readPayments(), 'BTC'),
+  kind: 'bolt11',
+  units: 1_000_000n,
+  can: ['more', 'late'],
+};
+
+paymentBackendContract('phoenixd', [lightning], async () => {
+  const sandbox = await startSandbox({ port: 0 });
+  const backend = new Phoenixd(`${sandbox.url}/phoenixd`, 'password', undefined);
+  const close = async () => {
+    await backend.close();
+    await sandbox.close();
+  };
+  return { backend, wallet: new SandboxWallet(sandbox.url), close };
+});
+
+const { PHOENIXD_TEST_URL: url, PHOENIXD_TEST_PASSWORD: password = '' } = process.env;
+if (url) {
+  const open = async () => {
+    const backend = new Phoenixd(url, password, undefined);
+    return { backend, close: () => backend.close() };
+  };
+  paymentBackendContract('a real phoenixd', [lightning], open, 'without');
+}

@@ -1,0 +1,143 @@
+/**
+ * A Lightning node that ACINQ's phoenixd runs: without channels of one's own, for a fee. A reference is a payment hash, and
+ * so is the id of a payment: an invoice is paid once.
+ * Facts from phoenixd's API documentation and source (`Api.kt`, `JsonSerializers.kt`) and from lightning-kmp: an invoice
+ * takes at least what it asks for; `receivedSat` is what is left of that when liquidity was bought with it, and can be
+ * less than nothing; `fees` are those of the whole purchase, whoever paid them, and say nothing about this payment.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import {
+  type BackendPayment,
+  type PaymentBackend,
+  type PaymentRequest,
+  type RequestedPayment,
+  UpstreamFailure,
+  type WebHook,
+} from '#application';
+import { BackendHttp } from '../backend-http.ts';
+import type { BackendKind } from '../backend-kind.ts';
+import { noHints } from '../no-hints.ts';
+
+const MSAT_PER_SAT = 1_000n;
+
+export interface PhoenixdSettings {
+  readonly phoenixdUrl: string | undefined;
+  /** `http-password-limited-access` of its configuration is enough. */
+  readonly phoenixdPassword: string | undefined;
+  /** `webhook-secret` of its configuration; undefined: no web hook is believed, and payments are found by looking. */
+  readonly phoenixdWebhookSecret: string | undefined;
+}
+
+export const phoenixd: BackendKind<PhoenixdSettings> = {
+  name: 'phoenixd',
+  takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
+  open({ phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret }) {
+    if (phoenixdUrl === undefined || phoenixdPassword === undefined) return undefined;
+    return new Phoenixd(phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret);
+  },
+};
+
+export class Phoenixd implements PaymentBackend {
+  readonly name = phoenixd.name;
+  /** It looks up one payment by its hash at a time. */
+  readonly batch = 1;
+  private readonly http: BackendHttp;
+  private readonly authorization: string;
+
+  constructor(
+    url: string,
+    password: string,
+    private readonly webhookSecret: string | undefined,
+  ) {
+    this.http = new BackendHttp('The Lightning node', url);
+    this.authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`;
+  }
+
+  async request({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+    const asked = {
+      amountSat: String(units / MSAT_PER_SAT),
+      description: memo,
+      expirySeconds: String(expirySeconds),
+      externalId: topupId,
+    };
+    const made = await this.ask('POST', '/createinvoice', new URLSearchParams(asked).toString());
+    const { paymentHash, serialized } = made ?? {};
+    if (!isHash(paymentHash) || typeof serialized !== 'string') {
+      throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
+    }
+    return { reference: paymentHash, destination: { kind: 'bolt11', value: serialized }, paymentHash };
+  }
+
+  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    const payments: BackendPayment[] = [];
+    for (const reference of references) {
+      const found = await this.ask('GET', `/payments/incoming/${reference}`);
+      if (found && found.paymentHash !== reference) {
+        throw new UpstreamFailure('upstream_error', 'The Lightning node answered for another invoice');
+      }
+      if (found?.isPaid === true) payments.push(paymentOf(reference, found));
+    }
+    return payments;
+  }
+
+  /** Its web hooks name what was paid. */
+  hints(signal: AbortSignal): AsyncIterable<string> {
+    return noHints(signal);
+  }
+
+  notified({ headers, body }: WebHook): readonly string[] | undefined {
+    const signature = headers['x-phoenix-signature'];
+    if (this.webhookSecret === undefined || typeof signature !== 'string' || !isHash(signature)) return undefined;
+    const expected = createHmac('sha256', this.webhookSecret).update(body).digest();
+    if (!timingSafeEqual(expected, Buffer.from(signature, 'hex'))) return undefined;
+    const { type, paymentHash } = objectIn(body.toString('utf8')) ?? {};
+    return type === 'payment_received' && isHash(paymentHash) ? [paymentHash] : [];
+  }
+
+  close(): Promise<void> {
+    return this.http.close();
+  }
+
+  /** @returns undefined when there is none */
+  private async ask(method: 'GET' | 'POST', path: string, form?: string) {
+    const { authorization } = this;
+    const headers = { authorization, ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}) };
+    const { status, text } = await this.http.ask({ method, path, headers, ...(form ? { body: form } : {}) });
+    if (status === 404) return undefined;
+    if (status !== 200) this.http.refused(status);
+    return objectIn(text) ?? this.http.unreadable();
+  }
+}
+
+/** What the customer paid, and what phoenixd kept of it. More than was asked for is credited as far as it arrived. */
+function paymentOf(reference: string, found: Readonly<Record<string, unknown>>): BackendPayment {
+  const { requestedSat, receivedSat, completedAt } = found;
+  const isWhole = [requestedSat, receivedSat, completedAt].every(Number.isSafeInteger);
+  if (!isWhole || Number(requestedSat) < 0 || Number(completedAt) <= 0 || Number(completedAt) > 1e14) {
+    throw new UpstreamFailure('upstream_error', 'The Lightning node reported a payment that cannot be read');
+  }
+  const [requested, received] = [requestedSat, receivedSat].map((sat) => BigInt(sat as number) * MSAT_PER_SAT) as [
+    bigint,
+    bigint,
+  ];
+  const units = received > requested ? received : requested;
+  const kept = units - received;
+  return {
+    ...{ reference, id: reference, units, confirmations: 'final' },
+    receivedAt: new Date(Number(completedAt)).toISOString(),
+    ...(kept > 0n ? { fees: [{ id: 'liquidity', units: kept, why: 'liquidity that phoenixd bought' }] } : {}),
+  };
+}
+
+function isHash(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+/** A server that answers as a test says at the time, for those who must not believe everything. */
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+export type Answering = (response: ServerResponse, request: IncomingMessage, body: string) => void;
+
+/** What a server was asked. */
+export interface AskedOfServer {
+  readonly line: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+export class AnsweringServer {
+  readonly asked: AskedOfServer[] = [];
+  answer: Answering = (response) => void response.writeHead(404).end();
+  private readonly server = createServer(((request, response) => {
+    void text(request).then((body) => {
+      this.asked.push({ line: `${request.method} ${request.url}`, headers: request.headers, body });
+      this.answer(response, request, body);
+    });
+  }) as RequestListener);
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  close(): Promise<void> {
+    this.server.closeAllConnections();
+    return new Promise((resolve) => this.server.close(() => resolve()));
+  }
+}
+
+/** An answer in JSON, or of a text that is meant to be. */
+export function json(body: unknown, status = 200): Answering {
+  const printed = typeof body === 'string' ? body : JSON.stringify(body);
+  return (response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(printed);
+}
