@@ -38,7 +38,7 @@ describe('without any setting', () => {
       btcpayWebhookSecret: 'sandbox',
       topupBackends: {},
       topupConfirmations: {},
-      maxOpenInvoices: 20,
+      maxOpenInvoices: 50,
       looksPerSecond: 50,
       krakenUrl: 'http://127.0.0.1:3100/kraken',
       coinbaseUrl: 'http://127.0.0.1:3100/coinbase',

@@ -120,9 +120,9 @@ export const SETTINGS = {
   ),
   maxOpenInvoices: integer(
     'MAX_OPEN_INVOICES',
-    20,
-    [1, 1_000],
-    'Top-up invoices of one account that have not expired: each is a free option on the exchange rate',
+    50,
+    [1, 10_000],
+    'Top-up invoices that an account may have at a time, paid or not, until they expire: each is a free option on the rate',
   ),
   looksPerSecond: integer(
     'TOPUP_LOOKS_PER_SECOND',

@@ -5,9 +5,13 @@ import {
   type Account,
   type AccountCommand,
   type AccountEvent,
+  type AllowInvoice,
   accountCodec,
   accountDecider,
+  INVOICES,
+  type InvoiceAllowed,
   type NoteRefusal,
+  openInvoicesDecider,
   PRICE_LIST,
   type PriceListPublished,
   type PublishPriceList,
@@ -40,6 +44,11 @@ export abstract class Topups implements Runner<TopupCommand, TopupEvent> {
   abstract run(topupId: string, command: TopupCommand, cause: Cause): Promise<Outcome<TopupEvent>>;
 }
 
+/** By the ids of accounts. */
+export abstract class OpenInvoices implements Runner<AllowInvoice, InvoiceAllowed> {
+  abstract run(accountId: string, command: AllowInvoice, cause: Cause): Promise<Outcome<InvoiceAllowed>>;
+}
+
 export abstract class PriceLists implements Runner<PublishPriceList, PriceListPublished> {
   abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
 }
@@ -52,6 +61,7 @@ export abstract class RefusedRequests implements Runner<NoteRefusal, RequestRefu
 export abstract class Streams {
   abstract readonly accounts: Accounts & StateReader<Account>;
   abstract readonly topups: Topups & StateReader<Topup>;
+  abstract readonly openInvoices: OpenInvoices;
   abstract readonly priceLists: PriceLists;
   abstract readonly refusedRequests: RefusedRequests;
 }
@@ -67,6 +77,7 @@ export function openStreams(store: EventStore, snapshots: SnapshotStore, runtime
       snapshots: { store: snapshots, codec: accountCodec },
     }),
     topups: createRunner({ category: TOPUP, decider: topupDecider, store, runtime }),
+    openInvoices: createRunner({ category: INVOICES, decider: openInvoicesDecider, store, runtime }),
     priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, store, runtime }),
     refusedRequests: createRunner({ category: REFUSALS, decider: refusalsDecider, store, runtime }),
   };

@@ -17,6 +17,7 @@ import {
   type DomainEvent,
   type Item,
   KNOWN_FACTS,
+  openInvoicesDecider,
   type PriceJson,
   type PriceLine,
   postings,
@@ -209,6 +210,7 @@ const types: Record<DomainEvent['type'], true> = {
   HoldReleased: true,
   HoldExpired: true,
   ChargeAbsorbed: true,
+  InvoiceAllowed: true,
   InvoiceIssued: true,
   PaymentSeen: true,
   PaymentLost: true,
@@ -266,7 +268,11 @@ function stated(): DomainEvent[] {
   const lists = priceListDecider.decide({ type: 'PublishPriceList', data }, null);
   const refused = { accountId: 'me', keyId: key.keyId, requestId: 'h9', query, errorCode: 'insufficient_balance', at };
   const refusals = refusalsDecider.decide({ type: 'NoteRefusal', data: refused }, refusalsDecider.initial());
-  return [...events, ...lists, ...refusals];
+  const allowed = openInvoicesDecider.decide(
+    { type: 'AllowInvoice', data: { accountId: invoice.accountId, topupId: 't1', expiresAt, most: 1, at } },
+    openInvoicesDecider.initial(),
+  );
+  return [...events, ...lists, ...refusals, ...allowed];
 }
 
 interface Example {

@@ -7,7 +7,7 @@
 import type { Message, Recorded } from '#kernel';
 import type { AutoTopupEvent } from './autotopup/events.ts';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
-import type { TopupEvent } from './topup/events.ts';
+import type { InvoiceAllowed, TopupEvent } from './topup/events.ts';
 import type { Amount, Instant, SealedSecret } from './values.ts';
 
 export * from './autotopup/events.ts';
@@ -190,15 +190,22 @@ export type RequestRefused = Message<
   }
 >;
 
-export type DomainEvent = AccountEvent | TopupEvent | AutoTopupEvent | PriceListPublished | RequestRefused;
+export type DomainEvent =
+  | AccountEvent
+  | TopupEvent
+  | AutoTopupEvent
+  | InvoiceAllowed
+  | PriceListPublished
+  | RequestRefused;
 
 /** Categories of streams; the part of a stream's name before the first dash. */
 export const ACCOUNT = 'account';
 export const TOPUP = 'topup';
 export const AUTO_TOPUP = 'autotopup';
+export const INVOICES = 'invoices';
 export const PRICE_LIST = 'pricelist';
 export const REFUSALS = 'refusals';
-export const CATEGORIES = [ACCOUNT, TOPUP, AUTO_TOPUP, PRICE_LIST, REFUSALS] as const;
+export const CATEGORIES = [ACCOUNT, TOPUP, AUTO_TOPUP, INVOICES, PRICE_LIST, REFUSALS] as const;
 
 /** The id behind the category in a stream's name. */
 export function idOf(event: Pick<Recorded, 'stream'>): string {

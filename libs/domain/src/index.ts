@@ -68,5 +68,6 @@ export {
   topupDecider,
 } from './topup/decide.ts';
 export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
+export { type AllowInvoice, openInvoicesDecider } from './topup/open-invoices.ts';
 export { type PaymentsWanted, type TopupSend, type TopupStep, topupWorkflow } from './topup/workflow.ts';
 export { KNOWN_FACTS } from './upcasters/index.ts';

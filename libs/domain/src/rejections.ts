@@ -19,6 +19,7 @@ export type RejectionCode =
   | 'payment_conflict'
   | 'price_list_conflict'
   | 'topup_exists'
+  | 'too_many_invoices'
   | 'topup_not_found';
 
 export function reject(code: RejectionCode, message: string, details?: Readonly<Record<string, string>>): never {

@@ -17,8 +17,9 @@ const TERMS = Symbol('the coins and payment methods of the data files');
     { provide: PaymentBackends, inject: [Role, TERMS], useFactory: openBackends },
     {
       provide: OfferedPayments,
-      inject: [TERMS, PaymentBackends],
-      useFactory: (terms: PaymentTerms, backends: PaymentBackends) => new OfferedPayments(terms, backends),
+      inject: [Role, TERMS, PaymentBackends],
+      useFactory: ({ settings }: Role, terms: PaymentTerms, backends: PaymentBackends) =>
+        new OfferedPayments(terms, backends, settings.maxOpenInvoices),
     },
     { provide: ExchangeRates, inject: [Role, TERMS, Clock, Foundation], useFactory: openRates },
   ],

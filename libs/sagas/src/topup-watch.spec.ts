@@ -108,7 +108,11 @@ const checkpoints: CheckpointStore = {
 /** What one process has: write paths of its own, and the watch. */
 class Process {
   readonly streams = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
-  readonly payments = new TopupPayments(market, new OfferedPayments(readPayments(), new PaymentBackends([node])), time);
+  readonly payments = new TopupPayments(
+    market,
+    new OfferedPayments(readPayments(), new PaymentBackends([node]), 1),
+    time,
+  );
   private readonly over = new AbortController();
   private parts: readonly Promise<void>[] = [];
 

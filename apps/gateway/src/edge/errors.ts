@@ -99,6 +99,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   payment_conflict: CONFLICT,
   price_list_conflict: CONFLICT,
   topup_exists: CONFLICT,
+  too_many_invoices: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
   topup_not_found: NOT_FOUND,
 };
 
@@ -154,10 +155,17 @@ export const ERROR_KINDS: readonly Kind[] = [
   return first === i && type !== 'client_disconnected';
 });
 
+function secondsTo(instant: string): number {
+  return Math.max(1, Math.ceil((Date.parse(instant) - Date.now()) / 1000));
+}
+
 /** The answer to an error; undefined when it is unexpected. */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
-  if (error instanceof Rejection)
-    return answer(REJECTIONS[error.code as RejectionCode], error.message, { details: error.details });
+  if (error instanceof Rejection) {
+    const { code, message, details } = error;
+    const retryAfterSeconds = details?.until === undefined ? {} : { retryAfterSeconds: secondsTo(details.until) };
+    return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfterSeconds });
+  }
   if (error instanceof UpstreamFailure) {
     const { code, status, retryAfterSeconds, param = null, word } = error;
     if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', error.message);

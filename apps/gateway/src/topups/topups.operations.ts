@@ -13,7 +13,7 @@ export const createTopup: OperationNotes = {
   body: NewTopup,
   example: { amount: 5, currency: 'USD' },
   answer: json(TopupInvoice),
-  errors: [404, 409, 502],
+  errors: [404, 409, 429, 502],
 };
 
 export const getTopup: OperationNotes = {

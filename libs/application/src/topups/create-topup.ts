@@ -2,6 +2,7 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import {
   type CoinTerms,
+  type InvoiceAllowed,
   type InvoiceIssued,
   type PaymentMethod,
   type RateUsed,
@@ -13,7 +14,7 @@ import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UnservableRequest, UpstreamFailure } from '../failures.ts';
 import { randomBase62 } from '../secrets.ts';
-import { Topups } from '../streams.ts';
+import { Streams } from '../streams.ts';
 import { ExchangeRates } from './exchange-rates.ts';
 import { checkedInvoice } from './lightning-invoice.ts';
 import { type OfferedMethod, OfferedPayments } from './offered-payments.ts';
@@ -51,13 +52,13 @@ export class CreateTopup extends Command<CreatedTopup> {
 @CommandHandler(CreateTopup)
 export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   constructor(
-    private readonly topups: Topups,
+    private readonly streams: Streams,
     private readonly offered: OfferedPayments,
     private readonly rates: ExchangeRates,
     private readonly clock: Clock,
   ) {}
 
-  /** @throws UnservableRequest, UpstreamFailure */
+  /** @throws UnservableRequest, UpstreamFailure; Rejection when the account has too many invoices */
   async execute({ accountId, wanted: { method, requested }, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
     const { terms, coin, backend } = this.methodOf(method);
     assertWithinLimits(terms, coin, requested);
@@ -67,6 +68,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     const { destination: kind, bonus, confirmations, expiryMinutes } = terms;
     const expirySeconds = expiryMinutes * 60;
     const asked = { topupId, coin, kind, units: priced.units, memo: MEMO, expirySeconds, confirmations };
+    await this.allow({ accountId, topupId, expiresAt: endOf(asked, at), at }, cause);
     const made = await backend.request(asked);
     if (made.destination.kind !== kind) throw new UpstreamFailure('upstream_error', `${backend.name} made no ${kind}`);
     const data: InvoiceIssued['data'] = {
@@ -77,8 +79,14 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       expiresAt: expiryOf(made, asked, at),
       at,
     };
-    await this.topups.run(topupId, { type: 'IssueInvoice', data }, { ...cause, correlationId: topupId });
+    await this.streams.topups.run(topupId, { type: 'IssueInvoice', data }, { ...cause, correlationId: topupId });
     return { topupId, invoice: data };
+  }
+
+  /** Before a back end is asked: what is made there is a promise. */
+  private async allow(data: InvoiceAllowed['data'], cause: Cause): Promise<void> {
+    const most = this.offered.maxOpenInvoices;
+    await this.streams.openInvoices.run(data.accountId, { type: 'AllowInvoice', data: { ...data, most } }, cause);
   }
 
   private methodOf(name: string): OfferedMethod {
@@ -130,7 +138,11 @@ function expiryOf(
   { units, expirySeconds }: PaymentRequest,
   now: string,
 ): string {
-  if (destination.kind !== 'bolt11') return new Date(Date.parse(now) + expirySeconds * 1000).toISOString();
+  if (destination.kind !== 'bolt11') return endOf({ expirySeconds }, now);
   const known = paymentHash === undefined ? {} : { paymentHash };
   return checkedInvoice(destination.value, { msat: units, ...known, now });
+}
+
+function endOf({ expirySeconds }: Pick<PaymentRequest, 'expirySeconds'>, now: string): string {
+  return new Date(Date.parse(now) + expirySeconds * 1000).toISOString();
 }

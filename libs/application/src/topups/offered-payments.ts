@@ -13,6 +13,8 @@ export class OfferedPayments {
   constructor(
     private readonly terms: PaymentTerms,
     private readonly backends: PaymentBackends,
+    /** Of one account, at the same time. */
+    readonly maxOpenInvoices: number,
   ) {}
 
   /** @throws Error when the coin was taken out of the data files although it was paid in */

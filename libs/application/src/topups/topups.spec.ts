@@ -43,7 +43,10 @@ class LyingNode implements PaymentBackend {
   lies: Partial<InvoiceTerms> = {};
   damage = (invoice: string) => invoice;
 
+  requests = 0;
+
   async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+    this.requests++;
     const timestamp = Date.parse(NOW) / 1000;
     const asked = {
       msat: units,
@@ -80,10 +83,10 @@ beforeEach(() => {
 
 function request(backends: readonly PaymentBackend[] = [node]) {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
-  const { topups } = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+  const streams = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
   const handler = new CreateTopupHandler(
-    topups,
-    new OfferedPayments(readPayments(), new PaymentBackends(backends)),
+    streams,
+    new OfferedPayments(readPayments(), new PaymentBackends(backends), 2),
     new StandingRate(),
     new StandingClock(),
   );
@@ -92,8 +95,10 @@ function request(backends: readonly PaymentBackend[] = [node]) {
   );
 }
 
+/** Of top-ups. */
 async function facts() {
-  for await (const { events } of store.history(START)) return events;
+  for await (const { events } of store.history(START))
+    return events.filter(({ stream }) => stream.startsWith('topup-'));
   return [];
 }
 
@@ -102,6 +107,15 @@ describe('a method', () => {
     await expect(request([])).rejects.toMatchObject({ name: 'UnservableRequest', status: 404, param: 'method' });
     expect(await facts()).toEqual([]);
   });
+});
+
+test('an account has no more invoices at once than it may, however fast it asks for them, and the node is asked for no more', async () => {
+  const asked = await Promise.allSettled([request(), request(), request(), request()]);
+  const refused = asked.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
+  expect(refused).toHaveLength(2);
+  for (const each of refused)
+    expect(each).toMatchObject({ code: 'too_many_invoices', details: { until: '2026-11-20T12:15:00.000Z' } });
+  expect(node.requests).toBe(2);
 });
 
 test('an address where an invoice was asked for is not handed out', async () => {

@@ -22,6 +22,18 @@ export interface Destination {
   readonly value: string;
 }
 
+/** An account may have an invoice made. Of the account's stream of invoices, not of the top-up's. */
+export type InvoiceAllowed = Message<
+  'InvoiceAllowed',
+  {
+    readonly accountId: string;
+    readonly topupId: string;
+    /** At the latest: it has expired by then, if it was made at all. */
+    readonly expiresAt: Instant;
+    readonly at: Instant;
+  }
+>;
+
 export type InvoiceIssued = Message<
   'InvoiceIssued',
   {

@@ -23,6 +23,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   HoldReleased: [holdReleasedFromV1],
   HoldExpired: [],
   ChargeAbsorbed: [chargeAbsorbedFromV1],
+  InvoiceAllowed: [],
   InvoiceIssued: [invoiceIssued2],
   PaymentSeen: [],
   PaymentLost: [],

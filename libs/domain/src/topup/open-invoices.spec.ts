@@ -1,0 +1,32 @@
+import { test } from '@jest/globals';
+import { type InvoiceAllowed, openInvoicesDecider } from '#domain';
+import { decisions } from '#testing';
+
+const given = decisions(openInvoicesDecider);
+const NOON = '2026-11-20T12:00:00.000Z';
+const allowed = (topupId: string, expiresAt: string, at = NOON): InvoiceAllowed => ({
+  type: 'InvoiceAllowed',
+  data: { accountId: 'a', topupId, expiresAt, at },
+});
+const allow = (topupId: string, at = NOON) => ({
+  type: 'AllowInvoice' as const,
+  data: { accountId: 'a', topupId, expiresAt: '2026-11-20T14:00:00.000Z', most: 2, at },
+});
+
+test('an account has no more invoices at once than it may, and the next one when the first has expired', () => {
+  const two = [allowed('t1', '2026-11-20T13:00:00.000Z'), allowed('t2', '2026-11-20T12:15:00.000Z')];
+  given(...two)
+    .when(allow('t3'))
+    .thenRefused('too_many_invoices');
+  given(...two)
+    .when(allow('t3', '2026-11-20T12:14:59.999Z'))
+    .thenRefused('too_many_invoices');
+  const later = '2026-11-20T12:15:00.000Z';
+  given(...two)
+    .when(allow('t3', later))
+    .then(allowed('t3', '2026-11-20T14:00:00.000Z', later));
+});
+
+test('an invoice is allowed once', () => {
+  given(allowed('t1', '2026-11-20T14:00:00.000Z')).when(allow('t1')).thenAlreadySo();
+});

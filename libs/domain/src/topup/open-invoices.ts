@@ -1,0 +1,37 @@
+/**
+ * The invoices of one account whose time has not run out. Each is a free option on the exchange rate that it is locked at,
+ * so their number is bounded, and decided on before a back end is asked for one.
+ */
+import { type Decider, PersistentMap, unknownFact } from '#kernel';
+import { reject } from '../rejections.ts';
+import type { Instant } from '../values.ts';
+import type { InvoiceAllowed } from './events.ts';
+
+export interface AllowInvoice {
+  readonly type: 'AllowInvoice';
+  readonly data: InvoiceAllowed['data'] & {
+    /** How many there may be. */
+    readonly most: number;
+  };
+}
+
+/** When they expire, by the ids of their top-ups. */
+type Open = PersistentMap<Instant>;
+
+function evolve(open: Open, event: InvoiceAllowed): Open {
+  if (event.type !== 'InvoiceAllowed') return unknownFact(event as never);
+  const { topupId, expiresAt, at } = event.data;
+  return PersistentMap.of([...open.entries()].filter(([, end]) => end > at)).with(topupId, expiresAt);
+}
+
+export const openInvoicesDecider: Decider<AllowInvoice, Open, InvoiceAllowed> = {
+  initial: () => PersistentMap.empty(),
+  evolve,
+  decide({ data: { most, ...data } }, open) {
+    if (open.has(data.topupId)) return [];
+    const ends = [...open.values()].filter((end) => end > data.at).toSorted();
+    if (ends.length >= most)
+      reject('too_many_invoices', `The account has ${most} invoices that have not expired`, { until: ends[0] ?? '' });
+    return [{ type: 'InvoiceAllowed', data }];
+  },
+};
