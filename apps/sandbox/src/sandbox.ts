@@ -1,7 +1,7 @@
 /**
  * The simulated outside world: AI providers with one bill of their own, a Lightning node, the chains of coins, a BTCPay
- * Server, a Stripe account, wallets, sources of exchange rates. It keeps everything in memory, and the product knows
- * nothing of it but addresses in its configuration.
+ * Server, a Stripe account, wallets, a Nostr relay, sources of exchange rates. It keeps everything in memory, and the
+ * product knows nothing of it but addresses in its configuration.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -22,6 +22,7 @@ import { deepgramRoutes } from './media/deepgram.ts';
 import { elevenLabsRoutes } from './media/elevenlabs.ts';
 import { falRoutes } from './media/fal.ts';
 import { moneroRoutes } from './monero/wallet-rpc.ts';
+import { NostrWalletConnect } from './nostr/nwc.ts';
 import { chatRoutes } from './openai/chat.ts';
 import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
@@ -51,15 +52,16 @@ export async function startSandbox({
   host = '127.0.0.1',
   log,
 }: SandboxOptions): Promise<Running & { readonly url: string }> {
-  const { routes, close } = world();
+  const { routes, nwc, close } = world();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(routes, log));
   await listen(server, port, host);
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
+  nwc.attach(server, url);
   return {
     url,
     where: { url },
     async close() {
-      close();
+      await close();
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();
@@ -68,13 +70,20 @@ export async function startSandbox({
   };
 }
 
-function world(): { readonly routes: Routes; close(): void } {
+interface World {
+  readonly routes: Routes;
+  readonly nwc: NostrWalletConnect;
+  close(): Promise<void>;
+}
+
+function world(): World {
   const bill = new Bill();
   const node = new LightningNode();
   const chains = new Chains();
   const btcpay = new BtcPayServer(chains, node);
   const stripe = new StripeServer();
   const phoenixd = new PhoenixdPeer(node);
+  const nwc = new NostrWalletConnect(node);
   const routes: Routes = {
     ...Object.assign(
       {},
@@ -101,12 +110,16 @@ function world(): { readonly routes: Routes; close(): void } {
     ...clnRoutes(node),
     ...phoenixd.routes(),
     ...moneroRoutes(chains.of('XMR')),
+    ...nwc.routes(),
     ...rateRoutes(),
   };
   const index = { name: 'Countinghouse sandbox', simulated: true, routes: Object.keys(routes) };
   return {
     routes: { ...routes, 'GET /': (call) => call.json(200, index) },
-    close: () => [btcpay, stripe, phoenixd].forEach((each) => void each.close()),
+    nwc,
+    close: async () => {
+      for (const each of [btcpay, stripe, phoenixd, nwc]) await each.close();
+    },
   };
 }
 

@@ -8,6 +8,7 @@ export {
   UpdateKeyHandler,
 } from './accounts/keys.ts';
 export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/open-account.ts';
+export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
 export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
 export { type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';

@@ -8,3 +8,4 @@ export { answerMigrations, PostgresKeptAnswers } from './postgres/kept-answers.t
 export { PostgresStoredResponses, storedResponseMigrations } from './postgres/stored-responses.ts';
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';
 export { coinbase, kraken, MarketRates } from './rates/market-rates.ts';
+export { Nip47Error, type NwcOptions, NwcWallets } from './wallets/nwc/nwc-wallets.ts';

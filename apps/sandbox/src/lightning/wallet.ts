@@ -29,6 +29,11 @@ export function walletRoutes(node: LightningNode): Routes {
   };
 }
 
+/** Pays what an invoice asks for, now. @throws Refusal */
+export function payInvoice(node: LightningNode, invoice: string): Invoice {
+  return pay(node, { invoice, late: false, msat: undefined, report: reportIn(undefined), settledAt: undefined });
+}
+
 function pay(node: LightningNode, { invoice: text, late, msat, report, settledAt }: Order): Invoice {
   const hash = paymentHashIn(text);
   if (hash === undefined) throw failure('this is not an invoice of this network: it must be for regtest (lnbcrt…)');

@@ -1,0 +1,76 @@
+/** Connection strings of Nostr Wallet Connect: `nostr+walletconnect://<public key>?relay=<address>&secret=<key>` (NIP-47). */
+import { schnorr } from '@noble/curves/secp256k1.js';
+import { UnservableRequest } from '#application';
+import { isAdmitted } from './relay-socket.ts';
+
+export const MAX_URL_LENGTH = 2_048;
+const MAX_RELAYS = 4;
+const MAX_RELAY_LENGTH = 256;
+/** As wallets write it, also without slashes. */
+const SCHEME = /^nostr\+?walletconnect:(\/\/)?/i;
+const KEY = /^[0-9a-f]{64}$/;
+/** Below it are the ports of services that should not be talked to on a stranger's word. */
+const FIRST_FREE_PORT = 1_024;
+
+export interface ConnectionString {
+  readonly pubkey: string;
+  readonly relays: readonly string[];
+  readonly secret: string;
+}
+
+/**
+ * @param admitted relays that may be anywhere, also without TLS
+ * @throws UnservableRequest which says what is wrong, and repeats nothing of it: it has a secret
+ */
+export function readConnectionString(text: string, admitted: readonly string[]): ConnectionString {
+  if (text.length > MAX_URL_LENGTH) throw wrong(`must have at most ${MAX_URL_LENGTH} characters`);
+  const trimmed = text.trim();
+  if (!SCHEME.test(trimmed)) throw wrong('must be a connection string: nostr+walletconnect://…');
+  const url = parsed(trimmed.replace(SCHEME, 'nwc://'));
+  const pubkey = url.hostname.toLowerCase();
+  const secret = (url.searchParams.get('secret') ?? '').toLowerCase();
+  if (!KEY.test(pubkey) || !isPoint(pubkey)) throw wrong('must name a wallet by its public key');
+  if (!KEY.test(secret) || !isSecret(secret)) throw wrong('must have a secret of 64 hexadecimal digits');
+  const relays = [...new Set(url.searchParams.getAll('relay').map((each) => each.trim()))];
+  if (relays.length === 0 || relays.length > MAX_RELAYS) throw wrong(`must name from 1 to ${MAX_RELAYS} relays`);
+  return { pubkey, relays: relays.map((each) => relayIn(each, admitted)), secret };
+}
+
+function relayIn(text: string, admitted: readonly string[]): string {
+  if (text.length > MAX_RELAY_LENGTH || !URL.canParse(text)) throw wrong('must name relays by their addresses');
+  if (['ws:', 'wss:'].includes(new URL(text).protocol) && isAdmitted(text, admitted)) return text;
+  const { protocol, username, password, port, hash, href } = new URL(text);
+  if (protocol !== 'wss:') throw wrong('must name relays by addresses that start with wss://');
+  if (username !== '' || password !== '' || hash !== '') throw wrong('must name relays by plain addresses');
+  if (port !== '' && Number(port) < FIRST_FREE_PORT)
+    throw wrong(`must name relays at port 443, or from ${FIRST_FREE_PORT} on`);
+  return href;
+}
+
+function parsed(text: string): URL {
+  if (!URL.canParse(text)) throw wrong('must be a connection string: nostr+walletconnect://…');
+  return new URL(text);
+}
+
+/** A public key is the x coordinate of a point. */
+function isPoint(pubkey: string): boolean {
+  try {
+    schnorr.utils.lift_x(BigInt(`0x${pubkey}`));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isSecret(secret: string): boolean {
+  try {
+    schnorr.getPublicKey(Buffer.from(secret, 'hex'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function wrong(what: string): UnservableRequest {
+  return new UnservableRequest(400, `nwc_url ${what}`, 'nwc_url');
+}

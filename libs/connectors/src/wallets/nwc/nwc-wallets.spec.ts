@@ -1,0 +1,82 @@
+/** Wallets over a real relay: Alby's wallet service, unmodified, in the sandbox. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { WalletAnswer } from '#application';
+import { NwcWallets } from '#connectors';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let wallets: NwcWallets;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  wallets = new NwcWallets({ admitted: [`${sandbox.url.replace('http', 'ws')}/relay`] });
+});
+afterAll(async () => {
+  await wallets.close();
+  await sandbox.close();
+});
+
+async function call(method: string, path: string, body?: object) {
+  const headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': '00' };
+  const answer = await fetch(sandbox.url + path, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+  return (await answer.json()) as never as Record<string, string> & { payments: readonly object[]; requests: number };
+}
+
+const make = (options: object = {}) => call('POST', '/nwc/wallets', options);
+const invoice = async () =>
+  (await call('POST', '/lnd/v1/invoices', { value: '1000', expiry: '900' })).payment_request as string;
+
+async function answerTo(options: object): Promise<{ answer: WalletAnswer; id: string }> {
+  const { nwc_url = '', id = '' } = await make(options);
+  const wallet = await wallets.connect(nwc_url);
+  const bolt11 = await invoice();
+  const answer = await new Promise<WalletAnswer>((resolve, reject) => {
+    wallets.pay(wallet, bolt11, resolve).catch(reject);
+  });
+  return { answer, id };
+}
+
+describe('a wallet', () => {
+  test.each(['nip44_v2', 'nip04'])(
+    'is connected to with the encryption that it has (%s), and pays',
+    async (encryption) => {
+      const { nwc_url = '' } = await make({ encryption });
+      expect(await wallets.connect(nwc_url)).toMatchObject({ encryption });
+      const { answer, id } = await answerTo({ encryption });
+      expect(answer).toEqual({ code: 'PAID' });
+      expect((await call('GET', `/nwc/wallets/${id}`)).payments).toHaveLength(1);
+    },
+  );
+
+  test('that refuses says why', async () => {
+    expect((await answerTo({ mode: 'quota' })).answer).toEqual({
+      code: 'QUOTA_EXCEEDED',
+      why: 'The budget of this connection is used up',
+    });
+  });
+
+  test('is believed only what it has signed itself', async () => {
+    expect((await answerTo({ mode: 'forged', delay_ms: 0 })).answer).toEqual({ code: 'PAID' });
+  });
+
+  test('that cannot be asked to pay, or is unknown, is refused with the reason', async () => {
+    const { nwc_url = '' } = await make({ mode: 'no pay_invoice' });
+    await expect(wallets.connect(nwc_url)).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('pay_invoice'),
+    });
+    const unknown = nwc_url.replace(
+      /\/\/[0-9a-f]{64}/,
+      `//${'79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798'}`,
+    );
+    await expect(wallets.connect(unknown)).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('know nothing'),
+    });
+  });
+
+  test('whose relay drops the request was perhaps asked', async () => {
+    const { nwc_url = '' } = await make({ mode: 'drops' });
+    const wallet = await wallets.connect(nwc_url);
+    await expect(wallets.pay(wallet, await invoice(), () => {})).rejects.toThrow('no relay has said');
+  });
+});

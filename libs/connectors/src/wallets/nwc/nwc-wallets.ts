@@ -1,0 +1,159 @@
+/**
+ * Wallets by Nostr Wallet Connect (NIP-47). For each request relays are connected to and left again, so that nothing
+ * of one customer is shared with another.
+ */
+
+import { UnservableRequest, type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from '#application';
+import { PAID } from '#domain';
+import { type Resolve, resolveByDns } from '../../http/public-address.ts';
+import { readConnectionString } from './connection-string.ts';
+import type { Nip47Response, NostrSession, WalletInfo } from './nostr-session.ts';
+import type { Dialling } from './relay-socket.ts';
+
+/** A wallet may take this long to find a route. */
+const HEARD_FOR_MS = 120_000;
+/** Conversations in which an answer is waited for. Beyond them the oldest is left: an answer is only a hint. */
+const MAX_HEARD = 256;
+const MAX_WHY_LENGTH = 200;
+const CODE = /^[A-Z][A-Z_]{0,39}$/;
+
+export interface NwcOptions {
+  /** Relays that may be anywhere, also without TLS. */
+  readonly admitted: readonly string[];
+  readonly resolve?: Resolve;
+}
+
+export class NwcWallets extends Wallets {
+  private readonly heard = new Map<NostrSession, NodeJS.Timeout>();
+  private readonly dialling: Dialling;
+
+  constructor(options: NwcOptions) {
+    super();
+    this.dialling = { resolve: resolveByDns, ...options };
+  }
+
+  async connect(url: string): Promise<WalletConnection> {
+    const named = readConnectionString(url, this.dialling.admitted);
+    const info = await this.describe(named);
+    if (!info) throw refused('its relays know nothing of the wallet');
+    if (!info.methods.includes('pay_invoice'))
+      throw refused('the wallet does not let itself be asked to pay (pay_invoice)');
+    return { ...named, encryption: info.encryption };
+  }
+
+  async pay(wallet: WalletConnection, invoice: string, hear: (answer: WalletAnswer) => void): Promise<void> {
+    const session = await this.session(wallet);
+    try {
+      await session.open();
+      const asked = session.ask({ method: 'pay_invoice', params: { invoice } }, wallet.encryption, (response) => {
+        this.leave(session);
+        hear(answerOf(response));
+      });
+      this.hear(session);
+      await asked;
+    } catch (error) {
+      if (error instanceof WalletUnreached) this.leave(session);
+      throw error;
+    }
+  }
+
+  /**
+   * Asks something that can be asked again, such as `lookup_invoice`.
+   * @returns the result
+   * @throws Nip47Error as the wallet answers, WalletUnreached, Error when there is no answer in time
+   */
+  async request(
+    wallet: WalletConnection,
+    request: { readonly method: string; readonly params: object },
+    timeoutMs: number,
+  ): Promise<object> {
+    const session = await this.session(wallet);
+    const { promise, resolve, reject } = Promise.withResolvers<Nip47Response>();
+    const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), timeoutMs);
+    try {
+      await session.open();
+      session.ask(request, wallet.encryption, resolve).catch(reject);
+      const response = await promise;
+      const { code, why } = answerOf(response);
+      if (code !== PAID) throw new Nip47Error(code, why);
+      return typeof response.result === 'object' && response.result !== null ? response.result : {};
+    } finally {
+      clearTimeout(timer);
+      session.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const session of this.heard.keys()) this.leave(session);
+  }
+
+  private async describe(wallet: {
+    pubkey: string;
+    relays: readonly string[];
+    secret: string;
+  }): Promise<WalletInfo | undefined> {
+    const session = await this.session(wallet);
+    try {
+      await session.open();
+      return await session.info();
+    } catch (error) {
+      throw error instanceof WalletUnreached ? refused(`the wallet cannot be reached: ${error.message}`) : error;
+    } finally {
+      session.close();
+    }
+  }
+
+  /** NDK is large, and most processes never speak to a wallet. */
+  private async session(wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>): Promise<NostrSession> {
+    const { NostrSession } = await import('./nostr-session.ts');
+    return new NostrSession(wallet, this.dialling);
+  }
+
+  private hear(session: NostrSession): void {
+    for (const oldest of this.heard.keys()) {
+      if (this.heard.size < MAX_HEARD) break;
+      this.leave(oldest);
+    }
+    this.heard.set(
+      session,
+      setTimeout(() => this.leave(session), HEARD_FOR_MS),
+    );
+  }
+
+  private leave(session: NostrSession): void {
+    clearTimeout(this.heard.get(session));
+    this.heard.delete(session);
+    session.close();
+  }
+}
+
+/** A wallet has answered with an error. */
+export class Nip47Error extends Error {
+  override readonly name = 'Nip47Error';
+
+  constructor(
+    readonly code: string,
+    why = code,
+  ) {
+    super(why);
+  }
+}
+
+/** A preimage is not read: it proves to others that an invoice was paid, and our own node knows. */
+function answerOf({ error }: Nip47Response): WalletAnswer {
+  if (error === null || error === undefined) return { code: PAID };
+  const { code, message } = (typeof error === 'object' ? error : {}) as { code?: unknown; message?: unknown };
+  const why = typeof message === 'string' ? plainLine(message) : '';
+  const known = typeof code === 'string' && CODE.test(code) && code !== PAID ? code : 'OTHER';
+  return { code: known, ...(why === '' ? {} : { why }) };
+}
+
+/** It is shown and kept: one short line, without what a careless wallet may put there, such as keys and preimages. */
+function plainLine(text: string): string {
+  const line = text.replace(/\p{C}+/gu, ' ').replace(/[0-9a-f]{32,}/gi, '…');
+  return line.trim().slice(0, MAX_WHY_LENGTH);
+}
+
+function refused(why: string): UnservableRequest {
+  return new UnservableRequest(400, `nwc_url cannot be used: ${why}`, 'nwc_url');
+}

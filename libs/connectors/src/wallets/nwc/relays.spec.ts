@@ -1,0 +1,121 @@
+/** Who names a relay must not choose where in our network we go. */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type NwcOptions, NwcWallets } from '#connectors';
+import { readConnectionString } from './connection-string.ts';
+
+const PUBKEY = '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798';
+const SECRET = 'a7'.repeat(32);
+const urlOf = (...relays: readonly string[]) =>
+  `nostr+walletconnect://${PUBKEY}?${relays.map((each) => `relay=${encodeURIComponent(each)}&`).join('')}secret=${SECRET}`;
+
+describe('a connection string', () => {
+  test.each([
+    urlOf('wss://relay.example/v1?a=b'),
+    urlOf('wss://relay.example/v1?a=b').replace('://', ':'),
+    ` ${urlOf('wss://relay.example/v1?a=b').replace('nostr+wallet', 'nostrwallet')}&lud16=a@b.c `,
+    urlOf('wss://relay.example/v1?a=b')
+      .toUpperCase()
+      .replace('NOSTR+WALLETCONNECT', 'nostr+walletconnect')
+      .replace(/\?.*$/, '') + urlOf('wss://relay.example/v1?a=b').replace(/^[^?]*/, ''),
+  ])('is read: %s', (text) => {
+    expect(readConnectionString(text, [])).toEqual({
+      pubkey: PUBKEY,
+      relays: ['wss://relay.example/v1?a=b'],
+      secret: SECRET,
+    });
+  });
+
+  test.each<[string, string]>([
+    ['', 'connection string'],
+    ['https://relay.example', 'connection string'],
+    [urlOf(), 'from 1 to 4 relays'],
+    [urlOf(...[1, 2, 3, 4, 5].map((n) => `wss://relay${n}.example`)), 'from 1 to 4 relays'],
+    [urlOf('ws://relay.example'), 'wss://'],
+    [urlOf('https://relay.example'), 'wss://'],
+    [urlOf('file:///etc/passwd'), 'wss://'],
+    [urlOf('wss://user:pass@relay.example'), 'plain addresses'],
+    [urlOf('wss://relay.example:25'), 'port'],
+    [urlOf(`wss://relay.example/${'x'.repeat(256)}`), 'addresses'],
+    [urlOf('not an address'), 'addresses'],
+    [urlOf('wss://relay.example').replace(PUBKEY, 'ff'.repeat(32)), 'public key'],
+    [urlOf('wss://relay.example').replace(PUBKEY, PUBKEY.slice(1)), 'public key'],
+    [urlOf('wss://relay.example').replace(SECRET, '00'.repeat(32)), 'secret'],
+    [urlOf('wss://relay.example').replace(SECRET, 'secret'), 'secret'],
+    [urlOf('wss://relay.example') + 'x'.repeat(2_048), 'at most'],
+  ])('%s is refused, and not repeated', (text, why) => {
+    const read = () => readConnectionString(text, ['ws://127.0.0.1:3100/relay']);
+    expect(read).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining(why) }));
+    expect(read).not.toThrow(SECRET);
+  });
+
+  test('may name a relay that is admitted, by its exact address', () => {
+    const read = (relay: string) => readConnectionString(urlOf(relay), ['ws://127.0.0.1:3100/relay']).relays;
+    expect(read('ws://127.0.0.1:3100/relay')).toHaveLength(1);
+    expect(() => read('ws://127.0.0.1:3100/other')).toThrow('wss://');
+    expect(() => read('ws://127.0.0.1:3101/relay')).toThrow('wss://');
+  });
+});
+
+describe('a relay', () => {
+  let server: Server;
+  let port: number;
+  let dialled = 0;
+  beforeAll(async () => {
+    server = createServer((socket) => {
+      dialled++;
+      socket.destroy();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    port = (server.address() as { port: number }).port;
+  });
+  afterAll(() => void server.close());
+  beforeEach(() => {
+    dialled = 0;
+  });
+
+  const connect = (relay: string, resolve: NwcOptions['resolve']) =>
+    new NwcWallets({ admitted: [], ...(resolve ? { resolve } : {}) }).connect(urlOf(relay));
+
+  test.each([
+    '127.0.0.1',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '0x7f000001',
+    '2130706433',
+    '127.1',
+    '10.1.2.3',
+    '169.254.169.254',
+  ])('at %s is not dialled', async (host) => {
+    await expect(connect(`wss://${host}:${port}`, async () => ['127.0.0.1'])).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('not a public one'),
+    });
+    expect(dialled).toBe(0);
+  });
+
+  test('whose name leads to a private address is not dialled', async () => {
+    await expect(connect(`wss://relay.example:${port}`, async () => ['127.0.0.1'])).rejects.toThrow('not a public one');
+    await expect(connect(`wss://localhost:${port}`, async () => ['8.8.8.8', '::1'])).rejects.toThrow(
+      'not a public one',
+    );
+    expect(dialled).toBe(0);
+  });
+
+  test('is looked up once for each connection, so that no later answer is dialled', async () => {
+    let asked = 0;
+    const changing = async () => {
+      asked++;
+      return asked === 1 ? ['192.0.0.8'] : ['127.0.0.1'];
+    };
+    await expect(connect(`wss://rebinding.example:${port}`, changing)).rejects.toMatchObject({ status: 400 });
+    expect([asked, dialled]).toEqual([1, 0]);
+  });
+
+  test('that sends our class of sockets elsewhere is not followed, and the global class stays as it was', async () => {
+    const before = globalThis.WebSocket;
+    await expect(connect('wss://relay.example', async () => [])).rejects.toMatchObject({ status: 400 });
+    expect(globalThis.WebSocket).toBe(before);
+  });
+});
