@@ -24,6 +24,8 @@ export { SettingError } from './setting-kinds.ts';
 
 /** A credential that the sandbox accepts. */
 const SANDBOX_KEY = 'sandbox';
+/** One that looks like Stripe's. */
+const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
 
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
@@ -108,6 +110,21 @@ export const SETTINGS = {
       'Its --rpc-login, user:password; unset: it asks for none',
     ),
   ),
+  stripeKey: {
+    variable: 'STRIPE_SECRET_KEY',
+    meaning:
+      'Key of a Stripe account that takes cards, best a restricted one; none as soon as another way to be paid is set',
+    byDefault: SANDBOX_STRIPE_KEY,
+    read: (env) => given(env, 'STRIPE_SECRET_KEY') ?? (isPaidElsewhere(env) ? undefined : SANDBOX_STRIPE_KEY),
+  } satisfies Setting<string | undefined>,
+  stripeWebhookSecret: optionalBeside(
+    'STRIPE_SECRET_KEY',
+    'STRIPE_WEBHOOK_SECRET',
+    'Secret of its web hook to /topup/webhooks/stripe; unset: none is believed, and payments are found by looking',
+  ),
+  stripeUrl: stripeAddress(),
+  cardMinUsd: integer('CARD_MIN_USD', 5, [1, 999_999], 'Smallest payment by card, in USD'),
+  cardMaxUsd: integer('CARD_MAX_USD', 1_000, [1, 999_999], 'Largest payment by card, in USD'),
   topupBackends: pairs(
     'TOPUP_BACKENDS',
     /^[a-z0-9-]+$/,
@@ -280,8 +297,18 @@ const PAYMENT_BACKENDS = [
 /** A back end that takes payments. The default is the sandbox, as long as no other is set. */
 function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
   const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
-  const isElsewhere = (env: Environment) => PAYMENT_BACKENDS.some((each) => each !== variable && given(env, each));
-  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
+  return { ...setting, read: (env) => (given(env, variable) || !isPaidElsewhere(env) ? setting.read(env) : undefined) };
+}
+
+function isPaidElsewhere(env: Environment): boolean {
+  return PAYMENT_BACKENDS.some((each) => given(env, each));
+}
+
+/** With a key it is Stripe's own; without, the sandbox, which has no path of its own since Stripe's library knows none. */
+function stripeAddress(): Setting<string> {
+  const setting = inSandbox('STRIPE_API_URL', '', 'Address of its API; unset: Stripe’s own where there is a key');
+  const own = (env: Environment) => given(env, 'STRIPE_SECRET_KEY') && !given(env, 'STRIPE_API_URL');
+  return { ...setting, read: (env) => (own(env) ? 'https://api.stripe.com' : setting.read(env)) };
 }
 
 /** What goes with the address of a back end. The sandbox takes any, a real one must be told. */

@@ -101,9 +101,16 @@ export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';
 export { Accounts, openStreams, PriceLists, RefusedRequests, Streams, Topups } from './streams.ts';
-export { type CreatedTopup, CreateTopup, CreateTopupHandler, TOPUP_ID_LENGTH } from './topups/create-topup.ts';
+export {
+  type CreatedTopup,
+  CreateTopup,
+  CreateTopupHandler,
+  newTopupId,
+  noMethod,
+  TOPUP_ID_LENGTH,
+} from './topups/create-topup.ts';
 export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
-export { type OfferedMethod, OfferedPayments } from './topups/offered-payments.ts';
+export { CARD, type OfferedMethod, OfferedPayments } from './topups/offered-payments.ts';
 export {
   type BackendPayment,
   type PaymentBackend,

@@ -4,6 +4,7 @@ export { ClnNode } from './payments/cln/index.ts';
 export { LndNode } from './payments/lnd/index.ts';
 export { MoneroWallet } from './payments/monero/index.ts';
 export { Phoenixd } from './payments/phoenixd/index.ts';
+export { StripeAccount } from './payments/stripe/index.ts';
 export { answerMigrations, PostgresKeptAnswers } from './postgres/kept-answers.ts';
 export { PostgresStoredResponses, storedResponseMigrations } from './postgres/stored-responses.ts';
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';

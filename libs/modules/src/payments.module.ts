@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
-import { Clock, ExchangeRates, OfferedPayments, PaymentBackends } from '#application';
+import { CARD, Clock, ExchangeRates, OfferedPayments, PaymentBackends } from '#application';
 import { readPayments } from '#catalogue';
 import { coinbase, kraken, MarketRates, openPaymentBackends } from '#connectors';
-import type { PaymentTerms } from '#domain';
+import type { PaymentMethod, PaymentTerms } from '#domain';
 import { Foundation, StartError } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -28,16 +28,24 @@ const TERMS = Symbol('the coins and payment methods of the data files');
 export class PaymentsModule {}
 
 /** @throws StartError that names the file and the field, or the setting */
-function readTerms({ settings: { catalogueDir, topupConfirmations } }: Role): PaymentTerms {
+function readTerms({ settings }: Role): PaymentTerms {
+  const { catalogueDir, topupConfirmations } = settings;
   const terms = orStop(() => readPayments(catalogueDir));
   const unknown = Object.keys(topupConfirmations).find((name) => !terms.methods.some(({ method }) => method === name));
   if (unknown !== undefined)
     throw new StartError(`TOPUP_CONFIRMATIONS names the method "${unknown}", which is not there.`);
   const methods = terms.methods.map((each) => {
     const confirmations = topupConfirmations[each.method];
-    return confirmations === undefined ? each : { ...each, confirmations: Number(confirmations) };
+    const terms = confirmations === undefined ? each : { ...each, confirmations: Number(confirmations) };
+    return each.method === CARD ? { ...terms, limits: cardLimits(settings) } : terms;
   });
   return { ...terms, methods };
+}
+
+/** @throws StartError */
+function cardLimits({ cardMinUsd, cardMaxUsd }: Role['settings']): PaymentMethod['limits'] {
+  if (cardMinUsd > cardMaxUsd) throw new StartError('CARD_MIN_USD must not be above CARD_MAX_USD.');
+  return { USD: { min: String(cardMinUsd), max: String(cardMaxUsd) } };
 }
 
 function openBackends(role: Role, terms: PaymentTerms): Promise<PaymentBackends> {

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import decodeQR from 'qr/decode.js';
 import { CHECKOUT_HEADERS, checkoutPage } from '../../../dist/apps/gateway/src/topups/checkout-page.js';
+import { readPayments } from '../../../dist/libs/catalogue/src/index.js';
 
 const { GATEWAY_URL, SANDBOX_URL, API_KEY, CHROMIUM, PACKAGES, SCREENSHOTS } = process.env;
 const load = createRequire(path.join(PACKAGES, 'package.json'));
@@ -65,11 +66,13 @@ async function violations(page) {
 
 const NOW = new Date().toISOString();
 const LATER = new Date(Date.now() + 872_000).toISOString();
+const { coins } = readPayments();
+const coinOf = (code) => coins.find((coin) => coin.code === code);
 const lightning = {
   topupId: 'AAAAAAAAAAAAAAAAAAAAAA',
   displayName: 'Bitcoin Lightning',
   requested: { amount: '25', currency: 'USD' },
-  coin: 'BTC',
+  coin: coinOf('BTC'),
   units: 25_000_000n,
   paidUnits: 0n,
   destination: { kind: 'bolt11', value: (await create()).lightning_invoice },
@@ -84,12 +87,20 @@ const bitcoin = {
 const STATES = {
   new: lightning,
   address: bitcoin,
-  partial: { ...bitcoin, status: 'Settled', paidUnits: 10_000_000n },
+  partial: { ...bitcoin, paidUnits: 10_000_000n },
+  short: { ...bitcoin, status: 'Expired', paidUnits: 10_000_000n, expiresAt: NOW },
+  reduced: { ...lightning, status: 'Settled', paidUnits: 15_000_000n },
   processing: { ...lightning, status: 'Processing' },
   settled: { ...lightning, status: 'Settled', paidUnits: 25_000_000n },
   expired: { ...lightning, status: 'Expired', expiresAt: NOW },
   invalid: { ...lightning, status: 'Invalid' },
-  page: { ...lightning, destination: { kind: 'page', value: `${GATEWAY_URL}/elsewhere` } },
+  page: {
+    ...lightning,
+    displayName: 'Card',
+    coin: coinOf('USD'),
+    units: 2_500n,
+    destination: { kind: 'page', value: `${GATEWAY_URL}/elsewhere` },
+  },
 };
 const COLOURS = ['light', 'dark'];
 

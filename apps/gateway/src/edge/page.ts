@@ -27,8 +27,8 @@ a { color: var(--accent); }
 .status { border-radius: 10px; margin: 1.25rem 0; padding: 0.75rem 1rem; }
 .status p { margin: 0; }
 .status strong { display: block; }
-.waiting, .partial { background: var(--wait-back); color: var(--wait); }
-.processing, .expired { background: var(--care-back); color: var(--care); }
+.waiting, .partial, .short { background: var(--wait-back); color: var(--wait); }
+.processing, .reduced, .expired { background: var(--care-back); color: var(--care); }
 .settled { background: var(--good-back); color: var(--good); }
 .invalid, .refused { background: var(--bad-back); color: var(--bad); }
 dl { display: grid; gap: 0.375rem 1rem; grid-template-columns: auto 1fr; margin: 1rem 0; }

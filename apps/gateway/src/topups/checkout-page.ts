@@ -15,8 +15,8 @@ export type Shown = Pick<
   'topupId' | 'requested' | 'units' | 'paidUnits' | 'destination' | 'expiresAt' | 'status'
 > & { readonly coin: CoinTerms; readonly displayName: string };
 
-/** `partial`: more is due, and there is time; `short`: there is none. */
-type State = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'expired' | 'invalid';
+/** `partial`: more is due, and there is time; `short`: there is none. `reduced`: a part was taken back. */
+type State = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'reduced' | 'expired' | 'invalid';
 
 const STATES: Readonly<Record<Shown['status'], State>> = {
   New: 'waiting',
@@ -26,12 +26,13 @@ const STATES: Readonly<Record<Shown['status'], State>> = {
   Invalid: 'invalid',
 };
 
+const FINAL: ReadonlySet<State> = new Set(['settled', 'reduced', 'invalid']);
 const PAYABLE: ReadonlySet<State> = new Set(['waiting', 'partial']);
 
 /** @param now the time that the page is of. ISO 8601. */
 export function checkoutPage(topup: Shown, now: string): string {
   const { requested, displayName, topupId } = topup;
-  const state = stateOf(topup, now);
+  const state = stateOf(topup);
   const [title, text] = wordsFor(state, topup);
   const body = html`<main>
 <p class="brand">Countinghouse</p>
@@ -44,10 +45,11 @@ ${payment(topup, state, now)}
   return page({ title: `${title}: ${requested.amount} ${requested.currency}`, body, script: CHECKOUT_SCRIPT });
 }
 
-function stateOf({ status, units, paidUnits, expiresAt, destination }: Shown, now: string): State {
-  const isShort = paidUnits > 0n && paidUnits < units && status !== 'Processing' && status !== 'Invalid';
-  if (!isShort) return STATES[status];
-  return expiresAt > now && destination.kind === 'address' ? 'partial' : 'short';
+function stateOf({ status, units, paidUnits, destination }: Shown): State {
+  const isPart = paidUnits > 0n && paidUnits < units;
+  if (isPart && status === 'Settled') return 'reduced';
+  if (isPart && status === 'New') return destination.kind === 'address' ? 'partial' : 'short';
+  return isPart && status === 'Expired' ? 'short' : STATES[status];
 }
 
 function wordsFor(state: State, topup: Shown): readonly [title: string, text: string] {
@@ -63,6 +65,8 @@ function wordsFor(state: State, topup: Shown): readonly [title: string, text: st
       return ['Payment seen', 'It is credited as soon as it is confirmed. You may close this page.'];
     case 'settled':
       return ['Paid', 'The amount is in your balance.'];
+    case 'reduced':
+      return ['Paid, and partly taken back', `${paid} of it still counts. The rest was refunded or disputed.`];
     case 'expired':
       return ['Expired', LATE[topup.destination.kind]];
     case 'invalid':
@@ -96,7 +100,7 @@ ${final ? undefined : html`<noscript><p class="actions"><a class="button second"
 
 /** Nothing more can come that the page would show. */
 function isFinal(state: State, { destination }: Shown): boolean {
-  return state === 'settled' || state === 'invalid' || (state === 'short' && destination.kind !== 'address');
+  return FINAL.has(state) || (state === 'short' && destination.kind !== 'address');
 }
 
 function amounts(topup: Shown, state: State): Html {

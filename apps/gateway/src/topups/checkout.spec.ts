@@ -41,17 +41,24 @@ describe('the checkout page of a top-up', () => {
     ['has been seen', pageOf({ status: 'Processing' }), 'Payment seen', false, true],
     ['is paid', pageOf({ status: 'Settled', paidUnits: 25_000_000n }), 'The amount is in your balance', false, false],
     ['has expired', pageOf(EXPIRED), 'is still credited, at the exchange rate of the time it comes', false, true],
+    [
+      'was taken back in part',
+      pageOf({ status: 'Settled', paidUnits: 15_000_000n }),
+      '0.00015 BTC of it still counts',
+      false,
+      false,
+    ],
     ['was taken back', pageOf({ status: 'Invalid' }), 'refunded, disputed or undone', false, false],
     [
       'is paid in part by an invoice, which is paid once',
-      pageOf({ status: 'Settled', paidUnits: 5_000_000n }),
+      pageOf({ paidUnits: 5_000_000n }),
       '0.00005 BTC came and is credited',
       false,
       false,
     ],
     [
       'is paid in part to an address',
-      pageOf({ status: 'Settled', paidUnits: 40_000_000_000n }, monero),
+      pageOf({ paidUnits: 40_000_000_000n }, monero),
       '0.04 XMR came and is credited. 0.06 XMR is still due',
       true,
       true,
@@ -81,7 +88,7 @@ describe('the checkout page of a top-up', () => {
   });
 
   test('of an address asks for what is still due', () => {
-    const html = pageOf({ status: 'Settled', paidUnits: 40_000_000_000n }, monero);
+    const html = pageOf({ paidUnits: 40_000_000_000n }, monero);
     expect(html).toContain('href="monero:8AAAAA?tx_amount=0.06"');
     expect(html).toContain('value="0.06"');
   });

@@ -22,7 +22,7 @@ export class HooksController {
   async receive(@Param('backend') name: string, @Req() { headers, body }: FastifyRequest) {
     const backend = this.backends.named(name);
     if (!backend?.notified) throw new NotFound('There are no web hooks of such a back end');
-    const references = backend.notified({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
+    const references = await backend.notified({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
     if (!references) throw new Unauthorized('The web hook is not signed as it must be');
     if (references.length > 0) await this.hints.wake(name, references);
     return { status: 'success' };

@@ -2,8 +2,14 @@ import { TOPUP_ID_LENGTH } from '#application';
 import type { CoinTerms, Destination, PaymentMethod } from '#domain';
 import { money, plainNumber } from '#kernel';
 import type { TopupView } from '#projections';
+import type { PublicAddress } from '../edge/public-address.ts';
 
 export const TOPUP_ID = new RegExp(`^[A-Za-z0-9]{${TOPUP_ID_LENGTH}}$`);
+
+/** The page of a top-up. */
+export function checkoutUrl({ url }: PublicAddress, topupId: string): string {
+  return `${url}/topup/checkout/${topupId}`;
+}
 
 /** The amount is echoed exactly as it was sent; times are whole Unix seconds. */
 export function head({

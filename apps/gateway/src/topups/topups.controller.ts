@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { type Caller, CreateTopup, OfferedPayments } from '#application';
+import { type Caller, CreateTopup, noMethod, OfferedPayments } from '#application';
 import { wholeCoins } from '#domain';
 import { type Cause, plainNumber } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
@@ -12,7 +12,7 @@ import { PublicAddress } from '../edge/public-address.ts';
 import { Operation } from '../openapi/operation.ts';
 import * as operations from './topups.operations.ts';
 import { NewTopup } from './topups.requests.ts';
-import { head, howToPay, methodWire, TOPUP_ID, whereToPay } from './topups-wire.ts';
+import { checkoutUrl, head, howToPay, methodWire, TOPUP_ID, whereToPay } from './topups-wire.ts';
 
 @Controller('topup')
 export class TopupsController {
@@ -31,6 +31,7 @@ export class TopupsController {
     @Body() body: NewTopup,
     @CausedBy() cause: Cause,
   ) {
+    if (!this.offered.listed.some((each) => each.method === method)) throw noMethod(method);
     const requested = { amount: String(body.amount), currency: body.currency.toUpperCase() };
     const wanted = { method, requested };
     const { topupId, invoice } = await this.commands.execute(new CreateTopup(accountId, wanted, cause));
@@ -39,7 +40,7 @@ export class TopupsController {
     const due = wholeCoins(BigInt(invoice.units), coin);
     return {
       ...head({ topupId, requested, createdAt, expiresAt }),
-      checkout_url: `${this.address.url}/topup/checkout/${topupId}`,
+      checkout_url: checkoutUrl(this.address, topupId),
       ...howToPay(destination, coin, due),
       crypto_amount_due: plainNumber(due),
     };

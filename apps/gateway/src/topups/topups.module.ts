@@ -6,6 +6,7 @@ import { PostgresDueTable } from '#eventstore';
 import { PaymentsModule } from '#modules';
 import { findTopups } from '#projections';
 import { EdgeModule } from '../edge/edge.module.ts';
+import { CardController } from './card.controller.ts';
 import { CheckoutController } from './checkout.controller.ts';
 import { HooksController } from './hooks.controller.ts';
 import { TopupsController } from './topups.controller.ts';
@@ -13,7 +14,7 @@ import { TopupsController } from './topups.controller.ts';
 /** Funding an account. */
 @Module({
   imports: [EdgeModule, PaymentsModule],
-  controllers: [TopupsController, CheckoutController, HooksController],
+  controllers: [TopupsController, CardController, CheckoutController, HooksController],
   providers: [CreateTopupHandler, { provide: TopupHints, inject: [pg.Pool, Clock], useFactory: topupHints }],
 })
 export class TopupsModule {}

@@ -1,6 +1,6 @@
 import { json, type OperationNotes } from '../openapi/operation.ts';
-import { NewTopup } from './topups.requests.ts';
-import { Checkout, PaymentMethods, Received, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
+import { NewCardSession, NewTopup } from './topups.requests.ts';
+import { CardSession, Checkout, PaymentMethods, Received, TopupInvoice, TopupStatusSchema } from './topups.schemas.ts';
 
 export const createTopup: OperationNotes = {
   id: 'createTopup',
@@ -39,6 +39,31 @@ export const getCheckout: OperationNotes = {
   answer: { 'text/html': Checkout },
   errors: [404, 503],
   follows: true,
+};
+
+export const createCardSession: OperationNotes = {
+  id: 'createCardSession',
+  tag: 'Top-ups',
+  summary: 'Creates a payment by card',
+  description:
+    'The customer pays on a page of the card processor. The account is credited as soon as that has happened.',
+  auth: 'key',
+  payer: 'body',
+  body: NewCardSession,
+  example: { amount: 25, currency: 'USD' },
+  answer: json(CardSession),
+  errors: [404, 409, 502],
+};
+
+export const getCardPage: OperationNotes = {
+  id: 'getCardPage',
+  tag: 'Top-ups',
+  summary: 'Returns the page on which a payment by card begins',
+  description: 'For people: an amount, and a key or the id of the account. It leads to the page of the card processor.',
+  auth: 'public',
+  errorShape: 'page',
+  answer: { 'text/html': Checkout },
+  errors: [404],
 };
 
 export const receivePaymentHook: OperationNotes = {

@@ -1,4 +1,4 @@
-import { IsString } from 'class-validator';
+import { IsOptional, IsString } from 'class-validator';
 import { Satisfies } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
@@ -14,6 +14,23 @@ export class NewTopup {
   @Field({ description: 'A currency of the payment method, in upper or lower case' })
   @IsString({ message: 'currency must be a string' })
   currency!: string;
+
+  @Field(nullable(CREDIT_ID))
+  credit_id?: unknown;
+}
+
+export class NewCardSession {
+  @Field({ type: 'number', exclusiveMinimum: 0 })
+  @Satisfies(
+    (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
+    'amount must be a number above 0',
+  )
+  amount!: number;
+
+  @Field({ description: 'USD, which is the default' })
+  @IsOptional()
+  @IsString({ message: 'currency must be a string' })
+  currency?: string | null;
 
   @Field(nullable(CREDIT_ID))
   credit_id?: unknown;

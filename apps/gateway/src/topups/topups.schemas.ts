@@ -35,6 +35,15 @@ export const TopupInvoice = named(
   ),
 );
 
+export const CardSession = named(
+  'CardSession',
+  object({
+    ...HEAD,
+    checkout_url: text('The page that shows its status, to which the customer comes back', { format: 'uri' }),
+    payment_page: DESTINATION.payment_page,
+  }),
+);
+
 export const TopupStatusSchema = named(
   'TopupStatus',
   object(

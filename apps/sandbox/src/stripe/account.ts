@@ -71,7 +71,7 @@ export class StripeAccount {
       client_reference_id: textIn(params, 'client_reference_id') ?? null,
       metadata: { ...partIn(params, 'metadata') },
       intent_metadata: { ...partIn(partIn(params, 'payment_intent_data'), 'metadata') },
-      payment_method_types: listIn(params.payment_method_types),
+      allowed_payment_method_types: listIn(params.allowed_payment_method_types),
       success_url: textIn(params, 'success_url'),
       cancel_url: textIn(params, 'cancel_url'),
     });

@@ -23,6 +23,10 @@ import type { PaymentRequest, RequestedPayment } from './payment-backend.ts';
 /** 22 base62 characters: a top-up can be asked after by its id alone, so it must not be guessable. */
 export const TOPUP_ID_LENGTH = 22;
 
+export function newTopupId(): string {
+  return randomBase62(TOPUP_ID_LENGTH);
+}
+
 /** What the payer's wallet may show. */
 const MEMO = 'Countinghouse top-up';
 
@@ -37,13 +41,21 @@ export interface Requested {
   readonly currency: string;
 }
 
+/** What a top-up is to be. */
+export interface WantedTopup {
+  readonly method: string;
+  readonly requested: Requested;
+  /** Where a page of the back end sends the customer back to. */
+  readonly returnUrl?: string;
+}
+
 export class CreateTopup extends Command<CreatedTopup> {
   constructor(
     readonly accountId: string,
-    readonly wanted: { readonly method: string; readonly requested: Requested },
+    readonly wanted: WantedTopup,
     readonly cause: Cause,
     /** Draws one where none is given. */
-    readonly topupId = randomBase62(TOPUP_ID_LENGTH),
+    readonly topupId = newTopupId(),
   ) {
     super();
   }
@@ -59,7 +71,8 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   ) {}
 
   /** @throws UnservableRequest, UpstreamFailure; Rejection when the account has too many invoices */
-  async execute({ accountId, wanted: { method, requested }, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
+  async execute({ accountId, wanted, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
+    const { method, requested, ...more } = wanted;
     const { terms, coin, backend } = this.methodOf(method);
     assertWithinLimits(terms, coin, requested);
     const rate = await this.rates.usdPer(coin.code);
@@ -67,7 +80,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     const at = this.clock.now();
     const { destination: kind, bonus, confirmations, expiryMinutes } = terms;
     const expirySeconds = expiryMinutes * 60;
-    const asked = { topupId, coin, kind, units: priced.units, memo: MEMO, expirySeconds, confirmations };
+    const asked = { topupId, coin, kind, units: priced.units, memo: MEMO, expirySeconds, confirmations, ...more };
     await this.allow({ accountId, topupId, expiresAt: endOf(asked, at), at }, cause);
     const made = await backend.request(asked);
     if (made.destination.kind !== kind) throw new UpstreamFailure('upstream_error', `${backend.name} made no ${kind}`);
@@ -92,8 +105,12 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
   private methodOf(name: string): OfferedMethod {
     const offered = this.offered.method(name);
     if (offered) return offered;
-    throw new UnservableRequest(404, `There is no payment method "${name}"`, 'method');
+    throw noMethod(name);
   }
+}
+
+export function noMethod(name: string): UnservableRequest {
+  return new UnservableRequest(404, `There is no payment method "${name}"`, 'method');
 }
 
 function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount, currency }: Requested): void {

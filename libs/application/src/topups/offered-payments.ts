@@ -1,6 +1,9 @@
 import type { Coin, CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
 import type { PaymentBackend, PaymentBackends } from './payment-backend.ts';
 
+/** The method of card payments. It is not on the public list: people pay by it on a page. */
+export const CARD = 'card';
+
 /** A way to pay that is offered here. */
 export interface OfferedMethod {
   readonly terms: PaymentMethod;

@@ -31,7 +31,7 @@ export interface PaymentBackend {
    * The references that a web hook names, where the back end sends such.
    * @returns undefined when it does not come from the back end
    */
-  notified?(hook: WebHook): readonly string[] | undefined;
+  notified?(hook: WebHook): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 
   close(): Promise<void>;
 }
@@ -55,6 +55,8 @@ export interface PaymentRequest {
   readonly expirySeconds: number;
   /** How often a payment must be confirmed before the back end may call it final. */
   readonly confirmations: number;
+  /** Where the customer comes back to from a page of the back end. */
+  readonly returnUrl?: string;
 }
 
 export interface RequestedPayment {
@@ -71,10 +73,11 @@ export interface BackendPayment {
   /** What the customer paid, of the coin's smallest unit; 0 when it is lost and that is not known any more. */
   readonly units: bigint;
   /**
-   * How often the network has confirmed it; `final` when the back end vouches for it; `lost` when it was undone, by the
-   * network or as the back end has it: what was credited is taken back.
+   * How often the network has confirmed it; `pending` when it may still fail, however it goes on; `final` when the back
+   * end vouches for it; `lost` when it was undone, by the network or as the back end has it: what was credited is taken
+   * back.
    */
-  readonly confirmations: number | 'final' | 'lost';
+  readonly confirmations: number | 'pending' | 'final' | 'lost';
   /** When the back end saw it first. ISO 8601. */
   readonly receivedAt: string;
   /** What the back end kept of it or charged for it, each once by its id. Negative: it was given back. */

@@ -117,8 +117,8 @@ export type TopupCommand =
 export interface Payment {
   readonly payment: PaymentId;
   readonly units: bigint;
-  /** How often the network has confirmed it; that nothing can undo it any more; or that it was undone. */
-  readonly confirmations: number | 'final' | 'lost';
+  /** How often the network has confirmed it; that it may fail or not; that nothing can undo it any more; or that it was undone. */
+  readonly confirmations: number | 'pending' | 'final' | 'lost';
   /** When the back end saw it first. */
   readonly receivedAt: Instant;
   /** What it is worth now. A payment that came after the invoice expired is credited at that, and cannot do without. */
@@ -165,7 +165,8 @@ function recordPayment(payment: Payment, topup: Topup, invoice: InvoiceIssued['d
   const { confirmations } = payment;
   const key = paymentKey(payment.payment);
   const known = topup.payments.get(key);
-  const final = confirmations === 'final' || (confirmations !== 'lost' && confirmations >= invoice.confirmations);
+  const isEnough = typeof confirmations === 'number' && confirmations >= invoice.confirmations;
+  const final = confirmations === 'final' || isEnough;
   if (known) return changesOf(payment, known, topup, final);
   if (final) {
     const first: TopupEvent = { type: 'PaymentReceived', data: paymentReceived(payment, invoice) };
@@ -177,7 +178,9 @@ function recordPayment(payment: Payment, topup: Topup, invoice: InvoiceIssued['d
     const { payment: id, at } = payment;
     return seen === undefined ? [] : [{ type: 'PaymentLost', data: { payment: id, at } }];
   }
-  return seen === payment.units.toString() ? [] : [paymentSeen(payment, confirmations)];
+  return seen === payment.units.toString()
+    ? []
+    : [paymentSeen(payment, confirmations === 'pending' ? 0 : confirmations)];
 }
 
 function paymentSeen({ payment, units, receivedAt, at }: Payment, confirmations: number): PaymentSeen {

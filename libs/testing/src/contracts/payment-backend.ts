@@ -69,8 +69,9 @@ let requested = 0;
 /** Asks for a payment as a top-up does. */
 function ask(backend: PaymentBackend, { coin, kind, units }: Taken, more = 0n): Promise<RequestedPayment> {
   const topupId = `contract${Date.now()}x${requested++}`;
+  const returnUrl = `https://gateway.example/topup/checkout/${topupId}`;
   const terms = { topupId, coin, kind, memo: 'Päivää ☕', expirySeconds: EXPIRY_SECONDS, confirmations: CONFIRMATIONS };
-  return backend.request({ ...terms, units: units + more });
+  return backend.request({ ...terms, returnUrl, units: units + more });
 }
 
 function requests(taken: Taken, backend: () => PaymentBackend): void {

@@ -1,0 +1,130 @@
+/**
+ * What Stripe says of a session: what was paid, what Stripe kept, what was taken back. Amounts are in cents. What was paid
+ * otherwise than was asked for (a discount, a tax, another currency) is refused: somebody changed the account's settings
+ * or the session, and a person must look.
+ */
+import type { Stripe } from 'stripe';
+import type { BackendPayment } from '#application';
+import type { Change } from '#domain';
+
+const CURRENCY = 'usd';
+
+/** An answer that cannot be true. The message goes on: what Stripe answered … */
+export class Unbelievable extends Error {}
+
+/** What a session was made with. */
+export interface Terms {
+  readonly topupId: string;
+  readonly units: bigint;
+}
+
+/** A session that is paid. */
+export interface Paid {
+  /** The payment intent. */
+  readonly intent: string;
+  readonly hasRefunds: boolean;
+  readonly isDisputed: boolean;
+  withChanges(refunds: readonly Stripe.Refund[], disputes: readonly Stripe.Dispute[]): BackendPayment;
+}
+
+/** @throws Unbelievable unless the session is for exactly what was asked for */
+export function assertAsAsked(session: Stripe.Checkout.Session, { topupId, units }: Terms): void {
+  const { client_reference_id, metadata, mode } = session;
+  assertExact(session);
+  const isOurs = client_reference_id === topupId && metadata?.topup === topupId && mode === 'payment';
+  if (!isOurs || metadata?.cents !== units.toString())
+    throw new Unbelievable('is a session for something else than was asked');
+}
+
+/** The customer has done what there is to do, and the money has not come: it takes days with some ways to pay. */
+export function isUnderWay({ status, payment_status, payment_intent }: Stripe.Checkout.Session): boolean {
+  const intent = expanded(payment_intent);
+  return status === 'complete' && payment_status === 'unpaid' && intent?.status === 'processing';
+}
+
+/**
+ * @returns undefined while it is not paid
+ * @throws Unbelievable when it was paid otherwise than was asked for
+ */
+export function paymentIn(session: Stripe.Checkout.Session, reference: string): Paid | undefined {
+  if (session.id !== reference) throw new Unbelievable('is another session than was asked for');
+  if (session.payment_status === 'unpaid') return undefined;
+  const cents = assertExact(session);
+  const intent = expanded(session.payment_intent);
+  const charge = expanded(intent?.latest_charge);
+  const isWhole =
+    session.payment_status === 'paid' &&
+    intent?.amount_received === cents &&
+    charge?.amount_captured === cents &&
+    charge.currency === CURRENCY &&
+    charge.paid;
+  if (!isWhole) throw new Unbelievable(`says of ${reference} that it is paid, and not with what was asked for`);
+  const payment: BackendPayment = {
+    ...{ reference, id: reference, units: BigInt(cents), confirmations: 'final' },
+    receivedAt: new Date(charge.created * 1000).toISOString(),
+  };
+  return {
+    intent: intent.id,
+    hasRefunds: (charge.refunds?.data.length ?? 0) > 0,
+    isDisputed: charge.disputed,
+    withChanges: (refunds, disputes) => {
+      const booked = [
+        expanded(charge.balance_transaction),
+        ...refunds.map((each) => expanded(each.balance_transaction)),
+        ...disputes.flatMap((each) => each.balance_transactions),
+      ];
+      const fees = booked.flatMap((each) => (each ? feeOf(each) : []));
+      // Lists are newest first, and a time is in whole seconds.
+      const dated = [...refunds.toReversed().map(refunded), ...disputes.toReversed().map(disputed)].flat();
+      const reversals = dated.toSorted(byTime);
+      return { ...payment, fees, reversals: reversals.map(({ change }) => change) };
+    },
+  };
+}
+
+/** @returns what is to be paid for the session, which nothing was added to and nothing taken from @throws Unbelievable */
+function assertExact(session: Stripe.Checkout.Session): number {
+  const { amount_total, amount_subtotal, currency, currency_conversion, metadata, id } = session;
+  const isExact = amount_total !== null && amount_total === amount_subtotal && metadata?.cents === String(amount_total);
+  if (isExact && currency === CURRENCY && !currency_conversion) return amount_total;
+  throw new Unbelievable(`says of ${id} that it is for ${amount_total} ${currency}, which nobody asked for`);
+}
+
+interface Dated {
+  readonly at: number;
+  readonly change: Change;
+}
+
+const byTime = (one: Dated, other: Dated) => one.at - other.at;
+
+/** What a person refunds may fail later: then the customer has the credit again. */
+function refunded({ id, amount, status, currency, created: at }: Stripe.Refund): readonly Dated[] {
+  if (status === 'requires_action') return []; // nothing has moved
+  if (currency !== CURRENCY) throw new Unbelievable(`says of ${id} that it is in another currency`);
+  const taken: Dated = { at, change: { id, units: BigInt(-amount), why: 'refunded' } };
+  if (status !== 'failed' && status !== 'canceled') return [taken];
+  return [taken, { at, change: { id: `${id}:${status}`, units: BigInt(amount), why: `refund ${status}` } }];
+}
+
+/** Money moves when a dispute begins, and again when it is won; while it is only an inquiry, none does. */
+function disputed({ id, balance_transactions, currency, amount }: Stripe.Dispute): readonly Dated[] {
+  if (currency !== CURRENCY) throw new Unbelievable(`says of ${id} that it is in another currency`);
+  return balance_transactions
+    .filter((moved) => moved.amount !== 0)
+    .map((moved) => {
+      const whole = moved.amount < 0 ? -amount : amount;
+      const units = BigInt(moved.currency === CURRENCY ? moved.amount : whole);
+      const why = units < 0n ? 'disputed' : 'dispute won';
+      return { at: moved.created, change: { id: moved.id, units, why } };
+    });
+}
+
+/** In an account that is kept in another currency, at the rate that Stripe booked it with; a part of a cent is one. */
+function feeOf({ id, fee, currency, exchange_rate, type }: Stripe.BalanceTransaction): readonly Change[] {
+  const cents = currency === CURRENCY ? fee : exchange_rate ? Math.ceil(fee / exchange_rate) : 0;
+  return cents === 0 ? [] : [{ id, units: BigInt(cents), why: `Stripe, ${type ?? 'fee'}` }];
+}
+
+function expanded<T extends object>(of: string | T | null | undefined): T | undefined {
+  return typeof of === 'object' && of !== null ? of : undefined;
+}

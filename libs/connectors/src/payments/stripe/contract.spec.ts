@@ -1,0 +1,40 @@
+import { readPayments } from '#catalogue';
+import { StripeAccount } from '#connectors';
+import { coinOf, paymentBackendContract, type Taken } from '#testing';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+
+const CARD: readonly Taken[] = [{ coin: coinOf(readPayments(), 'USD'), kind: 'page', units: 2_500n, can: ['waiting'] }];
+
+paymentBackendContract('Stripe', CARD, async () => {
+  const sandbox = await startSandbox({ port: 0 });
+  const settings = { stripeKey: 'sk_test_sandbox', stripeUrl: sandbox.url, stripeWebhookSecret: undefined };
+  const backend = new StripeAccount(settings);
+  const act = async (page: string, what: string) => {
+    const session = page.split('/').at(-1) ?? '';
+    const body = JSON.stringify({ do: what });
+    await fetch(`${sandbox.url}/stripe/sessions/${session}`, { method: 'POST', body });
+    return session;
+  };
+  return {
+    backend,
+    wallet: {
+      pay: ({ value }, _units, _coin, { lowFee = false } = {}) => act(value, lowFee ? 'pay_later' : 'pay'),
+      mine: async () => {},
+    },
+    async close() {
+      await backend.close();
+      await sandbox.close();
+    },
+  };
+});
+
+/** A key of a test account of Stripe's: then only what needs no payment is tried. */
+const { STRIPE_TEST_KEY: stripeKey } = process.env;
+if (stripeKey) {
+  const stripeUrl = 'https://api.stripe.com';
+  const open = async () => {
+    const backend = new StripeAccount({ stripeKey, stripeUrl, stripeWebhookSecret: undefined });
+    return { backend, close: () => backend.close() };
+  };
+  paymentBackendContract('a real account of Stripe', CARD, open, 'without');
+}

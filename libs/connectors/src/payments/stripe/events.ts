@@ -1,0 +1,33 @@
+/** What Stripe's events are about. Nothing else of them is read. */
+import type { Stripe } from 'stripe';
+
+/** The events after which something may have to be credited, taken back or given again. */
+export const EVENT_TYPES: readonly string[] = [
+  'checkout.session.completed',
+  'checkout.session.async_payment_succeeded',
+  'checkout.session.async_payment_failed',
+  'checkout.session.expired',
+  'charge.refunded',
+  'charge.refund.updated',
+  'refund.created',
+  'refund.updated',
+  'refund.failed',
+  'charge.dispute.created',
+  'charge.dispute.updated',
+  'charge.dispute.closed',
+  'charge.dispute.funds_withdrawn',
+  'charge.dispute.funds_reinstated',
+];
+
+/** The session, or the payment behind one. */
+export interface Reported {
+  readonly session?: string;
+  readonly intent?: string;
+}
+
+export function reportedIn({ type, data }: Stripe.Event): Reported {
+  const about: Readonly<Record<string, unknown>> = { ...data?.object };
+  if (!EVENT_TYPES.includes(type)) return {};
+  if (type.startsWith('checkout.session.')) return typeof about.id === 'string' ? { session: about.id } : {};
+  return typeof about.payment_intent === 'string' ? { intent: about.payment_intent } : {};
+}

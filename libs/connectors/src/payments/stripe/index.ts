@@ -1,0 +1,223 @@
+/**
+ * Payments by card through Stripe Checkout: a page of Stripe's, of which we see only what was paid. A reference is the id
+ * of a Checkout Session, and so is the id of its payment: a session is paid once. What a web hook or the list of events
+ * says is never believed; the session is read again with our key.
+ * Facts from Stripe's API reference and its guide to fulfilment (API version of the library).
+ */
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Stripe } from 'stripe';
+import {
+  type BackendPayment,
+  type PaymentBackend,
+  type PaymentRequest,
+  type RequestedPayment,
+  UpstreamFailure,
+  type WebHook,
+} from '#application';
+import type { BackendKind } from '../backend-kind.ts';
+import { assertAsAsked, isUnderWay, type Paid, paymentIn, Unbelievable } from './answers.ts';
+import { EVENT_TYPES, type Reported, reportedIn } from './events.ts';
+
+const TIMEOUT_MS = 10_000;
+/** Stripe takes sessions of half an hour to a day. A top-up that expires sooner is credited all the same. */
+const MIN_SESSION_SECONDS = 31 * 60;
+const MAX_SESSION_SECONDS = 24 * 3600 - 60;
+const EVENTS_EVERY_MS = 2_000;
+/** A process that was away for longer finds the rest by looking. */
+const EVENTS_SINCE_SECONDS = 3_600;
+const EVENTS_AT_ONCE = 100;
+const MAX_EVENTS = 1_000;
+/** The library takes a while to load: a process that has nothing to do with it yet starts without. */
+const IDLE_MS = 30_000;
+const EXPANDED = ['payment_intent.latest_charge.balance_transaction', 'payment_intent.latest_charge.refunds'];
+const ALL = 100;
+
+export interface StripeSettings {
+  /** A secret key or a restricted one; undefined: none takes cards. */
+  readonly stripeKey: string | undefined;
+  /** Address of the API, without the `/v1`. */
+  readonly stripeUrl: string;
+  /** Undefined: web hooks are not believed. */
+  readonly stripeWebhookSecret: string | undefined;
+}
+
+export const stripe: BackendKind<StripeSettings> = {
+  name: 'stripe',
+  takes: ({ code }, kind) => kind === 'page' && code === 'USD',
+  open: ({ stripeKey, ...settings }) =>
+    stripeKey === undefined ? undefined : new StripeAccount({ stripeKey, ...settings }),
+};
+
+export class StripeAccount implements PaymentBackend {
+  readonly name = stripe.name;
+  readonly batch = 1;
+  private readonly agent: HttpAgent;
+  private readonly used = Promise.withResolvers<void>();
+  private opened: Promise<Stripe> | undefined;
+
+  constructor(private readonly settings: StripeSettings & { readonly stripeKey: string }) {
+    const { protocol } = new URL(settings.stripeUrl);
+    this.agent = protocol === 'http:' ? new HttpAgent({ keepAlive: true }) : new HttpsAgent({ keepAlive: true });
+  }
+
+  async request({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<RequestedPayment> {
+    if (returnUrl === undefined) throw new Error('a customer who is sent to Stripe needs a page to come back to');
+    const seconds = Math.min(Math.max(expirySeconds, MIN_SESSION_SECONDS), MAX_SESSION_SECONDS);
+    const cents = Number(units);
+    const metadata = { topup: topupId, cents: units.toString() };
+    const terms: Stripe.Checkout.SessionCreateParams = {
+      mode: 'payment',
+      line_items: [{ quantity: 1, price_data: { currency: 'usd', unit_amount: cents, product_data: { name: memo } } }],
+      allowed_payment_method_types: ['card'],
+      adaptive_pricing: { enabled: false },
+      allow_promotion_codes: false,
+      automatic_tax: { enabled: false },
+      client_reference_id: topupId,
+      metadata,
+      payment_intent_data: { metadata },
+      expires_at: Math.floor(Date.now() / 1000) + seconds,
+      ...{ success_url: returnUrl, cancel_url: returnUrl },
+    };
+    const key = { idempotencyKey: `countinghouse-${topupId}`, maxNetworkRetries: 2 };
+    const session = await this.ask((api) => api.checkout.sessions.create(terms, key));
+    return believing(() => {
+      assertAsAsked(session, { topupId, units });
+      return { reference: session.id, destination: { kind: 'page', value: pageOf(session) } };
+    });
+  }
+
+  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    const payments: BackendPayment[] = [];
+    for (const reference of references) payments.push(...(await this.paymentOf(reference)));
+    return payments;
+  }
+
+  async *hints(signal: AbortSignal): AsyncGenerator<string> {
+    const idle = delay(IDLE_MS, undefined, { signal, ref: false }).catch(() => {});
+    await Promise.race([this.used.promise, idle]);
+    const since = Math.floor(Date.now() / 1000) - EVENTS_SINCE_SECONDS;
+    let last: string | undefined;
+    while (!signal.aborted) {
+      const events = await this.eventsAfter(last, since);
+      last = events[0]?.id ?? last;
+      for (const reference of await this.sessionsOf(events.toReversed().map(reportedIn))) yield reference;
+      await delay(EVENTS_EVERY_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async notified({ headers, body }: WebHook): Promise<readonly string[] | undefined> {
+    const secret = this.settings.stripeWebhookSecret;
+    const signature = headers['stripe-signature'];
+    if (secret === undefined || typeof signature !== 'string') return undefined;
+    const { webhooks } = await this.api();
+    let event: Stripe.Event;
+    try {
+      event = webhooks.constructEvent(body, signature, secret);
+    } catch {
+      return undefined; // signed by somebody else, or too long ago, or no JSON
+    }
+    return this.sessionsOf([reportedIn(event)]);
+  }
+
+  async close(): Promise<void> {
+    this.agent.destroy();
+  }
+
+  private async paymentOf(reference: string): Promise<readonly BackendPayment[]> {
+    const session = await this.ask((api) => api.checkout.sessions.retrieve(reference, { expand: EXPANDED }));
+    const paid = believing(() => paymentIn(session, reference));
+    if (!paid) return isUnderWay(session) ? [underWay(session, reference)] : [];
+    const [refunds, disputes] = [await this.refundsOf(paid), await this.disputesOf(paid)];
+    return believing(() => [paid.withChanges(refunds, disputes)]);
+  }
+
+  /** With what each has moved; the session itself has only the first few. */
+  private async refundsOf({ intent, hasRefunds }: Paid): Promise<readonly Stripe.Refund[]> {
+    if (!hasRefunds) return [];
+    const params = { payment_intent: intent, limit: ALL, expand: ['data.balance_transaction'] };
+    return this.ask((api) => api.refunds.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
+  }
+
+  private async disputesOf({ intent, isDisputed }: Paid): Promise<readonly Stripe.Dispute[]> {
+    if (!isDisputed) return [];
+    const params = { payment_intent: intent, limit: ALL };
+    return this.ask((api) => api.disputes.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
+  }
+
+  /** Newest first. Where the position is not known any more, those since the start are asked for again. */
+  private async eventsAfter(last: string | undefined, since: number): Promise<readonly Stripe.Event[]> {
+    const from = last === undefined ? { created: { gte: since } } : { ending_before: last };
+    const params = { types: [...EVENT_TYPES], limit: EVENTS_AT_ONCE, ...from };
+    const found = await this.ask((api) => api.events.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
+    return last === undefined ? found : found.toReversed(); // the library turns what it pages backwards
+  }
+
+  /** The sessions that events are about, each once. One that is about a charge names its payment, by which it is found. */
+  private async sessionsOf(reported: readonly Reported[]): Promise<readonly string[]> {
+    const sessions = new Set(reported.flatMap(({ session }) => (session === undefined ? [] : [session])));
+    const intents = new Set(reported.flatMap(({ intent }) => (intent === undefined ? [] : [intent])));
+    for (const payment_intent of intents) {
+      const { data } = await this.ask((api) => api.checkout.sessions.list({ payment_intent, limit: 1 }));
+      for (const { id } of data) sessions.add(id);
+    }
+    return [...sessions];
+  }
+
+  private async ask<T>(question: (api: Stripe) => Promise<T>): Promise<T> {
+    this.used.resolve();
+    try {
+      return await question(await this.api());
+    } catch (error) {
+      throw failure(error);
+    }
+  }
+
+  private api(): Promise<Stripe> {
+    this.opened ??= this.open();
+    return this.opened;
+  }
+
+  private async open(): Promise<Stripe> {
+    const { Stripe: Library } = await import('stripe');
+    const { hostname: host, port, protocol } = new URL(this.settings.stripeUrl);
+    const scheme = protocol === 'http:' ? ('http' as const) : ('https' as const);
+    return new Library(this.settings.stripeKey, {
+      ...{ host, port: port === '' ? (scheme === 'http' ? 80 : 443) : Number(port), protocol: scheme },
+      ...{ httpAgent: this.agent, timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false },
+    });
+  }
+}
+
+/** It was asked for, and may be paid or not: nobody is credited for it yet. */
+function underWay({ amount_total, created }: Stripe.Checkout.Session, reference: string): BackendPayment {
+  const receivedAt = new Date(created * 1000).toISOString();
+  return { reference, id: reference, units: BigInt(amount_total ?? 0), confirmations: 'pending', receivedAt };
+}
+
+/** @throws Unbelievable */
+function pageOf({ url }: Stripe.Checkout.Session): string {
+  if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
+  throw new Unbelievable('has no page to pay on');
+}
+
+function believing<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Unbelievable)) throw error;
+    throw new UpstreamFailure('upstream_error', `What Stripe answered ${error.message}`);
+  }
+}
+
+/** Nothing of the library's error goes on but its kind: it has what was sent and answered. */
+function failure(error: unknown): Error {
+  const { type, statusCode, code, requestId } = error as Partial<Stripe.errors.StripeError>;
+  if (error instanceof UpstreamFailure || typeof type !== 'string') return error as Error;
+  if (statusCode === undefined) return new UpstreamFailure('upstream_unavailable', 'Stripe cannot be reached');
+  const about = [type, code, requestId].filter((each) => typeof each === 'string').join(', ');
+  return new UpstreamFailure('upstream_error', `Stripe answered with status ${statusCode} (${about})`, {
+    status: statusCode,
+  });
+}
