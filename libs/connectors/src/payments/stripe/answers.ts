@@ -49,9 +49,10 @@ export function isUnderWay({ status, payment_status, payment_intent }: Stripe.Ch
 export function paymentIn(session: Stripe.Checkout.Session, reference: string): Paid | undefined {
   if (session.id !== reference) throw new Unbelievable('is another session than was asked for');
   if (session.payment_status === 'unpaid') return undefined;
-  const cents = assertExact(session);
   const intent = expanded(session.payment_intent);
   const charge = expanded(intent?.latest_charge);
+  if (charge?.refunded && !isExact(session)) return undefined; // a person has looked, and given it back
+  const cents = assertExact(session);
   const isWhole =
     session.payment_status === 'paid' &&
     intent?.amount_received === cents &&
@@ -84,10 +85,15 @@ export function paymentIn(session: Stripe.Checkout.Session, reference: string): 
 
 /** @returns what is to be paid for the session, which nothing was added to and nothing taken from @throws Unbelievable */
 function assertExact(session: Stripe.Checkout.Session): number {
-  const { amount_total, amount_subtotal, currency, currency_conversion, metadata, id } = session;
-  const isExact = amount_total !== null && amount_total === amount_subtotal && metadata?.cents === String(amount_total);
-  if (isExact && currency === CURRENCY && !currency_conversion) return amount_total;
+  const { amount_total, currency, id } = session;
+  if (amount_total !== null && isExact(session)) return amount_total;
   throw new Unbelievable(`says of ${id} that it is for ${amount_total} ${currency}, which nobody asked for`);
+}
+
+function isExact(session: Stripe.Checkout.Session): boolean {
+  const { amount_total, amount_subtotal, currency, currency_conversion, metadata } = session;
+  const isSame = amount_total === amount_subtotal && metadata?.cents === String(amount_total);
+  return isSame && currency === CURRENCY && !currency_conversion;
 }
 
 interface Dated {

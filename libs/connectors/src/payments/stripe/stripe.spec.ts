@@ -90,6 +90,7 @@ describe('what has come', () => {
   test.each<[what: string, acts: readonly Act[], found: readonly unknown[]]>([
     ['nothing', [], []],
     ['nothing, of a session that expired', ['expire'], []],
+    ['nothing, of what was paid otherwise than asked and given back', [['pay', { total: 2_000 }], 'refund'], []],
     ['what is under way', ['pay_later'], ['pending', [], []]],
     ['nothing, of what failed', ['pay_later', 'fail'], []],
     ['what was paid at once', ['pay'], ['final', [[103, 'Stripe, fee']], []]],

@@ -1,0 +1,289 @@
+/** Payments by card, against Stripe's library and a simulated Stripe: what is credited, kept and taken back, to the cent. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type DomainEvent, postings } from '#domain';
+import { money, type PicoUsd, ZERO } from '#kernel';
+import { type TestAccount, World } from '#testing';
+import { verify } from '../../../ledger/src/verify.ts';
+
+const SECRET = 'sandbox';
+const HOOKS = '/topup/webhooks/stripe';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open();
+  await tell('/stripe/webhooks', { url: world.api + HOOKS, secret: SECRET });
+});
+afterAll(() => world.close());
+
+/** Tells the simulated Stripe. */
+async function tell(path: string, body: object): Promise<{ readonly events: readonly StripeEvent[] }> {
+  const response = await fetch(world.sandbox + path, { method: 'POST', body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(await response.text());
+  return (await response.json()) as { events: StripeEvent[] };
+}
+
+interface StripeEvent {
+  readonly type: string;
+  readonly data: { readonly object: { readonly id: string } };
+}
+
+interface Session {
+  readonly account: TestAccount;
+  readonly invoice_id: string;
+  readonly payment_page: string;
+  readonly checkout_url: string;
+}
+
+const request = (body: object, account?: TestAccount) => world.post('/topup/card/session', body, account);
+
+async function session(of?: TestAccount, amount = 25): Promise<Session> {
+  const account = of ?? (await world.account());
+  const { status, body, text } = await request({ amount, currency: 'USD' }, account);
+  if (status !== 201) throw new Error(text);
+  return { ...body, account };
+}
+
+const act = ({ payment_page }: Session, what: string, more: object = {}) =>
+  tell(`/stripe/sessions/${payment_page.split('/').at(-1)}`, { do: what, ...more });
+const statusOf = async ({ invoice_id }: Session) => (await world.get(`/topup/status/${invoice_id}`)).body.status;
+
+/** What the books have of a session: the balance, what Stripe owes, what it kept. */
+async function books({ account, invoice_id }: Session): Promise<string> {
+  const sums = new Map<string, PicoUsd>();
+  for (const fact of await world.facts()) {
+    if (![`account-${account.creditId}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
+    for (const { account: name, amount } of postings(account.creditId, fact as DomainEvent))
+      sums.set(name, money.add(sums.get(name) ?? ZERO, amount));
+  }
+  const sum = (name: string) => money.formatUsd(sums.get(name) ?? ZERO);
+  return `balance ${await world.balance(account)}, clearing ${sum('clearing:card')}, fees ${sum('fees:card')}`;
+}
+
+type Step = readonly [what: string, more?: object];
+
+interface Played {
+  readonly session: Session;
+  readonly books: string;
+  readonly status: string;
+}
+
+/** Plays a story until the books are as they should be. The stories go on beside each other, each with its own account. */
+async function play(steps: readonly Step[], expected: string, status: string): Promise<Played> {
+  const made = await session();
+  for (const [what, more] of steps) await act(made, what, more);
+  const deadline = performance.now() + 9_000;
+  for (;;) {
+    const seen = { session: made, books: await books(made), status: await statusOf(made) };
+    if ((seen.books === expected && seen.status === status) || performance.now() > deadline) return seen;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const PAID = 'balance 25, clearing 23.97, fees 1.03';
+const NOTHING = 'balance 0, clearing 0, fees 0';
+const now = (report: string): readonly Step[] => [['pay', { report }]];
+const later = (report: string): readonly Step[] => [
+  ['pay_later', { report }],
+  ['succeed', { report }],
+];
+
+const STORIES: readonly (readonly [story: string, steps: readonly Step[], books: string, status: string])[] = [
+  ['is paid, and a web hook says so once', now('once'), PAID, 'Settled'],
+  ['is paid, and a web hook says so twice', now('twice'), PAID, 'Settled'],
+  ['is paid, and web hooks say so at once', now('at once'), PAID, 'Settled'],
+  [
+    'is paid, and its web hook comes in the wrong order',
+    [...now('reordered'), ['refund', { amount: 1 }]],
+    'balance 24.99, clearing 23.96, fees 1.03',
+    'Settled',
+  ],
+  ['is paid, and only somebody else says so', now('forged'), PAID, 'Settled'],
+  ['is paid, and nobody says so', now('never'), PAID, 'Settled'],
+  ['is paid later, and a web hook says so once', later('once'), PAID, 'Settled'],
+  ['is paid later, and a web hook says so twice', later('twice'), PAID, 'Settled'],
+  ['is paid later, and web hooks say so at once', later('at once'), PAID, 'Settled'],
+  [
+    'is paid later, and web hooks come in the wrong order',
+    [['pay_later', { report: 'reordered' }], ['succeed']],
+    PAID,
+    'Settled',
+  ],
+  ['is paid later, and only somebody else says so', later('forged'), PAID, 'Settled'],
+  ['is paid later, and nobody says so', later('never'), PAID, 'Settled'],
+  ['is complete and unpaid', [['pay_later']], NOTHING, 'Processing'],
+  ['is complete and unpaid, at once', [['pay_later', { report: 'at once' }]], NOTHING, 'Processing'],
+  [
+    'is complete and fails',
+    [
+      ['pay_later', { report: 'twice' }],
+      ['fail', { report: 'twice' }],
+    ],
+    NOTHING,
+    'New',
+  ],
+  ['is closed', [['expire']], NOTHING, 'New'],
+  ['is refunded in part', [['pay'], ['refund', { amount: 1_000 }]], 'balance 15, clearing 13.97, fees 1.03', 'Settled'],
+  [
+    'is refunded as a whole, in two parts',
+    [['pay'], ['refund', { amount: 1_000 }], ['refund', { report: 'twice' }]],
+    'balance 0, clearing -1.03, fees 1.03',
+    'Invalid',
+  ],
+  [
+    'is refunded, and nobody says so',
+    [
+      ['pay', { report: 'never' }],
+      ['refund', { report: 'never' }],
+    ],
+    'balance 0, clearing -1.03, fees 1.03',
+    'Invalid',
+  ],
+  ['is disputed and won', [['pay'], ['dispute'], ['win']], 'balance 25, clearing 8.97, fees 16.03', 'Settled'],
+  [
+    'is disputed and lost',
+    [['pay'], ['dispute', { report: 'at once' }], ['lose']],
+    'balance 0, clearing -16.03, fees 16.03',
+    'Invalid',
+  ],
+  [
+    'is refunded in part, and disputed as a whole',
+    [['pay'], ['refund', { amount: 1_000 }], ['dispute']],
+    'balance -10, clearing -26.03, fees 16.03',
+    'Invalid',
+  ],
+  ['is paid with less than was asked for', [['pay', { total: 2_000 }]], NOTHING, 'New'],
+  ['is paid with more than was asked for', [['pay', { total: 3_000 }]], NOTHING, 'New'],
+];
+
+describe('a session that', () => {
+  let played: readonly Promise<Played>[];
+  beforeAll(() => {
+    played = STORIES.map(([, steps, expected, status]) => play(steps, expected, status));
+  });
+
+  test.each(STORIES.map((story, i) => [...story, i] as const))(
+    '%s ends as %#',
+    async (_, _steps, expected, status, i) => {
+      const end = await played[i];
+      expect([end?.books, end?.status]).toEqual([expected, status]);
+    },
+  );
+
+  test('has come to its end stays there, whatever is said again, and the books are at drift 0', async () => {
+    const ends = await Promise.all(played);
+    await Promise.all(ends.map(({ session: made }) => replay(made)));
+    expect((await play([['pay']], PAID, 'Settled')).books).toBe(PAID); // by then what was said before has been looked at
+    for (const [i, { session: made }] of ends.entries()) expect([i, await books(made)]).toEqual([i, STORIES[i]?.[2]]);
+    const lines: string[] = [];
+    await verify(world.foundation, (line) => lines.push(line));
+    expect(lines.at(-1)).toBe('drift 0');
+  });
+
+  /** A web hook of ours, signed a moment ago, of which nothing is believed but that the session is worth a look. */
+  async function replay({ payment_page }: Session): Promise<void> {
+    const { Stripe } = await import('stripe');
+    const object = { id: payment_page.split('/').at(-1), payment_status: 'paid', amount_total: 1_000_000 };
+    const payload = JSON.stringify({ object: 'event', type: 'checkout.session.completed', data: { object } });
+    const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret: SECRET });
+    const headers = { 'stripe-signature': signature };
+    expect((await world.send('POST', HOOKS, { headers, body: payload })).status).toBe(200);
+  }
+});
+
+describe('below zero', () => {
+  test('nothing is sold, until it is paid back', async () => {
+    const first = await session();
+    const { account } = first;
+    for (const step of ['pay', 'dispute']) await act(first, step);
+    await act(first, 'refund', { amount: 500 });
+    await world.until(async () => (await world.balance(account)) === '-5');
+    expect((await world.chat(account)).status).toBe(402);
+    const second = await session(account, 10);
+    await act(second, 'pay');
+    await world.until(async () => (await world.balance(account)) === '5');
+    expect((await world.chat(account)).status).toBe(200);
+  });
+});
+
+describe('a refund that fails', () => {
+  test('leaves the credit as it was', async () => {
+    const made = await session();
+    await act(made, 'pay');
+    const { events } = await act(made, 'refund', { amount: 1_000 });
+    await world.until(async () => (await world.balance(made.account)) === '15');
+    await act(made, 'fail_refund', { refund: events[0]?.data.object.id });
+    await world.until(async () => (await world.balance(made.account)) === '25');
+  });
+});
+
+describe('a request for a session', () => {
+  test('is answered with a page of the card processor, and one of ours to come back to', async () => {
+    const account = await world.account();
+    const { status, body } = await request({ amount: 12.5 }, account);
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      invoice_id: expect.stringMatching(/^[A-Za-z0-9]{22}$/),
+      ...{ amount: 12.5, currency: 'USD', created_at: expect.any(Number), expires_at: body.created_at + 3_600 },
+      checkout_url: `${world.api}/topup/checkout/${body.invoice_id}`,
+      payment_page: expect.stringContaining('/stripe/pay/cs_test_'),
+    });
+    const page = await world.get(body.checkout_url.slice(world.api.length));
+    expect(page.text).toContain(`href="${body.payment_page}"`);
+    const paid = await fetch(body.payment_page, { method: 'POST', redirect: 'manual' });
+    expect(paid.headers.get('location')).toBe(body.checkout_url);
+    const facts = (await world.facts()).map(({ data, metadata }) => ({ data, metadata }));
+    expect(JSON.stringify(facts)).not.toContain('sk_test_sandbox');
+  });
+
+  test.each([
+    [{ amount: 4.99 }, 400, 'amount'],
+    [{ amount: 1_000.01 }, 400, 'amount'],
+    [{ amount: 5.001 }, 400, 'amount'],
+    [{ amount: '25' }, 400, 'amount'],
+    [{ amount: 25, currency: 'EUR' }, 400, 'currency'],
+  ])('of %p is refused, and nothing is asked of Stripe', async (body, status, param) => {
+    const answer = await request(body, await world.account());
+    expect([answer.status, answer.body.error.param]).toEqual([status, param]);
+  });
+
+  test('needs a credential, and is not on the public list', async () => {
+    expect((await request({ amount: 25 })).status).toBe(401);
+    const { creditId } = await world.account();
+    expect((await request({ amount: 25, credit_id: creditId })).status).toBe(201);
+    const { body } = await world.get('/topup/payment-methods');
+    expect(body.data.map(({ method }: { method: string }) => method)).not.toContain('card');
+  });
+
+  test('has limits that are settings, and is refused where no card is taken', async () => {
+    const account = await world.account();
+    const other = await world.gateway({ cardMinUsd: 1, cardMaxUsd: 2, stripeKey: undefined });
+    const none = await world.post('/topup/card/session', { amount: 2 }, account, other.api);
+    const page = await world.send('GET', '/topup/card', { api: other.api });
+    await other.close();
+    expect([none.status, page.status]).toEqual([404, 404]);
+    const few = await world.gateway({ cardMinUsd: 1, cardMaxUsd: 2 });
+    const statuses = await Promise.all(
+      [1, 2, 2.01].map(
+        async (amount) => (await world.post('/topup/card/session', { amount }, account, few.api)).status,
+      ),
+    );
+    await few.close();
+    expect(statuses).toEqual([201, 201, 400]);
+  });
+});
+
+describe('the page on which a card payment begins', () => {
+  test('asks for an amount within the limits, and loads nothing', async () => {
+    const { status, headers, text } = await world.get('/topup/card');
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-/);
+    expect(text).toContain('min="5" max="1000"');
+    expect(text).not.toMatch(/<link|<img|\sstyle=|\son\w+=|\ssrc=|action=/); // the key is in no address
+  });
+});
+
+test('a web hook that is not signed by Stripe is refused', async () => {
+  const body = JSON.stringify({ type: 'checkout.session.completed', data: { object: { id: 'cs_1' } } });
+  expect((await world.send('POST', HOOKS, { body, headers: { 'stripe-signature': 't=1,v1=00' } })).status).toBe(401);
+  expect((await world.send('POST', HOOKS, { body })).status).toBe(401);
+});
