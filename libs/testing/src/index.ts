@@ -26,6 +26,7 @@ export { KeyedRequests } from './keyed-requests.ts';
 export { type Malformed, malformed } from './malformed.ts';
 export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
 export { replacePauses } from './pauses.ts';
+export { type AskedFor, type Outcome, STORIES, type StoryName, StoryTeller } from './payment-stories.ts';
 export { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
 export { TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';

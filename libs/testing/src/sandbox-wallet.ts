@@ -5,6 +5,8 @@ import { money } from '#kernel';
 /** More than any method waits for. */
 const BLOCKS_TO_FINAL = 10;
 
+const KEY = { authorization: 'token sandbox' };
+
 export interface HowToPay {
   /** Unix seconds. */
   readonly receivedAt?: number;
@@ -41,8 +43,13 @@ export class SandboxWallet {
     await this.ask(`/chains/${coin.code}/undo`, { txid });
   }
 
+  /** Tells the sandbox's BTCPay Server where its web hooks go, as an operator does. */
+  async addWebHook(url: string): Promise<void> {
+    await this.ask('/btcpay/api/v1/stores/sandbox/webhooks', { url, secret: 'sandbox' });
+  }
+
   private async ask<T>(path: string, body: object): Promise<T> {
-    const response = await fetch(this.sandbox + path, { method: 'POST', body: JSON.stringify(body) });
+    const response = await fetch(this.sandbox + path, { method: 'POST', body: JSON.stringify(body), headers: KEY });
     const answer = await response.text();
     if (!response.ok) throw new Error(`the sandbox refused ${path}: ${answer}`);
     return JSON.parse(answer) as T;

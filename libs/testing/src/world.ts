@@ -5,6 +5,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { INestApplicationContext } from '@nestjs/common';
+import { Clock } from '#application';
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { createLog, Foundation, readSettings, type Settings } from '#infra';
@@ -30,7 +32,7 @@ export class World {
   private constructor(
     readonly api: string,
     readonly sandbox: string,
-    readonly foundation: Foundation,
+    private readonly app: INestApplicationContext,
     private readonly opened: AsyncDisposableStack,
   ) {}
 
@@ -81,7 +83,11 @@ export class World {
         openGateway(role, ProjectorModule, SagasModule),
       ),
     );
-    return new World(api, sandbox.url, app.get(Foundation), opened);
+    return new World(api, sandbox.url, app, opened);
+  }
+
+  get foundation(): Foundation {
+    return this.app.get(Foundation);
   }
 
   get databaseUrl(): string {
@@ -97,9 +103,20 @@ export class World {
     return this.opened.disposeAsync();
   }
 
-  /** One more gateway on the same stores. Closes with the world. */
-  async anotherGateway(): Promise<string> {
-    const gateway = await this.gateway();
+  /**
+   * Time stands still for the product, so nothing that waits for a time comes due any more: what happens was hinted at.
+   * @returns what lets it go on
+   */
+  stopClock(): () => void {
+    const clock = this.app.get(Clock);
+    const at = clock.milliseconds();
+    Object.defineProperty(clock, 'milliseconds', { value: () => at, configurable: true });
+    return () => void Reflect.deleteProperty(clock, 'milliseconds');
+  }
+
+  /** One more gateway on the same stores, perhaps with settings of its own. Closes with the world. */
+  async anotherGateway(settings: Partial<Settings> = {}): Promise<string> {
+    const gateway = await this.gateway(settings);
     this.opened.defer(() => gateway.close());
     return gateway.api;
   }

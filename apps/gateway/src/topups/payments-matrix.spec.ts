@@ -1,0 +1,194 @@
+/**
+ * Back end × method × what happens with the payment × how that is reported. Adding a back end is adding its lines to
+ * `CELLS`; each credit is a literal in USD.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readPayments } from '#catalogue';
+import {
+  type AskedFor,
+  coinOf,
+  type HowToPay,
+  type Outcome,
+  SandboxWallet,
+  STORIES,
+  type StoryName,
+  StoryTeller,
+  World,
+} from '#testing';
+import { verify } from '../../../ledger/src/verify.ts';
+
+interface Cells {
+  readonly backend: string;
+  readonly method: string;
+  /** USD. */
+  readonly asked: number;
+  /** What is credited at the end of each story. */
+  readonly credits: Partial<Readonly<Record<StoryName, string>>>;
+}
+
+/** 5 % are given on top over Lightning. */
+const LIGHTNING = { exact: '10.5', over: '21', late: '10.5' };
+
+const CELLS: readonly Cells[] = [
+  { backend: 'lnd', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
+  { backend: 'btcpay', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
+  {
+    ...{ backend: 'btcpay', method: 'btc', asked: 20 },
+    credits: {
+      ...{ exact: '20', partial: '5', over: '40', late: '20', twice: '25' },
+      ...{ waiting: '0', replaced: '5', elsewhere: '0', undone: '0' },
+    },
+  },
+  {
+    ...{ backend: 'btcpay', method: 'ltc', asked: 8 },
+    credits: {
+      ...{ exact: '8', partial: '2', over: '16', late: '8', twice: '10' },
+      ...{ waiting: '0', replaced: '2', elsewhere: '0', undone: '0' },
+    },
+  },
+  {
+    ...{ backend: 'btcpay', method: 'lbtc', asked: 12 },
+    credits: {
+      ...{ exact: '12', partial: '3', over: '24', late: '12', twice: '15' },
+      ...{ waiting: '0', replaced: '3', elsewhere: '0', undone: '0' },
+    },
+  },
+  {
+    ...{ backend: 'btcpay', method: 'xmr', asked: 6 },
+    credits: {
+      ...{ exact: '6', partial: '1.5', over: '12', late: '6', twice: '7.5' },
+      ...{ waiting: '0', replaced: '1.5', elsewhere: '0', undone: '0' },
+    },
+  },
+];
+
+/** Stories that cannot be, by the kind of destination, and why. */
+const CANNOT_BE: Readonly<Record<string, Partial<Readonly<Record<StoryName, string>>>>> = {
+  'btc-lightning': {
+    partial: 'a node takes nothing less than its invoice asks for',
+    twice: 'an invoice is paid once',
+    waiting: 'a payment is final when it has come',
+    replaced: 'as above',
+    elsewhere: 'as above',
+    undone: 'as above',
+  },
+};
+
+type Report = NonNullable<HowToPay['report']>;
+
+/** Found by looking alone; by web hooks and subscriptions and by looking; and with hints that are worth little. */
+const REPORTS: readonly Report[] = ['never', 'once'];
+const POOR_REPORTS: readonly Report[] = ['twice', 'reordered', 'forged'];
+/** What is tried with poor hints. */
+const REPORTED_POORLY: readonly StoryName[] = ['exact', 'undone'];
+
+/** Nobody says so when a payment is gone, so these are found by looking alone. */
+const NEVER_HINTED: readonly StoryName[] = ['elsewhere', 'undone'];
+
+interface Row extends Cells {
+  readonly story: StoryName;
+  readonly report: Report;
+  readonly credit: string;
+}
+
+const rows = (reportsOf: (story: StoryName) => readonly Report[]): readonly Row[] =>
+  CELLS.flatMap((cells) =>
+    Object.entries(cells.credits).flatMap(([name, credit]) => {
+      const story = name as StoryName;
+      return reportsOf(story).map((report) => ({ ...cells, story, report, credit }));
+    }),
+  );
+
+/** While time goes on. */
+const ROWS = rows((story) => (REPORTED_POORLY.includes(story) ? [...REPORTS, ...POOR_REPORTS] : REPORTS));
+/** While time stands still, so that nothing is looked at but what was hinted at. */
+const HINTED_ROWS = rows((story) => {
+  if (NEVER_HINTED.includes(story)) return [];
+  return story === 'exact' ? ['once', 'twice', 'reordered'] : ['once'];
+});
+/** The same, where nobody hints at it who can be believed: what is paid is found when time goes on. */
+const UNHINTED_ROWS = rows((story) => (story === 'exact' ? ['never', 'forged'] : []));
+
+/** A few seconds, and more on a machine that has other things to do. */
+const TOLD_WITHIN_MS = 90_000;
+
+const terms = readPayments();
+const outcomes = new Map<Row, Outcome | Error>();
+const opened = new AsyncDisposableStack();
+let world: World;
+let teller: StoryTeller;
+let foundUnhinted: readonly Row[];
+beforeAll(async () => {
+  world = await World.open();
+  opened.defer(() => world.close());
+  teller = new StoryTeller(world);
+  opened.defer(() => teller.close());
+  await new SandboxWallet(world.sandbox).addWebHook(`${world.api}/topup/webhooks/btcpay`);
+  const gateways = await gatewaysBy(new Set(CELLS.map(({ backend }) => backend)));
+  const apiOf = ({ backend }: Row) => gateways.get(backend) ?? world.api;
+  const tellAll = (all: readonly Row[]) => Promise.all(all.map((row) => tell(row, ask(row, apiOf(row)))));
+  await tellAll(ROWS);
+  const goOn = world.stopClock();
+  const unhinted = await Promise.all(UNHINTED_ROWS.map(async (row) => [row, await ask(row, apiOf(row))] as const));
+  await tellAll(HINTED_ROWS);
+  const found = Promise.all(unhinted.map(([row, asked]) => tell(row, Promise.resolve(asked))));
+  await tellAll(HINTED_ROWS.filter(({ story }) => story === 'exact')); // so long they would have had
+  foundUnhinted = UNHINTED_ROWS.filter((row) => outcomes.has(row));
+  goOn();
+  await found;
+}, TOLD_WITHIN_MS);
+afterAll(() => opened.disposeAsync());
+
+/** A gateway that prefers a back end, for each of them. */
+async function gatewaysBy(backends: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+  const opening = [...backends].map(async (name) => {
+    const methods = CELLS.filter(({ backend }) => backend === name).map(({ method }) => [method, name]);
+    return [name, await world.anotherGateway({ topupBackends: Object.fromEntries(methods) })] as const;
+  });
+  return new Map(await Promise.all(opening));
+}
+
+function ask({ method, asked }: Row, api: string): Promise<AskedFor> {
+  const coin = coinOf(terms, terms.methods.find((each) => each.method === method)?.coin ?? '');
+  return teller.ask(coin, method, asked, api);
+}
+
+async function tell(row: Row, asked: Promise<AskedFor>): Promise<void> {
+  const told = asked.then((made) => teller.play(row.story, made, row.report));
+  outcomes.set(row, await told.catch((error: Error) => error));
+}
+
+describe('every story of a method is told or cannot be', () => {
+  test.each(CELLS)('$method by $backend', ({ method, credits }) => {
+    const told = [...Object.keys(credits), ...Object.keys(CANNOT_BE[method] ?? {})];
+    expect(told.toSorted()).toEqual(Object.keys(STORIES).toSorted());
+  });
+});
+
+async function isAsItShould(row: Row): Promise<void> {
+  const outcome = outcomes.get(row);
+  if (!outcome || outcome instanceof Error) throw outcome;
+  await world.until(async () => (await world.balance(outcome.asked.account)) === row.credit);
+  expect(outcome.recorded).toBe(outcome.paid);
+}
+
+describe('what is credited', () => {
+  test.each(ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);
+});
+
+describe('what is credited by hints alone', () => {
+  test.each(HINTED_ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);
+});
+
+describe('what is credited once it is looked for, and not by hints', () => {
+  test.each(UNHINTED_ROWS)('$backend, $method, $story, reported $report: $credit USD', async (row) => {
+    expect(foundUnhinted).not.toContain(row);
+    await isAsItShould(row);
+  });
+});
+
+test('the books say so themselves', async () => {
+  const lines: string[] = [];
+  expect(await verify(world.foundation, (line) => lines.push(line))).toBe(true);
+  expect(lines.join('\n')).toContain('drift');
+});
