@@ -7,5 +7,6 @@ export { type Migration, migrate } from './migrate.ts';
 export { openTogether } from './open-together.ts';
 export { Presence, seeminglyDead } from './presence.ts';
 export { type Running, runProcess, type Where } from './process.ts';
-export { readSettings, SETTINGS, SettingError, type Settings, type VendorSettings } from './settings.ts';
+export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
 export { StartError } from './start-error.ts';
+export type { VendorSettings } from './vendor-settings.ts';

@@ -1,7 +1,8 @@
 import { createLog, type Log } from './log.ts';
 import { openTogether } from './open-together.ts';
-import { readSettings, SettingError, type Settings, type VendorSettings } from './settings.ts';
+import { readSettings, SettingError, type Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
+import type { VendorSettings } from './vendor-settings.ts';
 
 /** Further fields of the line that says "ready", such as addresses. */
 export type Where = Readonly<Record<string, string>>;

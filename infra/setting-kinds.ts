@@ -103,6 +103,20 @@ export function url(variable: string, protocols: readonly string[], meaning: str
   };
 }
 
+/** Words with commas between them. */
+export function list(variable: string, word: RegExp, must: string, meaning: string): Setting<readonly string[]> {
+  return {
+    variable,
+    meaning,
+    byDefault: '',
+    read(env) {
+      const value = given(env, variable);
+      const words = value?.split(',').map((each) => each.trim()) ?? [];
+      return words.every((each) => word.test(each)) ? words : wrong(variable, must, value ?? '');
+    },
+  };
+}
+
 /** Names and values, such as `btc=2,ltc=6`. */
 export function pairs(variable: string, values: RegExp, meaning: string): Setting<Readonly<Record<string, string>>> {
   return {

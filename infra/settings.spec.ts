@@ -47,7 +47,11 @@ describe('without any setting', () => {
       looksPerSecond: 50,
       krakenUrl: 'http://127.0.0.1:3100/kraken',
       coinbaseUrl: 'http://127.0.0.1:3100/coinbase',
-      loneRatePercent: 10,
+      coinGeckoUrl: 'http://127.0.0.1:3100/coingecko',
+      coinGeckoKey: undefined,
+      maxSpreadPercent: 2,
+      maxJumpPercent: 20,
+      loneSourceCoins: [],
       connectTimeoutMs: 5_000,
       idleTimeoutMs: 60_000,
       firstCommentMs: 12_000,
@@ -100,9 +104,15 @@ describe('a setting', () => {
     expect(readSettings(env)).toMatchObject({
       lndUrl: 'http://127.0.0.1:4100/lnd',
       krakenUrl: 'https://api.kraken.com',
-      coinbaseUrl: 'http://127.0.0.1:4100/coinbase',
+      coinbaseUrl: undefined,
     });
   });
+});
+
+test('sources of exchange rates are in the sandbox as long as none is set: its prices would agree', () => {
+  const { krakenUrl, coinbaseUrl, coinGeckoUrl } = readSettings({ COINGECKO_URL: 'https://api.coingecko.com' });
+  expect([krakenUrl, coinbaseUrl, coinGeckoUrl]).toEqual([undefined, undefined, 'https://api.coingecko.com']);
+  expect(readSettings({ RATE_LONE_SOURCE_COINS: 'XMR, LTC' }).loneSourceCoins).toEqual(['XMR', 'LTC']);
 });
 
 describe('back ends that take payments', () => {
@@ -209,6 +219,8 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['TOPUP_CONFIRMATIONS', 'btc=few', 'pairs such as btc=…,ltc=…'],
     ['LND_REST_URL', 'https://', 'an address that starts with http:// or https://'],
     ['KRAKEN_URL', 'kraken', 'an address that starts with http:// or https://'],
+    ['RATE_MAX_SPREAD', '0', 'a whole number from 1 to 50'],
+    ['RATE_LONE_SOURCE_COINS', 'XMR;LTC', 'codes of coins such as LTC,XMR'],
     ['COINBASE_URL', '//coinbase', 'an address that starts with http:// or https://'],
     ['DATABASE_URL', 'mysql://db/books', 'an address that starts with postgres:// or postgresql://'],
     ['EVENTSTORE_URL', 'http://es:2113', 'an address that starts with esdb:// or esdb+discover://'],

@@ -11,6 +11,7 @@ import {
   given,
   hex,
   integer,
+  list,
   optional,
   pairs,
   type Setting,
@@ -19,6 +20,7 @@ import {
   text,
   url,
 } from './setting-kinds.ts';
+import { type Reach, reachedVendors, type VendorSettings } from './vendor-settings.ts';
 
 export { SettingError } from './setting-kinds.ts';
 
@@ -147,13 +149,29 @@ export const SETTINGS = {
     [1, 10_000],
     'Requests in a second with which each back end is asked for the payments of open top-ups',
   ),
-  krakenUrl: inSandbox('KRAKEN_URL', '/kraken', 'First source of exchange rates'),
-  coinbaseUrl: inSandbox('COINBASE_URL', '/coinbase', 'Second source of exchange rates'),
-  loneRatePercent: integer(
-    'LONE_RATE_PERCENT',
-    10,
-    [0, 1_000],
-    'By how many hundredths one source of exchange rates alone may differ from what both said in the last ten minutes',
+  krakenUrl: rateSource('KRAKEN_URL', '/kraken', 'Kraken'),
+  coinbaseUrl: rateSource('COINBASE_URL', '/coinbase', 'Coinbase'),
+  coinGeckoUrl: rateSource('COINGECKO_URL', '/coingecko', 'CoinGecko'),
+  coinGeckoKey: optional(
+    secret('COINGECKO_API_KEY', /^[!-~]+$/, 'a key', 'Key of an account at CoinGecko; unset: it is asked without one'),
+  ),
+  maxSpreadPercent: integer(
+    'RATE_MAX_SPREAD',
+    2,
+    [1, 50],
+    'By how many hundredths the sources of an exchange rate may differ; what they say then is not believed',
+  ),
+  maxJumpPercent: integer(
+    'RATE_MAX_JUMP',
+    20,
+    [1, 1_000],
+    'By how many hundredths a rate may differ from what sources agreed on before, and by as much again after each ten minutes',
+  ),
+  loneSourceCoins: list(
+    'RATE_LONE_SOURCE_COINS',
+    /^[A-Z][A-Z0-9]*$/,
+    'codes of coins such as LTC,XMR',
+    'Coins whose rate is also believed when one source alone has it, within RATE_MAX_JUMP of what two agreed on before; unset: none',
   ),
   connectTimeoutMs: integer(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
@@ -218,22 +236,6 @@ export interface Settings extends Fixed {
   readonly providers: ReadonlyMap<string, Reach>;
 }
 
-/** A vendor, as far as its settings go: `<env>_BASE_URL` and `<env>_API_KEY`. */
-export interface VendorSettings {
-  readonly slug: string;
-  readonly env: string;
-  /** Its own address. */
-  readonly baseUrl: string;
-  /** Its path in the sandbox. */
-  readonly sandboxPath: string;
-}
-
-/** The address and the credential of a vendor. */
-export interface Reach {
-  readonly baseUrl: string;
-  readonly credential: string;
-}
-
 /**
  * @param vendorsIn the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
  * @throws SettingError
@@ -245,7 +247,10 @@ export function readSettings(
   const fixed = Object.fromEntries(
     Object.entries(SETTINGS).map(([name, setting]) => [name, setting.read(env)]),
   ) as Fixed;
-  return { ...fixed, providers: reached(env, vendorsOf(fixed, vendorsIn)) };
+  return {
+    ...fixed,
+    providers: reachedVendors(env, vendorsOf(fixed, vendorsIn), { url: sandboxOf(env), key: SANDBOX_KEY }),
+  };
 }
 
 function vendorsOf(
@@ -257,20 +262,6 @@ function vendorsOf(
   } catch (error) {
     throw new SettingError(`The catalogue ${(error as Error).message}.`);
   }
-}
-
-/** Vendors without settings are in the sandbox, as long as no vendor has a key; else they are left out. */
-function reached(env: Environment, vendors: readonly VendorSettings[]): ReadonlyMap<string, Reach> {
-  const isReal = vendors.some((vendor) => given(env, `${vendor.env}_API_KEY`) !== undefined);
-  return new Map(
-    vendors.flatMap(({ slug, env: prefix, baseUrl: own, sandboxPath }) => {
-      const key = given(env, `${prefix}_API_KEY`);
-      const address = optional(url(`${prefix}_BASE_URL`, ['http:', 'https:'], '')).read(env);
-      if (address === undefined && key === undefined && isReal) return [];
-      const baseUrl = address ?? (key === undefined ? sandboxOf(env) + sandboxPath : own);
-      return [[slug, { baseUrl, credential: key ?? SANDBOX_KEY }] as const];
-    }),
-  );
 }
 
 /** The default is the sandbox. */
@@ -309,6 +300,16 @@ function stripeAddress(): Setting<string> {
   const setting = inSandbox('STRIPE_API_URL', '', 'Address of its API; unset: Stripe’s own where there is a key');
   const own = (env: Environment) => given(env, 'STRIPE_SECRET_KEY') && !given(env, 'STRIPE_API_URL');
   return { ...setting, read: (env) => (own(env) ? 'https://api.stripe.com' : setting.read(env)) };
+}
+
+/** Prices of the sandbox never stand beside real ones: two of them would agree. */
+const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
+
+function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
+  const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source is set`;
+  const setting = inSandbox(variable, path, meaning);
+  const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each));
+  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
 }
 
 /** What goes with the address of a back end. The sandbox takes any, a real one must be told. */

@@ -8,5 +8,6 @@ export { StripeAccount } from './payments/stripe/index.ts';
 export { answerMigrations, PostgresKeptAnswers } from './postgres/kept-answers.ts';
 export { PostgresStoredResponses, storedResponseMigrations } from './postgres/stored-responses.ts';
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';
-export { coinbase, kraken, MarketRates } from './rates/market-rates.ts';
+export { MarketRates } from './rates/market-rates.ts';
+export { coinbase, coinGecko, kraken } from './rates/rate-sources.ts';
 export { Nip47Error, type NwcOptions, NwcWallets } from './wallets/nwc/nwc-wallets.ts';

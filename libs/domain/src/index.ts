@@ -69,5 +69,15 @@ export {
 } from './topup/decide.ts';
 export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
 export { type AllowInvoice, openInvoicesDecider } from './topup/open-invoices.ts';
+export {
+  type AgreedRate,
+  type BelievedRate,
+  believe,
+  type Quote,
+  type RateCase,
+  type RateDoubt,
+  type RateLimits,
+  remembered,
+} from './topup/rates.ts';
 export { type PaymentsWanted, type TopupSend, type TopupStep, topupWorkflow } from './topup/workflow.ts';
 export { KNOWN_FACTS } from './upcasters/index.ts';

@@ -1,6 +1,6 @@
 export { type Cause, followingFrom, metadataOf, startedBy } from './cause.ts';
 export { type Decider, fold, type StateCodec } from './decider.ts';
-export { plainNumber, usdNumber } from './json-number.ts';
+export { plainNumber, usdNumber, withNumbersAsText } from './json-number.ts';
 export type { Message, Metadata, NewEvent, Recorded } from './message.ts';
 export * as money from './money.ts';
 export { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from './money.ts';

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { CARD, Clock, ExchangeRates, OfferedPayments, PaymentBackends } from '#application';
 import { readPayments } from '#catalogue';
-import { coinbase, kraken, MarketRates, openPaymentBackends } from '#connectors';
+import { coinbase, coinGecko, kraken, MarketRates, openPaymentBackends } from '#connectors';
 import type { PaymentMethod, PaymentTerms } from '#domain';
 import { Foundation, StartError } from '#infra';
 import { Role } from './role.ts';
@@ -60,8 +60,21 @@ function orStop<T>(open: () => T): T {
   }
 }
 
+/** @throws StartError where the settings admit no rate at all, or name a coin that cannot live on one source */
 function openRates(role: Role, { coins }: PaymentTerms, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
-  const { krakenUrl, coinbaseUrl } = role.settings;
-  const sources = [kraken(krakenUrl), coinbase(coinbaseUrl)];
+  const { krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey, loneSourceCoins } = role.settings;
+  const sources = [
+    ...(krakenUrl === undefined ? [] : [kraken(krakenUrl)]),
+    ...(coinbaseUrl === undefined ? [] : [coinbase(coinbaseUrl)]),
+    ...(coinGeckoUrl === undefined ? [] : [coinGecko(coinGeckoUrl, coinGeckoKey)]),
+  ];
+  if (sources.length < 2)
+    throw new StartError('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set: no source is believed alone.');
+  const unfit = loneSourceCoins.find((code) => {
+    const rates = coins.find((each) => each.code === code)?.rates;
+    return rates === undefined || sources.filter((source) => source.quotes(rates)).length < 2;
+  });
+  if (unfit !== undefined)
+    throw new StartError(`RATE_LONE_SOURCE_COINS names "${unfit}", which two of the sources must quote to begin with.`);
   return role.keep(new MarketRates({ sources, coins }, clock, role.settings, runtime.alarm));
 }

@@ -145,7 +145,7 @@ describe('a Lightning top-up', () => {
         usd: '5000000000000',
         coin: 'BTC',
         units: '5000000',
-        rate: { value: '100000.00000', source: 'kraken', at: expect.any(String) },
+        rate: { value: '100000', source: 'kraken, coinbase, coingecko', at: expect.any(String) },
         backend: 'lnd',
         reference: read(body.lightning_invoice).payment_hash,
         destination: { kind: 'bolt11', value: body.lightning_invoice },

@@ -1,274 +1,357 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { Clock, type Rate } from '#application';
+import { Clock } from '#application';
 import { readPayments } from '#catalogue';
-import { coinbase, kraken, MarketRates } from '#connectors';
-import type { Coin } from '#domain';
+import { coinbase, coinGecko, kraken, MarketRates } from '#connectors';
+import { money } from '#kernel';
+import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
+import type { BeliefSettings } from './market-rates.ts';
+import type { RateSource } from './rate-sources.ts';
 
 const { coins } = readPayments();
-const LIMITS = { loneRatePercent: 10 };
-const NOON = '2026-11-20T12:00:00.000Z';
+const SETTINGS: BeliefSettings = { maxSpreadPercent: 2, maxJumpPercent: 20, loneSourceCoins: [] };
+const NOON = Date.parse('2026-11-20T12:00:00.000Z');
+const MINUTE = 60_000;
 
 class HandClock extends Clock {
-  current = Date.parse(NOON);
+  current = NOON;
 
   milliseconds(): number {
     return this.current;
   }
 }
 
-type Answer = (response: ServerResponse) => void;
-
-const json =
-  (body: unknown, status = 200): Answer =>
-  (response) =>
-    void response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
-const krakenSays = (price: unknown) => json({ error: [], result: { XXBTZUSD: { c: [price, '0.1'] } } });
-const coinbaseSays = (amount: unknown) => json({ data: { amount, base: 'BTC', currency: 'USD' } });
-const hangUp: Answer = (response) => void response.destroy();
-const away = json('', 503);
-
-let server: Server;
-let url: string;
-let answers: { kraken: Answer; coinbase: Answer };
-let asked: string[];
-let clock: HandClock;
+const clock = new HandClock();
 let alarms: string[];
 const alarm = (problem: string) => void alarms.push(problem);
 
-beforeAll(async () => {
-  server = createServer((request, response) => {
-    asked.push(request.url ?? '');
-    (request.url?.startsWith('/kraken') ? answers.kraken : answers.coinbase)(response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-
 beforeEach(() => {
-  answers = { kraken: krakenSays('100000.00000'), coinbase: coinbaseSays('100100.00') };
-  asked = [];
+  clock.current = NOON;
   alarms = [];
-  clock = new HandClock();
 });
 
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
+const refused = (why: string) =>
+  expect.objectContaining({
+    name: 'UpstreamFailure',
+    code: 'upstream_unavailable',
+    message: `No exchange rate can be believed at the moment: ${why}`,
+  });
+const CONTRADICTION = refused('the sources of exchange rates contradict each other');
+const ALONE = refused('only one source of exchange rates answers');
+const SILENCE = refused('no source of exchange rates answers');
+const JUMP = refused('it has jumped');
 
-/** Asks for the rate, with so much time between the questions. */
-async function rates(questions = 1, waitMs = 0): Promise<Rate[]> {
-  const market = new MarketRates(
-    { sources: [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], coins },
-    clock,
-    LIMITS,
-    alarm,
+describe('with each source over its own protocol', () => {
+  const TRUTH = { BTC: 100_000, LBTC: 100_000, LTC: 100, XMR: 200 };
+  const COINS = Object.keys(TRUTH) as (keyof typeof TRUTH)[];
+  const NAMES = ['kraken', 'coinbase', 'coingecko'] as const;
+  /** What a source says instead of the truth. A tenth less is what it was before the price rose. */
+  const CASES: Readonly<Record<string, (truth: number) => object | null>> = {
+    'says 10,000 times as much': () => ({ times: '10000' }),
+    'says a ten-thousandth': () => ({ times: '0.0001' }),
+    'is 3 % too high': () => ({ times: '1.03' }),
+    'is 3 % too low': () => ({ times: '0.97' }),
+    'stands still': (truth) => ({ usd: String(truth * 0.9), age_s: 600 }),
+    'makes no sense': () => ({ nonsense: true }),
+    'is down': () => null,
+  };
+  /** Whether it says anything that counts. */
+  const says = (source: string, what: string) =>
+    !(what === 'is down' || what === 'makes no sense' || (what === 'stands still' && source === 'coingecko'));
+  const quoting = (coin: string) => NAMES.filter((name) => coin !== 'XMR' || name !== 'coinbase');
+  const MATRIX = COINS.flatMap((coin) =>
+    quoting(coin).flatMap((source) => Object.keys(CASES).map((what) => [coin, source, what] as const)),
   );
-  const rates: Rate[] = [];
-  try {
-    for (let i = 0; i < questions; i++) {
-      rates.push(await market.usdPer('BTC'));
-      clock.current += waitMs;
-    }
-    return rates;
-  } finally {
-    await market.close();
+
+  let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+  beforeAll(async () => {
+    sandbox = await startSandbox({ port: 0 });
+  });
+  afterAll(() => sandbox.close());
+  beforeEach(async () => {
+    clock.current = Date.now();
+    await put({ btc_usd: '100000', ltc_usd: '100', xmr_usd: '200' });
+  });
+
+  async function put(changes: object): Promise<void> {
+    const response = await fetch(`${sandbox.url}/rates`, { method: 'PUT', body: JSON.stringify(changes) });
+    expect(response.status).toBe(200);
+  }
+
+  function misleading(source: string, coin: keyof typeof TRUTH, what: string) {
+    return put({ [source]: { [coin === 'LBTC' ? 'BTC' : coin]: CASES[what]?.(TRUTH[coin]) } });
+  }
+
+  async function rateOf(coin: string) {
+    const { url } = sandbox;
+    const sources = [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`), coinGecko(`${url}/coingecko`)];
+    const rates = new MarketRates({ sources, coins }, clock, SETTINGS, alarm);
+    return rates.usdPer(coin).finally(() => rates.close());
+  }
+
+  test.each(COINS)('the rate of %s is the truth, and names its sources', async (coin) => {
+    const { value, source } = await rateOf(coin);
+    expect([value, source]).toEqual([String(TRUTH[coin]), quoting(coin).join(', ')]);
+    expect(alarms).toEqual([]);
+  });
+
+  test.each(MATRIX)('the rate of %s is refused or near to the truth when %s %s', async (coin, source, what) => {
+    await misleading(source, coin, what);
+    if (coin === 'XMR') return expect(rateOf(coin)).rejects.toEqual(says(source, what) ? CONTRADICTION : ALONE);
+    // Two of three agree on the truth.
+    expect(Number((await rateOf(coin)).value)).toBe(TRUTH[coin]);
+  });
+
+  test.each(MATRIX)('so it is while another source is down as well: %s, %s %s', async (coin, source, what) => {
+    await misleading(source, coin, what);
+    const other = NAMES.find((name) => name !== source && quoting(coin).includes(name)) ?? '';
+    await misleading(other, coin, 'is down');
+    await expect(rateOf(coin)).rejects.toMatchObject({ code: 'upstream_unavailable' });
+  });
+});
+
+/** A source that is told what to say. */
+class Told implements RateSource {
+  readonly keptMs = 30_000;
+  readonly freshMs = 60_000;
+  asked = 0;
+  /** When its price was so, where it says that. */
+  at: number | undefined;
+  private waiting: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    readonly name: string,
+    public says: string | null,
+  ) {}
+
+  quotes(): boolean {
+    return true;
+  }
+
+  /** Answers no sooner than what is given. */
+  after(waiting: Promise<unknown>): void {
+    this.waiting = waiting;
+  }
+
+  async price(_: unknown, { now }: { readonly now: number }) {
+    this.asked++;
+    const { says } = this;
+    await this.waiting;
+    if (says === null) throw new Error('it is down');
+    return { price: money.usd(says), at: this.at ?? now };
   }
 }
 
-const unavailable = expect.objectContaining({ name: 'UpstreamFailure', code: 'upstream_unavailable' });
+function market(says: Readonly<Record<string, string | null>>, settings: Partial<BeliefSettings> = {}) {
+  const told = Object.fromEntries(Object.entries(says).map(([name, price]) => [name, new Told(name, price)]));
+  const rates = new MarketRates({ sources: Object.values(told), coins }, clock, { ...SETTINGS, ...settings }, alarm);
+  const say = (changes: Readonly<Record<string, string | null>>) => {
+    for (const [name, price] of Object.entries(changes)) (told[name] as Told).says = price;
+  };
+  return { rates, say, told: told as Record<string, Told>, value: async () => (await rates.usdPer('BTC')).value };
+}
 
 describe('a rate', () => {
-  test('is asked for where Kraken and Coinbase have it', async () => {
-    await rates();
-    expect(asked.toSorted()).toEqual(['/coinbase/v2/prices/BTC-USD/spot', '/kraken/0/public/Ticker?pair=XBTUSD']);
+  test('is of when the older of its sources said so', async () => {
+    const { rates, told } = market({ a: '100', b: '101' });
+    (told.b as Told).at = NOON - 30_000;
+    expect(await rates.usdPer('LBTC')).toEqual({ value: '100.5', source: 'a, b', at: '2026-11-20T11:59:30.000Z' });
   });
 
-  test('names its source, and is text, so that no digit is lost', async () => {
-    answers.kraken = krakenSays('123456789012.12345');
-    answers.coinbase = away;
-    expect(await rates()).toEqual([{ value: '123456789012.12345', source: 'kraken', at: NOON }]);
-  });
-
-  test.each([
-    ['100000.1234567891', '100000.12345678'],
-    ['100000.00000000', '100000.00000000'],
-    ['100000', '100000'],
-  ])('of %s has no more decimals than money can use: %s', async (price, rate) => {
-    answers.kraken = krakenSays(price);
-    expect(await rates()).toMatchObject([{ value: rate }]);
-  });
-
-  test('is that of the first source whenever it has one', async () => {
-    const seen = await rates(3, 30_000);
-    expect(seen).toMatchObject(Array(3).fill({ value: '100000.00000', source: 'kraken' }));
-  });
-});
-
-describe('the rate of another coin', () => {
-  const market = () =>
-    new MarketRates({ sources: [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], coins }, clock, LIMITS, alarm);
-
-  test.each<[Coin, string, string, readonly string[]]>([
-    ['LTC', 'XLTCZUSD', 'kraken', ['/coinbase/v2/prices/LTC-USD/spot', '/kraken/0/public/Ticker?pair=LTCUSD']],
-    ['XMR', 'XXMRZUSD', 'kraken', ['/kraken/0/public/Ticker?pair=XMRUSD']],
-    ['LBTC', 'XXBTZUSD', 'kraken', ['/coinbase/v2/prices/BTC-USD/spot', '/kraken/0/public/Ticker?pair=XBTUSD']],
-  ])('%s is asked for by its own name, of those that have it', async (coin, pair, source, paths) => {
-    answers = { kraken: json({ error: [], result: { [pair]: { c: ['80.5', '1'] } } }), coinbase: coinbaseSays('80.6') };
-    const rates = market();
-    expect(await rates.usdPer(coin)).toMatchObject({ value: '80.5', source });
-    expect(asked.toSorted()).toEqual(paths);
-    await rates.close();
-  });
-
-  test('is not mistaken for the one before', async () => {
-    const rates = market();
-    await rates.usdPer('BTC');
-    answers = {
-      kraken: json({ error: [], result: { XLTCZUSD: { c: ['80.5', '1'] } } }),
-      coinbase: coinbaseSays('80.6'),
-    };
-    expect(await rates.usdPer('LTC')).toMatchObject({ value: '80.5' });
-    expect(await rates.usdPer('BTC')).toMatchObject({ value: '100000.00000' });
-    await rates.close();
-  });
-});
-
-describe('a source', () => {
-  const nonsense: readonly (readonly [string, unknown])[] = [
-    ['a number', 100_000],
-    ['nothing', undefined],
-    ['null', null],
-    ['no digits', ''],
-    ['words', 'a lot'],
-    ['zero', '0.00'],
-    ['less than a hundred-millionth of a dollar', '0.000000001'],
-    ['a negative number', '-100000'],
-    ['an exponent', '1e5'],
-    ['a number with separators', '100,000.00'],
-    ['more than all', 'Infinity'],
-    ['a list', ['100000']],
-  ];
-
-  test.each(nonsense)('that says %s is not believed', async (_, price) => {
-    answers.kraken = krakenSays(price);
-    expect(await rates()).toEqual([{ value: '100100.00', source: 'coinbase', at: NOON }]);
-    answers = { kraken: krakenSays('100000.00000'), coinbase: coinbaseSays(price) };
-    expect(await rates()).toEqual([{ value: '100000.00000', source: 'kraken', at: NOON }]);
-  });
-
-  test.each<[string, Answer]>([
-    ['answers with an error', away],
-    ['is rate limited', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
-    ['has an error in a good answer, as Kraken does', json({ error: ['EQuery:Unknown asset pair'] })],
-    ['sends an empty object', json({})],
-    ['sends null', json('null')],
-    ['sends a page', json('<html>maintenance</html>')],
-    ['sends nothing', json('')],
-    ['sends half an answer', json('{"error":[],"result":{"XXBTZ')],
-    ['hangs up', hangUp],
-    ['has another pair', json({ error: [], result: { XETHZUSD: { c: ['3000', '1'] } } })],
-  ])('that %s leaves it to the other one', async (_, answer) => {
-    answers.kraken = answer;
-    expect(await rates()).toEqual([{ value: '100100.00', source: 'coinbase', at: NOON }]);
-    answers = { kraken: krakenSays('100000.00000'), coinbase: answer };
-    expect(await rates()).toEqual([{ value: '100000.00000', source: 'kraken', at: NOON }]);
-  });
-
-  test('that fails raises an alarm, also while the other one answers', async () => {
-    await rates();
-    expect(alarms).toEqual([]);
-    answers.kraken = away;
-    await rates();
-    expect(alarms).toEqual(['the exchange rates of kraken cannot be had']);
-  });
-
-  test('that makes no sense any more is as good as one that is away: its last rate counts for ten minutes', async () => {
-    const market = new MarketRates({ sources: [kraken(`${url}/kraken`)], coins }, clock, LIMITS, alarm);
-    await market.usdPer('BTC');
-    answers.kraken = krakenSays('0.00');
-    clock.current += 599_999;
-    expect(await market.usdPer('BTC')).toEqual({ value: '100000.00000', source: 'kraken', at: NOON });
+  test('is asked for once by all who want it at the same time, and then no sooner than after half a minute', async () => {
+    const { told, say, value } = market({ a: '100', b: '100' });
+    await Promise.all(Array.from({ length: 100 }, value));
+    say({ a: '101', b: '101' });
+    clock.current += 29_999;
+    expect(await value()).toBe('100');
+    expect([told.a?.asked, told.b?.asked]).toEqual([1, 1]);
     clock.current += 1;
-    await expect(market.usdPer('BTC')).rejects.toEqual(unavailable);
-    await market.close();
+    expect(await Promise.all([value(), value()])).toEqual(['101', '101']);
+    expect([told.a?.asked, told.b?.asked]).toEqual([2, 2]);
+  });
+
+  test('waits for a source that is slow, and only once', async () => {
+    const { told, value } = market({ a: '100', b: '100', c: '100' });
+    const slow = Promise.withResolvers<void>();
+    told.c?.after(slow.promise);
+    const asked = [value(), value()];
+    slow.resolve();
+    expect(await Promise.all(asked)).toEqual(['100', '100']);
+    expect(told.c?.asked).toBe(1);
+  });
+
+  test('of one coin is not that of another', async () => {
+    const { rates, say, value } = market({ a: '100', b: '100' });
+    await value();
+    say({ a: '5', b: '5' });
+    expect((await rates.usdPer('LTC')).value).toBe('5');
+    expect(await value()).toBe('100');
+  });
+
+  test('of a currency that is none of the market is fixed', async () => {
+    const { rates, told } = market({ a: '100', b: '100' });
+    expect(await rates.usdPer('USD')).toEqual({ value: '1', source: 'fixed', at: '2026-11-20T12:00:00.000Z' });
+    expect(told.a?.asked).toBe(0);
   });
 });
 
-describe('a source that is down', () => {
-  const market = () =>
-    new MarketRates({ sources: [kraken(`${url}/kraken`), coinbase(`${url}/coinbase`)], coins }, clock, LIMITS, alarm);
-  const value = async (rates: MarketRates) => (await rates.usdPer('BTC')).value;
-
-  test.each<[string, 'kraken' | 'coinbase', string]>([
-    ['the first', 'kraken', '109000.00'],
-    ['the second', 'coinbase', '91000.00'],
-  ])('does not vote: the other one serves alone, near to what both said (%s)', async (_, down, rate) => {
-    const rates = market();
-    await value(rates);
-    answers = { kraken: krakenSays(rate), coinbase: coinbaseSays(rate), [down]: away };
-    clock.current += 30_000;
-    expect(await value(rates)).toBe(rate);
-    await rates.close();
-  });
-
-  test('leaves the other one alone, which is not believed far from what both said in the last ten minutes', async () => {
-    const rates = market();
-    await value(rates);
-    answers = { kraken: away, coinbase: coinbaseSays('1001000.00') };
-    clock.current += 30_000;
-    await expect(value(rates)).rejects.toMatchObject({ message: expect.stringContaining('known before') });
-    answers.coinbase = coinbaseSays('100500.00');
-    clock.current += 3_000;
-    expect(await value(rates)).toBe('100500.00');
-    await rates.close();
-  });
-
-  test('votes again with its first answer', async () => {
-    const rates = market();
-    await value(rates);
-    answers.kraken = away;
-    clock.current += 30_000;
-    expect(await value(rates)).toBe('100100.00');
-    answers.kraken = krakenSays('100050.00000');
-    clock.current += 3_000;
-    expect(await value(rates)).toBe('100050.00000');
-    answers.kraken = krakenSays('150000.00000');
-    clock.current += 30_000;
-    await expect(value(rates)).rejects.toMatchObject({ message: expect.stringContaining('contradict each other') });
-    await rates.close();
-  });
-
-  test('and the other one serve again three seconds after they agree', async () => {
-    answers.coinbase = coinbaseSays('150000.00');
-    const rates = market();
-    await expect(value(rates)).rejects.toEqual(unavailable);
-    answers.coinbase = coinbaseSays('100100.00');
-    clock.current += 2_999;
-    await expect(value(rates)).rejects.toEqual(unavailable);
+describe('a source that fails', () => {
+  test('counts with what it said before for a minute', async () => {
+    const { say, value } = market({ a: '100', b: '101' });
+    await value();
+    say({ a: null, b: null });
+    clock.current += 59_999;
+    expect(await value()).toBe('100.5');
     clock.current += 1;
-    expect(await value(rates)).toBe('100000.00000');
-    await rates.close();
+    await expect(value()).rejects.toEqual(SILENCE);
+  });
+
+  test('is asked again after 3 s, then 6, and at most after a minute', async () => {
+    const { told, value } = market({ a: null, b: null });
+    const waits: number[] = [];
+    let last = 0;
+    for (let second = 0; second < 240; second++, clock.current += 1_000) {
+      const before = told.a?.asked ?? 0;
+      await expect(value()).rejects.toEqual(SILENCE);
+      if ((told.a?.asked ?? 0) === before) continue;
+      waits.push(second - last);
+      last = second;
+    }
+    expect(waits).toEqual([0, 3, 6, 12, 24, 48, 60, 60]);
+    expect(alarms).toHaveLength(3); // each source, and that there is no rate
+  });
+
+  test('serves again with its first answer', async () => {
+    const { say, value } = market({ a: '100', b: null });
+    await expect(value()).rejects.toEqual(ALONE);
+    say({ b: '100' });
+    clock.current += 3_000;
+    expect(await value()).toBe('100');
+  });
+
+  test('is asked again although the clock was set back an hour', async () => {
+    const { say, value } = market({ a: '100', b: '100' });
+    await value();
+    clock.current -= 60 * MINUTE;
+    say({ a: '90', b: '90' });
+    expect(await value()).toBe('90');
   });
 });
 
-describe('there is no rate', () => {
-  test.each<[string, Answer, Answer]>([
-    ['both sources are away', away, hangUp],
-    ['none of them makes sense', krakenSays('0'), json('<html>')],
-    ['they contradict each other', krakenSays('100000'), coinbaseSays('102000.01')],
-    ['they contradict each other the other way round', krakenSays('100000'), coinbaseSays('97999.99')],
-    ['one of them has lost its decimal point', krakenSays('100000.00'), coinbaseSays('10000000')],
-  ])('while %s', async (_, first, second) => {
-    answers = { kraken: first, coinbase: second };
-    await expect(rates()).rejects.toEqual(unavailable);
+test('a source whose price is old by its own account does not count', async () => {
+  const { told, value } = market({ a: '100', b: '100' });
+  (told.b as Told).at = NOON - 60_000;
+  await expect(value()).rejects.toEqual(ALONE);
+  await expect(value()).rejects.toEqual(ALONE);
+  expect(alarms).toEqual([
+    'the rate of BTC at b is of 2026-11-20T11:59:00.000Z: it does not count',
+    'no rate of BTC is believed, only one source of exchange rates answers: a says 100; nothing is known from before',
+  ]);
+});
+
+describe('a rate that is refused', () => {
+  test('says when it is worth asking again', async () => {
+    const { value } = market({ a: '100', b: '150' });
+    await expect(value()).rejects.toMatchObject({ retryAfterSeconds: 30 });
+    clock.current += 28_500;
+    await expect(value()).rejects.toMatchObject({ retryAfterSeconds: 2 });
+    const down = market({ a: null, b: null });
+    await expect(down.value()).rejects.toMatchObject({ retryAfterSeconds: 3 });
+    await expect(market({}).value()).rejects.toMatchObject({ retryAfterSeconds: 60 });
   });
 
-  test('when no source is configured', async () => {
-    await expect(new MarketRates({ sources: [], coins }, clock, LIMITS, alarm).usdPer('BTC')).rejects.toEqual(
-      unavailable,
-    );
+  test('is one alarm with sources and values, however many ask, and another when it is refused again', async () => {
+    const { say, value } = market({ a: '100', b: '150', c: '200' });
+    const contradiction =
+      'no rate of BTC is believed, the sources of exchange rates contradict each other: a says 100, b says 150, c says 200; ';
+    for (let i = 0; i < 10; i++, clock.current += 30_000) await expect(value()).rejects.toEqual(CONTRADICTION);
+    expect(alarms).toEqual([`${contradiction}nothing is known from before`]);
+    say({ b: '101' });
+    expect(await value()).toBe('100.5');
+    say({ b: '150' });
+    clock.current += 30_000;
+    await expect(value()).rejects.toEqual(CONTRADICTION);
+    expect(alarms.slice(1)).toEqual([
+      'c says 200 for BTC, and is not believed: the others agree on 100.5',
+      `${contradiction}agreed on before: 100.5`,
+    ]);
+  });
+});
+
+describe('a jump of all sources', () => {
+  test('is refused, and believed when it has lasted: 40 % after less than half an hour', async () => {
+    const { say, value } = market({ a: '100', b: '100', c: '100' });
+    await value();
+    say({ a: '60', b: '60', c: '60' });
+    let minutes = 0;
+    for (; minutes < 60; minutes += 0.5) {
+      clock.current += MINUTE / 2;
+      const rate = await value().catch((error) => expect(error).toEqual(JUMP));
+      if (rate === '60') break;
+    }
+    expect(minutes).toBe(23);
+    expect(alarms).toEqual([
+      'no rate of BTC is believed, it has jumped: a says 60, b says 60, c says 60; agreed on before: 100',
+    ]);
+  });
+
+  test('is none when it comes over an hour: no top-up waits while a coin falls by 40 %', async () => {
+    const { say, value } = market({ a: '100', b: '100' });
+    for (let half = 0; half <= 120; half++, clock.current += MINUTE / 2) {
+      const price = (100 - half / 3).toFixed(6);
+      say({ a: price, b: price });
+      expect(Number(await value())).toBeCloseTo(100 - half / 3, 5);
+    }
+  });
+
+  test('by 10,000 is refused for as long as it lasts, and forgotten when it is over', async () => {
+    const { say, value } = market({ a: '100', b: '100' });
+    await value();
+    say({ a: '1000000', b: '1000000' });
+    for (let day = 0; day < 30; day++) {
+      clock.current += 24 * 60 * MINUTE;
+      await expect(value()).rejects.toEqual(JUMP);
+    }
+    say({ a: '110', b: '110' });
+    clock.current += MINUTE;
+    expect(await value()).toBe('110');
+  });
+
+  test('before a restart is not known after it: then two that agree are believed', async () => {
+    expect(await market({ a: '100', b: '100' }).value()).toBe('100');
+    expect(await market({ a: '60', b: '60' }).value()).toBe('60');
+  });
+});
+
+describe('one source alone', () => {
+  const loneSourceCoins = ['BTC'];
+
+  test('is not believed, however near it is', async () => {
+    const { say, value } = market({ a: '100', b: '100' });
+    await value();
+    say({ b: null });
+    clock.current += MINUTE;
+    await expect(value()).rejects.toEqual(ALONE);
+  });
+
+  test('is believed of a coin that may live on one, within a fifth of what was agreed on, and never further', async () => {
+    const { say, value, rates } = market({ a: '100', b: '100' }, { loneSourceCoins });
+    await value();
+    say({ b: null });
+    for (let hour = 0; hour < 24; hour++) {
+      clock.current += 60 * MINUTE;
+      say({ a: '120' });
+      expect(await rates.usdPer('BTC')).toMatchObject({ value: '120', source: 'a' });
+      clock.current += MINUTE;
+      say({ a: '121' });
+      await expect(value()).rejects.toEqual(JUMP);
+    }
+  });
+
+  test('is not believed before two have agreed', async () => {
+    const { say, value } = market({ a: '100', b: null }, { loneSourceCoins });
+    await expect(value()).rejects.toEqual(ALONE);
+    say({ b: '100' });
+    clock.current += 3_000;
+    expect(await value()).toBe('100');
   });
 });

@@ -1,79 +1,74 @@
-import { Agent, type Dispatcher, request } from 'undici';
+import { Agent } from 'undici';
 import { type Clock, ExchangeRates, type Rate, UpstreamFailure } from '#application';
-import type { CoinTerms, RateNames } from '#domain';
+import {
+  type AgreedRate,
+  type BelievedRate,
+  believe,
+  type CoinTerms,
+  type Quote,
+  type RateDoubt,
+  type RateLimits,
+  type RateNames,
+  remembered,
+} from '#domain';
+import { formatUsd } from '#kernel';
+import type { RateSource } from './rate-sources.ts';
 
-const TIMEOUT_MS = 5_000;
-/** A rate is asked for again after this long; after this long a source that failed, and all that are not believed, */
-const REFRESH_MS = 30_000;
+/** A source that fails is asked again after this long, and each time after twice as long, up to a minute. */
 const RETRY_MS = 3_000;
-/** and no longer used after this long: rather no invoice than a guess. */
-const STALE_MS = 600_000;
-/** Two sources that differ by more than this many hundredths are not believed. */
-const MAX_DIFFERENCE_PERCENT = 2;
+const MAX_RETRY_MS = 60_000;
+const MAX_ANSWER_BYTES = 65_536;
+/** A whole answer takes no longer, and nor does whoever waits for it. */
+const TIMEOUT_MS = 3_000;
+/** What is agreed on is noted no more often. */
+const NOTED_MS = 30_000;
 
-export interface RateLimits {
-  /** Hundredths by which one source alone may differ from what several have agreed on in the last ten minutes. */
-  readonly loneRatePercent: number;
+export interface Market {
+  readonly sources: readonly RateSource[];
+  readonly coins: readonly CoinTerms[];
 }
 
-interface Source {
-  readonly name: string;
-  /** @returns undefined where it does not quote the coin */
-  fetch(names: RateNames, dispatcher: Dispatcher): Promise<string> | undefined;
+export interface BeliefSettings extends RateLimits {
+  /** Coins for which one source alone is believed, near to what was agreed on before. */
+  readonly loneSourceCoins: readonly string[];
 }
 
-interface Quote {
-  readonly value: string;
-  readonly at: number;
+/** What is known of a source, of one coin. */
+interface Known {
+  readonly quote: Quote | undefined;
+  readonly failures: number;
+  readonly askAgainAt: number;
+  /** While it is being asked. Whoever wants to know waits for the same answer. */
+  readonly asking?: Promise<void>;
 }
 
-/** `GET /0/public/Ticker?pair=XBTUSD`: `result.XXBTZUSD.c[0]` is the last trade. */
-export function kraken(url: string): Source {
-  return {
-    name: 'kraken',
-    fetch: ({ kraken: pair }, dispatcher) => pair && ticker(url, pair, dispatcher),
-  };
-}
+const UNKNOWN: Known = { quote: undefined, failures: 0, askAgainAt: 0 };
 
-async function ticker(url: string, [asked, answered]: readonly [string, string], dispatcher: Dispatcher) {
-  const { result } = (await get(`${url}/0/public/Ticker?pair=${asked}`, dispatcher)) as {
-    result?: Readonly<Record<string, { c?: string[] }>>;
-  };
-  return positive(result?.[answered]?.c?.[0]);
-}
-
-/** `GET /v2/prices/BTC-USD/spot`: `data.amount`. */
-export function coinbase(url: string): Source {
-  return {
-    name: 'coinbase',
-    fetch: ({ coinbase: pair }, dispatcher) => (pair === undefined ? undefined : spot(url, pair, dispatcher)),
-  };
-}
-
-async function spot(url: string, pair: string, dispatcher: Dispatcher): Promise<string> {
-  const { data } = (await get(`${url}/v2/prices/${pair}/spot`, dispatcher)) as { data?: { amount?: string } };
-  return positive(data?.amount);
-}
+const WHY: Readonly<Record<RateDoubt, string>> = {
+  silence: 'no source of exchange rates answers',
+  alone: 'only one source of exchange rates answers',
+  contradiction: 'the sources of exchange rates contradict each other',
+  jump: 'it has jumped',
+};
 
 /**
- * The rate of the first source that answers, as long as no other that answers contradicts it. One that is down does not
- * vote; what one says alone is believed as far as it is near to what several have said. Only while all are down does what
- * was known before count on.
+ * Rates that several sources agree on. Sources are asked when a rate is wanted and what they said last is old, and their
+ * answers are shared; what was agreed on is remembered as long as this process runs, and by it alone.
  */
 export class MarketRates extends ExchangeRates {
-  /** By source and coin, as all that is remembered. */
-  private readonly quotes = new Map<string, Quote>();
-  private readonly failedAt = new Map<string, number>();
-  /** By coin: what several sources agreed on last, and the coins whose sources are not believed. */
-  private readonly agreed = new Map<string, Quote>();
-  private readonly doubted = new Set<string>();
-  private readonly dispatcher = new Agent();
+  /** By source and coin. */
+  private readonly known = new Map<string, Known>();
+  /** By coin. */
+  private readonly agreed = new Map<string, readonly AgreedRate[]>();
+  /** What was raised by topic, until it is over. */
+  private readonly alarmed = new Map<string, string>();
+  private readonly dispatcher = new Agent({ maxResponseSize: MAX_ANSWER_BYTES, connect: { timeout: TIMEOUT_MS } });
 
-  /** @param alarm called for each source that fails, also while another one answers */
+  /** @param alarm called once for each cause: a source that fails, is stale or contradicts others, a rate that is not believed */
   constructor(
-    private readonly market: { readonly sources: readonly Source[]; readonly coins: readonly CoinTerms[] },
+    private readonly market: Market,
     private readonly clock: Clock,
-    private readonly limits: RateLimits,
+    private readonly settings: BeliefSettings,
     private readonly alarm: (problem: string, error: unknown) => void,
   ) {
     super();
@@ -81,28 +76,15 @@ export class MarketRates extends ExchangeRates {
 
   async usdPer(wanted: string): Promise<Rate> {
     const terms = this.terms(wanted);
-    const { code: coin, rates, fixedRate } = terms.ratedAs === undefined ? terms : this.terms(terms.ratedAs);
+    const { code: coin, rates = {}, fixedRate } = terms.ratedAs === undefined ? terms : this.terms(terms.ratedAs);
     if (fixedRate !== undefined) return { value: fixedRate, source: 'fixed', at: this.clock.now() };
-    await Promise.all(this.market.sources.map((source) => this.refresh(source, coin, rates ?? {})));
-    const known = this.market.sources.flatMap(({ name }) => {
-      const quote = this.quotes.get(`${name} ${coin}`);
-      return quote && this.age(quote) < STALE_MS ? [{ name, quote }] : [];
-    });
-    const answering = known.filter(({ name }) => !this.failedAt.has(`${name} ${coin}`));
-    const [first, ...others] = answering.length > 0 ? answering : known;
-    if (!first) throw new UpstreamFailure('upstream_unavailable', 'No exchange rate is available at the moment');
-    const doubt = this.doubtOf(
-      coin,
-      first.quote,
-      others.map(({ quote }) => quote),
-    );
-    if (doubt !== undefined) {
-      this.doubted.add(coin);
-      throw new UpstreamFailure('upstream_unavailable', doubt);
-    }
-    this.doubted.delete(coin);
-    if (answering.length > 1) this.agreed.set(coin, first.quote);
-    return { value: first.quote.value, source: first.name, at: new Date(first.quote.at).toISOString() };
+    const sources = this.market.sources.filter((source) => source.quotes(rates));
+    await Promise.all(sources.map((source) => this.refresh(source, coin, rates)));
+    return this.believed(coin, sources);
+  }
+
+  close(): Promise<void> {
+    return this.dispatcher.close();
   }
 
   private terms(code: string): CoinTerms {
@@ -111,60 +93,96 @@ export class MarketRates extends ExchangeRates {
     return coin;
   }
 
-  /** Why a rate is not believed; undefined when it is. */
-  private doubtOf(coin: string, rate: Quote, others: readonly Quote[]): string | undefined {
-    const isFar = (other: Quote, percent: number) =>
-      Math.abs(Number(other.value) / Number(rate.value) - 1) * 100 > percent;
-    if (others.some((other) => isFar(other, MAX_DIFFERENCE_PERCENT)))
-      return 'The sources of exchange rates contradict each other';
-    const agreed = this.agreed.get(coin);
-    if (others.length > 0 || !agreed || this.age(agreed) >= STALE_MS) return undefined;
-    if (!isFar(agreed, this.limits.loneRatePercent)) return undefined;
-    return 'The one source of exchange rates that answers contradicts what was known before';
-  }
-
-  close(): Promise<void> {
-    return this.dispatcher.close();
-  }
-
-  /** A source that fails keeps its last quote until that is stale, for when all fail. */
-  private async refresh(source: Source, coin: string, names: RateNames): Promise<void> {
-    const name = `${source.name} ${coin}`;
-    const known = this.quotes.get(name);
+  private believed(coin: string, sources: readonly RateSource[]): Rate {
     const now = this.clock.milliseconds();
-    const failedAt = this.failedAt.get(name);
-    if (failedAt !== undefined ? now - failedAt < RETRY_MS : known && this.age(known) < this.keptMs(coin)) return;
-    try {
-      const value = await source.fetch(names, this.dispatcher);
-      this.failedAt.delete(name);
-      if (value !== undefined) this.quotes.set(name, { value, at: now });
-    } catch (error) {
-      this.failedAt.set(name, now);
-      this.alarm(`the exchange rates of ${source.name} cannot be had`, error);
+    const quotes = sources.flatMap((source) => this.fresh(source, coin, now) ?? []);
+    const agreed = this.agreed.get(coin) ?? [];
+    const mayBeAlone = this.settings.loneSourceCoins.includes(coin);
+    const belief = believe({ quotes, agreed, mayBeAlone, now }, this.settings);
+    if (typeof belief === 'string') return this.refuse(coin, belief, quotes, sources);
+    this.over(coin);
+    this.noteOutliers(coin, belief, quotes);
+    if (belief.quotes.length > 1 && now - (agreed.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= NOTED_MS)
+      this.agreed.set(coin, remembered(agreed, belief.price, now));
+    return {
+      value: formatUsd(belief.price),
+      source: belief.quotes.map(({ source }) => source).join(', '),
+      at: new Date(Math.min(...belief.quotes.map(({ at }) => at))).toISOString(),
+    };
+  }
+
+  /** What a source said last, unless that is too old to count. */
+  private fresh({ name, freshMs }: RateSource, coin: string, now: number): Quote | undefined {
+    const { quote, failures } = this.known.get(`${name} ${coin}`) ?? UNKNOWN;
+    // A clock that was set back does not make it young.
+    if (quote && Math.abs(now - quote.at) < freshMs) {
+      if (failures === 0) this.over(`${name} ${coin}`);
+      return quote;
+    }
+    if (quote && failures === 0) {
+      const since = new Date(quote.at).toISOString();
+      this.raise(`${name} ${coin}`, 'stale', `the rate of ${coin} at ${name} is of ${since}: it does not count`);
+    }
+    return undefined;
+  }
+
+  private refuse(coin: string, doubt: RateDoubt, quotes: readonly Quote[], sources: readonly RateSource[]): never {
+    const known = this.agreed.get(coin)?.at(-1);
+    const before = known ? `; agreed on before: ${formatUsd(known.price)}` : '; nothing is known from before';
+    this.raise(coin, doubt, `no rate of ${coin} is believed, ${WHY[doubt]}: ${printed(quotes) || 'nothing'}${before}`);
+    const next = Math.min(...sources.map(({ name }) => this.known.get(`${name} ${coin}`)?.askAgainAt ?? 0));
+    const waitMs = Math.min(Math.max(next - this.clock.milliseconds(), 1_000), MAX_RETRY_MS);
+    const message = `No exchange rate can be believed at the moment: ${WHY[doubt]}`;
+    throw new UpstreamFailure('upstream_unavailable', message, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
+  }
+
+  private noteOutliers(coin: string, { price, quotes: used }: BelievedRate, quotes: readonly Quote[]): void {
+    for (const quote of quotes) {
+      const topic = `outlier ${quote.source} ${coin}`;
+      if (used.includes(quote)) this.over(topic);
+      else {
+        const others = `the others agree on ${formatUsd(price)}`;
+        this.raise(topic, 'outlier', `${printed([quote])} for ${coin}, and is not believed: ${others}`);
+      }
     }
   }
 
-  private keptMs(coin: string): number {
-    return this.doubted.has(coin) ? RETRY_MS : REFRESH_MS;
+  private async refresh(source: RateSource, coin: string, names: RateNames): Promise<void> {
+    const key = `${source.name} ${coin}`;
+    const known = this.known.get(key) ?? UNKNOWN;
+    if (known.asking) return known.asking;
+    const now = this.clock.milliseconds();
+    const waitMs = known.askAgainAt - now;
+    if (waitMs > 0 && waitMs <= MAX_RETRY_MS) return;
+    const asking = source
+      .price(names, { now, timeoutMs: TIMEOUT_MS, dispatcher: this.dispatcher })
+      .then((priced) => {
+        const quote = { source: source.name, ...priced };
+        this.known.set(key, { quote, failures: 0, askAgainAt: now + source.keptMs });
+      })
+      .catch((error) => {
+        const { quote, failures } = known;
+        const askAgainAt = now + Math.min(RETRY_MS * 2 ** failures, MAX_RETRY_MS);
+        this.known.set(key, { quote, failures: failures + 1, askAgainAt });
+        this.raise(key, 'failing', `the rate of ${coin} cannot be had from ${source.name}`, error);
+      });
+    this.known.set(key, { ...known, asking });
+    return asking;
   }
 
-  private age({ at }: Quote): number {
-    return this.clock.milliseconds() - at;
+  /** What goes on is one alarm, however many ask. */
+  private raise(topic: string, cause: string, problem: string, error?: unknown): void {
+    if (this.alarmed.get(topic) === cause) return;
+    this.alarmed.set(topic, cause);
+    this.alarm(problem, error);
+  }
+
+  private over(topic: string): void {
+    this.alarmed.delete(topic);
   }
 }
 
-async function get(url: string, dispatcher: Dispatcher): Promise<unknown> {
-  const { statusCode, body } = await request(url, { dispatcher, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
-  if (statusCode !== 200) {
-    await body.dump();
-    throw new Error(`status ${statusCode}`);
-  }
-  return body.json();
-}
-
-function positive(price: unknown): string {
-  // More decimals than money has are cut off.
-  const rate = String(price).replace(/(\.\d{8})\d+$/, '$1');
-  if (typeof price !== 'string' || !/^\d+(\.\d+)?$/.test(rate) || Number(rate) <= 0) throw new Error('no rate');
-  return rate;
+/** `kraken says 100000, coinbase says 150000` */
+function printed(quotes: readonly Quote[]): string {
+  return quotes.map(({ source, price }) => `${source} says ${formatUsd(price)}`).join(', ');
 }

@@ -1,0 +1,162 @@
+/**
+ * Who is asked what a coin costs, each over its own protocol. Nothing that they say is believed here; but what is no price
+ * is none. A coin's names are data.
+ */
+import { type Dispatcher, request } from 'undici';
+import type { RateNames } from '#domain';
+import { money, type PicoUsd, withNumbersAsText } from '#kernel';
+
+/** By how many hundredths Kraken's last trade may lie outside of what is bid and asked. */
+const NEAR_PERCENT = 2n;
+/** By how much clocks may differ. */
+const MAX_AHEAD_MS = 60_000;
+
+/** A price, and when it was so: milliseconds since 1970. */
+export interface Priced {
+  readonly price: PicoUsd;
+  readonly at: number;
+}
+
+export interface RateSource {
+  readonly name: string;
+  /** How long what it said is kept before it is asked again, and how old it may be to count. */
+  readonly keptMs: number;
+  readonly freshMs: number;
+  quotes(names: RateNames): boolean;
+  /** @throws Error when it says no price, or nothing in time */
+  price(names: RateNames, asking: Asking): Promise<Priced>;
+}
+
+/** How a source is asked. */
+export interface Asking {
+  readonly now: number;
+  /** Within which the whole answer must have come. */
+  readonly timeoutMs: number;
+  /** Bounds the answer's size. */
+  readonly dispatcher: Dispatcher;
+}
+
+/** What of an answer is said to be the price. */
+interface Said {
+  readonly price: unknown;
+  /** Seconds since 1970, where the source says it. */
+  readonly seconds?: unknown;
+}
+
+interface KrakenAnswer {
+  readonly error?: unknown;
+  readonly result?: Readonly<Record<string, Readonly<Record<'a' | 'b' | 'c', readonly unknown[]>>>>;
+}
+
+interface Protocol<Name> {
+  readonly name: string;
+  readonly keptMs: number;
+  readonly freshMs: number;
+  nameOf(names: RateNames): Name | undefined;
+  path(name: Name): string;
+  read(answer: unknown, name: Name): Said;
+}
+
+/**
+ * Kraken: `GET /0/public/Ticker?pair=XBTUSD`; in `result.XXBTZUSD` are `a` ask, `b` bid and `c` last trade, each a list that
+ * begins with the price. What is wrong stands in `error`, with status 200. It does not say of when its prices are.
+ */
+const krakenProtocol: Protocol<readonly [asked: string, answered: string]> = {
+  ...{ name: 'kraken', keptMs: 30_000, freshMs: 60_000 },
+  nameOf: ({ kraken }) => kraken,
+  path: ([asked]) => `/0/public/Ticker?pair=${encodeURIComponent(asked)}`,
+  read(answer, [, answered]) {
+    const { error, result } = answer as KrakenAnswer;
+    if (Array.isArray(error) && error.length > 0) throw new Error(`it says ${String(error[0]).slice(0, 100)}`);
+    const { a, b, c } = result?.[answered] ?? {};
+    const [ask, bid, last] = [priceIn(a?.[0]), priceIn(b?.[0]), priceIn(c?.[0])];
+    const isNear = last * 100n >= bid * (100n - NEAR_PERCENT) && last * 100n <= ask * (100n + NEAR_PERCENT);
+    if (bid > ask || !isNear) throw new Error('the last trade is not between what is bid and asked');
+    return { price: c?.[0] };
+  },
+};
+
+/** Coinbase: `GET /v2/prices/BTC-USD/spot`, `data.amount` in `data.currency` for one `data.base`, without a time. */
+const coinbaseProtocol: Protocol<string> = {
+  ...{ name: 'coinbase', keptMs: 30_000, freshMs: 60_000 },
+  nameOf: ({ coinbase }) => coinbase,
+  path: (pair) => `/v2/prices/${encodeURIComponent(pair)}/spot`,
+  read(answer, pair) {
+    const { data } = answer as { data?: { amount?: unknown; base?: unknown; currency?: unknown } };
+    if (`${data?.base}-${data?.currency}` !== pair) throw new Error('the price of something else');
+    return { price: data?.amount };
+  },
+};
+
+/**
+ * CoinGecko: `GET /api/v3/simple/price`; by id the price as a JSON number, and the second it was last updated. The public
+ * API renews it each minute, and refuses after a few calls in one (with a key of the free plan 30, and 10,000 in a month).
+ */
+const coinGeckoProtocol: Protocol<string> = {
+  ...{ name: 'coingecko', keptMs: 60_000, freshMs: 180_000 },
+  nameOf: ({ coingecko }) => coingecko,
+  path: (id) =>
+    `/api/v3/simple/price?ids=${encodeURIComponent(id)}&vs_currencies=usd&include_last_updated_at=true&precision=full`,
+  read(answer, id) {
+    const { usd, last_updated_at } = (answer as Readonly<Record<string, Readonly<Record<string, unknown>>>>)[id] ?? {};
+    return { price: usd, seconds: String(last_updated_at) };
+  },
+};
+
+export const kraken = (url: string): RateSource => sourceOf(krakenProtocol, url);
+
+export const coinbase = (url: string): RateSource => sourceOf(coinbaseProtocol, url);
+
+/** @param key of an account there, if any: a paid one has another header, at an address of its own */
+export function coinGecko(url: string, key?: string): RateSource {
+  const plan = new URL(url).hostname.startsWith('pro-') ? 'pro' : 'demo';
+  return sourceOf(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key });
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+function sourceOf<Name>(protocol: Protocol<Name>, url: string, headers: Headers = {}): RateSource {
+  const { name, keptMs, freshMs, nameOf, path, read } = protocol;
+  return {
+    ...{ name, keptMs, freshMs },
+    quotes: (names) => nameOf(names) !== undefined,
+    async price(names, asking) {
+      const { now } = asking;
+      const called = nameOf(names);
+      if (called === undefined) throw new Error(`${name} does not quote it`);
+      const { answer, ageMs } = await get(`${url}${path(called)}`, headers, asking);
+      const { price, seconds } = read(answer, called);
+      return { price: priceIn(price), at: seconds === undefined ? now - ageMs : momentIn(seconds, now) };
+    },
+  };
+}
+
+/** @returns the answer, its numbers as text, and how long it has lain in a cache on its way */
+async function get(url: string, headers: Headers, { dispatcher, timeoutMs }: Asking) {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const answered = await request(url, { dispatcher, signal, headers: { accept: 'application/json', ...headers } });
+  const { statusCode, body } = answered;
+  if (statusCode !== 200) {
+    await body.dump();
+    throw new Error(`status ${statusCode}`);
+  }
+  const answer = withNumbersAsText(await body.text());
+  if (typeof answer !== 'object' || answer === null) throw new Error('no object');
+  const age = String(answered.headers.age ?? 0);
+  return { answer, ageMs: /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0 };
+}
+
+/** @throws Error when it is not a plain decimal above 0 with a bearable number of digits */
+function priceIn(text: unknown): PicoUsd {
+  if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,30})?$/.test(text)) throw new Error('no price');
+  // More decimals than money has are cut off.
+  const price = money.usd(text.replace(/(\.\d{12})\d+$/, '$1'));
+  if (price <= 0n) throw new Error('no price');
+  return price;
+}
+
+function momentIn(seconds: unknown, now: number): number {
+  const at = /^\d{1,11}$/.test(String(seconds)) ? Number(seconds) * 1000 : Number.NaN;
+  if (!(at <= now + MAX_AHEAD_MS)) throw new Error('no time of the price');
+  return Math.min(at, now);
+}

@@ -1,0 +1,152 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type AgreedRate, type BelievedRate, believe, type Quote, type RateCase, remembered } from '#domain';
+import { formatUsd, money, type PicoUsd } from '#kernel';
+
+const NOW = Date.parse('2026-11-20T12:00:00.000Z');
+const MINUTE = 60_000;
+const LIMITS = { maxSpreadPercent: 2, maxJumpPercent: 20 };
+
+const quote = (source: string, price: string): Quote => ({ source, price: money.usd(price), at: NOW });
+const says = (...prices: readonly string[]) => prices.map((price, i) => quote(`source ${i + 1}`, price));
+const agreed = (price: string, minutesAgo: number): AgreedRate => ({
+  price: money.usd(price),
+  at: NOW - minutesAgo * MINUTE,
+});
+
+function beliefIn(quotes: readonly Quote[], more: Partial<RateCase> = {}): string {
+  const belief = believe({ quotes, agreed: [], mayBeAlone: false, now: NOW, ...more }, LIMITS);
+  return typeof belief === 'string' ? belief : formatUsd(belief.price);
+}
+
+describe('a rate', () => {
+  test.each<[readonly string[], string]>([
+    [[], 'silence'],
+    [['100'], 'alone'],
+    [['100', '100'], '100'],
+    [['100', '102'], '101'],
+    [['102', '100'], '101'],
+    [['100', '102.000001'], 'contradiction'],
+    [['98', '100'], 'contradiction'],
+    [['100', '101', '102'], '101'],
+    [['102', '100', '101'], '101'],
+    [['100', '101', '1000000'], '100.5'],
+    [['0.01', '100', '101'], '100.5'],
+    [['100', '101.9', '103.8'], '101.9'],
+    [['100', '103', '106'], 'contradiction'],
+    [['1', '100', '10000'], 'contradiction'],
+    [['99.5', '100', '101', '500'], '100'],
+    [['50', '100', '101', '200'], '100.5'],
+    [['50', '100', '103', '200'], 'contradiction'],
+    [['0.000000000001', '0.000000000002'], 'contradiction'],
+  ])('of sources that say %j is %s', (prices, rate) => {
+    expect(beliefIn(says(...prices))).toBe(rate);
+  });
+
+  test('names those that it was made of', () => {
+    const { quotes } = believe(
+      { quotes: says('100', '5', '101'), agreed: [], mayBeAlone: false, now: NOW },
+      LIMITS,
+    ) as BelievedRate;
+    expect(quotes.map(({ source }) => source)).toEqual(['source 1', 'source 3']);
+  });
+});
+
+describe('one source alone', () => {
+  test.each<[string, Partial<RateCase>, string]>([
+    ['is not believed', { agreed: [agreed('100', 1)] }, 'alone'],
+    ['is not believed after a start, whatever the coin', { mayBeAlone: true }, 'alone'],
+    ['is believed of a coin that may live on one', { mayBeAlone: true, agreed: [agreed('90', 1)] }, '100'],
+    ['is not believed far from what was agreed on', { mayBeAlone: true, agreed: [agreed('83', 1)] }, 'jump'],
+    ['is not given more room with time', { mayBeAlone: true, agreed: [agreed('83', 6_000)] }, 'jump'],
+  ])('%s', (_, more, rate) => {
+    expect(beliefIn(says('100'), more)).toBe(rate);
+  });
+});
+
+describe('a jump', () => {
+  const both = (price: string) => says(price, price);
+
+  test.each<[string, string, number, string]>([
+    ['by a fifth is believed at once', '120', 0, '120'],
+    ['by more is not', '120.01', 0, 'jump'],
+    ['downwards is as far as upwards', '83.34', 0, '83.34'],
+    ['downwards by more is not believed', '83.33', 0, 'jump'],
+    ['may be twice as far after ten minutes', '140', 10, '140'],
+    ['by 40 % is not believed after 23 minutes', '60', 23, 'jump'],
+    ['by 40 % is believed half an hour after the rate before', '60', 24, '60'],
+    ['by 10,000 is not believed after a month', '1000000', 43_200, 'jump'],
+    ['by a ten-thousandth is not believed after a month', '0.01', 43_200, 'jump'],
+  ])('%s', (_, price, minutesAgo, rate) => {
+    expect(beliefIn(both(price), { agreed: [agreed('100', minutesAgo)] })).toBe(rate);
+  });
+
+  test('does not count from before a clock was set back', () => {
+    expect(beliefIn(both('121'), { agreed: [agreed('100', -60)] })).toBe('jump');
+  });
+
+  test('in small steps goes no further than in one', () => {
+    let known: readonly AgreedRate[] = [agreed('100', 60)];
+    let now = NOW - 60 * MINUTE;
+    let price = money.usd('100');
+    for (; now <= NOW; now += MINUTE / 2) {
+      const next = ((price * 119n) / 100n) as PicoUsd;
+      const quotes = ['a', 'b'].map((source) => ({ source, price: next, at: now }));
+      const belief = believe({ quotes, agreed: known, mayBeAlone: false, now }, LIMITS);
+      if (typeof belief === 'string') continue;
+      price = next;
+      known = remembered(known, price, now);
+    }
+    expect(price).toBeLessThanOrEqual(money.usd('240'));
+    expect(price).toBeGreaterThan(money.usd('150'));
+  });
+
+  test('is measured by what was agreed on in the last hour, and no longer', () => {
+    const known = remembered([agreed('1', 60), agreed('2', 59)], money.usd('3'), NOW);
+    expect(known.map(({ price }) => formatUsd(price))).toEqual(['2', '3']);
+  });
+});
+
+describe('whatever one source says', () => {
+  const truth = fc.bigInt({ min: 10n ** 8n, max: 10n ** 24n });
+  /** Honest sources are within four thousandths of each other. */
+  const noise = fc.tuple(fc.bigInt({ min: -20n, max: 20n }), fc.bigInt({ min: -20n, max: 20n }));
+  const lie = fc.oneof(
+    fc.bigInt({ min: 1n, max: 10n ** 30n }).map((price) => () => price),
+    fc.bigInt({ min: 9_000n, max: 11_000n }).map((factor) => (price: bigint) => (price * factor) / 10_000n),
+    fc.constantFrom<(price: bigint) => bigint>(
+      (price) => price * 10_000n,
+      (price) => price / 10_000n,
+    ),
+  );
+  const order = fc.shuffledSubarray([0, 1, 2], { minLength: 3 });
+  const priced = (source: string, price: bigint): Quote => ({ source, price: price as PicoUsd, at: NOW });
+  const isNear = (price: bigint, of: bigint) => (price - of) * 100n <= of * 2n && (of - price) * 100n <= of * 2n;
+  const rateOf = (quotes: readonly Quote[]) => believe({ quotes, agreed: [], mayBeAlone: false, now: NOW }, LIMITS);
+
+  test('the rate is within two hundredths of the truth while two others are honest', () => {
+    fc.assert(
+      fc.property(truth, noise, lie, order, (price, [a, b], lies, places) => {
+        const honest = [a, b].map((by, i) => priced(`honest ${i}`, (price * (10_000n + by)) / 10_000n));
+        const quotes = [...honest, priced('liar', lies(price))];
+        const belief = rateOf(places.map((i) => quotes[i] as Quote));
+        expect(typeof belief === 'object' && isNear(belief.price, price)).toBe(true);
+      }),
+    );
+  });
+
+  test('it is refused, or within two hundredths, while one other is honest', () => {
+    let refused = 0;
+    let believed = 0;
+    fc.assert(
+      fc.property(truth, lie, fc.boolean(), (price, lies, first) => {
+        const quotes = [priced('honest', price), priced('liar', lies(price))];
+        const belief = rateOf(first ? quotes : quotes.toReversed());
+        if (typeof belief === 'string') refused++;
+        else believed++;
+        expect(belief === 'contradiction' || (typeof belief === 'object' && isNear(belief.price, price))).toBe(true);
+      }),
+    );
+    expect([refused > 0, believed > 0]).toEqual([true, true]);
+  });
+});

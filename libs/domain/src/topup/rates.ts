@@ -1,0 +1,102 @@
+/**
+ * Which exchange rate is believed, of what several sources say: none says by itself what a coin is worth. Pure, so that it
+ * can be tried with any liar.
+ */
+import { money, type PicoUsd } from '#kernel';
+
+/** What a source says that one coin costs. */
+export interface Quote {
+  readonly source: string;
+  readonly price: PicoUsd;
+  /** When it was so, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** What several sources agreed on once. */
+export interface AgreedRate {
+  readonly price: PicoUsd;
+  readonly at: number;
+}
+
+export interface RateLimits {
+  /** By how many hundredths sources may differ from each other. */
+  readonly maxSpreadPercent: number;
+  /** By how many hundredths a rate may differ at once from what was agreed on before; by as much again after each `GROWTH_MS`. */
+  readonly maxJumpPercent: number;
+}
+
+/** What is known of a coin when its rate is wanted. */
+export interface RateCase {
+  /** One from each source, none of them stale. */
+  readonly quotes: readonly Quote[];
+  /** What was agreed on in this process, the latest last. */
+  readonly agreed: readonly AgreedRate[];
+  /** Whether one source alone may be believed. */
+  readonly mayBeAlone: boolean;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+export interface BelievedRate {
+  readonly price: PicoUsd;
+  /** Those that it was made of: more than one, unless one alone may be believed. */
+  readonly quotes: readonly Quote[];
+}
+
+/** Why no rate is believed. */
+export type RateDoubt = 'silence' | 'alone' | 'contradiction' | 'jump';
+
+/** A rate that has truly moved is believed again without anybody's help: what it may differ by grows. */
+const GROWTH_MS = 600_000;
+/** Nothing moves further than it may within this time in small steps either. */
+const REMEMBERED_MS = 3_600_000;
+
+/**
+ * The median of the sources that agree, if two do and it has not jumped. One alone is believed where it may be, near to
+ * what was agreed on before.
+ */
+export function believe(known: RateCase, limits: RateLimits): BelievedRate | RateDoubt {
+  const { quotes, agreed, mayBeAlone, now } = known;
+  const [first] = quotes;
+  if (!first) return 'silence';
+  if (quotes.length === 1) {
+    const last = agreed.at(-1);
+    if (!mayBeAlone || !last) return 'alone';
+    // However long ago that was: nobody confirms that it has moved on.
+    return isFar(first.price, last.price, limits.maxJumpPercent, 0) ? 'jump' : { price: first.price, quotes };
+  }
+  const agreeing = agreeingOf(quotes, limits.maxSpreadPercent);
+  if (agreeing.length < 2) return 'contradiction';
+  const price = medianOf(agreeing);
+  const jumped = agreed.some((each) => isFar(price, each.price, limits.maxJumpPercent, now - each.at));
+  return jumped ? 'jump' : { price, quotes: agreeing };
+}
+
+/** What was agreed on, with one more: as much of it as counts later. */
+export function remembered(agreed: readonly AgreedRate[], price: PicoUsd, now: number): readonly AgreedRate[] {
+  return [...agreed.filter(({ at }) => now - at < REMEMBERED_MS), { price, at: now }];
+}
+
+/** Those that are near to the one in the middle, or to both. */
+function agreeingOf(quotes: readonly Quote[], percent: number): readonly Quote[] {
+  const middle = middleOf(quotes);
+  return quotes.filter(({ price }) => middle.every((each) => !isFar(price, each.price, percent, 0)));
+}
+
+function medianOf(quotes: readonly Quote[]): PicoUsd {
+  const middle = middleOf(quotes);
+  return (money.sum(middle.map(({ price }) => price)) / BigInt(middle.length)) as PicoUsd;
+}
+
+function middleOf(quotes: readonly Quote[]): readonly Quote[] {
+  const sorted = quotes.toSorted((a, b) => (a.price < b.price ? -1 : 1));
+  const half = sorted.length / 2;
+  return sorted.slice(Math.ceil(half) - 1, Math.floor(half) + 1);
+}
+
+/** Whether the higher is above the lower by more than so many hundredths, which grow with time. */
+function isFar(a: PicoUsd, b: PicoUsd, percent: number, elapsedMs: number): boolean {
+  const [low, high] = a < b ? [a, b] : [b, a];
+  const grown = BigInt(percent) * BigInt(GROWTH_MS + Math.max(0, elapsedMs));
+  return (high - low) * 100n * BigInt(GROWTH_MS) > low * grown;
+}
