@@ -39,6 +39,9 @@ const settled = async (invoice) => {
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS.split(' ') });
 const strangers = new Set();
 
+/** The page of the card processor, where one goes. */
+const isProcessor = (request) => request.isNavigationRequest() || request.frame().url().startsWith(SANDBOX_URL);
+
 /** A page in a browser of its own, whose every request is seen. */
 async function open(options, url) {
   const context = await browser.newContext({ ...PHONE, ...options });
@@ -48,9 +51,12 @@ async function open(options, url) {
   const requests = [];
   page.on('request', (request) => {
     requests.push(request.url());
-    if (!request.url().startsWith(GATEWAY_URL)) strangers.add(request.url());
+    if (!request.url().startsWith(GATEWAY_URL) && !isProcessor(request)) strangers.add(request.url());
   });
-  page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
+  page.on('console', (message) => {
+    const isOurs = message.location().url.startsWith(GATEWAY_URL);
+    if (message.type() === 'error' && isOurs) complaints.push(message.text());
+  });
   page.on('pageerror', (error) => complaints.push(String(error)));
   if (url) await page.goto(url);
   return { context, page, complaints, requests };
@@ -259,7 +265,35 @@ async function proveUnknown() {
   await context.close();
 }
 
+// --- a payment by card ------------------------------------------------------------------------------------------------
+
+async function proveCard(colorScheme) {
+  const { context, page, requests, complaints } = await open({ colorScheme }, `${GATEWAY_URL}/topup/card`);
+  await page.screenshot({ path: path.join(SCREENSHOTS, `card-form-${colorScheme}.png`), fullPage: true });
+  const { passed, found } = await violations(page);
+  check(found.length === 0 && passed > 10, `card, ${colorScheme}: ${passed} rules of axe pass ${found.join('; ')}`);
+
+  await page.getByLabel('Amount in USD').fill('12.50');
+  await page.getByLabel('API key or account id').fill('sk-nobody');
+  await page.getByRole('button', { name: 'Continue to payment' }).click();
+  await page.getByRole('alert').filter({ hasText: 'API key' }).waitFor();
+  await page.screenshot({ path: path.join(SCREENSHOTS, `card-refused-${colorScheme}.png`), fullPage: true });
+  complaints.length = 0; // a browser complains of the 401
+
+  await page.getByLabel('API key or account id').fill(API_KEY);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${SANDBOX_URL}/**`);
+  await page.getByRole('button', { name: /^Pay 12.50 USD/ }).click();
+  await page.waitForURL(`${GATEWAY_URL}/topup/checkout/**`);
+  await page.locator('.settled').waitFor();
+  check(true, `a card payment, ${colorScheme}: from the form to the processor and back to a page that says it is paid`);
+  const seen = requests.filter((url) => url.includes(API_KEY));
+  check(seen.length === 0 && complaints.length === 0, `no address has the key in it ${complaints.join('; ')}`);
+  await context.close();
+}
+
 try {
+  for (const scheme of COLOURS) await proveCard(scheme);
   for (const scheme of COLOURS) for (const state of Object.entries(STATES)) await provePage(state, scheme);
   await proveInvoice();
   await proveFollowing();

@@ -31,12 +31,13 @@ const PAYABLE: ReadonlySet<State> = new Set(['waiting', 'partial']);
 
 /** @param now the time that the page is of. ISO 8601. */
 export function checkoutPage(topup: Shown, now: string): string {
-  const { requested, displayName, topupId } = topup;
+  const { requested, displayName, topupId, destination } = topup;
+  const how = destination.kind === 'page' ? `by ${displayName.toLowerCase()}` : `with ${displayName}`;
   const state = stateOf(topup);
   const [title, text] = wordsFor(state, topup);
   const body = html`<main>
 <p class="brand">Countinghouse</p>
-<h1>Top up with ${displayName}</h1>
+<h1>Top up ${how}</h1>
 <div id="status" class="status ${state}" tabindex="-1"><strong>${title}</strong> <p>${text}</p></div>
 ${payment(topup, state, now)}
 <div id="said" class="unseen" role="status"></div>

@@ -2,7 +2,7 @@
  * What a checkout page does in a browser: copies, counts down, and follows the status. What it shows is always what the
  * server wrote: when the status has changed, the page is fetched again and its parts are replaced.
  */
-const EVERY_MS = 500;
+const EVERY_MS = 400;
 /** While the page is not looked at, or after the expiry, when a payment is unlikely. */
 const EVERY_IDLE_MS = 15_000;
 
