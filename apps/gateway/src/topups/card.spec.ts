@@ -205,14 +205,31 @@ describe('below zero', () => {
   });
 });
 
-describe('a refund that fails', () => {
-  test('leaves the credit as it was', async () => {
+describe('step by step,', () => {
+  const follow = async (made: Session, what: string, expected: string, more: object = {}) => {
+    const { events } = await act(made, what, more);
+    await world.until(async () => (await books(made)) === expected);
+    return events;
+  };
+
+  test('a refund that fails leaves the credit as it was', async () => {
     const made = await session();
-    await act(made, 'pay');
-    const { events } = await act(made, 'refund', { amount: 1_000 });
-    await world.until(async () => (await world.balance(made.account)) === '15');
-    await act(made, 'fail_refund', { refund: events[0]?.data.object.id });
-    await world.until(async () => (await world.balance(made.account)) === '25');
+    await follow(made, 'pay', PAID);
+    const [refund] = await follow(made, 'refund', 'balance 15, clearing 13.97, fees 1.03', { amount: 1_000 });
+    await follow(made, 'fail_refund', PAID, { refund: refund?.data.object.id });
+  });
+
+  test('a dispute takes the credit when it begins, and gives it again when it is won', async () => {
+    const made = await session();
+    await follow(made, 'pay', PAID);
+    await follow(made, 'dispute', 'balance 0, clearing -16.03, fees 16.03');
+    await follow(made, 'win', 'balance 25, clearing 8.97, fees 16.03');
+  });
+
+  test('a fee that is known later is booked later', async () => {
+    const made = await session();
+    await follow(made, 'pay', 'balance 25, clearing 25, fees 0', { fee_later: true });
+    await follow(made, 'book', PAID);
   });
 });
 

@@ -26,6 +26,8 @@ export interface Options {
   /** The account's own currency, where that is another. */
   readonly settledIn?: string;
   readonly refund?: string;
+  /** What Stripe keeps is known a while after the payment, as it is where it captures asynchronously. */
+  readonly feeLater?: boolean;
 }
 
 type Act = (session: StripeObject, options: Options) => readonly StripeObject[];
@@ -107,6 +109,7 @@ export class StripeAccount {
       Object.assign(session, { status: 'expired', url: null });
       return [this.event('checkout.session.expired', session)];
     },
+    book: (session) => [this.event('charge.updated', this.book(this.chargeOf(session)))],
     refund: (session, { amount }) => this.refund(session, amount),
     fail_refund: (session, { refund = '' }) => this.failRefund(session, refund),
     dispute: (session, { amount }) => this.dispute(session, amount),
@@ -125,7 +128,7 @@ export class StripeAccount {
     session.total_details.amount_tax = Math.max(0, total - session.amount_subtotal);
   }
 
-  private collect(session: StripeObject, { settledIn = 'usd' }: Options): void {
+  private collect(session: StripeObject, { settledIn = 'usd', feeLater = false }: Options): void {
     const intent = this.intentOf(session);
     if (session.payment_status === 'paid') throw failure('that session is paid');
     const { amount, currency } = intent;
@@ -134,9 +137,14 @@ export class StripeAccount {
       ...{ status: 'succeeded', disputed: false, refunded: false, balance_transaction: null, settled_in: settledIn },
       ...{ payment_intent: intent.id, metadata: intent.metadata },
     });
-    charge.balance_transaction = this.booked(charge, amount, Math.round(amount * 0.029) + 30).id;
+    if (!feeLater) this.book(charge);
     Object.assign(intent, { status: 'succeeded', amount_received: amount, latest_charge: charge.id });
     session.payment_status = 'paid';
+  }
+
+  private book(charge: StripeObject): StripeObject {
+    charge.balance_transaction ??= this.booked(charge, charge.amount, Math.round(charge.amount * 0.029) + 30).id;
+    return charge;
   }
 
   private refund(session: StripeObject, part?: number): readonly StripeObject[] {

@@ -101,10 +101,19 @@ export class StripeServer {
   }
 
   private async act(call: Call): Promise<void> {
-    const { do: act, report, amount, total, settled_in, refund, ...unknown } = parseObject(await call.text()) ?? {};
+    const {
+      do: act,
+      report,
+      amount,
+      total,
+      settled_in,
+      refund,
+      fee_later,
+      ...unknown
+    } = parseObject(await call.text()) ?? {};
     for (const name in unknown) throw unusable(`there is no option "${name}"`);
     const how = report === 'at once' ? report : reportIn(report);
-    const options = { amount, total, settledIn: settled_in, refund } as Options;
+    const options = { amount, total, settledIn: settled_in, refund, feeLater: fee_later } as Options;
     const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
     const events = this.account.act(call.parameter, String(act), given);
     this.hooks.report(events, how);

@@ -11,6 +11,10 @@ const issuedAddress: TopupEvent = {
   type: 'InvoiceIssued',
   data: { ...invoice, destination: { kind: 'address', value: 'x' } },
 };
+const issuedPage: TopupEvent = {
+  type: 'InvoiceIssued',
+  data: { ...invoice, destination: { kind: 'page', value: 'x' } },
+};
 const payment = { backend: 'lnd', id: 'ab' };
 const at = '2026-11-20T12:01:00.000Z';
 const moved = { accountId: 'a', method: 'btc-lightning', payment, units: '1000000', at } as const;
@@ -56,9 +60,9 @@ describe('the payments of a top-up', () => {
     given(issued).when('2026-11-20T13:15:00.000Z').then([look], '2026-11-20T14:15:00.000Z');
   });
 
-  test('are looked for in the week after its expiry, and no longer', () => {
+  test('are looked for in the week after its expiry, and later where something hints at them', () => {
     given(issued).when('2026-11-27T12:14:59.999Z').then([look], '2026-11-27T13:14:59.999Z');
-    given(issued).when('2026-11-27T12:15:00.000Z').then([]);
+    given(issued).when('2026-11-27T12:15:00.000Z').then([look]);
   });
 
   test('are looked for some 680 times where none comes', () => {
@@ -69,7 +73,7 @@ describe('the payments of a top-up', () => {
       looks += next.steps.length;
       now = next.dueAt;
     }
-    expect(looks).toBe((15 * MINUTE) / 2_000 + 60 + 7 * 24 - 1);
+    expect(looks).toBe((15 * MINUTE) / 2_000 + 60 + 7 * 24);
   });
 
   test('are looked for no more once a Lightning invoice is paid, and further where an address is', () => {
@@ -81,7 +85,17 @@ describe('the payments of a top-up', () => {
   test('to an address are looked for once a day after a week, for half a year', () => {
     given(issuedAddress).when('2026-11-27T12:15:00.000Z').then([look], '2026-11-28T12:15:00.000Z');
     given(issuedAddress).when('2027-05-19T12:14:59.999Z').then([look], '2027-05-20T12:14:59.999Z');
-    given(issuedAddress).when('2027-05-19T12:15:00.000Z').then([]);
+    given(issuedAddress).when('2027-05-19T12:15:00.000Z').then([look]);
+  });
+
+  test('on a page are looked for every minute once it is paid, since they can be taken back', () => {
+    const lookAgain: TopupStep = { step: 'ask', question: { ...question, received: ['ab'] } };
+    given(issuedPage).when(at).then([look], '2026-11-20T12:01:02.000Z');
+    given(issuedPage, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
+    given(issuedPage, received, credited)
+      .when('2027-05-19T12:14:59.999Z')
+      .then([lookAgain], '2027-05-20T12:14:59.999Z');
+    given(issuedPage, received, credited).when('2027-05-19T12:15:00.000Z').then([lookAgain]);
   });
 
   test('that are on their way are named, so that they are missed when they are gone', () => {

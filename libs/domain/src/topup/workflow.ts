@@ -16,7 +16,7 @@ const RECENT_MS = 3_600_000;
 const OLD_MS = 7 * 86_400_000;
 /**
  * They are looked for this long after the expiry: a payment that was under way may settle late. An address can be paid to
- * for ever, and a card's payment can be disputed for months.
+ * for ever, and a card's payment can be disputed for months. What a back end hints at later is looked at all the same.
  */
 const WATCHED_MS = { bolt11: OLD_MS, address: 180 * 86_400_000, page: 180 * 86_400_000 } as const;
 
@@ -46,13 +46,13 @@ function next(topup: Topup, now: Instant): Next<TopupStep> {
   const { invoice } = topup;
   if (!invoice) return { steps: [] };
   const steps: TopupStep[] = sends(topup, now).map((command) => ({ step: 'send', command }));
-  const wait = mayBePaid(topup, invoice) ? untilNextLook(invoice, now) : undefined;
-  if (wait === undefined) return { steps };
+  if (!mayBePaid(topup, invoice)) return { steps };
   const { coin, backend, reference, expiresAt } = invoice;
   const seen = [...topup.seen.keys()].map((key) => key.slice(paymentKey({ backend, id: '' }).length));
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
   steps.push({ step: 'ask', question: { coin, backend, reference, expiresAt, seen, received } });
-  return { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
+  const wait = untilNextLook(topup, invoice, now);
+  return wait === undefined ? { steps } : { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }
 
 /** A Lightning invoice is paid once, an address as often as it is paid to. */
@@ -60,9 +60,14 @@ function mayBePaid({ payments }: Topup, { destination }: InvoiceIssued['data']):
   return destination.kind !== 'bolt11' || payments.size === 0;
 }
 
-function untilNextLook({ expiresAt, destination }: InvoiceIssued['data'], now: Instant): number | undefined {
+/** A page is paid on once: after that only refunds and disputes can come. */
+function untilNextLook(
+  { payments }: Topup,
+  { expiresAt, destination }: InvoiceIssued['data'],
+  now: Instant,
+): number | undefined {
   const expiredFor = Date.parse(now) - Date.parse(expiresAt);
-  if (expiredFor < 0) return LOOK_OPEN_MS;
+  if (expiredFor < 0) return destination.kind === 'page' && payments.size > 0 ? LOOK_RECENT_MS : LOOK_OPEN_MS;
   if (expiredFor >= WATCHED_MS[destination.kind]) return undefined;
   if (expiredFor < RECENT_MS) return LOOK_RECENT_MS;
   return expiredFor < OLD_MS ? LOOK_OLD_MS : LOOK_RARELY_MS;

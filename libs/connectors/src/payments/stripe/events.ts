@@ -7,6 +7,7 @@ export const EVENT_TYPES: readonly string[] = [
   'checkout.session.async_payment_succeeded',
   'checkout.session.async_payment_failed',
   'checkout.session.expired',
+  'charge.updated', // its fee is known
   'charge.refunded',
   'charge.refund.updated',
   'refund.created',
