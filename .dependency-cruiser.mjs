@@ -23,6 +23,7 @@ const APPLICATION_FOLDERS = [
   'media',
   'data',
   'topups',
+  'autotopup',
   'accounts',
 ];
 const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'sandbox'];

@@ -21,7 +21,7 @@ export function given(env: Environment, variable: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-function wrong(variable: string, must: string, value: string): never {
+export function wrong(variable: string, must: string, value: string): never {
   throw new SettingError(`${variable} must be ${must}, not "${value}".`);
 }
 

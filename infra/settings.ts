@@ -2,6 +2,20 @@
  * Settings come from the environment and from nowhere else. Each is read once, at start-up; one that is wrong stops the
  * start with a sentence that names it. `npm run docs` writes the table in docs/settings.md from this list.
  */
+
+import {
+  beside,
+  isPaidElsewhere,
+  neededWith,
+  optionalBeside,
+  payment,
+  privateRelays,
+  rateSource,
+  SANDBOX,
+  SANDBOX_KEY,
+  sandboxOf,
+  stripeAddress,
+} from './outside-settings.ts';
 import {
   choice,
   directory,
@@ -24,22 +38,14 @@ import { type Reach, reachedVendors, type VendorSettings } from './vendor-settin
 
 export { SettingError } from './setting-kinds.ts';
 
-/** A credential that the sandbox accepts. */
-const SANDBOX_KEY = 'sandbox';
 /** One that looks like Stripe's. */
 const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
 
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
   host: text('HOST', '127.0.0.1', 'Address the API listens on'),
-  sandboxPort: integer('SANDBOX_PORT', 3100, [0, 65_535], 'Port of the simulated outside world'),
-  sandboxUrl: optional(
-    url(
-      'SANDBOX_URL',
-      ['http:', 'https:'],
-      'Address of the simulated outside world; unset: this host, at SANDBOX_PORT',
-    ),
-  ),
+  sandboxPort: SANDBOX.port,
+  sandboxUrl: SANDBOX.url,
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
   logLevel: choice(
     'LOG_LEVEL',
@@ -148,6 +154,22 @@ export const SETTINGS = {
     50,
     [1, 10_000],
     'Requests in a second with which each back end is asked for the payments of open top-ups',
+  ),
+  autoTopupsPerDay: integer(
+    'AUTO_TOPUPS_PER_DAY',
+    50,
+    [1, 10_000],
+    'Automatic top-ups that begin for an account in a day (UTC) at most',
+  ),
+  autoTopupUsdPerDay: integer(
+    'AUTO_TOPUP_USD_PER_DAY',
+    1_000,
+    [1, 1_000_000],
+    'USD that automatic top-ups of an account ask its wallet for in a day (UTC) at most',
+  ),
+  privateRelays: privateRelays(
+    'PRIVATE_RELAYS',
+    'Relays of wallets that may be reached at private addresses, and without TLS: their exact addresses, separated by commas',
   ),
   krakenUrl: rateSource('KRAKEN_URL', '/kraken', 'Kraken'),
   coinbaseUrl: rateSource('COINBASE_URL', '/coinbase', 'Coinbase'),
@@ -262,88 +284,4 @@ function vendorsOf(
   } catch (error) {
     throw new SettingError(`The catalogue ${(error as Error).message}.`);
   }
-}
-
-/** The default is the sandbox. */
-function inSandbox(variable: string, path: string, meaning: string): Setting<string> {
-  const setting = url(variable, ['http:', 'https:'], meaning);
-  return {
-    ...setting,
-    byDefault: `http://127.0.0.1:3100${path}`,
-    read: (env) => (given(env, variable) ? setting.read(env) : sandboxOf(env) + path),
-  };
-}
-
-/** Where real payments can be taken, nothing is taken in the sandbox: its money is free. */
-const PAYMENT_BACKENDS = [
-  'LND_REST_URL',
-  'BTCPAY_URL',
-  'STRIPE_SECRET_KEY',
-  'MONERO_WALLET_RPC_URL',
-  'PHOENIXD_URL',
-  'CLN_REST_URL',
-  'NWC_RECEIVE_URL',
-];
-
-/** A back end that takes payments. The default is the sandbox, as long as no other is set. */
-function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
-  const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
-  return { ...setting, read: (env) => (given(env, variable) || !isPaidElsewhere(env) ? setting.read(env) : undefined) };
-}
-
-function isPaidElsewhere(env: Environment): boolean {
-  return PAYMENT_BACKENDS.some((each) => given(env, each));
-}
-
-/** With a key it is Stripe's own; without, the sandbox, which has no path of its own since Stripe's library knows none. */
-function stripeAddress(): Setting<string> {
-  const setting = inSandbox('STRIPE_API_URL', '', 'Address of its API; unset: Stripe’s own where there is a key');
-  const own = (env: Environment) => given(env, 'STRIPE_SECRET_KEY') && !given(env, 'STRIPE_API_URL');
-  return { ...setting, read: (env) => (own(env) ? 'https://api.stripe.com' : setting.read(env)) };
-}
-
-/** Prices of the sandbox never stand beside real ones: two of them would agree. */
-const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
-
-function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
-  const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source is set`;
-  const setting = inSandbox(variable, path, meaning);
-  const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each));
-  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
-}
-
-/** What goes with the address of a back end. The sandbox takes any, a real one must be told. */
-function beside(address: string, variable: string, meaning: string): Setting<string> {
-  const setting = optionalBeside(address, variable, meaning);
-  return {
-    ...setting,
-    read(env) {
-      const value = setting.read(env);
-      if (value !== undefined) return value;
-      throw new SettingError(`${variable} must be set where ${address} is.`);
-    },
-  };
-}
-
-/** The same, for what a real one can do without. */
-function optionalBeside(address: string, variable: string, meaning: string): Setting<string | undefined> {
-  const read = (env: Environment) => given(env, variable) ?? (given(env, address) ? undefined : SANDBOX_KEY);
-  return { variable, meaning, byDefault: SANDBOX_KEY, read };
-}
-
-/** What has no default, and is needed where the address is set. */
-function neededWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
-  const { variable } = setting;
-  return {
-    ...setting,
-    read(env) {
-      if (given(env, variable)) return setting.read(env);
-      if (given(env, address)) throw new SettingError(`${variable} must be set where ${address} is.`);
-      return undefined;
-    },
-  };
-}
-
-function sandboxOf(env: Environment): string {
-  return SETTINGS.sandboxUrl.read(env) ?? `http://127.0.0.1:${SETTINGS.sandboxPort.read(env)}`;
 }

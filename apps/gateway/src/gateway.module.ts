@@ -4,6 +4,7 @@ import { CqrsModule } from '@nestjs/cqrs';
 import { Paying } from '#application';
 import { Role } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
+import { AutoTopupModule } from './autotopup/auto-topup.module.ts';
 import { EdgeModule } from './edge/edge.module.ts';
 import { HealthModule } from './health/health.module.ts';
 import { Readiness } from './health/readiness.ts';
@@ -16,7 +17,16 @@ const LINGER_MS = 1_000;
 
 /** The HTTP gateway: a module for each surface. */
 @Module({
-  imports: [CqrsModule.forRoot(), EdgeModule, AccountsModule, TopupsModule, InferenceModule, HealthModule, DocsModule],
+  imports: [
+    CqrsModule.forRoot(),
+    EdgeModule,
+    AccountsModule,
+    TopupsModule,
+    AutoTopupModule,
+    InferenceModule,
+    HealthModule,
+    DocsModule,
+  ],
 })
 export class GatewayModule implements BeforeApplicationShutdown {
   constructor(

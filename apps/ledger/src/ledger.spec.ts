@@ -17,6 +17,7 @@ let world: World;
 let database: pg.Pool;
 let rich: TestAccount;
 let poor: TestAccount;
+let third: TestAccount;
 /** Requests that are not answered before the world ends: their holds stay open. */
 let waiting: Promise<Answer>[];
 /** The moment between the money coming in and its first use. */
@@ -27,7 +28,8 @@ beforeAll(async () => {
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1, options: BOOKS_OPTIONS });
   rich = await world.account(10.5);
   poor = await world.account(1.05);
-  await world.account();
+  third = await world.account(10.5);
+  for (const each of [rich, third]) await world.connect(each, await world.nwcWallet(), { threshold_usd: 5 });
   funded = { position: (await world.facts()).at(-1)?.position ?? 0n, time: new Date().toISOString() };
   await world.until(async () => new Date().toISOString() > funded.time); // no use may be booked in that millisecond
   await use();
@@ -84,14 +86,15 @@ describe('verify', () => {
       lines: [
         `${facts.length} facts replayed`,
         `trial balance: ${lines} lines, sum 0 USD`,
-        '2 accounts, 2 holds open, 0 of them past their expiry',
+        '3 accounts, 2 holds open, 0 of them past their expiry',
         '6 charges computed again, 2 of them estimates',
         'balances: 3 rows compared',
         `journal: ${lines} rows compared`,
         'keys: 4 rows compared',
         'queries: 7 rows compared',
-        'topups: 2 rows compared',
+        'topups: 3 rows compared',
         'holds: 2 rows compared',
+        'autotopups: 2 rows compared',
         'drift 0',
       ],
     });
@@ -105,6 +108,7 @@ describe('verify', () => {
     ['queries', 'position', 'price', '42', { position: 0 }],
     ['topups', 'topup_id', 'credited', '42', { topup_id: 'added', reference: 'added' }],
     ['holds', 'hold_id', 'amount', '42', { hold_id: 'added' }],
+    ['autotopups', 'account_id', 'threshold', '42', { account_id: NOBODY }],
   ])('finds a row of %s that was changed, one that is gone, and one that was added', async (...tampering) => {
     const [table, order, column, wrong, added] = tampering;
     const first = `select ctid from ${table} order by ${order} limit 1`;
@@ -148,18 +152,19 @@ describe('replay', () => {
     const balances = [
       [rich.creditId, '10.5', '0'],
       [poor.creditId, '1.05', '0'],
+      [third.creditId, '10.5', '0'],
     ];
     expect(table(ended)).toEqual([
-      [`As of position ${funded.position}: ${facts.length} facts, 2 accounts with money`],
+      [`As of position ${funded.position}: ${facts.length} facts, 3 accounts with money`],
       [''],
       ['account', 'available USD', 'held USD'],
       ...balances.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1)),
       [''],
       ['trial balance', 'debit USD', 'credit USD'],
-      ['bonus:btc-lightning', '0.55'],
-      ['clearing:btc-lightning', '11'],
-      ['customer:available', '11.55'],
-      ['sum', '11.55', '11.55'],
+      ['bonus:btc-lightning', '1.05'],
+      ['clearing:btc-lightning', '21'],
+      ['customer:available', '22.05'],
+      ['sum', '22.05', '22.05'],
       ['difference', '0'],
     ]);
     expect(ended).toMatchObject({ code: 0, complaint: '' });

@@ -1,19 +1,34 @@
 import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { Clock, ExchangeRates, OfferedPayments, TopupPayments } from '#application';
+import {
+  AutoTopupInvoices,
+  Clock,
+  CreateTopupHandler,
+  ExchangeRates,
+  OfferedPayments,
+  Streams,
+  TopupPayments,
+} from '#application';
 import type { Running } from '#infra';
-import { PaymentsModule, StoresModule } from '#modules';
-import { SagaPorts, SagaStores, startSagas } from './sagas.ts';
+import { PaymentsModule, SecretsModule, StoresModule, WalletsModule } from '#modules';
+import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas } from './sagas.ts';
 
 /** The reaction side: facts become commands. */
 @Module({
-  imports: [StoresModule, PaymentsModule],
+  imports: [StoresModule, PaymentsModule, SecretsModule, WalletsModule],
   providers: [
     {
       provide: TopupPayments,
       inject: [ExchangeRates, OfferedPayments, Clock],
       useFactory: (...ports: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...ports),
     },
+    {
+      provide: AutoTopupInvoices,
+      inject: [Streams, OfferedPayments, ExchangeRates, Clock],
+      useFactory: (...ports: ConstructorParameters<typeof CreateTopupHandler>) =>
+        new AutoTopupInvoices(ports[0].topups, new CreateTopupHandler(...ports)),
+    },
     SagaStores,
+    AutoTopupSurroundings,
     SagaPorts,
   ],
 })

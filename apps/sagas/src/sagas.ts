@@ -1,11 +1,21 @@
 import { Inject, Injectable } from '@nestjs/common';
 import pg from 'pg';
-import { Clock, PaymentBackends, Streams, TopupPayments } from '#application';
+import {
+  AutoTopupInvoices,
+  AutoTopupLimits,
+  Clock,
+  PaymentBackends,
+  Secrets,
+  Streams,
+  TopupPayments,
+  Wallets,
+} from '#application';
+import { autoTopupWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
 import type { Lease } from '#kernel';
 import { accountsWithHoldsOf, accountsWithOverdueHolds, findTopups } from '#projections';
-import { expireHolds, watchTopups } from '#sagas';
+import { expireHolds, runAutoTopups, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
 @Injectable()
@@ -14,6 +24,18 @@ export class SagaStores {
     readonly foundation: Foundation,
     @Inject(pg.Pool) readonly pool: pg.Pool,
     readonly clock: Clock,
+    readonly streams: Streams,
+  ) {}
+}
+
+/** What automatic top-ups need. */
+@Injectable()
+export class AutoTopupSurroundings {
+  constructor(
+    readonly invoices: AutoTopupInvoices,
+    readonly wallets: Wallets,
+    readonly secrets: Secrets,
+    readonly limits: AutoTopupLimits,
   ) {}
 }
 
@@ -22,9 +44,9 @@ export class SagaStores {
 export class SagaPorts {
   constructor(
     readonly stores: SagaStores,
-    readonly streams: Streams,
     readonly backends: PaymentBackends,
     readonly payments: TopupPayments,
+    readonly autoTopups: AutoTopupSurroundings,
   ) {}
 }
 
@@ -45,11 +67,11 @@ export async function startSagas(ports: SagaPorts): Promise<Running> {
 /** What there is to do, by the names of the leases. */
 function sagasOf({
   stores,
-  streams,
   backends,
   payments,
+  autoTopups,
 }: SagaPorts): Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>> {
-  const { foundation, pool, clock } = stores;
+  const { foundation, pool, clock, streams } = stores;
   const { accounts, topups } = streams;
   const { store: facts, runtime } = foundation;
   return {
@@ -61,6 +83,15 @@ function sagasOf({
           due: new PostgresDueTable(pool),
           checkpoints: new PostgresCheckpoints(pool),
           byReference: async (backend, reference) => (await findTopups(pool, backend, [reference]))[0],
+        },
+        lease,
+      ),
+    [autoTopupWorkflow.name]: (lease) =>
+      runAutoTopups(
+        {
+          ...{ facts, streams, backends, clock, runtime, ...autoTopups },
+          due: new PostgresDueTable(pool),
+          checkpoints: new PostgresCheckpoints(pool),
         },
         lease,
       ),

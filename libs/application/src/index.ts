@@ -8,6 +8,16 @@ export {
   UpdateKeyHandler,
 } from './accounts/keys.ts';
 export { OpenAccount, OpenAccountHandler, type OpenedAccount } from './accounts/open-account.ts';
+export { AutoTopupInvoices, InvoiceRefused } from './autotopup/auto-topup-invoices.ts';
+export {
+  AutoTopupLimits,
+  ConnectWallet,
+  ConnectWalletHandler,
+  DisconnectWallet,
+  DisconnectWalletHandler,
+  MIN_THRESHOLD_USD,
+  WalletAgreements,
+} from './autotopup/connect-wallet.ts';
 export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
 export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
@@ -100,7 +110,7 @@ export { Refusals } from './paying/refusals.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';
-export { Accounts, openStreams, PriceLists, RefusedRequests, Streams, Topups } from './streams.ts';
+export { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Streams, Topups } from './streams.ts';
 export {
   type CreatedTopup,
   CreateTopup,

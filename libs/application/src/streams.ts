@@ -6,8 +6,13 @@ import {
   type AccountCommand,
   type AccountEvent,
   type AllowInvoice,
+  AUTO_TOPUP,
+  type AutoTopup,
+  type AutoTopupCommand,
+  type AutoTopupEvent,
   accountCodec,
   accountDecider,
+  autoTopupDecider,
   INVOICES,
   type InvoiceAllowed,
   type NoteRefusal,
@@ -49,6 +54,11 @@ export abstract class OpenInvoices implements Runner<AllowInvoice, InvoiceAllowe
   abstract run(accountId: string, command: AllowInvoice, cause: Cause): Promise<Outcome<InvoiceAllowed>>;
 }
 
+/** By the ids of accounts. */
+export abstract class AutoTopups implements Runner<AutoTopupCommand, AutoTopupEvent, AutoTopup> {
+  abstract run(accountId: string, command: AutoTopupCommand, cause: Cause): Promise<Outcome<AutoTopupEvent, AutoTopup>>;
+}
+
 export abstract class PriceLists implements Runner<PublishPriceList, PriceListPublished> {
   abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
 }
@@ -62,6 +72,7 @@ export abstract class Streams {
   abstract readonly accounts: Accounts & StateReader<Account>;
   abstract readonly topups: Topups & StateReader<Topup>;
   abstract readonly openInvoices: OpenInvoices;
+  abstract readonly autoTopups: AutoTopups & StateReader<AutoTopup>;
   abstract readonly priceLists: PriceLists;
   abstract readonly refusedRequests: RefusedRequests;
 }
@@ -78,6 +89,7 @@ export function openStreams(store: EventStore, snapshots: SnapshotStore, runtime
     }),
     topups: createRunner({ category: TOPUP, decider: topupDecider, store, runtime }),
     openInvoices: createRunner({ category: INVOICES, decider: openInvoicesDecider, store, runtime }),
+    autoTopups: createRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, store, runtime }),
     priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, store, runtime }),
     refusedRequests: createRunner({ category: REFUSALS, decider: refusalsDecider, store, runtime }),
   };

@@ -6,3 +6,4 @@ export { ProvidersModule } from './providers.module.ts';
 export { openRole, Role, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { StoresModule } from './stores.module.ts';
+export { WalletsModule } from './wallets.module.ts';

@@ -1,6 +1,16 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, Clock, openStreams, PriceLists, RefusedRequests, Streams, SystemClock, Topups } from '#application';
+import {
+  Accounts,
+  AutoTopups,
+  Clock,
+  openStreams,
+  PriceLists,
+  RefusedRequests,
+  Streams,
+  SystemClock,
+  Topups,
+} from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation, openFoundation } from '#infra';
 import { ProjectorLag } from '#projections';
@@ -28,11 +38,23 @@ const STATEMENT_TIMEOUT_MS = 30_000;
         openStreams(lag.watching(store), new PostgresSnapshots(pool), runtime),
     },
     { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },
+    { provide: AutoTopups, inject: [Streams], useFactory: ({ autoTopups }: Streams) => autoTopups },
     { provide: Topups, inject: [Streams], useFactory: ({ topups }: Streams) => topups },
     { provide: PriceLists, inject: [Streams], useFactory: ({ priceLists }: Streams) => priceLists },
     { provide: RefusedRequests, inject: [Streams], useFactory: ({ refusedRequests }: Streams) => refusedRequests },
   ],
-  exports: [RefusedRequests, Clock, ProjectorLag, Foundation, pg.Pool, Streams, Accounts, Topups, PriceLists],
+  exports: [
+    RefusedRequests,
+    Clock,
+    ProjectorLag,
+    Foundation,
+    pg.Pool,
+    Streams,
+    Accounts,
+    AutoTopups,
+    Topups,
+    PriceLists,
+  ],
 })
 export class StoresModule {}
 

@@ -1,3 +1,4 @@
+import { autoTopups } from './auto-topups.ts';
 import { balances } from './balances.ts';
 import { holds } from './holds.ts';
 import { journal } from './journal.ts';
@@ -6,6 +7,7 @@ import { checkpointMigrations, type Projection } from './projection.ts';
 import { queries } from './queries.ts';
 import { topups } from './topups.ts';
 
+export { type AutoTopupView, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
 export { accountsWithHoldsOf, accountsWithOverdueHolds, type OwnerOfHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
@@ -26,6 +28,14 @@ export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export { findTopups, readTopup, type TopupStatus, type TopupView } from './topups.ts';
 
 /** Every read model. The order is that of their migrations. */
-export const projections = [balances, journal, keys, queries, topups, holds] as unknown as readonly Projection[];
+export const projections = [
+  balances,
+  journal,
+  keys,
+  queries,
+  topups,
+  holds,
+  autoTopups,
+] as unknown as readonly Projection[];
 
 export const projectionMigrations = [...checkpointMigrations, ...projections.flatMap(({ migrations }) => migrations)];

@@ -6,7 +6,10 @@ import fc from 'fast-check';
 import {
   type Account,
   type AccountCommand,
+  type AutoTopup,
+  type AutoTopupCommand,
   accountDecider,
+  autoTopupDecider,
   type Charge,
   chargeOf,
   type DomainEvent,
@@ -30,6 +33,7 @@ import {
   Rejection,
   usd,
 } from '#kernel';
+import { type Attempt, attempts, lifeOf } from './auto-topup-lives.ts';
 import { issuedInvoice, paymentOf } from './top-ups.ts';
 
 export type Fact = Recorded<DomainEvent>;
@@ -62,6 +66,7 @@ class Story {
   readonly facts: Fact[] = [];
   readonly accounts = new Map<string, Account>();
   readonly topups = new Map<string, Topup>();
+  readonly autoTopups = new Map<string, AutoTopup>();
   /** Which account asked for each hold, `h0` and on. */
   readonly holds: number[] = [];
   private now = BEGIN;
@@ -88,6 +93,10 @@ class Story {
 
   topup(id: string, command: TopupCommand): void {
     this.run({ category: 'topup', decider: topupDecider, states: this.topups }, id, command);
+  }
+
+  autoTopup(nr: number, command: AutoTopupCommand): void {
+    this.run({ category: 'autotopup', decider: autoTopupDecider, states: this.autoTopups }, accountId(nr), command);
   }
 
   publish(version: string): void {
@@ -226,6 +235,13 @@ function endHold(story: Story, { back, how, price, output }: Ending): void {
   if (how === 'absorb') story.account(nr, { type: 'ReleaseHold', data: { ...failed, absorbed: made } });
 }
 
+/** An automatic top-up up to some point, perhaps of an attempt that is open already. */
+function autoTopUp(story: Story, nr: number, attempt: Attempt): void {
+  const state = story.autoTopups.get(accountId(nr));
+  for (const command of lifeOf(nr, state, attempt, { at: story.at(), expiresAt: story.at(EXPIRY_MS) }))
+    story.autoTopup(nr, command);
+}
+
 const who = fc.nat(2);
 /** Each account's first key, its second one, or none. */
 const suffix = fc.constantFrom('', 'b');
@@ -294,6 +310,7 @@ const steps = fc.oneof(
     story.account(nr, { type: 'UpdateKey', data: { keyId: `k${nr}${of}`, changes, at: story.at() } });
   }),
   step(1, who, (story, nr) => story.account(nr, { type: 'RevokeKey', data: { keyId: `k${nr}b`, at: story.at() } })),
+  step(2, fc.tuple(who, attempts), (story, [nr, attempt]) => autoTopUp(story, nr, attempt)),
   step(1, fc.constantFrom('v1', 'v2'), (story, version) => story.publish(version)),
 );
 

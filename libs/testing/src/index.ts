@@ -32,4 +32,4 @@ export { TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
 export { coinOf, issuedInvoice, paymentOf } from './top-ups.ts';
 export { openTapped, type Received, type TappedWorld, Wiretap } from './wiretap.ts';
-export { type Answer, type TestAccount, World } from './world.ts';
+export { type Answer, type TestAccount, type TestWallet, World } from './world.ts';

@@ -28,6 +28,11 @@ export interface TestAccount {
   readonly apiKey: string;
 }
 
+export interface TestWallet {
+  readonly id: string;
+  readonly nwc_url: string;
+}
+
 export class World {
   private constructor(
     readonly api: string,
@@ -149,6 +154,20 @@ export class World {
 
   async pay(invoice: string, options: object = {}): Promise<Answer> {
     return answered(await fetch(`${this.sandbox}/wallet/pay`, asJson({ invoice, ...options })));
+  }
+
+  /** A customer's wallet behind Nostr Wallet Connect: `{ mode: 'fails, then pays' }`. */
+  async nwcWallet(options: object = {}): Promise<TestWallet> {
+    return (await answered(await fetch(`${this.sandbox}/nwc/wallets`, asJson(options)))).body;
+  }
+
+  /** What a wallet was asked for, and has paid. */
+  async usesOf({ id }: TestWallet): Promise<{ requests: number; invoices: number; payments: readonly object[] }> {
+    return (await answered(await fetch(`${this.sandbox}/nwc/wallets/${id}`))).body;
+  }
+
+  async connect(account: TestAccount, { nwc_url }: TestWallet, settings: object = {}): Promise<Answer> {
+    return this.post('/nwc-auto-topup/connect', { nwc_url, ...settings }, account);
   }
 
   async balance(account: TestAccount): Promise<string> {

@@ -1,9 +1,18 @@
 import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
 import type { Clock } from '#application';
-import { ACCOUNT, REFUSALS, refusalsOf, TOPUP } from '#domain';
+import { ACCOUNT, AUTO_TOPUP, REFUSALS, refusalsOf, TOPUP } from '#domain';
 import { type FactReader, streamName } from '#kernel';
-import { type KeyView, Progress, readKey, readKeys, readTopup, type TopupView } from '#projections';
+import {
+  type AutoTopupView,
+  type KeyView,
+  Progress,
+  readAutoTopup,
+  readKey,
+  readKeys,
+  readTopup,
+  type TopupView,
+} from '#projections';
 import { BooksBehind } from './errors.ts';
 
 /** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
@@ -43,6 +52,13 @@ export class BooksReader {
     const topup = await readTopup(this.pool, topupId, this.clock.now());
     if (!topup) throw new BooksBehind();
     return topup;
+  }
+
+  /** The automatic top-up of an account; undefined where no wallet was ever connected. */
+  async autoTopup(accountId: string, reply: FastifyReply): Promise<AutoTopupView | undefined> {
+    const head = await this.store.head(streamName(AUTO_TOPUP, accountId));
+    if (head) await this.follow(head.position, reply, 'autotopups');
+    return readAutoTopup(this.pool, accountId);
   }
 
   /** All keys of an account, revoked ones too. */

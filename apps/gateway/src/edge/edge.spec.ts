@@ -137,9 +137,6 @@ describe('an address', () => {
     'GET /v1/data/endpoints',
     'POST /v1/data/api/exa/search',
     'GET /v1/data/x/tweets/search',
-    'GET /nwc-auto-topup',
-    'POST /nwc-auto-topup/connect',
-    'DELETE /nwc-auto-topup/connection',
   ])('of the specification that nothing is behind yet is 501, and is not documented: %s', async (request) => {
     const [method = '', route = ''] = request.split(' ');
     const { status, headers, body } = await world.send(method, route);

@@ -11,7 +11,6 @@ const DATA = ['data/endpoints', 'data/api/*', 'data/x/*'];
 const PATHS = [
   ...['/v1', ''].flatMap((prefix) => [...MEDIA, ...AUDIO, ...DATA].map((path) => `${prefix}/${path}`)),
   ...AUDIO.map((path) => `/api/v1/${path}`),
-  ...['', '/connect', '/connection'].map((path) => `/nwc-auto-topup${path}`),
   '/private/attestation',
   '/private/v1/chat/completions',
 ];

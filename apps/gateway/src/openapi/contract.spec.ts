@@ -190,9 +190,10 @@ function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, u
   return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
 }
 
-/** Names are taken once: an example that has one gets another each time. */
-function freshExample({ operation }: Place): unknown {
+/** Names are taken once: an example that has one gets another each time, and a wallet that is there. */
+async function freshExample({ operation }: Place): Promise<unknown> {
   const example = exampleOf(operation) as Record<string, unknown> | undefined;
+  if (example && 'nwc_url' in example) return { ...example, nwc_url: (await world.nwcWallet()).nwc_url };
   return example && 'name' in example ? { ...example, name: `example ${keys++}` } : example;
 }
 
@@ -334,7 +335,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
       const schemes = schemesOf(place.operation);
       if (isHook(place)) return [{ send: () => ask(place, HOOK_HEADERS, HOOK), status: successOf(place) }];
       return (schemes.length > 0 ? schemes.map(credential) : [{}]).map((headers) => ({
-        send: () => ask(place, headers, freshExample(place)),
+        send: async () => ask(place, headers, await freshExample(place)),
         status: successOf(place),
       }));
     },

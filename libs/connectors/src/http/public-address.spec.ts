@@ -51,7 +51,7 @@ describe('a host', () => {
       addresses;
 
   test('is dialled at the addresses that its name has', async () => {
-    expect(await publicAddresses('relay.example', resolving('8.8.8.8', '2606:4700::1'))).toEqual([
+    expect(await publicAddresses('relay.wallet.dev', resolving('8.8.8.8', '2606:4700::1'))).toEqual([
       '8.8.8.8',
       '2606:4700::1',
     ]);
@@ -59,8 +59,18 @@ describe('a host', () => {
   });
 
   test('is not, where one of them is private, or it has none', async () => {
-    await expect(publicAddresses('relay.example', resolving('8.8.8.8', '10.0.0.1'))).rejects.toThrow(PrivateAddress);
+    await expect(publicAddresses('relay.wallet.dev', resolving('8.8.8.8', '10.0.0.1'))).rejects.toThrow(PrivateAddress);
+    for (const name of [
+      'localhost',
+      'db',
+      'db.',
+      'api.svc.cluster.local',
+      'vault.internal',
+      'relay.example',
+      'x.localhost.',
+    ])
+      await expect(publicAddresses(name, resolving('8.8.8.8'))).rejects.toThrow('not a public one');
     await expect(publicAddresses('[::1]', resolving('8.8.8.8'))).rejects.toThrow(PrivateAddress);
-    await expect(publicAddresses('relay.example', resolving())).rejects.toThrow('cannot be resolved');
+    await expect(publicAddresses('relay.wallet.dev', resolving())).rejects.toThrow('cannot be resolved');
   });
 });

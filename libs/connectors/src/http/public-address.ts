@@ -32,6 +32,9 @@ const RESERVED_V4 = blockList(
   ],
   'ipv4',
 );
+/** Names that no public name server knows (RFC 6761 and its like), and those of one's own network. */
+const SPECIAL_NAME =
+  /^[^.]+\.?$|(^|\.)(localhost|local|internal|home\.arpa|test|example|invalid|onion|lan|corp|home)\.?$/i;
 const DNS_TIMEOUT_MS = 2_000;
 const DNS_TRIES = 2;
 
@@ -77,6 +80,7 @@ export class PrivateAddress extends Error {
  */
 export async function publicAddresses(hostname: string, resolve: Resolve): Promise<readonly string[]> {
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
+  if (!isIP(literal) && SPECIAL_NAME.test(hostname)) throw new PrivateAddress('its name is not a public one');
   const addresses = isIP(literal) ? [literal] : await resolve(hostname);
   if (addresses.length === 0) throw new Error('its name cannot be resolved');
   if (!addresses.every(isPublic)) throw new PrivateAddress('its address is not a public one');

@@ -92,8 +92,11 @@ export type AutoTopupEnded = Message<
   'AutoTopupEnded',
   {
     readonly attempt: number;
-    /** `paid`: it is credited. `expired`: the invoice can not be paid any more. `dropped`: no wallet was asked. */
-    readonly outcome: 'paid' | 'expired' | 'dropped';
+    /**
+     * `paid`: it is credited. `expired`: the invoice can not be paid any more. `failed`: none could be made. `dropped`: it
+     * is not needed any more, and no wallet may pay it.
+     */
+    readonly outcome: 'paid' | 'expired' | 'failed' | 'dropped';
     readonly why?: string;
     readonly at: Instant;
   }

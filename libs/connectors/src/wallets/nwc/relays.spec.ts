@@ -96,7 +96,9 @@ describe('a relay', () => {
   });
 
   test('whose name leads to a private address is not dialled', async () => {
-    await expect(connect(`wss://relay.example:${port}`, async () => ['127.0.0.1'])).rejects.toThrow('not a public one');
+    await expect(connect(`wss://relay.wallet.dev:${port}`, async () => ['127.0.0.1'])).rejects.toThrow(
+      'not a public one',
+    );
     await expect(connect(`wss://localhost:${port}`, async () => ['8.8.8.8', '::1'])).rejects.toThrow(
       'not a public one',
     );
@@ -109,13 +111,13 @@ describe('a relay', () => {
       asked++;
       return asked === 1 ? ['192.0.0.8'] : ['127.0.0.1'];
     };
-    await expect(connect(`wss://rebinding.example:${port}`, changing)).rejects.toMatchObject({ status: 400 });
+    await expect(connect(`wss://rebinding.wallet.dev:${port}`, changing)).rejects.toMatchObject({ status: 400 });
     expect([asked, dialled]).toEqual([1, 0]);
   });
 
   test('that sends our class of sockets elsewhere is not followed, and the global class stays as it was', async () => {
     const before = globalThis.WebSocket;
-    await expect(connect('wss://relay.example', async () => [])).rejects.toMatchObject({ status: 400 });
+    await expect(connect('wss://relay.wallet.dev', async () => [])).rejects.toMatchObject({ status: 400 });
     expect(globalThis.WebSocket).toBe(before);
   });
 });

@@ -1,0 +1,54 @@
+import { Body, Controller, Delete, Get, HttpCode, Post, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply } from 'fastify';
+import { type Caller, Clock, ConnectWallet, DisconnectWallet } from '#application';
+import { type Cause, money } from '#kernel';
+import { BooksReader } from '../edge/books-reader.ts';
+import { Authenticated, CausedBy } from '../edge/caller.ts';
+import { Operation } from '../openapi/operation.ts';
+import * as operations from './auto-topup.operations.ts';
+import { DEFAULT_USD, NewWallet } from './auto-topup.requests.ts';
+import { autoTopupWire } from './auto-topup-wire.ts';
+
+@Controller('nwc-auto-topup')
+export class AutoTopupController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly books: BooksReader,
+    private readonly clock: Clock,
+  ) {}
+
+  @Post('connect')
+  @HttpCode(200)
+  @Operation(operations.connectWallet)
+  async connect(
+    @Authenticated() { accountId }: Caller,
+    @Body() { nwc_url: url, threshold_usd, topup_amount_usd }: NewWallet,
+    @CausedBy() cause: Cause,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const [threshold, amount] = [threshold_usd, topup_amount_usd].map((usd) =>
+      money.usdNearest(usd ?? DEFAULT_USD),
+    ) as [money.PicoUsd, money.PicoUsd];
+    await this.commands.execute(new ConnectWallet(accountId, { url, threshold, amount }, cause));
+    return this.shown(accountId, reply);
+  }
+
+  @Get()
+  @Operation(operations.getAutoTopup)
+  read(@Authenticated() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
+    return this.shown(accountId, reply);
+  }
+
+  @Delete('connection')
+  @Operation(operations.disconnectWallet)
+  async disconnect(@Authenticated() { accountId }: Caller, @CausedBy() cause: Cause) {
+    const { position } = await this.commands.execute(new DisconnectWallet(accountId, cause));
+    await this.books.show(position, 'autotopups');
+    return { status: 'success', message: 'Wallet disconnected, automatic top-up is off' };
+  }
+
+  private async shown(accountId: string, reply: FastifyReply) {
+    return autoTopupWire(await this.books.autoTopup(accountId, reply), this.clock.now());
+  }
+}

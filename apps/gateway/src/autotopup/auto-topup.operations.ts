@@ -1,0 +1,37 @@
+import { json, type OperationNotes } from '../openapi/operation.ts';
+import { NewWallet } from './auto-topup.requests.ts';
+import { AutoTopup, WalletDisconnected } from './auto-topup.schemas.ts';
+
+const EXAMPLE_URL =
+  'nostr+walletconnect://79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798?relay=wss%3A%2F%2Frelay.example&secret=0000000000000000000000000000000000000000000000000000000000000001';
+
+export const connectWallet: OperationNotes = {
+  id: 'connectAutoTopupWallet',
+  tag: 'Top-ups',
+  summary: 'Connects a wallet that tops up the account',
+  description:
+    'Whenever the balance falls below the threshold, a wallet that is connected by Nostr Wallet Connect is asked to pay a Lightning invoice. Another wallet takes the place of the one before.',
+  auth: 'key',
+  follows: true,
+  body: NewWallet,
+  example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
+  answer: json(AutoTopup),
+  errors: [429],
+};
+
+export const getAutoTopup: OperationNotes = {
+  id: 'getAutoTopup',
+  tag: 'Top-ups',
+  summary: 'Returns the settings and the state of automatic top-up',
+  auth: 'key',
+  follows: true,
+  answer: json(AutoTopup),
+};
+
+export const disconnectWallet: OperationNotes = {
+  id: 'disconnectAutoTopupWallet',
+  tag: 'Top-ups',
+  summary: 'Disconnects the wallet, and ends automatic top-up',
+  auth: 'key',
+  answer: json(WalletDisconnected),
+};

@@ -1,0 +1,37 @@
+import { IsNumber, IsOptional, IsString, Max, Min } from 'class-validator';
+import { MIN_THRESHOLD_USD } from '#application';
+import { Satisfies } from '../edge/validation.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
+
+export const DEFAULT_USD = 10;
+/** No balance needs a higher one. */
+const MAX_THRESHOLD_USD = 1_000_000;
+
+const isAmount = (value: unknown) => typeof value === 'number' && Number.isFinite(value) && value > 0;
+
+// Rules are checked from the last one up.
+export class NewWallet {
+  @Field({ description: 'Connection string of a wallet that lets itself be asked to pay: nostr+walletconnect://…' })
+  @IsString({ message: 'nwc_url must be a string' })
+  nwc_url!: string;
+
+  @Field({ description: `The account is topped up when its balance falls below it, in USD; ${DEFAULT_USD} by default` })
+  @IsOptional()
+  @Max(MAX_THRESHOLD_USD, { message: `threshold_usd must be at most ${MAX_THRESHOLD_USD}` })
+  @Min(MIN_THRESHOLD_USD, { message: `threshold_usd must be at least ${MIN_THRESHOLD_USD}` })
+  @IsNumber({ allowNaN: false, allowInfinity: false }, { message: 'threshold_usd must be a number' })
+  threshold_usd?: number | null;
+
+  @Field({
+    type: ['number', 'null'],
+    exclusiveMinimum: 0,
+    description: `What the wallet is asked for each time, in USD; ${DEFAULT_USD} by default`,
+  })
+  @IsOptional()
+  @Satisfies(isAmount, 'topup_amount_usd must be a number above 0')
+  topup_amount_usd?: number | null;
+
+  @Field(nullable(CREDIT_ID))
+  credit_id?: unknown;
+}

@@ -1,0 +1,118 @@
+/** Settings of the outside world, which the sandbox plays where they are not set. */
+import { type Environment, given, integer, optional, type Setting, SettingError, url, wrong } from './setting-kinds.ts';
+
+/** A credential that the sandbox accepts. */
+export const SANDBOX_KEY = 'sandbox';
+
+/** Where the sandbox is. */
+export const SANDBOX = {
+  port: integer('SANDBOX_PORT', 3100, [0, 65_535], 'Port of the simulated outside world'),
+  url: optional(
+    url(
+      'SANDBOX_URL',
+      ['http:', 'https:'],
+      'Address of the simulated outside world; unset: this host, at SANDBOX_PORT',
+    ),
+  ),
+};
+
+export function sandboxOf(env: Environment): string {
+  return SANDBOX.url.read(env) ?? `http://127.0.0.1:${SANDBOX.port.read(env)}`;
+}
+
+/** The default is the sandbox. */
+export function inSandbox(variable: string, path: string, meaning: string): Setting<string> {
+  const setting = url(variable, ['http:', 'https:'], meaning);
+  return {
+    ...setting,
+    byDefault: `http://127.0.0.1:3100${path}`,
+    read: (env) => (given(env, variable) ? setting.read(env) : sandboxOf(env) + path),
+  };
+}
+
+/** Where real payments can be taken, nothing is taken in the sandbox: its money is free. */
+const PAYMENT_BACKENDS = [
+  'LND_REST_URL',
+  'BTCPAY_URL',
+  'STRIPE_SECRET_KEY',
+  'MONERO_WALLET_RPC_URL',
+  'PHOENIXD_URL',
+  'CLN_REST_URL',
+  'NWC_RECEIVE_URL',
+];
+
+/** A back end that takes payments. The default is the sandbox, as long as no other is set. */
+export function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
+  const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
+  return { ...setting, read: (env) => (given(env, variable) || !isPaidElsewhere(env) ? setting.read(env) : undefined) };
+}
+
+export function isPaidElsewhere(env: Environment): boolean {
+  return PAYMENT_BACKENDS.some((each) => given(env, each));
+}
+
+/** With a key it is Stripe's own; without, the sandbox, which has no path of its own since Stripe's library knows none. */
+export function stripeAddress(): Setting<string> {
+  const setting = inSandbox('STRIPE_API_URL', '', 'Address of its API; unset: Stripe’s own where there is a key');
+  const own = (env: Environment) => given(env, 'STRIPE_SECRET_KEY') && !given(env, 'STRIPE_API_URL');
+  return { ...setting, read: (env) => (own(env) ? 'https://api.stripe.com' : setting.read(env)) };
+}
+
+/** The default is that of the sandbox, as long as payments are taken there. */
+export function privateRelays(variable: string, meaning: string): Setting<readonly string[]> {
+  const ours = (env: Environment) => (isPaidElsewhere(env) ? [] : [`${sandboxOf(env).replace(/^http/, 'ws')}/relay`]);
+  const isRelay = (each: string) => URL.canParse(each) && ['ws:', 'wss:'].includes(new URL(each).protocol);
+  return {
+    variable,
+    meaning: `${meaning}; none by default as soon as a way to be paid is set`,
+    byDefault: 'ws://127.0.0.1:3100/relay',
+    read(env) {
+      const value = given(env, variable);
+      if (value === undefined) return ours(env);
+      const relays = value.split(',').map((each) => each.trim());
+      return relays.every(isRelay) ? relays : wrong(variable, 'addresses that start with ws:// or wss://', value);
+    },
+  };
+}
+
+/** Prices of the sandbox never stand beside real ones: two of them would agree. */
+const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
+
+export function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
+  const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source is set`;
+  const setting = inSandbox(variable, path, meaning);
+  const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each));
+  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
+}
+
+/** What goes with the address of a back end. The sandbox takes any, a real one must be told. */
+export function beside(address: string, variable: string, meaning: string): Setting<string> {
+  const setting = optionalBeside(address, variable, meaning);
+  return {
+    ...setting,
+    read(env) {
+      const value = setting.read(env);
+      if (value !== undefined) return value;
+      throw new SettingError(`${variable} must be set where ${address} is.`);
+    },
+  };
+}
+
+/** The same, for what a real one can do without. */
+export function optionalBeside(address: string, variable: string, meaning: string): Setting<string | undefined> {
+  const read = (env: Environment) => given(env, variable) ?? (given(env, address) ? undefined : SANDBOX_KEY);
+  return { variable, meaning, byDefault: SANDBOX_KEY, read };
+}
+
+/** What has no default, and is needed where the address is set. */
+export function neededWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
+  const { variable } = setting;
+  return {
+    ...setting,
+    read(env) {
+      if (given(env, variable)) return setting.read(env);
+      if (given(env, address)) throw new SettingError(`${variable} must be set where ${address} is.`);
+      return undefined;
+    },
+  };
+}

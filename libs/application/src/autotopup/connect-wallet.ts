@@ -1,0 +1,106 @@
+/** Connects a wallet that an account is topped up from whenever its balance falls below a threshold, and takes it away. */
+import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import type { DailyLimits } from '#domain';
+import { type Cause, formatUsd, money, type PicoUsd, usd } from '#kernel';
+import { Clock } from '../clock.ts';
+import { UnservableRequest } from '../failures.ts';
+import { Secrets } from '../secrets.ts';
+import { AutoTopups } from '../streams.ts';
+import type { OfferedPayments } from '../topups/offered-payments.ts';
+import { AUTO_TOPUP_METHOD } from './auto-topup-invoices.ts';
+import type { WalletConnection, Wallets } from './wallets.ts';
+
+export const MIN_THRESHOLD_USD = 5;
+
+/** What automatic top-ups of an account may come to in a day. */
+export class AutoTopupLimits implements DailyLimits {
+  constructor(
+    readonly attempts: number,
+    readonly amount: PicoUsd,
+  ) {}
+}
+
+/** The position from which the read models show what was decided. */
+interface Decided {
+  readonly position: bigint;
+}
+
+export class ConnectWallet extends Command<Decided> {
+  constructor(
+    readonly accountId: string,
+    readonly wanted: { readonly url: string; readonly threshold: PicoUsd; readonly amount: PicoUsd },
+    readonly cause: Cause,
+  ) {
+    super();
+  }
+}
+
+/** What is agreed with a customer before their wallet is asked for anything. */
+export class WalletAgreements {
+  constructor(
+    private readonly wallets: Wallets,
+    private readonly offered: OfferedPayments,
+    private readonly limits: AutoTopupLimits,
+  ) {}
+
+  /** @throws UnservableRequest, also where the wallet cannot be reached or cannot be asked to pay */
+  async reach({ url, threshold, amount }: ConnectWallet['wanted']): Promise<WalletConnection> {
+    if (threshold < usd(MIN_THRESHOLD_USD)) {
+      throw new UnservableRequest(400, `threshold_usd must be at least ${MIN_THRESHOLD_USD}`, 'threshold_usd');
+    }
+    this.assertAmount(amount);
+    return this.wallets.connect(url);
+  }
+
+  /** What Lightning takes, and no more than a day may bring. */
+  private assertAmount(amount: PicoUsd): void {
+    const limits = this.offered.method(AUTO_TOPUP_METHOD)?.terms.limits.USD;
+    if (!limits) throw new UnservableRequest(400, 'Payments over Lightning are not taken here');
+    const most = money.least(usd(limits.max), this.limits.amount);
+    if (amount >= usd(limits.min) && amount <= most) return;
+    const range = `from ${limits.min} to ${formatUsd(most)}`;
+    throw new UnservableRequest(400, `topup_amount_usd must be ${range}`, 'topup_amount_usd');
+  }
+}
+
+@CommandHandler(ConnectWallet)
+export class ConnectWalletHandler implements ICommandHandler<ConnectWallet> {
+  constructor(
+    private readonly autoTopups: AutoTopups,
+    private readonly agreements: WalletAgreements,
+    private readonly secrets: Secrets,
+    private readonly clock: Clock,
+  ) {}
+
+  /** @throws UnservableRequest */
+  async execute({ accountId, wanted, cause }: ConnectWallet): Promise<Decided> {
+    const { secret, ...wallet } = await this.agreements.reach(wanted);
+    const amounts = { threshold: money.toJson(wanted.threshold), amount: money.toJson(wanted.amount) };
+    const data = { wallet, secret: this.secrets.seal(secret), ...amounts, at: this.clock.now() };
+    const { position } = await this.autoTopups.run(accountId, { type: 'ConnectWallet', data }, cause);
+    return { position };
+  }
+}
+
+export class DisconnectWallet extends Command<Decided> {
+  constructor(
+    readonly accountId: string,
+    readonly cause: Cause,
+  ) {
+    super();
+  }
+}
+
+@CommandHandler(DisconnectWallet)
+export class DisconnectWalletHandler implements ICommandHandler<DisconnectWallet> {
+  constructor(
+    private readonly autoTopups: AutoTopups,
+    private readonly clock: Clock,
+  ) {}
+
+  async execute({ accountId, cause }: DisconnectWallet): Promise<Decided> {
+    const command = { type: 'DisconnectWallet', data: { at: this.clock.now() } } as const;
+    const { position } = await this.autoTopups.run(accountId, command, cause);
+    return { position };
+  }
+}

@@ -1,0 +1,24 @@
+import { Module } from '@nestjs/common';
+import { AutoTopupLimits, Wallets } from '#application';
+import { NwcWallets } from '#connectors';
+import { usd } from '#kernel';
+import { Role } from './role.ts';
+
+/** Customers' wallets, and what they may be asked for in a day. */
+@Module({
+  providers: [
+    {
+      provide: Wallets,
+      inject: [Role],
+      useFactory: (role: Role) => role.keep(new NwcWallets({ admitted: role.settings.privateRelays })),
+    },
+    {
+      provide: AutoTopupLimits,
+      inject: [Role],
+      useFactory: ({ settings }: Role) =>
+        new AutoTopupLimits(settings.autoTopupsPerDay, usd(settings.autoTopupUsdPerDay)),
+    },
+  ],
+  exports: [Wallets, AutoTopupLimits],
+})
+export class WalletsModule {}

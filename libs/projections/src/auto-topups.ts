@@ -1,0 +1,205 @@
+import type pg from 'pg';
+import { AUTO_TOPUP, type AutoTopupEvent, type DomainEvent, idOf, type WalletConnected } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import { asWritten, type FoldProjection } from './projection.ts';
+
+const FACTS: ReadonlySet<DomainEvent['type']> = new Set<AutoTopupEvent['type']>([
+  'WalletConnected',
+  'WalletDisconnected',
+  'AutoTopupBegun',
+  'AutoTopupInvoiced',
+  'WalletAsked',
+  'WalletRequestEnded',
+  'WalletAnswered',
+  'AutoTopupEnded',
+  'AutoTopupPaused',
+]);
+
+/** What an attempt is at: begun, invoiced, asked; or how it ended. */
+type AttemptState = 'begun' | 'invoiced' | 'asked' | 'paid' | 'expired' | 'failed' | 'dropped';
+
+type AutoTopupRow = {
+  readonly account_id: string;
+  /** Null where none is connected. The secret is not here: nothing that is shown needs it. */
+  readonly wallet: string | null;
+  readonly relays: string | null;
+  readonly threshold: string;
+  readonly amount: string;
+  readonly connected_at: string;
+  readonly changed_at: string;
+  readonly attempt: number;
+  readonly attempt_topup: string | null;
+  readonly attempt_amount: string | null;
+  readonly attempt_state: AttemptState | null;
+  readonly attempt_requests: number;
+  readonly attempt_at: string | null;
+  readonly attempt_ended_at: string | null;
+  readonly paid_at: string | null;
+  readonly paused_code: string | null;
+  readonly paused_until: string | null;
+  readonly error_code: string | null;
+  readonly error: string | null;
+  readonly error_at: string | null;
+};
+
+const NOTHING_WRONG = { paused_code: null, paused_until: null, error_code: null, error: null, error_at: null };
+
+/** Automatic top-ups: the wallet of each account, and its last attempt. */
+export const autoTopups: FoldProjection<AutoTopupRow> = {
+  kind: 'fold',
+  name: 'autotopups',
+  version: 1,
+  key: 'account_id',
+  columns: [
+    ...['account_id', 'wallet', 'relays', 'threshold', 'amount', 'connected_at', 'changed_at', 'attempt'],
+    ...['attempt_topup', 'attempt_amount', 'attempt_state', 'attempt_requests', 'attempt_at', 'attempt_ended_at'],
+    ...['paid_at', 'paused_code', 'paused_until', 'error_code', 'error', 'error_at'],
+  ] as (keyof AutoTopupRow & string)[],
+  migrations: [
+    {
+      id: 'autotopups-1',
+      sql: `create table books.autotopups (
+              account_id       uuid primary key,
+              wallet           text,
+              relays           text,
+              threshold        numeric(38, 0) not null,
+              amount           numeric(38, 0) not null,
+              connected_at     timestamptz not null,
+              changed_at       timestamptz not null,
+              attempt          integer not null,
+              attempt_topup    text,
+              attempt_amount   numeric(38, 0),
+              attempt_state    text,
+              attempt_requests integer not null,
+              attempt_at       timestamptz,
+              attempt_ended_at timestamptz,
+              paid_at          timestamptz,
+              paused_code      text,
+              paused_until     timestamptz,
+              error_code       text,
+              error            text,
+              error_at         timestamptz
+            );`,
+    },
+  ],
+  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${AUTO_TOPUP}-`) ? idOf(fact) : undefined),
+  evolve(row, fact) {
+    if (fact.type === 'WalletConnected') return connected(row, idOf(fact), fact.data);
+    if (!row) return null;
+    return evolved(row, fact as AutoTopupEvent);
+  },
+};
+
+function connected(row: AutoTopupRow | undefined, account_id: string, data: WalletConnected['data']): AutoTopupRow {
+  const { wallet, threshold, amount, at } = data;
+  const named = { account_id, wallet: wallet.pubkey, relays: JSON.stringify(wallet.relays) };
+  const since = { connected_at: at, changed_at: at };
+  const none = {
+    ...{ attempt: 0, attempt_topup: null, attempt_amount: null, attempt_state: null, attempt_requests: 0 },
+    ...{ attempt_at: null, attempt_ended_at: null, paid_at: null },
+  };
+  return { ...none, ...row, ...named, threshold, amount, ...since, ...NOTHING_WRONG };
+}
+
+function evolved(row: AutoTopupRow, { type, data }: AutoTopupEvent): AutoTopupRow {
+  switch (type) {
+    case 'WalletDisconnected':
+      return { ...row, wallet: null, relays: null, changed_at: data.at, ...NOTHING_WRONG };
+    case 'AutoTopupBegun': {
+      const { attempt, topupId, amount, at } = data;
+      const begun = { attempt, attempt_topup: topupId, attempt_amount: amount, attempt_state: 'begun' as const };
+      return { ...row, ...begun, attempt_requests: 0, attempt_at: at, attempt_ended_at: null };
+    }
+    case 'AutoTopupInvoiced':
+      return { ...row, attempt_state: 'invoiced' };
+    case 'WalletAsked':
+      return { ...row, attempt_state: 'asked', attempt_requests: data.request };
+    case 'WalletRequestEnded':
+      if (data.outcome === 'sent') return row;
+      return { ...row, error_code: 'UNREACHED', error: data.why ?? null, error_at: data.at };
+    case 'WalletAnswered':
+      if (data.code === 'PAID') return row;
+      return { ...row, error_code: data.code, error: data.why ?? data.code, error_at: data.at };
+    case 'AutoTopupPaused':
+      return {
+        ...row,
+        paused_code: data.code,
+        paused_until: data.until,
+        error_code: data.code,
+        error: data.why,
+        error_at: data.at,
+      };
+    case 'AutoTopupEnded':
+      return ended(row, data);
+    default:
+      return row;
+  }
+}
+
+function ended(
+  row: AutoTopupRow,
+  { outcome, why, at }: Extract<AutoTopupEvent, { type: 'AutoTopupEnded' }>['data'],
+): AutoTopupRow {
+  const over = { ...row, attempt_state: outcome, attempt_ended_at: at };
+  if (outcome === 'paid') return { ...over, paid_at: at, ...NOTHING_WRONG };
+  return outcome === 'failed' ? { ...over, error_code: 'FAILED', error: why ?? null, error_at: at } : over;
+}
+
+export interface AutoTopupView {
+  /** Undefined where none is connected any more. */
+  readonly wallet: { readonly pubkey: string; readonly relays: readonly string[] } | undefined;
+  readonly threshold: PicoUsd;
+  readonly amount: PicoUsd;
+  readonly connectedAt: string;
+  readonly changedAt: string;
+  /** The last one. */
+  readonly attempt:
+    | {
+        readonly topupId: string;
+        readonly amount: PicoUsd;
+        readonly state: AttemptState;
+        /** How often the wallet was asked. */
+        readonly requests: number;
+        readonly at: string;
+        readonly endedAt: string | null;
+      }
+    | undefined;
+  readonly paidAt: string | null;
+  readonly paused: { readonly code: string; readonly until: string } | undefined;
+  readonly error: { readonly code: string; readonly message: string; readonly at: string } | undefined;
+}
+
+/** @returns undefined where no wallet was ever connected */
+export async function readAutoTopup(pool: pg.Pool, accountId: string): Promise<AutoTopupView | undefined> {
+  const { rows } = await pool.query<AutoTopupRow>({
+    name: 'read-autotopup',
+    text: 'select * from books.autotopups where account_id = $1',
+    values: [accountId],
+    types: asWritten,
+  });
+  return rows[0] && viewOf(rows[0]);
+}
+
+function viewOf(row: AutoTopupRow): AutoTopupView {
+  const { wallet, attempt_topup, attempt_amount, attempt_state, attempt_at, paused_code, paused_until } = row;
+  const begun = attempt_topup !== null && attempt_amount !== null && attempt_state !== null && attempt_at !== null;
+  const failed = row.error_code !== null && row.error_at !== null;
+  return {
+    wallet: wallet === null ? undefined : { pubkey: wallet, relays: JSON.parse(row.relays ?? '[]') },
+    threshold: money.fromJson(row.threshold),
+    amount: money.fromJson(row.amount),
+    connectedAt: row.connected_at,
+    changedAt: row.changed_at,
+    attempt: begun
+      ? {
+          ...{ topupId: attempt_topup, amount: money.fromJson(attempt_amount), state: attempt_state },
+          ...{ requests: row.attempt_requests, at: attempt_at, endedAt: row.attempt_ended_at },
+        }
+      : undefined,
+    paidAt: row.paid_at,
+    paused: paused_code !== null && paused_until !== null ? { code: paused_code, until: paused_until } : undefined,
+    error: failed
+      ? { code: row.error_code ?? '', message: row.error ?? row.error_code ?? '', at: row.error_at ?? '' }
+      : undefined,
+  };
+}

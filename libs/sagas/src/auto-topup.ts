@@ -1,0 +1,173 @@
+import {
+  type AutoTopupInvoices,
+  type AutoTopupLimits,
+  type Clock,
+  InvoiceRefused,
+  newTopupId,
+  type PaymentBackends,
+  type Secrets,
+  type Streams,
+  type WalletAnswer,
+  type Wallets,
+  WalletUnreached,
+} from '#application';
+import {
+  type Account,
+  type AutoTopupCommand,
+  type AutoTopupEvent,
+  type AutoTopupQuestion,
+  type AutoTopupSend,
+  type AutoTopupStep,
+  autoTopupWorkflow,
+  type PaymentWish,
+  type RequestMade,
+} from '#domain';
+import {
+  type Cause,
+  type CheckpointStore,
+  type DueTable,
+  type FactReader,
+  type Lease,
+  money,
+  type PicoUsd,
+  type Runtime,
+  startedBy,
+  startWorkflow,
+  type WorkflowPorts,
+} from '#kernel';
+
+const ACTOR = `workflow:${autoTopupWorkflow.name}`;
+
+export interface AutoTopupPorts {
+  readonly facts: FactReader;
+  readonly streams: Pick<Streams, 'accounts' | 'topups' | 'autoTopups'>;
+  readonly invoices: AutoTopupInvoices;
+  readonly backends: PaymentBackends;
+  readonly wallets: Wallets;
+  readonly secrets: Pick<Secrets, 'open'>;
+  readonly limits: AutoTopupLimits;
+  readonly due: DueTable;
+  readonly checkpoints: CheckpointStore;
+  readonly clock: Clock;
+  readonly runtime: Runtime;
+}
+
+/** Has wallets pay for the accounts they are connected to, as long as this process has the turn. */
+export function runAutoTopups(ports: AutoTopupPorts, lease: Lease): readonly Promise<void>[] {
+  return startWorkflow(autoTopupWorkflow, new AutoTopupSteps(ports).ports(), lease).parts;
+}
+
+type Commands = readonly AutoTopupCommand[];
+
+class AutoTopupSteps {
+  constructor(private readonly given: AutoTopupPorts) {}
+
+  ports(): WorkflowPorts<AutoTopupCommand, AutoTopupEvent, AutoTopupStep> {
+    const { facts, streams, due, checkpoints, clock, runtime } = this.given;
+    return {
+      ...{ facts, own: streams.autoTopups, due, checkpoints, runtime },
+      send: ({ command }, accountId, cause) => this.send(command, accountId, cause),
+      ask: (questions) => questions.map(({ id, question }) => this.ask(question, id)),
+      perform: ({ effect }, accountId) => this.pay(effect, accountId),
+      now: () => clock.now(),
+    };
+  }
+
+  private async send(command: AutoTopupSend, accountId: string, cause: Cause): Promise<void> {
+    const { attempt } = command;
+    if (command.of === 'drop') return this.end({ attempt, outcome: 'dropped' }, accountId, cause);
+    const { topupId, amount } = command;
+    try {
+      const { destination, expiresAt } = await this.given.invoices.issued({ accountId, topupId, amount }, cause);
+      const data = { attempt, invoice: destination.value, expiresAt, at: this.given.clock.now() };
+      await this.given.streams.autoTopups.run(accountId, { type: 'RecordInvoice', data }, cause);
+    } catch (error) {
+      if (!(error instanceof InvoiceRefused)) throw error;
+      await this.end({ attempt, outcome: 'failed', why: error.message }, accountId, cause);
+    }
+  }
+
+  private async end(
+    data: Omit<Extract<AutoTopupCommand, { type: 'EndAutoTopup' }>['data'], 'at'>,
+    accountId: string,
+    cause: Cause,
+  ): Promise<void> {
+    const command = { type: 'EndAutoTopup', data: { ...data, at: this.given.clock.now() } } as const;
+    await this.given.streams.autoTopups.run(accountId, command, cause);
+  }
+
+  private ask(question: AutoTopupQuestion, accountId: string): Promise<Commands> {
+    return question.of === 'balance' ? this.below(question, accountId) : this.fateOf(question);
+  }
+
+  private async below(
+    { attempt, threshold }: Extract<AutoTopupQuestion, { of: 'balance' }>,
+    accountId: string,
+  ): Promise<Commands> {
+    const balance = balanceOf(await this.given.streams.accounts.read(accountId));
+    if (balance >= threshold) return [];
+    const { limits, clock } = this.given;
+    const data = { attempt, topupId: newTopupId(), balance, limits, at: clock.now() };
+    return [{ type: 'BeginAutoTopup', data }];
+  }
+
+  /** Only what its back end says makes an invoice unpaid: what was recorded may be late. */
+  private async fateOf({ attempt, topupId, isOver }: Extract<AutoTopupQuestion, { of: 'invoice' }>): Promise<Commands> {
+    const { streams, backends, clock } = this.given;
+    const { invoice, payments } = await streams.topups.read(topupId);
+    const came = [...payments.values()];
+    const ended = (outcome: 'paid' | 'expired'): Commands => [
+      { type: 'EndAutoTopup', data: { attempt, outcome, at: clock.now() } },
+    ];
+    if (came.length > 0) return came.every(({ credited }) => credited) ? ended('paid') : [];
+    if (!isOver || !invoice) return [];
+    const backend = backends.named(invoice.backend);
+    if (!backend) throw new Error(`${invoice.backend}, which knows what became of an invoice, is not configured here`);
+    return (await backend.look([invoice.reference])).length > 0 ? [] : ended('expired');
+  }
+
+  /** Right before money is asked for, it is looked whether it is still wanted. */
+  private async pay({ attempt, request, topupId, invoice }: PaymentWish, accountId: string): Promise<RequestMade> {
+    const { streams, wallets, secrets } = this.given;
+    const [state, topup, account] = await Promise.all([
+      streams.autoTopups.read(accountId),
+      streams.topups.read(topupId),
+      streams.accounts.read(accountId),
+    ]);
+    const { wallet: connected, attempt: open } = state;
+    if (!connected || connected.wallet.pubkey !== open?.payer) return unsent('another wallet is connected by now');
+    if (topup.payments.size > 0) return unsent('the invoice is paid');
+    if (balanceOf(account) >= money.fromJson(connected.threshold))
+      return { ...unsent('enough was credited by now'), unneeded: true };
+    const hear = (answer: WalletAnswer) => void this.note({ attempt, request, ...answer }, accountId);
+    try {
+      const wallet = { ...connected.wallet, secret: secrets.open(connected.secret) };
+      await wallets.pay(wallet, invoice, hear);
+      return { sent: true };
+    } catch (error) {
+      if (error instanceof WalletUnreached) return unsent(error.message);
+      throw error;
+    }
+  }
+
+  /** An answer may come long after it was asked for, and its process may be about to end: then it is not needed. */
+  private async note(
+    answer: WalletAnswer & { readonly attempt: number; readonly request: number },
+    accountId: string,
+  ): Promise<void> {
+    const { streams, clock, runtime } = this.given;
+    const command = { type: 'RecordAnswer', data: { ...answer, at: clock.now() } } as const;
+    await streams.autoTopups.run(accountId, command, startedBy(ACTOR, accountId)).catch((error: unknown) => {
+      runtime.alarm(`what a wallet of ${accountId} answered could not be noted`, error);
+    });
+  }
+}
+
+function unsent(why: string): Extract<RequestMade, { sent: false }> {
+  return { sent: false, why, unneeded: false };
+}
+
+/** A hold that passes pulls no money. */
+function balanceOf({ available, held }: Account): PicoUsd {
+  return money.add(available, held);
+}
