@@ -5,6 +5,8 @@ import { PacedLooks } from './paced-looks.ts';
 
 const AWAY = new UpstreamFailure('upstream_unavailable', 'The back end cannot be reached');
 
+const WRONG = new UpstreamFailure('upstream_error', 'What the back end answered cannot be true');
+
 let time: VirtualTime;
 let asked: { readonly at: number; readonly references: readonly string[] }[];
 let fails: boolean;
@@ -20,6 +22,7 @@ function open(perSecond: number, batch = 1): PacedLooks {
   const look = async (references: readonly string[]) => {
     asked.push({ at: time.milliseconds(), references });
     if (fails) throw AWAY;
+    if (references.includes('wrong')) throw WRONG;
     return references.map((reference) => {
       const receivedAt = time.now();
       return { reference, id: `paid ${reference}`, units: 1n, confirmations: 'final' as const, receivedAt };
@@ -76,6 +79,20 @@ describe('looks at a back end', () => {
     fails = false;
     await time.pass(2_000);
     await expect(looks.look('r', true)).resolves.toHaveLength(1);
+  });
+
+  test('in which one reference is wrong are made again for each alone', async () => {
+    const looks = open(8, 4);
+    const [wrong, ...right] = ['wrong', ...many(3)].map((each) => looks.look(each, false)) as [Promise<unknown>];
+    const failed = expect(wrong).rejects.toBe(WRONG);
+    await time.pass(0);
+    const later = looks.look('later', false);
+    await time.pass(10_000);
+    expect(await Promise.all([...right, later])).toHaveLength(4);
+    await failed;
+    expect(asked.map(({ references }) => references.length)).toEqual([4, 1, 1, 1, 1, 1]);
+    for (const { at } of asked)
+      expect(asked.filter((each) => each.at >= at && each.at < at + 1_000).length).toBeLessThanOrEqual(8 + 8);
   });
 
   test('that wait are given up when the turn is over', async () => {

@@ -14,11 +14,13 @@ interface Wanted {
 
 /**
  * Looks at one back end, at most so many requests a second, each for as many references as it takes at once. References
- * for which something has happened go before those that are only looked at again.
+ * for which something has happened go before those that are only looked at again. Of those that could not be looked at
+ * together each is looked at alone, after all others: one that is wrong must not keep the rest from being credited.
  */
 export class PacedLooks {
   private readonly ahead: Wanted[] = [];
   private readonly again: Wanted[] = [];
+  private readonly alone: Wanted[] = [];
   private running = 0;
   /** Why it is left alone; undefined while it answers. */
   private away: unknown;
@@ -49,6 +51,7 @@ export class PacedLooks {
     while (this.running < AT_ONCE) {
       const batch = this.ahead.splice(0, this.backend.batch);
       batch.push(...this.again.splice(0, this.backend.batch - batch.length));
+      if (batch.length === 0) batch.push(...this.alone.splice(0, 1));
       if (batch.length === 0) return;
       this.running++;
       const pause = this.runtime.sleep((AT_ONCE * 1_000) / this.perSecond, this.signal);
@@ -67,8 +70,10 @@ export class PacedLooks {
       const payments = Map.groupBy(found, ({ reference }) => reference);
       for (const { reference, answer } of batch) answer.resolve(payments.get(reference) ?? []);
     } catch (error) {
+      const isAway = error instanceof UpstreamFailure && error.code === 'upstream_unavailable';
+      if (batch.length > 1 && !isAway && this.away === undefined) return void this.alone.push(...batch);
       for (const { answer } of batch) answer.reject(error);
-      if (error instanceof UpstreamFailure && error.code === 'upstream_unavailable') this.leaveAlone(error);
+      if (isAway) this.leaveAlone(error);
     }
   }
 
@@ -82,6 +87,7 @@ export class PacedLooks {
 
   private refuse(error: unknown): void {
     this.away = error;
-    for (const { answer } of [...this.ahead.splice(0), ...this.again.splice(0)]) answer.reject(error);
+    for (const { answer } of [...this.ahead.splice(0), ...this.again.splice(0), ...this.alone.splice(0)])
+      answer.reject(error);
   }
 }

@@ -28,7 +28,7 @@ export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
 export { replacePauses } from './pauses.ts';
 export { type AskedFor, type Outcome, STORIES, type StoryName, StoryTeller } from './payment-stories.ts';
 export { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
-export { TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
+export { addPayments, copyCatalogue, TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
 export { coinOf, issuedInvoice, paymentOf } from './top-ups.ts';
 export { openTapped, type Received, type TappedWorld, Wiretap } from './wiretap.ts';

@@ -102,7 +102,6 @@ export interface Outcome {
   /** What the wallet has paid to stay, and what was recorded to stay, of the coin's smallest unit. */
   readonly paid: bigint;
   readonly recorded: bigint;
-  readonly facts: readonly string[];
 }
 
 const TOLD_WITHIN_MS = 30_000;
@@ -149,8 +148,7 @@ export class StoryTeller {
       until: (fact) => this.until(topupId, (facts) => facts.some(({ type }) => type === fact)),
     });
     await this.until(topupId, (facts) => recordedIn(facts) === paid);
-    const facts = this.of(topupId);
-    return { asked, paid, recorded: recordedIn(facts), facts: facts.map(({ type }) => type) };
+    return { asked, paid, recorded: recordedIn(this.of(topupId)) };
   }
 
   /** What has been stated of a top-up so far. */

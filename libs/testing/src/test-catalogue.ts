@@ -1,7 +1,8 @@
 /** Models that only specs have, beside those that ship. */
 import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { shippedCatalogue } from '#catalogue';
+import { readPayments, shippedCatalogue } from '#catalogue';
+import type { PaymentTerms } from '#domain';
 
 /** The catalogue file with them. */
 export const TEST_MODELS = 'test.json';
@@ -10,6 +11,13 @@ export const TEST_MODELS = 'test.json';
 export async function copyCatalogue(directory: string, models: readonly object[]): Promise<void> {
   await cp(shippedCatalogue(), directory, { recursive: true });
   await writeFile(path.join(directory, TEST_MODELS), JSON.stringify(models));
+}
+
+/** Adds coins and ways to pay to a copy of the catalogue. */
+export async function addPayments(directory: string, { coins, methods }: PaymentTerms): Promise<void> {
+  const shipped = readPayments(directory);
+  const all = { coins: [...shipped.coins, ...coins], methods: [...shipped.methods, ...methods] };
+  await writeFile(path.join(directory, 'payments.json'), JSON.stringify(all));
 }
 
 /** A model of a catalogue file. @param endpoints as `testOffer` makes them */

@@ -2,11 +2,17 @@
  * Back end × method × what happens with the payment × how that is reported. Adding a back end is adding its lines to
  * `CELLS`; each credit is a literal in USD.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
+import type { PaymentTerms } from '#domain';
 import {
   type AskedFor,
+  addPayments,
   coinOf,
+  copyCatalogue,
   type HowToPay,
   type Outcome,
   SandboxWallet,
@@ -28,6 +34,36 @@ interface Cells {
 
 /** 5 % are given on top over Lightning. */
 const LIGHTNING = { exact: '10.5', over: '21', late: '10.5' };
+
+/** A coin and a way to pay that do not ship: data alone, on a back end that is there. */
+const SIXTH: PaymentTerms = {
+  coins: [
+    {
+      code: 'DOGE',
+      name: 'Dogecoin',
+      decimals: 8,
+      step: 1,
+      currencies: { DOGE: 8 },
+      rates: { kraken: ['DOGEUSD', 'DOGEUSD'], coinbase: 'DOGE-USD', coingecko: 'doge' },
+      link: { scheme: 'dogecoin', amount: 'amount' },
+    },
+  ],
+  methods: [
+    {
+      method: 'doge',
+      displayName: 'Dogecoin',
+      coin: 'DOGE',
+      destination: 'address',
+      backends: ['btcpay'],
+      limits: { USD: { min: '2', max: '1000' }, DOGE: { min: '10', max: '5000' } },
+      expiryMinutes: 60,
+      bonus: null,
+      confirmations: 6,
+      listed: true,
+    },
+  ],
+};
+const USD_PER_DOGE = '0.25';
 
 const CELLS: readonly Cells[] = [
   { backend: 'lnd', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
@@ -58,6 +94,13 @@ const CELLS: readonly Cells[] = [
     credits: {
       ...{ exact: '6', partial: '1.5', over: '12', late: '6', twice: '7.5' },
       ...{ waiting: '0', replaced: '1.5', elsewhere: '0', undone: '0' },
+    },
+  },
+  {
+    ...{ backend: 'btcpay', method: 'doge', asked: 4 },
+    credits: {
+      ...{ exact: '4', partial: '1', over: '8', late: '4', twice: '5' },
+      ...{ waiting: '0', replaced: '1', elsewhere: '0', undone: '0' },
     },
   },
 ];
@@ -112,15 +155,21 @@ const UNHINTED_ROWS = rows((story) => (story === 'exact' ? ['never', 'forged'] :
 /** A few seconds, and more on a machine that has other things to do. */
 const TOLD_WITHIN_MS = 90_000;
 
-const terms = readPayments();
 const outcomes = new Map<Row, Outcome | Error>();
 const opened = new AsyncDisposableStack();
+let terms: PaymentTerms;
 let world: World;
 let teller: StoryTeller;
 let foundUnhinted: readonly Row[];
 beforeAll(async () => {
-  world = await World.open();
+  const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-payments-'));
+  opened.defer(() => rm(directory, { recursive: true }));
+  await copyCatalogue(directory, []);
+  await addPayments(directory, SIXTH);
+  terms = readPayments(directory);
+  world = await World.open({ CATALOGUE_DIR: directory });
   opened.defer(() => world.close());
+  await world.send('PUT', '/rates', { api: world.sandbox, body: { doge_usd: USD_PER_DOGE } });
   teller = new StoryTeller(world);
   opened.defer(() => teller.close());
   await new SandboxWallet(world.sandbox).addWebHook(`${world.api}/topup/webhooks/btcpay`);
@@ -171,6 +220,13 @@ async function isAsItShould(row: Row): Promise<void> {
   await world.until(async () => (await world.balance(outcome.asked.account)) === row.credit);
   expect(outcome.recorded).toBe(outcome.paid);
 }
+
+test('a sixth coin is offered as data alone', async () => {
+  const { supported_methods } = (await world.get('/topup/payment-methods')).body;
+  expect(supported_methods.map((each: { method: string }) => each.method)).toContain('doge');
+  const asked = outcomes.get(ROWS.find(({ method, story }) => method === 'doge' && story === 'exact') as Row);
+  expect(asked).toMatchObject({ asked: { units: 1_600_000_000n }, recorded: 1_600_000_000n });
+});
 
 describe('what is credited', () => {
   test.each(ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);

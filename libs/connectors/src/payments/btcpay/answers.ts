@@ -49,23 +49,39 @@ const DESTINATIONS: Readonly<Record<Destination['kind'], RegExp>> = {
   page: /^$/,
 };
 
-/** Invoices of a list by their ids. @throws Unbelievable */
-export function listedIn(answer: unknown): ReadonlyMap<string, Json> {
-  return new Map(listIn(answer).map((each) => [String(objectIn(each).id), objectIn(each)]));
-}
-
-/** Whether a list says that nothing has happened with an invoice. */
-export function isUntouched(invoice: Json | undefined): boolean {
-  const { status, additionalStatus, paymentMethods } = invoice ?? {};
-  if ((status !== 'New' && status !== 'Expired') || additionalStatus !== 'None') return false;
-  const [only, ...more] = Array.isArray(paymentMethods) ? paymentMethods : [];
-  return Array.isArray(only?.payments) && only.payments.length === 0 && more.length === 0;
-}
-
-interface Looked {
+/** What is looked at. */
+export interface Looked {
   readonly reference: string;
   readonly method: string;
   readonly coin: CoinTerms;
+}
+
+/** An invoice of a list. */
+export interface Listed {
+  /** Whether anything has ever happened with it, as far as its status says so. */
+  readonly isTouched: boolean;
+  /** Its payments that count; undefined when it needs a look of its own. */
+  payments(looked: Looked): readonly BackendPayment[] | undefined;
+}
+
+/** Invoices of a list by their ids. @throws Unbelievable */
+export function listedIn(answer: unknown): ReadonlyMap<string, Listed> {
+  return new Map(
+    listIn(answer).map((each) => {
+      const { id, status, additionalStatus, paymentMethods } = objectIn(each);
+      const isTouched = (status !== 'New' && status !== 'Expired') || additionalStatus !== 'None';
+      return [String(id), { isTouched, payments: (looked) => believed(paymentMethods, looked) }];
+    }),
+  );
+}
+
+function believed(paymentMethods: unknown, looked: Looked): readonly BackendPayment[] | undefined {
+  try {
+    return paymentsIn(paymentMethods ?? null, looked);
+  } catch (error) {
+    if (error instanceof Unbelievable) return undefined;
+    throw error;
+  }
 }
 
 /** All payments of an invoice; none of one that BTCPay does not know. @throws Unbelievable */

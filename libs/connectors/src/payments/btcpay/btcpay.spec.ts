@@ -77,8 +77,9 @@ async function start(status = 200): Promise<BtcPayServer> {
     const { url = '', headers } = request;
     const body = await text(request);
     asked.push({ line: `${request.method} ${url}`, key: headers.authorization, body: body && JSON.parse(body) });
-    const name = url.includes('orderId=') ? 'list' : (url.split('?')[0]?.split('/').at(-1) ?? '');
-    const answer = answers[name];
+    const path = url.split('?')[0]?.split('/') ?? [];
+    const name = url.includes('orderId=') ? 'list' : (path.at(-1) ?? '');
+    const answer = answers[path.slice(-2).join('/')] ?? answers[name];
     response.writeHead(answer === undefined ? 404 : status, { 'content-type': 'application/json' });
     response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
   });
@@ -218,24 +219,54 @@ describe('a look', () => {
     expect(await backend.look([REFERENCE])).toEqual([]);
   });
 
-  test('after many asks once for all, and looks only at those with which something has happened', async () => {
+  const listed = (id: string, more: object, payments: readonly object[] = []) =>
+    invoice({ id, paymentMethods: [method({ payments })], ...more });
+  const referring = (...ids: string[]) => ids.map((id) => `${ORDER}/BTC-CHAIN/${id}`);
+
+  test('after many asks once for all', async () => {
     const backend = await start();
-    const ids = ['new', 'expired', 'paid', 'partial', 'replaced', 'missing', 'strange'];
-    const methods = { paymentMethods: [method()] };
     answers.list = [
-      invoice({ id: 'new', ...methods }),
-      invoice({ id: 'expired', status: 'Expired', ...methods }),
-      invoice({ id: 'paid', status: 'Settled', paymentMethods: [method({ payments: [paid()] })] }),
-      invoice({ id: 'partial', paymentMethods: [method({ payments: [paid()] })] }),
-      invoice({ id: 'replaced', additionalStatus: 'PaidPartial', ...methods }),
-      invoice({ id: 'strange', paymentMethods: 'none' }),
-      invoice({ id: 'of somebody else', paymentMethods: [method({ payments: [paid()] })] }),
+      listed('paid', { status: 'Settled' }, [paid()]),
+      listed('expired', { status: 'Expired' }),
+      listed('new', {}),
+      listed('of somebody else', {}, [paid({ id: 'x' })]),
     ];
+    const [reference] = referring('paid') as [string];
+    expect(await backend.look(referring('new', 'expired', 'paid'), [found().id])).toEqual([found({ reference })]);
+    expect(asked.map(({ line }) => line)).toEqual([
+      `GET /api/v1/stores/store/invoices?includePaymentMethods=true&take=200${`&orderId=${ORDER}`.repeat(3)}`,
+    ]);
+  });
+
+  test('looks again at each that the list does not have, or not as it must be', async () => {
+    const backend = await start();
+    answers.list = [listed('new', {}), invoice({ id: 'strange', paymentMethods: 'none' }), invoice({ id: 'without' })];
     answers['payment-methods'] = [method({ payments: [paid()] })];
-    const looked = await backend.look(ids.map((id) => `${ORDER}/BTC-CHAIN/${id}`));
-    expect(looked.map(({ reference }) => reference.split('/')[2])).toEqual(ids.slice(2));
-    expect(asked).toHaveLength(1 + 5);
-    expect(asked[0]?.line).toContain(`?includePaymentMethods=true&take=200&orderId=${ORDER}&orderId=${ORDER}`);
+    const looked = await backend.look(referring('new', 'strange', 'without', 'archived'));
+    expect(looked.map(({ reference }) => reference)).toEqual(referring('strange', 'without', 'archived'));
+    expect(asked).toHaveLength(1 + 3);
+  });
+
+  test.each([
+    ['with which something has happened', 'PaidPartial', ['settled', 'undone']],
+    ['of which nothing is said, last of all', 'None', ['settled', 'undone', 'new']],
+  ])('looks for a payment that was received and is not in the list in those %s', async (_, status, looked) => {
+    const backend = await start();
+    const other = paid({ id: 'other' });
+    answers.list = [
+      listed('undone', { additionalStatus: status }),
+      listed('settled', { status: 'Settled' }, [other]),
+      listed('new', {}),
+    ];
+    answers['settled/payment-methods'] = [method({ payments: [other] })];
+    answers['undone/payment-methods'] = [method({ payments: [paid({ status: 'Invalid' })] })];
+    answers['new/payment-methods'] = [method()];
+    const references = referring('settled', 'undone', 'new');
+    const all = await backend.look(references, [found().id, 'BTC:other']);
+    expect(all).toContainEqual(found({ reference: references[1], confirmations: 'lost' }));
+    expect(all).toHaveLength(2);
+    const singly = asked.slice(1).map(({ line }) => line.split('/').at(-2));
+    expect(singly).toEqual(looked);
   });
 
   test.each<[string, Json]>([

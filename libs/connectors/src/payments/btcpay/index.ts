@@ -17,7 +17,15 @@ import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { assertAsAsked, destinationIn, isUntouched, listedIn, paymentsIn, Unbelievable } from './answers.ts';
+import {
+  assertAsAsked,
+  destinationIn,
+  type Listed,
+  type Looked,
+  listedIn,
+  paymentsIn,
+  Unbelievable,
+} from './answers.ts';
 import { isId, type Reference, referenceIn, referenceOf, settlementOf } from './reference.ts';
 
 /** A list is asked for by the order ids in its address, and Kestrel takes addresses of 8 KiB. */
@@ -93,12 +101,24 @@ export class BtcPayServer implements PaymentBackend {
     });
   }
 
-  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+  async look(references: readonly string[], received: readonly string[] = []): Promise<readonly BackendPayment[]> {
     const wanted = references.map(referenceIn);
-    const touched = wanted.length > 1 ? await this.touched(wanted) : wanted;
-    const found: BackendPayment[] = [];
-    for (const each of touched) found.push(...(await this.paymentsFor(each)));
-    return found;
+    const found = new Map<string, readonly BackendPayment[]>();
+    const lookAt = async (each: readonly Reference[]) => {
+      for (const one of each) found.set(one.reference, await this.paymentsFor(one));
+    };
+    const listed = wanted.length > 1 ? await this.list(wanted) : new Map<string, Listed>();
+    for (const each of wanted) {
+      const payments = listed.get(each.invoiceId)?.payments(this.looked(each));
+      if (payments) found.set(each.reference, payments);
+    }
+    await lookAt(wanted.filter(({ reference }) => !found.has(reference)));
+    // A list leaves out payments that do not count any more, and those have to be known as lost.
+    const isMissing = () => !new Set(received).isSubsetOf(new Set([...found.values()].flat().map(({ id }) => id)));
+    const isTouched = ({ invoiceId }: Reference) => listed.get(invoiceId)?.isTouched;
+    if (isMissing()) await lookAt(wanted.filter((each) => isTouched(each) === true));
+    if (isMissing()) await lookAt(wanted.filter((each) => isTouched(each) === false));
+    return [...found.values()].flat();
   }
 
   /** BTCPay tells by web hooks alone. */
@@ -123,31 +143,29 @@ export class BtcPayServer implements PaymentBackend {
     return this.http.close();
   }
 
-  /**
-   * Those of many that need a look of their own: a list does not show payments that do not count any more. Mostly
-   * nothing has come, and one question is enough for all.
-   */
-  private async touched(wanted: readonly Reference[]): Promise<readonly Reference[]> {
+  /** One question for many: mostly it is the only one. */
+  private async list(wanted: readonly Reference[]): Promise<ReadonlyMap<string, Listed>> {
     const query = new URLSearchParams({ includePaymentMethods: 'true', take: String(2 * BATCH) });
     for (const { orderId } of wanted) query.append('orderId', orderId);
     const answer = await this.ask('GET', `${this.invoices}?${query}`);
-    return this.believing(async () => {
-      const listed = listedIn(answer);
-      return wanted.filter(({ invoiceId }) => !isUntouched(listed.get(invoiceId)));
-    });
+    return this.believing(async () => listedIn(answer));
   }
 
-  private async paymentsFor({ reference, method, invoiceId }: Reference): Promise<readonly BackendPayment[]> {
-    const path = `${this.invoices}/${invoiceId}/payment-methods?onlyAccountedPayments=false`;
+  private async paymentsFor(wanted: Reference): Promise<readonly BackendPayment[]> {
+    const path = `${this.invoices}/${wanted.invoiceId}/payment-methods?onlyAccountedPayments=false`;
     const answer = await this.ask('GET', path);
-    return this.believing(async () => paymentsIn(answer, { reference, method, coin: this.coinOf(method) }));
+    return this.believing(async () => paymentsIn(answer, this.looked(wanted)));
+  }
+
+  private looked({ reference, method }: Reference): Looked {
+    return { reference, method, coin: this.coinOf(method) };
   }
 
   private coinOf(method: string): CoinTerms {
     const code = method.slice(0, method.lastIndexOf('-'));
     const coin = this.coins.find((each) => each.code === code);
-    if (!coin) throw new Unbelievable(`names the coin ${code}, which is missing from payments.json`);
-    return coin;
+    if (coin) return coin;
+    throw new UpstreamFailure('upstream_error', `The coin ${code}, which was paid in, is missing from payments.json`);
   }
 
   /** @returns undefined when BTCPay does not know what was asked for */
