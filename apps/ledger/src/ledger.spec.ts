@@ -198,8 +198,27 @@ describe('replay', () => {
   });
 });
 
+describe('wallets', () => {
+  test('reports what each back end should hold, and by method what rates and fees came to', async () => {
+    const { code, lines } = await ledger('wallets', '--until', String(funded.position));
+    const facts = (await world.facts()).filter(({ position }) => position <= funded.position);
+    expect([code, ...lines.map((line) => line.split(/\s{2,}/))]).toEqual([
+      0,
+      [`As of position ${funded.position}: ${facts.length} facts`],
+      [''],
+      ['lnd', 'BTC', 'sat'],
+      ['received', '0.00011', '11000'],
+      ['reversed', '0', '0'],
+      ['fees', '0', '0'],
+      ['should hold', '0.00011', '11000'],
+      [''],
+      ['by method, in USD', 'gained by rates', 'lost by rates', 'fees'],
+    ]);
+  });
+});
+
 describe('a wrong call ends with one sentence and exit code 1:', () => {
-  const usage = 'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>]';
+  const usage = 'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until …]';
   const until = '--until takes a position or an ISO 8601 time.';
   test.each<[string[], string]>([
     [[], usage],
@@ -208,6 +227,7 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
     [['verify', '--until', '1'], usage],
     [['replay', '--until', 'yesterday'], until],
     [['replay', '--until', '1.5'], until],
+    [['wallets', '--until', '1.5'], until],
     [['replay', '--until', '11/21/2026'], until],
     [['replay', '--until', '2026-02-30'], until],
     [['replay', '--until'], "Option '--until <value>' argument missing"],

@@ -1,9 +1,6 @@
-import { type DomainEvent, idOf, instantIn, postings } from '#domain';
-import { StartError } from '#infra';
+import { type DomainEvent, idOf, postings } from '#domain';
 import { type FactReader, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
-
-/** Returns whether a fact belongs to the books as of some moment. */
-type Within = (fact: Recorded) => boolean;
+import { columns, Extent, momentIn } from './moment.ts';
 
 /** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
 export async function replay(
@@ -11,34 +8,21 @@ export async function replay(
   until: string | undefined,
   print: (line: string) => void,
 ): Promise<void> {
-  const within = bound(until);
+  const within = momentIn(until);
   const books = new Books();
   for await (const { events } of store.history(START)) for (const fact of events) if (within(fact)) books.book(fact);
   books.print(print);
-}
-
-function bound(until: string | undefined): Within {
-  if (until === undefined) return () => true;
-  if (/^\d+$/.test(until)) {
-    const position = BigInt(until);
-    return (fact) => fact.position <= position;
-  }
-  const instant = instantIn(until);
-  if (instant === undefined) throw new StartError('--until takes a position or an ISO 8601 time.');
-  return (fact) => fact.recordedAt <= instant;
 }
 
 /** Balances by account, from postings alone. */
 class Books {
   private readonly house = new Map<string, bigint>();
   private readonly customers = new Map<string, { available: bigint; held: bigint }>();
-  private facts = 0;
-  private last = START;
+  private readonly extent = new Extent();
 
   book(recorded: Recorded): void {
     const fact = recorded as Recorded<DomainEvent>;
-    this.facts++;
-    this.last = fact.position;
+    this.extent.add(fact);
     for (const { account, customer, amount } of postings(idOf(fact), fact)) {
       this.house.set(account, (this.house.get(account) ?? 0n) + amount);
       if (customer === null) continue;
@@ -50,8 +34,7 @@ class Books {
   }
 
   print(print: (line: string) => void): void {
-    const moment = this.facts === 0 ? 'the beginning' : `position ${this.last}`;
-    print(`As of ${moment}: ${this.facts} facts, ${this.customers.size} accounts with money`);
+    print(`${this.extent}, ${this.customers.size} accounts with money`);
     print('');
     print(columns('account', 'available USD', 'held USD'));
     for (const [customer, { available, held }] of [...this.customers].sort(([a], [b]) => (a < b ? -1 : 1))) {
@@ -70,8 +53,4 @@ class Books {
     );
     print(columns('difference', formatUsd(money.sum(amounts)), ''));
   }
-}
-
-function columns(name: string, first: string, second: string): string {
-  return `${name.padEnd(40)}${first.padStart(24)}${second.padStart(24)}`.trimEnd();
 }

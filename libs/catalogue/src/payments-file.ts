@@ -46,6 +46,7 @@ const coinFields = object({
   decimals,
   step: count,
   currencies: mapOf(decimals),
+  unit: optional(object({ name: text, decimals })),
   ratedAs: optional(code),
   fixedRate: optional(amount),
   rates: optional(object({ kraken: optional(pair), coinbase: optional(text), coingecko: optional(text) })),

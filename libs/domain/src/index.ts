@@ -50,6 +50,7 @@ export {
   type Usage,
   usageToJson,
 } from './tariff.ts';
+export { type CoinAccount, type CoinPosting, coinPostings } from './topup/coin-postings.ts';
 export {
   type Coin,
   type CoinTerms,

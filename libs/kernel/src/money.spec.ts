@@ -23,6 +23,10 @@ describe('money', () => {
     expect(money.formatUsd(money.picoUsd(10_000_000_000_000n))).toBe('10');
   });
 
+  test('that has no decimals is printed whole', () => {
+    expect([money.unscaled(1_500n, 0), money.unscaled(-500n, 0), money.unscaled(0n, 0)]).toEqual(['1500', '-500', '0']);
+  });
+
   test('rounds a division up, and only what has a remainder', () => {
     expect([money.divideUp(10n, 5n), money.divideUp(11n, 5n), money.divideUp(0n, 5n)]).toEqual([2n, 3n, 0n]);
   });

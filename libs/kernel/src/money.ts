@@ -51,8 +51,9 @@ export function formatUsd(amount: PicoUsd): string {
 /** Prints a whole number of 10⁻ᵈ parts as a plain decimal. */
 export function unscaled(amount: bigint, decimals: number): string {
   const digits = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, '0');
-  const fraction = digits.slice(-decimals).replace(/0+$/, '');
-  return `${amount < 0n ? '-' : ''}${digits.slice(0, -decimals)}${fraction ? `.${fraction}` : ''}`;
+  const point = digits.length - decimals;
+  const fraction = digits.slice(point).replace(/0+$/, '');
+  return `${amount < 0n ? '-' : ''}${digits.slice(0, point)}${fraction ? `.${fraction}` : ''}`;
 }
 
 export function add(a: PicoUsd, b: PicoUsd): PicoUsd {

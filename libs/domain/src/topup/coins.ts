@@ -14,6 +14,8 @@ export interface CoinTerms {
   readonly step: number;
   /** Currencies that stand for amounts of the coin, by how many of their decimals a smallest unit stands for. */
   readonly currencies: Readonly<Record<string, number>>;
+  /** What its wallets count in, and how many of its decimals a smallest unit stands for: for finance. */
+  readonly unit?: { readonly name: string; readonly decimals: number };
   /** The coin whose exchange rate counts, for one that is another under a different name. */
   readonly ratedAs?: Coin;
   /** USD for one, for what has no market. */
