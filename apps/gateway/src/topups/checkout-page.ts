@@ -89,10 +89,10 @@ const LATE: Readonly<Record<Shown['destination']['kind'], string>> = {
 
 /** What is replaced when the status changes, and what the script is told. */
 function payment(topup: Shown, state: State, now: string): Html {
-  const { topupId, status, paidUnits, coin } = topup;
+  const { status, paidUnits, coin } = topup;
   const final = isFinal(state, topup);
   const shown = `${status} ${Number(wholeCoins(paidUnits, coin))}`; // as a script reads the JSON
-  return html`<div id="payment" data-follow="../status/${topupId}" data-shown="${shown}" data-final="${final}" data-expired="${topup.expiresAt <= now}">
+  return html`<div id="payment" data-shown="${shown}" data-final="${final}" data-expired="${topup.expiresAt <= now}">
 ${amounts(topup, state)}
 ${PAYABLE.has(state) ? toPay(topup, now) : undefined}
 ${final ? undefined : html`<noscript><p class="actions"><a class="button second" href="">Check for the payment</a></p></noscript>`}

@@ -16,6 +16,7 @@ export const CHECKOUT_SCRIPT = `
   let endsAt;
 
   const state = () => part('payment').dataset;
+  const statusAt = () => location.pathname.replace(/\\/checkout\\/([^/]+)\\/?$/, '/status/$1');
   const pause = () => {
     const idle = document.hidden || state().expired === 'true';
     const ms = idle ? ${EVERY_IDLE_MS} : Math.min(${EVERY_MS} * 2 ** failed, ${EVERY_IDLE_MS});
@@ -29,7 +30,7 @@ export const CHECKOUT_SCRIPT = `
   }
 
   async function look() {
-    const { status, amount_paid } = await (await ask(state().follow)).json();
+    const { status, amount_paid } = await (await ask(statusAt())).json();
     if (status + ' ' + amount_paid !== state().shown) await showAgain();
   }
 
