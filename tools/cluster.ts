@@ -18,7 +18,7 @@ export class Cluster {
 
   private constructor(
     readonly dataDir: string,
-    private readonly env: Readonly<Record<string, string>>,
+    private env: Readonly<Record<string, string>>,
     readonly sandbox: string,
   ) {}
 
@@ -36,6 +36,12 @@ export class Cluster {
     await cluster.startRole('sagas');
     for (let i = 0; i < gateways; i++) await cluster.startRole('gateway', `gateway ${i + 1}`);
     return cluster;
+  }
+
+  /** Roles that are started from now on have these settings. */
+  with(settings: Readonly<Record<string, string>>): this {
+    this.env = { ...this.env, ...settings };
+    return this;
   }
 
   /** Everything in one process, as `npm start` runs it. */
