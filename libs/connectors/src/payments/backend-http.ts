@@ -1,5 +1,6 @@
 /** HTTP to a back end that takes payments: every answer is bounded in size and time, and no failure repeats what was sent. */
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { UpstreamFailure } from '#application';
 
@@ -26,19 +27,29 @@ export interface Answered {
 /** An answer is larger than any that is read. */
 export class AnswerTooLarge extends UpstreamFailure {}
 
+interface Bounds {
+  readonly certificate?: string | undefined;
+  readonly connections?: number;
+  readonly perSecond?: number;
+}
+
 export class BackendHttp {
   private readonly dispatcher: Dispatcher;
+  /** When the next question may go out, where their number in a second is bounded. */
+  private free = 0;
 
   /**
    * @param who as failures name it: `The Monero wallet`
    * @param certificate file with a certificate of its own
    * @param connections how many there are at most
+   * @param perSecond questions, where one look may need several
    */
   constructor(
     readonly who: string,
     private readonly url: string,
-    { certificate, connections }: { readonly certificate?: string | undefined; readonly connections?: number } = {},
+    private readonly bounds: Bounds = {},
   ) {
+    const { certificate, connections } = bounds;
     const ca = certificate === undefined ? {} : { ca: readFileSync(certificate) };
     const connect = { timeout: CONNECT_TIMEOUT_MS, ...ca };
     this.dispatcher = new Agent({ connect, headersTimeout: 0, bodyTimeout: 0, connections: connections ?? null });
@@ -46,6 +57,7 @@ export class BackendHttp {
 
   /** @returns an answer of any status @throws UpstreamFailure */
   async ask({ path, waitsMs = 0, signal: asked, ...sent }: Asked): Promise<Answered> {
+    if (sent.method === 'GET' && this.bounds.perSecond !== undefined) await this.turn(this.bounds.perSecond);
     const inTime = AbortSignal.timeout(TIMEOUT_MS + waitsMs);
     const signal = asked ? AbortSignal.any([asked, inTime]) : inTime;
     let begun = false;
@@ -75,6 +87,12 @@ export class BackendHttp {
     if (statusCode === 200) return body.setEncoding('utf8');
     await body.dump();
     return this.refused(statusCode);
+  }
+
+  private async turn(perSecond: number): Promise<void> {
+    const now = performance.now();
+    this.free = Math.max(this.free, now) + 1_000 / perSecond;
+    await delay(this.free - now - 1_000 / perSecond);
   }
 
   /** The answer has a status that is none of those that mean something. */

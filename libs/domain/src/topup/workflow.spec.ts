@@ -79,7 +79,7 @@ describe('the payments of a top-up', () => {
   test('are looked for no more once a Lightning invoice is paid, and further where an address is', () => {
     given(issued, received, credited).when(at).then([]);
     const lookAgain: TopupStep = { step: 'ask', question: { ...question, received: ['ab'] } };
-    given(issuedAddress, received, credited).when(at).then([lookAgain], '2026-11-20T12:01:02.000Z');
+    given(issuedAddress, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
   });
 
   test('to an address are looked for once a day after a week, for half a year', () => {

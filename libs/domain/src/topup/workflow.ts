@@ -60,14 +60,14 @@ function mayBePaid({ payments }: Topup, { destination }: InvoiceIssued['data']):
   return destination.kind !== 'bolt11' || payments.size === 0;
 }
 
-/** A page is paid on once: after that only refunds and disputes can come. */
+/** What was paid and is not on its way any more can only be paid again, or taken back: that has time. */
 function untilNextLook(
-  { payments }: Topup,
+  { payments, seen }: Topup,
   { expiresAt, destination }: InvoiceIssued['data'],
   now: Instant,
 ): number | undefined {
   const expiredFor = Date.parse(now) - Date.parse(expiresAt);
-  if (expiredFor < 0) return destination.kind === 'page' && payments.size > 0 ? LOOK_RECENT_MS : LOOK_OPEN_MS;
+  if (expiredFor < 0) return payments.size > 0 && seen.size === 0 ? LOOK_RECENT_MS : LOOK_OPEN_MS;
   if (expiredFor >= WATCHED_MS[destination.kind]) return undefined;
   if (expiredFor < RECENT_MS) return LOOK_RECENT_MS;
   return expiredFor < OLD_MS ? LOOK_OLD_MS : LOOK_RARELY_MS;

@@ -41,6 +41,8 @@ export interface BtcPaySettings {
   readonly btcpayApiKey: string;
   /** Undefined: web hooks are not believed. */
   readonly btcpayWebhookSecret: string | undefined;
+  /** Requests in a second: invoices with payments are asked for one by one. Unbounded where it is left out. */
+  readonly looksPerSecond?: number;
 }
 
 export const btcpay: BackendKind<BtcPaySettings> = {
@@ -61,7 +63,9 @@ export class BtcPayServer implements PaymentBackend {
     private readonly settings: BtcPaySettings & { readonly btcpayUrl: string },
     private readonly coins: readonly CoinTerms[],
   ) {
-    this.http = new BackendHttp('BTCPay Server', settings.btcpayUrl);
+    this.http = new BackendHttp('BTCPay Server', settings.btcpayUrl, {
+      ...(settings.looksPerSecond === undefined ? {} : { perSecond: settings.looksPerSecond }),
+    });
     this.headers = { 'content-type': 'application/json', authorization: `token ${settings.btcpayApiKey}` };
     this.invoices = `/api/v1/stores/${encodeURIComponent(settings.btcpayStoreId)}/invoices`;
   }
