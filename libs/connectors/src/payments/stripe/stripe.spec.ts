@@ -253,16 +253,62 @@ describe('hints', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  const failing = async (status: number, body: string) => {
-    const server: Server = createServer((_, response) => void response.writeHead(status).end(body));
-    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-    opened.defer(async () => {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    });
-    return connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+/** A Stripe that answers everything with this. */
+async function answering(status: number, body: string): Promise<StripeAccount> {
+  const server: Server = createServer((_, response) => void response.writeHead(status).end(body));
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  opened.defer(async () => {
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+  });
+  return connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+}
+
+describe('a Stripe that is mistaken or lies', () => {
+  const charge = { id: 'ch_1', amount_captured: 2_500, currency: 'usd', paid: true, created: 1, disputed: false };
+  const intent = { id: 'pi_1', amount_received: 2_500, latest_charge: charge };
+  const truth = {
+    ...{ id: 'cs_1', mode: 'payment', status: 'complete', payment_status: 'paid', currency: 'usd' },
+    ...{ amount_total: 2_500, amount_subtotal: 2_500, client_reference_id: 'mine' },
+    ...{ metadata: { topup: 'mine', cents: '2500' }, url: 'https://checkout.example/x', payment_intent: intent },
   };
+  const told = (more: object) => answering(200, JSON.stringify({ ...truth, ...more }));
+  const asked = asking({ topupId: 'mine' });
+
+  test('is believed where all of it fits together', async () => {
+    expect((await (await told({})).request(asked)).reference).toBe('cs_1');
+    expect(await (await told({})).look(['cs_1'])).toMatchObject([
+      { id: 'cs_1', units: 2_500n, confirmations: 'final' },
+    ]);
+  });
+
+  test.each([
+    ['for somebody else', { client_reference_id: 'other' }],
+    ['for another amount', { amount_total: 2_400, amount_subtotal: 2_400, metadata: { topup: 'mine', cents: '2400' } }],
+    ['with a discount', { amount_total: 2_400 }],
+    ['in another currency', { currency: 'eur' }],
+    ['that is converted', { currency_conversion: { source_currency: 'eur' } }],
+    ['that saves a card', { mode: 'setup' }],
+    ['without a page', { url: null }],
+    ['with a page that is a script', { url: 'javascript:alert(1)' }],
+  ])('makes no session %s', async (_, lie) => {
+    await expect((await told(lie)).request(asked)).rejects.toThrow('What Stripe answered');
+  });
+
+  test.each([
+    ['of another session', { id: 'cs_2' }],
+    ['of nothing', { payment_status: 'no_payment_required', payment_intent: null }],
+    ['of less', { payment_intent: { ...intent, amount_received: 2_499 } }],
+    ['of less than was captured', { payment_intent: { ...intent, latest_charge: { ...charge, amount_captured: 1 } } }],
+    ['in another currency', { payment_intent: { ...intent, latest_charge: { ...charge, currency: 'eur' } } }],
+    ['that failed', { payment_intent: { ...intent, latest_charge: { ...charge, paid: false } } }],
+    ['without a charge', { payment_intent: { ...intent, latest_charge: null } }],
+  ])('has no payment %s credited', async (_, lie) => {
+    await expect((await told(lie)).look(['cs_1'])).rejects.toThrow('What Stripe answered');
+  });
+});
+
+describe('what goes wrong', () => {
   const REFUSED = JSON.stringify({
     error: { type: 'invalid_request_error', message: `Invalid API Key provided: ${KEY}` },
   });
@@ -272,7 +318,7 @@ describe('what goes wrong', () => {
     ['too many requests', 429, REFUSED, 'Stripe answered with status 429 (StripeRateLimitError)'],
     ['no JSON', 200, '<html>', 'Stripe cannot be reached'],
   ])('such as %s is a failure that names it, and no secret', async (_, status, body, message) => {
-    const account = await failing(status, body);
+    const account = await answering(status, body);
     const error = await account.look(['cs_1']).catch((failure: unknown) => failure);
     expect(error).toMatchObject({ name: 'UpstreamFailure', message });
     const { inspect } = await import('node:util');
