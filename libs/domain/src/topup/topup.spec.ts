@@ -97,6 +97,12 @@ describe('a payment that must be confirmed', () => {
       .when(record({ confirmations: 0 }))
       .then(seen);
   });
+  test('is seen while it may still fail, however few confirmations were promised', () => {
+    given(issued)
+      .when(record({ confirmations: 'pending' }))
+      .then(seen);
+    given(issued, seen).when(record()).then(received());
+  });
   test('is seen once, however often it is looked at', () => {
     given(onChain, seen)
       .when(record({ confirmations: 1 }))
