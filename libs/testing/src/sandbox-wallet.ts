@@ -48,8 +48,13 @@ export class SandboxWallet {
     await this.ask('/btcpay/api/v1/stores/sandbox/webhooks', { url, secret: 'sandbox' });
   }
 
-  private async ask<T>(path: string, body: object): Promise<T> {
-    const response = await fetch(this.sandbox + path, { method: 'POST', body: JSON.stringify(body), headers: KEY });
+  /** Has what its phoenixd reports sent to an address. */
+  async setPhoenixdWebHook(webhook: string): Promise<void> {
+    await this.ask('/phoenixd/conf', { webhook, webhook_secret: 'sandbox' }, 'PUT');
+  }
+
+  private async ask<T>(path: string, body: object, method = 'POST'): Promise<T> {
+    const response = await fetch(this.sandbox + path, { method, body: JSON.stringify(body), headers: KEY });
     const answer = await response.text();
     if (!response.ok) throw new Error(`the sandbox refused ${path}: ${answer}`);
     return JSON.parse(answer) as T;

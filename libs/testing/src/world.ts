@@ -20,6 +20,8 @@ import { Bill } from './bill.ts';
 import { copyCatalogue } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
+/** Stands for the address of the sandbox at the beginning of a setting. */
+const IN_SANDBOX = /^sandbox:(?=\/)/;
 const SETTLED_WITHIN_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
 
@@ -80,7 +82,7 @@ export class World {
       SANDBOX_PORT: new URL(sandbox.url).port,
       LOG_LEVEL: 'fatal',
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
-      ...environment,
+      ...inSandbox(environment, sandbox.url),
     };
     const settings = readSettings(variables, readProviders);
     const { app, api } = keep(
@@ -211,6 +213,11 @@ export class World {
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
   }
+}
+
+/** Addresses in the sandbox, whose own is known only now. */
+function inSandbox(environment: Readonly<Record<string, string>>, url: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, value.replace(IN_SANDBOX, url)]));
 }
 
 async function emptyDatabase(opened: AsyncDisposableStack): Promise<string> {

@@ -30,6 +30,10 @@ interface Cells {
   readonly asked: number;
   /** What is credited at the end of each story. */
   readonly credits: Partial<Readonly<Record<StoryName, string>>>;
+  /** Stories that take too long here, and where they are told. */
+  readonly toldElsewhere?: Partial<Readonly<Record<StoryName, string>>>;
+  /** Nothing reports what comes, so it is found by looking alone. */
+  readonly unreported?: true;
 }
 
 /** 5 % are given on top over Lightning. */
@@ -65,9 +69,21 @@ const SIXTH: PaymentTerms = {
 };
 const USD_PER_DOGE = '0.25';
 
+/** Back ends that no setting names are in the sandbox only as long as none is named. */
+const BACKENDS = {
+  LND_REST_URL: 'sandbox:/lnd',
+  ...{ BTCPAY_URL: 'sandbox:/btcpay', BTCPAY_STORE_ID: 'sandbox', BTCPAY_API_KEY: 'sandbox' },
+  BTCPAY_WEBHOOK_SECRET: 'sandbox',
+  ...{ CLN_REST_URL: 'sandbox:/cln', CLN_RUNE: 'sandbox' },
+  ...{ PHOENIXD_URL: 'sandbox:/phoenixd', PHOENIXD_PASSWORD: 'sandbox', PHOENIXD_WEBHOOK_SECRET: 'sandbox' },
+  ...{ MONERO_WALLET_RPC_URL: 'sandbox:/monero', MONERO_WALLET_RPC_LOGIN: 'sandbox:sandbox' },
+};
+
 const CELLS: readonly Cells[] = [
   { backend: 'lnd', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
   { backend: 'btcpay', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
+  { backend: 'cln', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
+  { backend: 'phoenixd', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
   {
     ...{ backend: 'btcpay', method: 'btc', asked: 20 },
     credits: {
@@ -95,6 +111,14 @@ const CELLS: readonly Cells[] = [
       ...{ exact: '6', partial: '1.5', over: '12', late: '6', twice: '7.5' },
       ...{ waiting: '0', replaced: '1.5', elsewhere: '0', undone: '0' },
     },
+  },
+  {
+    ...{ backend: 'monero', method: 'xmr', asked: 6, unreported: true },
+    credits: {
+      ...{ exact: '6', partial: '1.5', over: '12', late: '6', twice: '7.5' },
+      ...{ waiting: '0', replaced: '1.5', elsewhere: '0' },
+    },
+    toldElsewhere: { undone: 'is believed after ten more blocks: monero.spec.ts, npm run prove:money' },
   },
   {
     ...{ backend: 'btcpay', method: 'doge', asked: 4 },
@@ -138,7 +162,8 @@ const rows = (reportsOf: (story: StoryName) => readonly Report[]): readonly Row[
   CELLS.flatMap((cells) =>
     Object.entries(cells.credits).flatMap(([name, credit]) => {
       const story = name as StoryName;
-      return reportsOf(story).map((report) => ({ ...cells, story, report, credit }));
+      const reports = reportsOf(story).filter((report) => !cells.unreported || report === 'never');
+      return reports.map((report) => ({ ...cells, story, report, credit }));
     }),
   );
 
@@ -167,12 +192,14 @@ beforeAll(async () => {
   await copyCatalogue(directory, []);
   await addPayments(directory, SIXTH);
   terms = readPayments(directory);
-  world = await World.open({ CATALOGUE_DIR: directory });
+  world = await World.open({ CATALOGUE_DIR: directory, ...BACKENDS });
   opened.defer(() => world.close());
   await world.send('PUT', '/rates', { api: world.sandbox, body: { doge_usd: USD_PER_DOGE } });
   teller = new StoryTeller(world);
   opened.defer(() => teller.close());
-  await new SandboxWallet(world.sandbox).addWebHook(`${world.api}/topup/webhooks/btcpay`);
+  const wallet = new SandboxWallet(world.sandbox);
+  await wallet.addWebHook(`${world.api}/topup/webhooks/btcpay`);
+  await wallet.setPhoenixdWebHook(`${world.api}/topup/webhooks/phoenixd`);
   const gateways = await gatewaysBy(new Set(CELLS.map(({ backend }) => backend)));
   const apiOf = ({ backend }: Row) => gateways.get(backend) ?? world.api;
   const tellAll = (all: readonly Row[]) => Promise.all(all.map((row) => tell(row, ask(row, apiOf(row)))));
@@ -208,8 +235,8 @@ async function tell(row: Row, asked: Promise<AskedFor>): Promise<void> {
 }
 
 describe('every story of a method is told or cannot be', () => {
-  test.each(CELLS)('$method by $backend', ({ method, credits }) => {
-    const told = [...Object.keys(credits), ...Object.keys(CANNOT_BE[method] ?? {})];
+  test.each(CELLS)('$method by $backend', ({ method, credits, toldElsewhere = {} }) => {
+    const told = [credits, toldElsewhere, CANNOT_BE[method] ?? {}].flatMap(Object.keys);
     expect(told.toSorted()).toEqual(Object.keys(STORIES).toSorted());
   });
 });

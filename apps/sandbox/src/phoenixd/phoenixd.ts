@@ -4,6 +4,7 @@
  * 404; web hooks are sent once, and signed over their bytes.
  */
 import { createHmac } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Invoice, LightningNode } from '../lightning/node.ts';
 import type { Report } from '../report.ts';
 import { type Call, type Handler, parseObject, Refusal, type Routes } from '../router.ts';
@@ -11,6 +12,8 @@ import { type Call, type Handler, parseObject, Refusal, type Routes } from '../r
 const DEFAULT_EXPIRY_SECONDS = 3_600;
 const MAX_DESCRIPTION = 128;
 const TIMEOUT_MS = 10_000;
+/** What is reported in the wrong order comes after what was paid later. */
+const REORDERED_AFTER_MS = 300;
 const MSAT_PER_SAT = 1_000n;
 
 /** What stands in its configuration file. */
@@ -26,7 +29,6 @@ export class PhoenixdPeer {
   private readonly externalIds = new Map<string, string | undefined>();
   private readonly fees = new Map<string, bigint>();
   private readonly closing = new AbortController();
-  private held: readonly Invoice[] = [];
   private configuration: Configuration = { webhookSecret: 'sandbox', liquidityFeeSat: 0n };
 
   constructor(private readonly node: LightningNode) {
@@ -101,11 +103,8 @@ export class PhoenixdPeer {
     this.fees.set(hash, this.configuration.liquidityFeeSat);
     const { report } = invoice.payment;
     if (report === 'never') return;
-    this.held = report === 'reordered' ? [invoice, ...this.held] : [];
-    // Those that come in the wrong order wait for one more.
-    if (report === 'reordered' && this.held.length < 2) return;
-    const told = report === 'reordered' ? this.held : [invoice];
-    for (const each of report === 'twice' ? [...told, ...told] : told) await this.tell(each, report);
+    if (report === 'reordered') await pause(REORDERED_AFTER_MS, undefined, { ref: false });
+    for (let times = report === 'twice' ? 2 : 1; times > 0; times--) await this.tell(invoice, report);
   }
 
   private async tell({ hash, payment }: Invoice, report: Report): Promise<void> {

@@ -1,7 +1,8 @@
 import { readPayments } from '#catalogue';
 import { LndNode } from '#connectors';
-import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { coinOf, paymentBackendContract, SandboxWallet, type Taken, type Wallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { BackendHttp } from '../backend-http.ts';
 
 const lightning = (can: Taken['can']): Taken => ({
   coin: coinOf(readPayments(), 'BTC'),
@@ -21,10 +22,39 @@ paymentBackendContract('LND', [lightning(['more', 'late', 'hinted'])], async () 
 });
 
 const { LND_TEST_URL: lndUrl, LND_TEST_MACAROON: lndMacaroon = '', LND_TEST_CERT: lndCertificate } = process.env;
+/** The node of somebody who can pay it. */
+const { LND_TEST_PAYER_URL: payerUrl, LND_TEST_PAYER_MACAROON: macaroon = '' } = process.env;
 if (lndUrl) {
   const open = async () => {
     const backend = new LndNode({ lndUrl, lndMacaroon, lndCertificate });
-    return { backend, close: () => backend.close() };
+    if (payerUrl === undefined) return { backend, close: () => backend.close() };
+    const payer = new BackendHttp('The payer', payerUrl, { certificate: process.env.LND_TEST_PAYER_CERT });
+    const close = async () => {
+      await payer.close();
+      await backend.close();
+    };
+    return { backend, wallet: payingWith(payer), close };
   };
-  paymentBackendContract('a real LND', [lightning([])], open, 'without');
+  const can: Taken['can'] = payerUrl === undefined ? [] : ['more', 'hinted'];
+  paymentBackendContract('a real LND', [lightning(can)], open, payerUrl === undefined ? 'without' : 'with a wallet');
+}
+
+/** Pays any amount, as a wallet may that overpays. */
+function payingWith(payer: BackendHttp): Wallet {
+  const headers = { 'grpc-metadata-macaroon': macaroon };
+  const asked = async (method: 'GET' | 'POST', path: string, body?: object) => {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    return JSON.parse((await payer.ask({ method, path, headers, ...sent })).text) as Record<string, string>;
+  };
+  return {
+    async pay({ value }, units) {
+      const { destination, payment_hash = '', payment_addr, cltv_expiry } = await asked('GET', `/v1/payreq/${value}`);
+      const to = { dest_string: destination, payment_hash_string: payment_hash, payment_addr };
+      const order = { ...to, final_cltv_delta: Number(cltv_expiry), amt_msat: units.toString() };
+      const { payment_error } = await asked('POST', '/v1/channels/transactions', order);
+      if (payment_error !== '') throw new Error(`not paid: ${payment_error}`);
+      return payment_hash;
+    },
+    mine: async () => {},
+  };
 }

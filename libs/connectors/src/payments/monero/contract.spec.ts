@@ -1,7 +1,8 @@
 import { readPayments } from '#catalogue';
 import { MoneroWallet } from '#connectors';
-import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { coinOf, paymentBackendContract, SandboxWallet, type Taken, type Wallet } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { WalletRpc } from './wallet-rpc.ts';
 
 /** What is undone is not lost at once, and leaves no amount: that has tests of its own. */
 const monero: Taken = {
@@ -20,3 +21,35 @@ paymentBackendContract('monero-wallet-rpc', [monero], async () => {
   };
   return { backend, wallet: new SandboxWallet(sandbox.url), close };
 });
+
+/** A real wallet server, the one of somebody who pays, and a node that mines for him on demand (`--regtest`). */
+const { MONERO_TEST_URL: url, MONERO_TEST_LOGIN: login } = process.env;
+const { MONERO_TEST_PAYER_URL: payerUrl, MONERO_TEST_NODE_URL: nodeUrl, MONERO_TEST_MINER: miner } = process.env;
+if (url) {
+  const open = async () => {
+    const backend = new MoneroWallet(url, login);
+    const payer = payerUrl === undefined ? undefined : new WalletRpc(payerUrl, undefined);
+    const close = async () => {
+      await payer?.close();
+      await backend.close();
+    };
+    return payer ? { backend, wallet: payingWith(payer), close } : { backend, close };
+  };
+  const taken: Taken = { ...monero, can: ['more', 'less', 'twice'] };
+  paymentBackendContract('a real monero-wallet-rpc', [taken], open, payerUrl ? 'with a wallet' : 'without');
+}
+
+function payingWith(payer: WalletRpc): Wallet {
+  return {
+    async pay({ value }, units) {
+      const destinations = [{ address: value, amount: Number(units) }];
+      return String((await payer.call('transfer', { destinations })).tx_hash);
+    },
+    async mine() {
+      const params = { amount_of_blocks: 10, wallet_address: miner };
+      const body = JSON.stringify({ jsonrpc: '2.0', id: '0', method: 'generateblocks', params });
+      await (await fetch(`${nodeUrl}/json_rpc`, { method: 'POST', body })).arrayBuffer();
+      await payer.call('refresh', {});
+    },
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * `npm run prove:money [-- monero] [lightning]`: payments on real networks, which run here and belong to nobody. Monero's
+ * node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules. The contract
+ * of payment back ends runs against each; then the built program takes payments that are exact, less, more, several, late,
+ * never confirmed, locked by their payer, undone by a reorganisation, and that come while the wallet server is dead. Each
+ * account ends with what was paid for it, and the books verify with a drift of 0.
+ */
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster } from '../cluster.ts';
+import { root } from '../processes.ts';
+import { run } from './clients/run.ts';
+import { LightningNetwork } from './money/lightning.ts';
+import { proveLightning } from './money/lightning-proof.ts';
+import { MoneroNetwork } from './money/monero.ts';
+import { proveMonero } from './money/monero-proof.ts';
+import { Shop } from './money/shop.ts';
+
+const CONTRACT_WITHIN_MS = 300_000;
+const QUICK = ['xmr', 'btc-lightning'];
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** A real network. */
+interface Network {
+  readonly settings: Record<string, string>;
+  readonly testSettings: Record<string, string>;
+}
+
+/** The catalogue as it ships, and beside some methods others whose invoices expire after a minute. */
+async function catalogueIn(directory: string): Promise<string> {
+  await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
+  const file = path.join(directory, 'payments.json');
+  const terms = JSON.parse(await readFile(file, 'utf8')) as { methods: { method: string; expiryMinutes: number }[] };
+  const quick = terms.methods.filter(({ method }) => QUICK.includes(method));
+  terms.methods.push(...quick.map((each) => ({ ...each, method: `${each.method}-quick`, expiryMinutes: 1 })));
+  await writeFile(file, JSON.stringify(terms));
+  return directory;
+}
+
+async function proveContract(backEnd: string, { testSettings }: Network): Promise<boolean> {
+  const suite = `libs/connectors/src/payments/${backEnd}/contract.spec.ts`;
+  const command = [process.execPath, path.join(root, 'node_modules/jest/bin/jest.js'), suite, '--maxWorkers=1'];
+  const env = { ...(process.env as Record<string, string>), ...testSettings };
+  const { code, output } = await run(command, { cwd: root, env, withinMs: CONTRACT_WITHIN_MS });
+  print(`the contract of payment back ends: ${output.trim().split('\n').at(-1) ?? ''}`);
+  if (code !== 0) print(output);
+  return code === 0;
+}
+
+interface Proof<N extends Network> {
+  readonly backEnd: string;
+  start(directory: string, ended: AsyncDisposableStack): Promise<N>;
+  prove(shop: Shop, network: N): Promise<void>;
+}
+
+async function proveOn<N extends Network>({ backEnd, start, prove }: Proof<N>): Promise<boolean> {
+  print(`\n${backEnd}`);
+  const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-money-'));
+  await using ended = new AsyncDisposableStack();
+  ended.defer(() => rm(directory, { recursive: true, force: true }));
+  const network = await start(path.join(directory, 'network'), ended);
+  const fulfilled = await proveContract(backEnd, network);
+  const settings = { ...network.settings, CATALOGUE_DIR: await catalogueIn(path.join(directory, 'catalogue')) };
+  const cluster = await Cluster.start(path.join(directory, 'data'), 1, settings);
+  ended.defer(() => cluster.stop());
+  const shop = new Shop(cluster, print);
+  await prove(shop, network);
+  const { code, output } = await cluster.ledger('verify');
+  print(output.trim().split('\n').at(-1) ?? '');
+  return fulfilled && shop.isSound && code === 0;
+}
+
+const NETWORKS: Readonly<Record<string, () => Promise<boolean>>> = {
+  monero: () => proveOn({ backEnd: 'monero', start: (...at) => MoneroNetwork.start(...at), prove: proveMonero }),
+  lightning: () => proveOn({ backEnd: 'lnd', start: (...at) => LightningNetwork.start(...at), prove: proveLightning }),
+};
+
+const named = process.argv.slice(2);
+for (const name of named.length > 0 ? named : Object.keys(NETWORKS)) {
+  const prove = NETWORKS[name];
+  if (!prove) throw new Error(`there is no network ${name}, only ${Object.keys(NETWORKS).join(' and ')}`);
+  if (!(await prove())) process.exitCode = 1;
+}

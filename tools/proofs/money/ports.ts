@@ -1,0 +1,17 @@
+import { createServer } from 'node:net';
+
+/** Ports of loopback that nobody listens on now, one for each name. */
+export async function freePorts<Name extends string>(
+  ...names: readonly Name[]
+): Promise<Readonly<Record<Name, number>>> {
+  const servers = await Promise.all(
+    names.map(async (name) => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      return { name, server };
+    }),
+  );
+  const ports = servers.map(({ name, server }) => [name, (server.address() as { port: number }).port]);
+  await Promise.all(servers.map(({ server }) => new Promise((resolve) => server.close(resolve))));
+  return Object.fromEntries(ports) as Readonly<Record<Name, number>>;
+}
