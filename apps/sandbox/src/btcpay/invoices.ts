@@ -75,6 +75,7 @@ interface Seen extends Omit<Payment, 'status'> {
 export class Invoices {
   private readonly byId = new Map<string, Invoice>();
   private readonly byDestination = new Map<string, Invoice>();
+  private readonly byOrder = new Map<string, Invoice[]>();
   private readonly listeners: Listener[] = [];
   private readonly chains: Chains;
   private readonly node: LightningNode;
@@ -101,6 +102,8 @@ export class Invoices {
     };
     this.byId.set(invoice.id, invoice);
     this.byDestination.set(invoice.destination, invoice);
+    const order = String(terms.metadata.orderId ?? '');
+    this.byOrder.set(order, [invoice, ...(this.byOrder.get(order) ?? [])]);
     this.tell(invoice, [{ type: 'InvoiceCreated', details: {} }], 'once');
     return invoice;
   }
@@ -111,11 +114,11 @@ export class Invoices {
     return invoice;
   }
 
-  /** Newest first. */
+  /** Of one order the newest first. */
   withOrderIds(orderIds: ReadonlySet<string>): readonly Invoice[] {
-    const found = [...this.byId.values()].filter(({ terms }) => orderIds.has(String(terms.metadata.orderId)));
+    const found = [...orderIds].flatMap((id) => this.byOrder.get(id) ?? []);
     for (const invoice of found) this.refresh(invoice, 'once');
-    return found.reverse();
+    return found;
   }
 
   subscribe(listener: Listener): void {

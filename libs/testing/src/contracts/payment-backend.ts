@@ -229,7 +229,8 @@ function payments(taken: Taken, opened: () => OpenBackend): void {
       await story.mine();
       const [counted] = await story.found(isFinal);
       await story.opened.wallet?.undo?.(coin, payment);
-      const [lost] = await story.found((all) => all.some(({ confirmations }) => confirmations === 'lost'));
+      const look = () => story.opened.backend.look([story.made.reference], [counted?.id ?? '']);
+      const [lost] = await until(look, (all) => all.some(({ confirmations }) => confirmations === 'lost'));
       expect(lost).toEqual({ ...counted, confirmations: 'lost' });
     },
     'undone',

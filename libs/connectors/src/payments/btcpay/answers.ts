@@ -52,6 +52,7 @@ const DESTINATIONS: Readonly<Record<Destination['kind'], RegExp>> = {
 /** What is looked at. */
 export interface Looked {
   readonly reference: string;
+  readonly orderId: string;
   readonly method: string;
   readonly coin: CoinTerms;
 }
@@ -68,16 +69,16 @@ export interface Listed {
 export function listedIn(answer: unknown): ReadonlyMap<string, Listed> {
   return new Map(
     listIn(answer).map((each) => {
-      const { id, status, additionalStatus, paymentMethods } = objectIn(each);
+      const { id, status, additionalStatus, metadata, paymentMethods } = objectIn(each);
       const isTouched = (status !== 'New' && status !== 'Expired') || additionalStatus !== 'None';
-      return [String(id), { isTouched, payments: (looked) => believed(paymentMethods, looked) }];
+      return [String(id), { isTouched, payments: (looked) => believed(paymentMethods, metadata, looked) }];
     }),
   );
 }
 
-function believed(paymentMethods: unknown, looked: Looked): readonly BackendPayment[] | undefined {
+function believed(methods: unknown, metadata: unknown, looked: Looked): readonly BackendPayment[] | undefined {
   try {
-    return paymentsIn(paymentMethods ?? null, looked);
+    return objectIn(metadata).orderId === looked.orderId ? paymentsIn(methods ?? null, looked) : undefined;
   } catch (error) {
     if (error instanceof Unbelievable) return undefined;
     throw error;

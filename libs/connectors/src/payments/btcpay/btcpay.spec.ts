@@ -194,6 +194,7 @@ describe('a look', () => {
     answers['payment-methods'] = [method({ payments: [paid({ status })] })];
     expect(await backend.look([REFERENCE])).toEqual([found({ confirmations })]);
     expect(asked.map(({ line }) => line)).toEqual([
+      `GET /api/v1/stores/store/invoices?includePaymentMethods=true&take=200&orderId=${ORDER}`,
       `GET /api/v1/stores/store/invoices/${ID}/payment-methods?onlyAccountedPayments=false`,
     ]);
   });
@@ -240,16 +241,22 @@ describe('a look', () => {
 
   test('looks again at each that the list does not have, or not as it must be', async () => {
     const backend = await start();
-    answers.list = [listed('new', {}), invoice({ id: 'strange', paymentMethods: 'none' }), invoice({ id: 'without' })];
+    answers.list = [
+      listed('new', {}),
+      invoice({ id: 'strange', paymentMethods: 'none' }),
+      invoice({ id: 'before2-4' }),
+      listed('renamed', { metadata: { orderId: 'other' } }),
+    ];
     answers['payment-methods'] = [method({ payments: [paid()] })];
-    const looked = await backend.look(referring('new', 'strange', 'without', 'archived'));
-    expect(looked.map(({ reference }) => reference)).toEqual(referring('strange', 'without', 'archived'));
-    expect(asked).toHaveLength(1 + 3);
+    const ids = ['strange', 'before2-4', 'renamed', 'archived'];
+    const looked = await backend.look(referring('new', ...ids));
+    expect(looked.map(({ reference }) => reference)).toEqual(referring(...ids));
+    expect(asked).toHaveLength(1 + ids.length);
   });
 
   test.each([
     ['with which something has happened', 'PaidPartial', ['settled', 'undone']],
-    ['of which nothing is said, last of all', 'None', ['settled', 'undone', 'new']],
+    ['of which nothing is said, last of all', 'None', ['settled', 'new', 'undone']],
   ])('looks for a payment that was received and is not in the list in those %s', async (_, status, looked) => {
     const backend = await start();
     const other = paid({ id: 'other' });
@@ -261,12 +268,20 @@ describe('a look', () => {
     answers['settled/payment-methods'] = [method({ payments: [other] })];
     answers['undone/payment-methods'] = [method({ payments: [paid({ status: 'Invalid' })] })];
     answers['new/payment-methods'] = [method()];
-    const references = referring('settled', 'undone', 'new');
+    const references = referring('settled', 'new', 'undone');
     const all = await backend.look(references, [found().id, 'BTC:other']);
-    expect(all).toContainEqual(found({ reference: references[1], confirmations: 'lost' }));
+    expect(all).toContainEqual(found({ reference: references[2], confirmations: 'lost' }));
     expect(all).toHaveLength(2);
     const singly = asked.slice(1).map(({ line }) => line.split('/').at(-2));
     expect(singly).toEqual(looked);
+  });
+
+  test('takes from such a look what is lost and was received, and nothing that is new', async () => {
+    const backend = await start();
+    answers.list = [listed(ID, { additionalStatus: 'PaidPartial' })];
+    const [lost, other] = [paid({ status: 'Invalid' }), paid({ id: 'other', status: 'Invalid' })];
+    answers['payment-methods'] = [method({ payments: [lost, other, paid({ id: 'new' })] })];
+    expect(await backend.look([REFERENCE], [found().id])).toEqual([found({ confirmations: 'lost' })]);
   });
 
   test.each<[string, Json]>([

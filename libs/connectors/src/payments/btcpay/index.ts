@@ -107,22 +107,16 @@ export class BtcPayServer implements PaymentBackend {
 
   async look(references: readonly string[], received: readonly string[] = []): Promise<readonly BackendPayment[]> {
     const wanted = references.map(referenceIn);
-    const found = new Map<string, readonly BackendPayment[]>();
-    const lookAt = async (each: readonly Reference[]) => {
-      for (const one of each) found.set(one.reference, await this.paymentsFor(one));
-    };
-    const listed = wanted.length > 1 ? await this.list(wanted) : new Map<string, Listed>();
+    const listed = await this.list(wanted);
+    const found: BackendPayment[] = [];
+    const shown: Reference[] = [];
     for (const each of wanted) {
       const payments = listed.get(each.invoiceId)?.payments(this.looked(each));
-      if (payments) found.set(each.reference, payments);
+      if (payments) shown.push(each);
+      found.push(...(payments ?? (await this.paymentsOf(each))));
     }
-    await lookAt(wanted.filter(({ reference }) => !found.has(reference)));
-    // A list leaves out payments that do not count any more, and those have to be known as lost.
-    const isMissing = () => !new Set(received).isSubsetOf(new Set([...found.values()].flat().map(({ id }) => id)));
-    const isTouched = ({ invoiceId }: Reference) => listed.get(invoiceId)?.isTouched;
-    if (isMissing()) await lookAt(wanted.filter((each) => isTouched(each) === true));
-    if (isMissing()) await lookAt(wanted.filter((each) => isTouched(each) === false));
-    return [...found.values()].flat();
+    const missing = new Set(received).difference(new Set(found.map(({ id }) => id)));
+    return [...found, ...(missing.size > 0 ? await this.lost(missing, shown, listed) : [])];
   }
 
   /** BTCPay tells by web hooks alone. */
@@ -147,7 +141,7 @@ export class BtcPayServer implements PaymentBackend {
     return this.http.close();
   }
 
-  /** One question for many: mostly it is the only one. */
+  /** One question for many: mostly it is the only one. BTCPay before 2.4 does not say what was paid here. */
   private async list(wanted: readonly Reference[]): Promise<ReadonlyMap<string, Listed>> {
     const query = new URLSearchParams({ includePaymentMethods: 'true', take: String(2 * BATCH) });
     for (const { orderId } of wanted) query.append('orderId', orderId);
@@ -155,14 +149,30 @@ export class BtcPayServer implements PaymentBackend {
     return this.believing(async () => listedIn(answer));
   }
 
-  private async paymentsFor(wanted: Reference): Promise<readonly BackendPayment[]> {
+  /** A list leaves out payments that do not count any more. They are looked for where something has happened first. */
+  private async lost(
+    missing: Set<string>,
+    shown: readonly Reference[],
+    listed: ReadonlyMap<string, Listed>,
+  ): Promise<readonly BackendPayment[]> {
+    const isTouched = ({ invoiceId }: Reference) => listed.get(invoiceId)?.isTouched === true;
+    const found: BackendPayment[] = [];
+    for (const each of [...shown.filter(isTouched), ...shown.filter((one) => !isTouched(one))]) {
+      if (missing.size === 0) break;
+      const payments = await this.paymentsOf(each);
+      found.push(...payments.filter(({ id, confirmations }) => confirmations === 'lost' && missing.delete(id)));
+    }
+    return found;
+  }
+
+  private async paymentsOf(wanted: Reference): Promise<readonly BackendPayment[]> {
     const path = `${this.invoices}/${wanted.invoiceId}/payment-methods?onlyAccountedPayments=false`;
     const answer = await this.ask('GET', path);
     return this.believing(async () => paymentsIn(answer, this.looked(wanted)));
   }
 
-  private looked({ reference, method }: Reference): Looked {
-    return { reference, method, coin: this.coinOf(method) };
+  private looked({ reference, orderId, method }: Reference): Looked {
+    return { reference, orderId, method, coin: this.coinOf(method) };
   }
 
   private coinOf(method: string): CoinTerms {
