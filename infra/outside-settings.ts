@@ -75,13 +75,13 @@ export function privateRelays(variable: string, meaning: string): Setting<readon
   };
 }
 
-/** Prices of the sandbox never stand beside real ones: two of them would agree. */
+/** Prices of the sandbox never stand beside real ones, since two of them would agree, and never value real payments. */
 const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
 
 export function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
-  const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source is set`;
+  const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source or a way to be paid is set`;
   const setting = inSandbox(variable, path, meaning);
-  const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each));
+  const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each)) || isPaidElsewhere(env);
   return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
 }
 

@@ -112,9 +112,14 @@ describe('a setting', () => {
   });
 });
 
-test('sources of exchange rates are in the sandbox as long as none is set: its prices would agree', () => {
-  const { krakenUrl, coinbaseUrl, coinGeckoUrl } = readSettings({ COINGECKO_URL: 'https://api.coingecko.com' });
-  expect([krakenUrl, coinbaseUrl, coinGeckoUrl]).toEqual([undefined, undefined, 'https://api.coingecko.com']);
+test('sources of exchange rates are in the sandbox as long as none is set, and no payment is real', () => {
+  const sources = (env: Record<string, string>) => {
+    const { krakenUrl, coinbaseUrl, coinGeckoUrl } = readSettings(env);
+    return [krakenUrl, coinbaseUrl, coinGeckoUrl];
+  };
+  const coingecko = 'https://api.coingecko.com';
+  expect(sources({ COINGECKO_URL: coingecko })).toEqual([undefined, undefined, coingecko]);
+  expect(sources({ LND_REST_URL: 'https://lnd:8080' })).toEqual([undefined, undefined, undefined]);
   expect(readSettings({ RATE_LONE_SOURCE_COINS: 'XMR, LTC' }).loneSourceCoins).toEqual(['XMR', 'LTC']);
 });
 

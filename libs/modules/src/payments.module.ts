@@ -2,12 +2,13 @@ import { Module } from '@nestjs/common';
 import { CARD, Clock, ExchangeRates, OfferedPayments, PaymentBackends } from '#application';
 import { readPayments } from '#catalogue';
 import { coinbase, coinGecko, kraken, MarketRates, openPaymentBackends } from '#connectors';
-import type { PaymentMethod, PaymentTerms } from '#domain';
+import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
 import { Foundation, StartError } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
 const TERMS = Symbol('the coins and payment methods of the data files');
+const RATED = Symbol('the coins that rates are wanted of');
 
 /** What accounts are funded through: the back ends that take payments, and the rates that coins are valued at. */
 @Module({
@@ -21,7 +22,8 @@ const TERMS = Symbol('the coins and payment methods of the data files');
       useFactory: ({ settings }: Role, terms: PaymentTerms, backends: PaymentBackends) =>
         new OfferedPayments(terms, backends, settings.maxOpenInvoices),
     },
-    { provide: ExchangeRates, inject: [Role, TERMS, Clock, Foundation], useFactory: openRates },
+    { provide: RATED, inject: [TERMS, PaymentBackends], useFactory: ratedIn },
+    { provide: ExchangeRates, inject: [Role, RATED, Clock, Foundation], useFactory: openRates },
   ],
   exports: [PaymentBackends, OfferedPayments, ExchangeRates],
 })
@@ -60,21 +62,41 @@ function orStop<T>(open: () => T): T {
   }
 }
 
-/** @throws StartError where the settings admit no rate at all, or name a coin that cannot live on one source */
-function openRates(role: Role, { coins }: PaymentTerms, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
-  const { krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey, loneSourceCoins } = role.settings;
-  const sources = [
+/** What rates are wanted of. */
+interface Rated {
+  readonly coins: readonly CoinTerms[];
+  /** Codes of those that can be paid in here. */
+  readonly taken: readonly string[];
+}
+
+/** @throws StartError where payments need rates and none could be believed, or a coin is named that cannot live on one source */
+function openRates(role: Role, { coins, taken }: Rated, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
+  const sources = rateSourcesIn(role.settings);
+  const hasTwo = (code: string) => {
+    const rates = coins.find((each) => each.code === code)?.rates ?? {};
+    return sources.filter((source) => source.quotes(rates)).length > 1;
+  };
+  if (taken.length > 0 && sources.length < 2)
+    throw new StartError('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set: no source is believed alone.');
+  const unfit = role.settings.loneSourceCoins.find((code) => !hasTwo(code));
+  if (unfit !== undefined)
+    throw new StartError(`RATE_LONE_SOURCE_COINS names "${unfit}", which two of the sources must quote to begin with.`);
+  for (const code of taken.filter((each) => !hasTwo(each)))
+    runtime.alarm(`top-ups in ${code} wait for ever: fewer than two sources of exchange rates quote it`, undefined);
+  return role.keep(new MarketRates({ sources, coins }, clock, role.settings, runtime.alarm));
+}
+
+function rateSourcesIn({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: Role['settings']) {
+  return [
     ...(krakenUrl === undefined ? [] : [kraken(krakenUrl)]),
     ...(coinbaseUrl === undefined ? [] : [coinbase(coinbaseUrl)]),
     ...(coinGeckoUrl === undefined ? [] : [coinGecko(coinGeckoUrl, coinGeckoKey)]),
   ];
-  if (sources.length < 2)
-    throw new StartError('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set: no source is believed alone.');
-  const unfit = loneSourceCoins.find((code) => {
-    const rates = coins.find((each) => each.code === code)?.rates;
-    return rates === undefined || sources.filter((source) => source.quotes(rates)).length < 2;
-  });
-  if (unfit !== undefined)
-    throw new StartError(`RATE_LONE_SOURCE_COINS names "${unfit}", which two of the sources must quote to begin with.`);
-  return role.keep(new MarketRates({ sources, coins }, clock, role.settings, runtime.alarm));
+}
+
+/** A coin that is rated as another needs the rate of that; what has a fixed rate needs none. */
+function ratedIn({ coins, methods }: PaymentTerms, backends: PaymentBackends): Rated {
+  const paid = methods.filter((each) => backends.of(each)).map(({ coin }) => coins.find(({ code }) => code === coin));
+  const taken = paid.flatMap((coin) => (coin && coin.fixedRate === undefined ? (coin.ratedAs ?? coin.code) : []));
+  return { coins, taken: [...new Set(taken)] };
 }
