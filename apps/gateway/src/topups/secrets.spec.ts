@@ -1,0 +1,183 @@
+/**
+ * Secrets of back ends and wallets are planted, money comes in by all of them, and then they fail and repeat in their
+ * errors what they were sent. None of it may show in logs, answers, facts or read models.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type Answer, type TestAccount, World } from '#testing';
+import { startSandbox } from '../../../sandbox/src/sandbox.ts';
+
+const secret = () => randomBytes(20).toString('hex');
+const PLANTED: Readonly<Record<string, string>> = {
+  LND_MACAROON: secret(),
+  BTCPAY_API_KEY: secret(),
+  BTCPAY_WEBHOOK_SECRET: secret(),
+  PHOENIXD_PASSWORD: secret(),
+  PHOENIXD_WEBHOOK_SECRET: secret(),
+  CLN_RUNE: secret(),
+  STRIPE_SECRET_KEY: `sk_test_${secret()}`,
+  STRIPE_WEBHOOK_SECRET: `whsec_${secret()}`,
+  COINGECKO_API_KEY: secret(),
+};
+const LIGHTNING = ['lnd', 'btcpay', 'phoenixd', 'cln'];
+
+let world: World;
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let echo: Server | undefined;
+let account: TestAccount;
+let logged = '';
+const gateways = new Map<string, string>();
+const answers: string[] = [];
+const secrets = new Map(Object.entries(PLANTED));
+const write = process.stdout.write;
+
+beforeAll(async () => {
+  process.stdout.write = ((text: string | Uint8Array, ...rest: unknown[]) => {
+    logged += String(text);
+    return rest.length > 0 || typeof text !== 'string' || !text.startsWith('{"level"')
+      ? write.call(process.stdout, text as string, ...(rest as []))
+      : true;
+  }) as typeof process.stdout.write;
+  sandbox = await startSandbox({ port: 0 });
+  const { url } = sandbox;
+  world = await World.open({
+    ...{ LOG_LEVEL: 'trace', SANDBOX_PORT: new URL(url).port, PRIVATE_RELAYS: `${url.replace('http', 'ws')}/relay` },
+    ...{ LND_REST_URL: `${url}/lnd`, BTCPAY_URL: `${url}/btcpay`, BTCPAY_STORE_ID: 'sandbox' },
+    ...{ PHOENIXD_URL: `${url}/phoenixd`, CLN_REST_URL: `${url}/cln`, STRIPE_API_URL: url },
+    ...PLANTED,
+  });
+  for (const name of LIGHTNING)
+    gateways.set(name, await world.anotherGateway({ topupBackends: { 'btc-lightning': name } }));
+  account = await world.account();
+});
+
+afterAll(async () => {
+  process.stdout.write = write;
+  await world.close();
+  if (echo) {
+    echo.close();
+    echo.closeAllConnections();
+  } else await sandbox.close();
+});
+
+async function keep(asked: Promise<Answer>): Promise<Answer['body']> {
+  const { text, body } = await asked;
+  answers.push(text);
+  return body;
+}
+
+async function inSandbox(path: string, body: object): Promise<Readonly<Record<string, string>>> {
+  const answer = await fetch(sandbox.url + path, { method: 'POST', body: JSON.stringify(body) });
+  return (await answer.json()) as Readonly<Record<string, string>>;
+}
+
+const invoiceOf = (api: string | undefined) =>
+  keep(world.post('/topup/create/btc-lightning', { amount: 10, currency: 'USD' }, account, api as string));
+
+async function payByAll(): Promise<void> {
+  for (const [name, api] of gateways) {
+    const invoice: Readonly<Record<string, string>> = await invoiceOf(api);
+    const { preimage } = await inSandbox('/wallet/pay', { invoice: invoice.lightning_invoice });
+    secrets.set(`preimage of ${name}`, String(preimage));
+    await world.until(
+      async () =>
+        ((await keep(world.get(`/topup/status/${invoice.invoice_id}`))) as { status: string }).status === 'Settled',
+    );
+  }
+  const wallet = await inSandbox('/nwc/wallets', {});
+  const nwcUrl = String(wallet.nwc_url);
+  secrets.set('secret of the wallet', String(new URL(nwcUrl).searchParams.get('secret')));
+  const connected = await keep(world.post('/nwc-auto-topup/connect', { nwc_url: nwcUrl, threshold_usd: 100 }, account));
+  expect(connected).toMatchObject({ connected: true });
+  await world.until(
+    async () =>
+      ((await keep(world.get('/nwc-auto-topup', account))) as { last_topup_at: unknown }).last_topup_at !== null,
+  );
+  const state = await (await fetch(`${sandbox.url}/nwc/wallets/${wallet.id}`)).json();
+  const { preimage } = (state as { payments: { preimage?: string }[] }).payments[0] ?? {};
+  if (preimage !== undefined) secrets.set('preimage of the wallet', preimage);
+}
+
+/** Forged, true and broken web hooks. */
+async function hook(): Promise<void> {
+  for (const [name, header, key] of [
+    ['btcpay', 'btcpay-sig', 'BTCPAY_WEBHOOK_SECRET'],
+    ['phoenixd', 'x-phoenix-signature', 'PHOENIXD_WEBHOOK_SECRET'],
+    ['stripe', 'stripe-signature', 'STRIPE_WEBHOOK_SECRET'],
+  ] as const) {
+    const body = JSON.stringify({ paymentHash: 'x', storeId: 'sandbox' });
+    const signature = createHmac('sha256', PLANTED[key] as string)
+      .update(body)
+      .digest('hex');
+    for (const value of [`sha256=${signature}`, signature, 'nonsense'])
+      await keep(world.send('POST', `/topup/webhooks/${name}`, { headers: { [header]: value }, body }));
+  }
+}
+
+/** In the place of all back ends: an error that repeats everything it was asked with. */
+async function breakAll(): Promise<void> {
+  const { port } = new URL(sandbox.url);
+  await sandbox.close();
+  for (const api of gateways.values()) await invoiceOf(api);
+  echo = createServer(async (asked, answer) => {
+    let body = '';
+    for await (const piece of asked) body += piece;
+    const message = JSON.stringify({ headers: asked.headers, body });
+    answer.writeHead(asked.url?.includes('ticker') ? 200 : 500, { 'content-type': 'application/json' });
+    answer.end(JSON.stringify({ error: { message }, message, code: 'x' }));
+  });
+  await new Promise<void>((resolve) => echo?.listen(Number(port), '127.0.0.1', resolve));
+  for (const api of gateways.values()) await invoiceOf(api);
+  await keep(world.post('/topup/card/session', { amount: 10, currency: 'USD' }, account));
+  await keep(world.get('/nwc-auto-topup', account));
+  await keep(world.send('DELETE', '/nwc-auto-topup/connection', { headers: { 'x-credit-id': account.creditId } }));
+}
+
+async function everythingStored(): Promise<string> {
+  const client = new pg.Client({ connectionString: world.databaseUrl });
+  await client.connect();
+  const { rows: tables } = await client.query(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables
+      where schemaname not in ('pg_catalog', 'information_schema')`,
+  );
+  let all = '';
+  for (const { name } of tables) {
+    const { rows } = await client.query(`select t::text as row from ${name} t`);
+    all += rows.map(({ row }) => row).join('\n');
+  }
+  await client.end();
+  return all;
+}
+
+/** A secret as it is, and as it may hide. */
+function spellingsOf(planted: string): readonly string[] {
+  const bytes = Buffer.from(planted);
+  const raw = /^[0-9a-f]+$/.test(planted) ? [Buffer.from(planted, 'hex').toString('base64')] : [];
+  const encoded = [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('hex'), encodeURIComponent(planted)];
+  return [planted, `:${planted}`, ...raw, ...encoded].map((each) => each.toLowerCase());
+}
+
+test('no planted secret shows anywhere, whatever happens', async () => {
+  await payByAll();
+  await hook();
+  await breakAll();
+  const stored = await everythingStored();
+  expect(stored.length).toBeGreaterThan(10_000);
+  expect(logged).toContain('"level"');
+  expect(secrets.size).toBeGreaterThanOrEqual(Object.keys(PLANTED).length + LIGHTNING.length + 1);
+  const places = { stored, logged, answers: answers.join('\n') };
+  // What may show is found, and what was to fail did.
+  expect(stored).toContain(account.creditId);
+  expect(places.answers).toContain('lnbcrt');
+  expect(answers.filter((each) => /"statusCode":50[23]/.test(each)).length).toBeGreaterThanOrEqual(
+    2 * LIGHTNING.length,
+  );
+  const shown = [...secrets].flatMap(([name, planted]) =>
+    Object.entries(places).flatMap(([place, text]) =>
+      spellingsOf(planted).some((each) => text.toLowerCase().includes(each)) ? [`${name} in ${place}`] : [],
+    ),
+  );
+  expect(shown).toEqual([]);
+});
