@@ -29,7 +29,7 @@ export class Cluster {
   ): Promise<Cluster> {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
     const { url } = JSON.parse(sandbox.line) as { url: string };
-    const env = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port, ...settings };
+    const env = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port, ...ratesIn(url), ...settings };
     const cluster = new Cluster(dataDir, env, url);
     cluster.processes.set('sandbox', sandbox);
     await cluster.startRole('projector');
@@ -135,4 +135,13 @@ function runToEnd([file = '', ...args]: string[], env: Record<string, string>) {
       resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + complaint });
     });
   });
+}
+
+/** Also where payments are real: the coins of a test network have no market. */
+function ratesIn(sandbox: string): Readonly<Record<string, string>> {
+  return {
+    KRAKEN_URL: `${sandbox}/kraken`,
+    COINBASE_URL: `${sandbox}/coinbase`,
+    COINGECKO_URL: `${sandbox}/coingecko`,
+  };
 }

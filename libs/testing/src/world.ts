@@ -22,6 +22,12 @@ import { createTestDatabase } from './test-database.ts';
 
 /** Stands for the address of the sandbox at the beginning of a setting. */
 const IN_SANDBOX = /^sandbox:(?=\/)/;
+/** Also where a test names a back end: what is real otherwise is not valued at the sandbox's rates. */
+const RATES = {
+  KRAKEN_URL: 'sandbox:/kraken',
+  COINBASE_URL: 'sandbox:/coinbase',
+  COINGECKO_URL: 'sandbox:/coingecko',
+};
 const SETTLED_WITHIN_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
 
@@ -82,7 +88,7 @@ export class World {
       SANDBOX_PORT: new URL(sandbox.url).port,
       LOG_LEVEL: 'fatal',
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
-      ...inSandbox(environment, sandbox.url),
+      ...inSandbox({ ...RATES, ...environment }, sandbox.url),
     };
     const settings = readSettings(variables, readProviders);
     const { app, api } = keep(
