@@ -1,0 +1,133 @@
+/** Web hooks of BTCPay Server, while nothing but them has anything looked at. */
+import { createHmac } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readPayments } from '#catalogue';
+import { type AskedFor, coinOf, SandboxWallet, StoryTeller, World } from '#testing';
+
+const HOOKS = '/topup/webhooks/btcpay';
+const SECRET = 'sandbox';
+const bitcoin = coinOf(readPayments(), 'BTC');
+
+let world: World;
+let wallet: SandboxWallet;
+let teller: StoryTeller;
+const opened = new AsyncDisposableStack();
+beforeAll(async () => {
+  world = await World.open();
+  opened.defer(() => world.close());
+  wallet = new SandboxWallet(world.sandbox);
+  teller = new StoryTeller(world);
+  opened.defer(() => teller.close());
+  opened.defer(async () => goOn());
+  const goOn = world.stopClock();
+});
+afterAll(() => opened.disposeAsync());
+
+const ask = () => teller.ask(bitcoin, 'btc', 20, world.api);
+
+async function pay(asked: AskedFor): Promise<void> {
+  await wallet.pay(asked.destination, asked.units, bitcoin, { report: 'never' });
+  await wallet.mine(bitcoin);
+}
+
+/** Until a later top-up has been looked at, paid and credited: so long others would have had. */
+async function another(): Promise<void> {
+  const later = await ask();
+  await pay(later);
+  await post(event(later));
+  await credited(later);
+}
+
+/** A top-up that is paid and confirmed, of which nobody has said so; it was looked at when it was new. */
+async function paid(): Promise<AskedFor> {
+  const asked = await ask();
+  await another();
+  await pay(asked);
+  return asked;
+}
+
+/** As BTCPay prints it. */
+function event({ topupId }: AskedFor): Buffer {
+  const [issued] = teller.of(topupId);
+  const invoiceId = issued?.type === 'InvoiceIssued' ? issued.data.reference.split('/')[2] : '';
+  const ids = { deliveryId: 'a', webhookId: 'b', originalDeliveryId: 'a', isRedelivery: false };
+  const metadata = { orderId: topupId, paymentMethod: 'BTC-CHAIN' };
+  const body = { ...ids, type: 'InvoiceSettled', timestamp: 1, storeId: 'sandbox', invoiceId, metadata };
+  return Buffer.from(JSON.stringify(body, undefined, 2));
+}
+
+const signatureOf = (body: Buffer, secret = SECRET) =>
+  `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+
+async function post(body: Buffer, signature: string | undefined = signatureOf(body), path = HOOKS): Promise<number> {
+  const headers = { 'content-type': 'application/json', ...(signature === '' ? {} : { 'btcpay-sig': signature }) };
+  const response = await fetch(world.api + path, { method: 'POST', headers, body });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+const factsOf = ({ topupId }: AskedFor) => teller.of(topupId).map(({ type }) => type);
+const credited = (asked: AskedFor) => world.until(async () => factsOf(asked).includes('TopupCredited'));
+
+describe('a web hook', () => {
+  test('that is signed has its top-up looked at, and what came is credited', async () => {
+    const asked = await paid();
+    expect(factsOf(asked)).toEqual(['InvoiceIssued']);
+    expect(await post(event(asked))).toBe(200);
+    await credited(asked);
+    expect(await world.balance(asked.account)).toBe('20');
+  });
+
+  test('in which any byte is another, of the body or of the signature, is refused and has nothing looked at', async () => {
+    const asked = await paid();
+    const body = event(asked);
+    const signature = signatureOf(body);
+    const turned = (bytes: Buffer, at: number) =>
+      Buffer.concat([bytes.subarray(0, at), turn(bytes[at]), bytes.subarray(at + 1)]);
+    const forged = [
+      ...Array.from(body, (_, at) => () => post(turned(body, at), signature)),
+      ...Array.from(signature, (_, at) => () => post(body, turned(Buffer.from(signature), at).toString('latin1'))),
+    ];
+    const statuses = new Set<number>();
+    for (const send of forged) statuses.add(await send());
+    expect([...statuses]).toEqual([401]);
+    await another();
+    expect(factsOf(asked)).toEqual(['InvoiceIssued']);
+    await post(body);
+    await credited(asked);
+  });
+
+  test('that is replayed, also often and at once, changes nothing', async () => {
+    const asked = await paid();
+    const body = event(asked);
+    await post(body);
+    await credited(asked);
+    const before = [...teller.of(asked.topupId)];
+    expect(new Set(await Promise.all(Array.from({ length: 50 }, () => post(body))))).toEqual(new Set([200]));
+    await another();
+    expect(teller.of(asked.topupId)).toEqual(before);
+    expect(await world.balance(asked.account)).toBe('20');
+  });
+
+  test('of a top-up that is not known is taken, and does nothing', async () => {
+    const asked = await paid();
+    const body = Buffer.from(event(asked).toString().replaceAll(asked.topupId, 'x'.repeat(22)));
+    expect(await post(body)).toBe(200);
+    expect(factsOf(asked)).toEqual(['InvoiceIssued']);
+  });
+
+  test.each<[string, () => Promise<number>, number]>([
+    ['without a signature', () => post(Buffer.from('{}'), ''), 401],
+    ['without a body', () => post(Buffer.alloc(0)), 401],
+    ['of a back end without web hooks', () => post(Buffer.from('{}'), undefined, '/topup/webhooks/lnd'), 404],
+    ['of no back end', () => post(Buffer.from('{}'), undefined, '/topup/webhooks/constructor'), 404],
+    ['that is larger than any', () => post(Buffer.alloc(2_000_000, ' ')), 413],
+  ])('%s is refused', async (_, send, status) => {
+    expect(await send()).toBe(status);
+  });
+});
+
+/** Another byte that can stand in a header. */
+function turn(byte = 0): Buffer {
+  return Buffer.from([byte === 0x30 ? 0x31 : 0x30]);
+}
