@@ -50,7 +50,7 @@ const coinFields = object({
   ratedAs: optional(code),
   fixedRate: optional(amount),
   rates: optional(object({ kraken: optional(pair), coinbase: optional(text), coingecko: optional(text) })),
-  link: optional(object({ scheme: text, amount: text })),
+  link: optional(object({ scheme: text, amount: text, parameters: optional(mapOf(text)) })),
 });
 
 const methodFields = object({

@@ -7,13 +7,24 @@ export const HTML_TYPE = 'text/html; charset=utf-8';
 const STYLE = `
 :root {
   color-scheme: light dark;
-  --page: light-dark(#f4f5f7, #0f1115); --card: light-dark(#fff, #191c22); --line: light-dark(#d5d9e0, #353b46);
-  --text: light-dark(#14171c, #eef0f3); --soft: light-dark(#545c69, #a9b1bd);
-  --accent: light-dark(#0a55c4, #8ab8ff); --on-accent: light-dark(#fff, #0b1220);
-  --good: light-dark(#0b6b35, #6fd59b); --good-back: light-dark(#e3f5ea, #12301f);
-  --wait: light-dark(#0a4aa8, #9cc3ff); --wait-back: light-dark(#e6effc, #14263f);
-  --care: light-dark(#7a4a00, #f2c46d); --care-back: light-dark(#fdf1da, #34270e);
-  --bad: light-dark(#a3161f, #ff9ea3); --bad-back: light-dark(#fce8e8, #3a1719);
+  --page: #f4f5f7; --card: #fff; --line: #d5d9e0; --edge: #7c8594;
+  --text: #14171c; --soft: #545c69;
+  --accent: #0a55c4; --on-accent: #fff;
+  --good: #0b6b35; --good-back: #e3f5ea;
+  --wait: #0a4aa8; --wait-back: #e6effc;
+  --care: #7a4a00; --care-back: #fdf1da;
+  --bad: #a3161f; --bad-back: #fce8e8;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #0f1115; --card: #191c22; --line: #353b46; --edge: #7f8998;
+    --text: #eef0f3; --soft: #a9b1bd;
+    --accent: #8ab8ff; --on-accent: #0b1220;
+    --good: #6fd59b; --good-back: #12301f;
+    --wait: #9cc3ff; --wait-back: #14263f;
+    --care: #f2c46d; --care-back: #34270e;
+    --bad: #ff9ea3; --bad-back: #3a1719;
+  }
 }
 * { box-sizing: border-box; }
 body { background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif; margin: 0; overflow-wrap: anywhere; padding: 1rem; }
@@ -38,7 +49,7 @@ dd { font-variant-numeric: tabular-nums; font-weight: 600; margin: 0; text-align
 .qr { background: #fff; border: 1px solid var(--line); border-radius: 12px; margin: 1.25rem auto; max-width: 18rem; padding: 0.75rem; }
 .qr svg { display: block; fill: #000; height: auto; shape-rendering: crispedges; width: 100%; }
 label { display: block; font-size: 0.875rem; font-weight: 600; margin-top: 1rem; }
-textarea, input { background: var(--page); border: 1px solid light-dark(#7c8594, #7f8998); border-radius: 8px; color: var(--text); display: block; font: 0.875rem/1.4 ui-monospace, monospace; margin-top: 0.25rem; padding: 0.625rem; width: 100%; }
+textarea, input { background: var(--page); border: 1px solid var(--edge); border-radius: 8px; color: var(--text); display: block; font: 0.875rem/1.4 ui-monospace, monospace; margin-top: 0.25rem; padding: 0.625rem; width: 100%; }
 input { font-size: 1rem; min-height: 2.75rem; }
 textarea { padding-bottom: 0.125rem; resize: none; }
 .actions { display: grid; gap: 0.625rem; margin-top: 1rem; }

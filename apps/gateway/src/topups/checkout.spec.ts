@@ -93,6 +93,11 @@ describe('the checkout page of a top-up', () => {
     expect(html).toContain('value="0.06"');
   });
 
+  test('of an address on a chain of many assets says which', () => {
+    const html = pageOf({ coin: coinOf('LBTC'), units: 50_000n }, monero);
+    expect(html).toMatch(/href="liquidnetwork:8AAAAA\?amount=0.0005&amp;assetid=6f[0-9a-f]{62}"/);
+  });
+
   test('of a payment page leads there', () => {
     const destination = { kind: 'page', value: 'https://checkout.example/c/pay/cs_1' } as const;
     const html = pageOf({ destination });

@@ -52,7 +52,7 @@ export function howToPay(destination: Destination, coin: CoinTerms, due: string)
 
 /** An address and the whole coins that are due, as a link for wallets; undefined for a coin without such links. */
 export function paymentUri(address: string, { link }: CoinTerms, due: string): string | undefined {
-  return link && `${link.scheme}:${address}?${link.amount}=${due}`;
+  return link && `${link.scheme}:${address}?${new URLSearchParams({ [link.amount]: due, ...link.parameters })}`;
 }
 
 function seconds(instant: string): number {

@@ -23,7 +23,15 @@ export interface CoinTerms {
   /** Its names at the sources of exchange rates. */
   readonly rates?: RateNames;
   /** How a payment link asks for an amount in whole coins: BIP 21, and its like for the other coins. */
-  readonly link?: { readonly scheme: string; readonly amount: string };
+  readonly link?: PaymentLink;
+}
+
+export interface PaymentLink {
+  readonly scheme: string;
+  /** The name of its parameter for the amount. */
+  readonly amount: string;
+  /** What else it must say: a chain of many assets wants to know which. */
+  readonly parameters?: Readonly<Record<string, string>>;
 }
 
 /** The names of a coin's price in USD. A source that is missing does not quote it. */
