@@ -26,6 +26,8 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 interface Network {
   readonly settings: Record<string, string>;
   readonly testSettings: Record<string, string>;
+  /** What the wallet has received by its own account, in piconero or satoshis. */
+  received(): Promise<bigint>;
 }
 
 /** The catalogue as it ships, and beside some methods others whose invoices expire after a minute. */
@@ -65,8 +67,13 @@ async function proveOn<N extends Network>({ backEnd, start, prove }: Proof<N>): 
   const settings = { ...network.settings, CATALOGUE_DIR: await catalogueIn(path.join(directory, 'catalogue')) };
   const cluster = await Cluster.start(path.join(directory, 'data'), 1, settings);
   ended.defer(() => cluster.stop());
+  const before = await network.received();
   const shop = new Shop(cluster, print);
   await prove(shop, network);
+  const { output: wallets } = await cluster.ledger('wallets');
+  const [, held = ''] = /^should hold .* (\S+)$/m.exec(wallets.replaceAll(/ +$/gm, '')) ?? [];
+  const received = String((await network.received()) - before);
+  shop.told('what the wallet has received by its own account', held === received, received, `${held} as in the books`);
   const { code, output } = await cluster.ledger('verify');
   print(output.trim().split('\n').at(-1) ?? '');
   return fulfilled && shop.isSound && code === 0;

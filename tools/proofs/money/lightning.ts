@@ -117,6 +117,15 @@ export class LightningNetwork {
     };
   }
 
+  /** Satoshis that the customer has paid to the shop. */
+  async received(): Promise<bigint> {
+    const { channels } = await asked(this.customer, 'GET', '/v1/channels');
+    const sent = (channels as readonly { total_satoshis_sent: string }[]).map((each) =>
+      BigInt(each.total_satoshis_sent),
+    );
+    return sent.reduce((all, each) => all + each, 0n);
+  }
+
   /** @returns why it was not paid; empty when it was */
   async pay(payment_request: string): Promise<string> {
     const sent = { payment_request, fee_limit: { fixed: '10' } };

@@ -83,6 +83,14 @@ export class MoneroNetwork {
     return Number((await this.ofPayer('get_height', {})).height);
   }
 
+  /** Piconeros that the merchant's wallet has seen. */
+  async received(): Promise<bigint> {
+    const wallet = this.merchantRpc();
+    const { balance } = await wallet.call('get_balance', { account_index: 0 });
+    await wallet.close();
+    return BigInt(balance as number);
+  }
+
   /** One transaction. @param unlock_time a block before which what it pays cannot be spent @returns its id */
   async pay(payments: readonly MoneroPayment[], unlock_time = 0): Promise<string> {
     const destinations = payments.map(({ address, units }) => ({ address, amount: Number(units) }));
@@ -111,9 +119,13 @@ export class MoneroNetwork {
 
   /** It looks for blocks every 20 seconds otherwise. */
   private async letMerchantRefresh(): Promise<void> {
-    const rpc = new WalletRpc(`http://127.0.0.1:${this.ports.merchant}`, LOGIN);
-    await rpc.call('auto_refresh', { enable: true, period: REFRESH_SECONDS });
-    await rpc.close();
+    const wallet = this.merchantRpc();
+    await wallet.call('auto_refresh', { enable: true, period: REFRESH_SECONDS });
+    await wallet.close();
+  }
+
+  private merchantRpc(): WalletRpc {
+    return new WalletRpc(`http://127.0.0.1:${this.ports.merchant}`, LOGIN);
   }
 
   private ofPayer(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
