@@ -40,7 +40,10 @@ export const monero: BackendKind<MoneroSettings> = {
     moneroUrl === undefined ? undefined : new MoneroWallet(moneroUrl, moneroLogin),
 };
 
-/** What a reference says: `7:1795342963:4Kx…`. */
+/** How much of an address a reference has: enough to know one wallet's from another's. */
+const END_LENGTH = 12;
+
+/** What a reference says: `7:1795342963:4Kx…:RC5gFq…`. */
 interface Address {
   readonly reference: string;
   readonly minor: number;
@@ -48,6 +51,15 @@ interface Address {
   readonly since: number;
   /** The top-up, which is the address's label. A wallet that was restored may give the number to another. */
   readonly topupId: string;
+  /** Of the address itself: another wallet has another one under the number. */
+  readonly end: string;
+}
+
+/** What the wallet says of an address now. */
+interface Known {
+  readonly address?: unknown;
+  readonly address_index?: unknown;
+  readonly label?: unknown;
 }
 
 export class MoneroWallet implements PaymentBackend {
@@ -75,7 +87,7 @@ export class MoneroWallet implements PaymentBackend {
       throw new UpstreamFailure('upstream_error', 'The Monero wallet made no address');
     }
     await this.rpc.call('store', {});
-    const reference = `${minor}:${Math.floor(this.now() / 1000)}:${topupId}`;
+    const reference = `${minor}:${Math.floor(this.now() / 1000)}:${topupId}:${endOf(address)}`;
     return { reference, destination: { kind: 'address', value: address } };
   }
 
@@ -109,12 +121,12 @@ export class MoneroWallet implements PaymentBackend {
     if (addresses.length === 0) return [];
     await this.climb();
     const indices = [...new Set(addresses.map(({ minor }) => minor))];
-    const labels = await this.labels(indices);
+    const known = await this.known(indices);
     const asked = { account_index: ACCOUNT, subaddr_indices: indices, in: true, pool: true };
     const transfers = transfersIn(await this.rpc.call('get_transfers', asked), ACCOUNT);
     const byMinor = Map.groupBy(transfers, ({ minor }) => minor);
     const found = addresses
-      .filter(({ minor, topupId }) => ['', topupId].includes(labels.get(minor) ?? ''))
+      .filter((address) => isStill(address, known.get(address.minor)))
       .flatMap((address) => (byMinor.get(address.minor) ?? []).flatMap((each) => paymentOf(address, each)));
     const there = new Set(transfers.map(idOf));
     for (const id of there) this.missing.delete(id);
@@ -135,11 +147,10 @@ export class MoneroWallet implements PaymentBackend {
     this.height = Math.max(this.height, now);
   }
 
-  private async labels(indices: readonly number[]): Promise<ReadonlyMap<number, string>> {
-    const asked = { account_index: ACCOUNT, address_index: indices };
-    const { addresses } = await this.rpc.call('get_address', asked);
-    const listed = Array.isArray(addresses) ? (addresses as { address_index?: number; label?: string }[]) : [];
-    return new Map(listed.map(({ address_index = 0, label = '' }) => [address_index, label]));
+  private async known(indices: readonly number[]): Promise<ReadonlyMap<unknown, Known>> {
+    const { addresses } = await this.rpc.call('get_address', { account_index: ACCOUNT, address_index: indices });
+    const listed = Array.isArray(addresses) ? (addresses as readonly Known[]) : [];
+    return new Map(listed.map((each) => [each.address_index, each]));
   }
 
   /** Payments that were received and that the network has undone. */
@@ -163,9 +174,18 @@ function nothingOfTheFlooded(error: unknown): readonly BackendPayment[] {
 }
 
 function addressIn(reference: string): Address {
-  const [, minor, since, topupId = ''] = /^(\d{1,10}):(\d{1,12}):(.+)$/.exec(reference) ?? [];
+  const [, minor, since, topupId = '', end = ''] = /^(\d{1,10}):(\d{1,12}):([^:]+):([^:]+)$/.exec(reference) ?? [];
   if (minor === undefined) throw new Error(`"${reference}" is no address of a Monero wallet`);
-  return { reference, minor: Number(minor), since: Number(since), topupId };
+  return { reference, minor: Number(minor), since: Number(since), topupId, end };
+}
+
+/** Whether the address is still that of the top-up. A wallet that was restored from its seed has no labels. */
+function isStill({ topupId, end }: Address, known: Known | undefined): boolean {
+  return known !== undefined && endOf(known.address) === end && ['', topupId].includes(String(known.label ?? ''));
+}
+
+function endOf(address: unknown): string {
+  return String(address).slice(-END_LENGTH);
 }
 
 function idOf({ txid, minor }: Transfer): string {

@@ -6,7 +6,8 @@ import { AnsweringServer, json } from '../../../../testing/src/answering-server.
 const TXID = 'ab'.repeat(32);
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const SECONDS = NOW / 1000;
-const REFERENCE = `7:${SECONDS}:topup`;
+const ADDRESS = '87aLFR6q88MWxEiU9VttCt7AWRfGKRB1e9z63YJpFzLYCiHeHfntyVcHnBeAU7qmFTHqaWukK8dZzUm61W1mLA5VKK2E72h';
+const REFERENCE = `7:${SECONDS}:topup:${ADDRESS.slice(-12)}`;
 
 let opened: AsyncDisposableStack;
 beforeEach(() => {
@@ -134,7 +135,7 @@ describe('a wallet that answers something else', () => {
     opened.defer(() => server.close());
     results = {
       get_height: { height: 200 },
-      get_address: { addresses: [{ address_index: 7, label: 'topup' }] },
+      get_address: { addresses: [{ address: ADDRESS, address_index: 7, label: 'topup' }] },
       ...more,
     };
     server.answer = (response, asked, body) => {
@@ -147,11 +148,11 @@ describe('a wallet that answers something else', () => {
   }
 
   test('has given out an address only when it has stored that it has', async () => {
-    const made = { address: '8…', address_index: 7 };
+    const made = { address: ADDRESS, address_index: 7 };
     const wallet = await start({ create_address: made, store: { error: { code: -7, message: 'no' } } });
     await expect(request(wallet)).rejects.toThrow('it was started with --restricted-rpc');
     results.store = {};
-    expect(await request(wallet)).toEqual({ reference: REFERENCE, destination: { kind: 'address', value: '8…' } });
+    expect(await request(wallet)).toEqual({ reference: REFERENCE, destination: { kind: 'address', value: ADDRESS } });
     expect(server.asked.map(({ body }) => JSON.parse(body).method)).toEqual([
       ...['create_address', 'store'],
       ...['create_address', 'store'],
@@ -185,10 +186,18 @@ describe('a wallet that answers something else', () => {
 
   test('that has given the number of an address to another top-up has nothing for the first', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
-    const other = `7:${SECONDS - 3600}:other`;
+    const other = `7:${SECONDS - 3600}:other:${ADDRESS.slice(-12)}`;
     expect(await wallet.look([other, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
-    results.get_address = { addresses: [{ address_index: 7, label: '' }] }; // restored from its seed, with no labels
+    results.get_address = { addresses: [{ address: ADDRESS, address_index: 7, label: '' }] }; // restored from its seed
     expect(await wallet.look([REFERENCE])).toHaveLength(1);
+  });
+
+  test('that is another wallet has nothing for what the first one gave out', async () => {
+    const wallet = await start({ get_transfers: { in: [transfer()] } });
+    results.get_address = { addresses: [{ address: `${ADDRESS.slice(0, -1)}i`, address_index: 7, label: '' }] };
+    expect(await wallet.look([REFERENCE])).toEqual([]);
+    results.get_address = { addresses: 'none' };
+    expect(await wallet.look([REFERENCE])).toEqual([]);
   });
 
   test.each([
@@ -234,8 +243,7 @@ describe('a wallet that answers something else', () => {
       const answered = isFlooded ? ' '.repeat(17 * 1024 * 1024) : JSON.stringify({ result: { in: [transfer()] } });
       return void response.end(answered);
     };
-    results.get_address = { addresses: [] };
-    const flooded = `8:${SECONDS}:flooded`;
+    const flooded = `8:${SECONDS}:flooded:x`;
     await expect(wallet.look([flooded])).rejects.toThrow('The Monero wallet sent too much');
     expect(await wallet.look([flooded, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
   });
