@@ -207,24 +207,56 @@ describe('wallets', () => {
       [`As of position ${funded.position}: ${facts.length} facts`],
       [''],
       ['lnd', 'BTC', 'sat'],
-      ['received', '0.00011', '11000'],
+      ['received', '0.00021', '21000'],
       ['reversed', '0', '0'],
       ['fees', '0', '0'],
-      ['should hold', '0.00011', '11000'],
+      ['should hold', '0.00021', '21000'],
       [''],
       ['by method, in USD', 'gained by rates', 'lost by rates', 'fees'],
     ]);
   });
 });
 
+test('the journal of automatic top-ups has every step, without the secret of the wallet', async () => {
+  const account = await world.account();
+  const wallet = await world.nwcWallet({ mode: 'fails, then pays' });
+  await world.connect(account, wallet);
+  await world.until(async () => (await world.get('/nwc-auto-topup', account)).body.last_attempt?.state === 'paid');
+  const { code, lines } = await ledger('autotopup', account.creditId);
+  const topup = (await world.get('/nwc-auto-topup', account)).body.last_attempt.invoice_id;
+  expect([code, lines.map((line) => line.replace(/^\S+ {2}/, ''))]).toEqual([
+    0,
+    [
+      `wallet ${wallet.id} connected: 10 USD whenever the balance is below 10 USD`,
+      `attempt 1 begins: 10 USD, since the balance is 0 USD; top-up ${topup}`,
+      expect.stringMatching(/^attempt 1 has an invoice, which expires at \S+Z$/),
+      `attempt 1, request 1: wallet ${wallet.id} is about to be asked (turn …)`.replace(
+        '…',
+        lines.join().match(/turn (\d+)/)?.[1] ?? '',
+      ),
+      'attempt 1, request 1: sent',
+      'attempt 1, request 1: the wallet answers PAYMENT_FAILED: No route was found in time',
+      expect.stringMatching(/^attempt 1, request 2: wallet .* is about to be asked/),
+      'attempt 1, request 2: sent',
+      'attempt 1, request 2: the wallet answers PAID',
+      'attempt 1 ends: paid',
+    ],
+  ]);
+});
+
 describe('a wrong call ends with one sentence and exit code 1:', () => {
-  const usage = 'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until …]';
+  const usage =
+    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until …] | autotopup <account>';
   const until = '--until takes a position or an ISO 8601 time.';
   test.each<[string[], string]>([
     [[], usage],
     [['audit'], usage],
     [['verify', 'balances'], usage],
     [['verify', '--until', '1'], usage],
+    [['autotopup'], usage],
+    [['autotopup', 'one', 'two'], usage],
+    [['autotopup', 'one', '--until', '1'], usage],
+    [['autotopup', 'nobody'], 'The account nobody has never had a wallet connected.'],
     [['replay', '--until', 'yesterday'], until],
     [['replay', '--until', '1.5'], until],
     [['wallets', '--until', '1.5'], until],

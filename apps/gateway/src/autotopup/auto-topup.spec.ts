@@ -1,50 +1,193 @@
-/** Automatic top-up with everything there is: gateway, sagas, a relay and wallets. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type TestAccount, World } from '#testing';
+/**
+ * Automatic top-up with everything there is: gateway, sagas, a relay, and wallets that behave in every way. All of them are
+ * asked at the same time, in one world.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type TestAccount, type TestWallet, testModel, testOffer, World } from '#testing';
+
+/** Ten of its tokens cost 0.1055 USD. */
+const DEAR = 'test/dear';
+const PRICE = 0.1055;
+const MODELS = [
+  testModel(DEAR, [
+    testOffer('openai', 'openai', { usdPerMillionTokens: { input: '0', cacheRead: '0', output: '10000' } }),
+  ]),
+];
+/** Ten dollars and the bonus of Lightning. */
+const ONE_TOPUP = '10.5';
 
 let world: World;
+let database: pg.Pool;
 beforeAll(async () => {
-  world = await World.open();
+  world = await World.open({}, MODELS);
+  database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await database.end();
+  await world.close();
+});
 
-interface Wallet {
-  readonly id: string;
-  readonly nwc_url: string;
-}
-
-async function sandbox(method: string, route: string, body?: object) {
-  const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(world.sandbox + route, {
-    method,
-    headers,
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  return (await answer.json()) as never;
-}
-
-const wallet = (options: object = {}): Promise<Wallet> => sandbox('POST', '/nwc/wallets', options);
-const payments = async ({ id }: Wallet): Promise<number> =>
-  ((await sandbox('GET', `/nwc/wallets/${id}`)) as { payments: object[] }).payments.length;
-const connect = (account: TestAccount, nwc_url: string, more: object = {}) =>
-  world.post('/nwc-auto-topup/connect', { nwc_url, ...more }, account);
 const state = async (account: TestAccount) => (await world.get('/nwc-auto-topup', account)).body;
+const attempts = async (account: TestAccount) =>
+  (await world.facts())
+    .filter(({ stream }) => stream === `autotopup-${account.creditId}`)
+    .filter(({ type }) => type === 'AutoTopupBegun').length;
 
-test('an account without a wallet has the same fields, and no data', async () => {
-  const account = await world.account();
-  expect(await state(account)).toMatchObject({ status: 'success', connected: false, nwc_url: null, data: null });
+describe('a wallet that', () => {
+  interface Case {
+    readonly account: TestAccount;
+    readonly wallet: TestWallet;
+  }
+  const cases = new Map<string, Case>();
+  const PAYING: readonly [string, object][] = [
+    ['pays at once', { mode: 'pays' }],
+    ['knows the old encryption alone', { encryption: 'nip04' }],
+    ['pays late', { mode: 'pays late', delay_ms: 1_000 }],
+    ['fails, then pays', { mode: 'fails, then pays' }],
+    ['pays, and never answers', { mode: 'pays silently' }],
+    ['answers twice', { mode: 'answers twice' }],
+    ['has others answer in its name', { mode: 'forged' }],
+    ['never gets the first request', { mode: 'drops' }],
+    ['loses the connection before it answers', { mode: 'drops its answer' }],
+  ];
+  beforeAll(async () => {
+    const others: [string, object][] = [
+      ['quota', { mode: 'quota' }],
+      ['silent', { mode: 'never answers' }],
+    ];
+    const all = [...PAYING, ...others].map(async ([name, options]) => {
+      const [account, wallet] = [await world.account(), await world.nwcWallet(options)];
+      cases.set(name, { account, wallet });
+      expect((await world.connect(account, wallet)).status).toBe(200);
+    });
+    await Promise.all(all);
+  });
+  const caseOf = (name: string) => cases.get(name) as Case;
+
+  test.each(PAYING)('%s funds the account by one payment', async (name) => {
+    const { account, wallet } = caseOf(name);
+    await world.until(async () => (await state(account)).last_topup_at !== null);
+    expect(await world.balance(account)).toBe(ONE_TOPUP);
+    expect((await world.usesOf(wallet)).payments).toHaveLength(1);
+    expect(await state(account)).toMatchObject({
+      ...{ state: 'idle', last_error: null, paused_until: null },
+      last_attempt: { state: 'paid', amount_usd: 10 },
+    });
+    expect(await attempts(account)).toBe(1);
+  });
+
+  test('has used up its budget pauses the account, which shows why, until another one is connected', async () => {
+    const { account, wallet } = caseOf('quota');
+    await world.until(async () => (await state(account)).state === 'paused');
+    expect(await state(account)).toMatchObject({
+      ...{ last_error_code: 'QUOTA_EXCEEDED', last_error: 'The budget of this connection is used up' },
+      ...{ last_topup_at: null, paused_until: expect.any(String) },
+    });
+    const other = await world.nwcWallet();
+    await world.connect(account, other);
+    await world.until(async () => (await state(account)).last_topup_at !== null);
+    expect([await world.balance(account), await attempts(account)]).toEqual([ONE_TOPUP, 1]); // the same invoice
+    expect((await world.usesOf(wallet)).payments).toEqual([]);
+  });
+
+  test('does not answer has one invoice, which no other wallet is asked to pay', async () => {
+    const { account } = caseOf('silent');
+    const other = await world.nwcWallet();
+    await world.connect(account, other);
+    await looked(account);
+    expect(await state(account)).toMatchObject({ state: 'topping_up', last_attempt: { state: 'asked' } });
+    expect([await world.usesOf(other), await attempts(account)]).toEqual([expect.objectContaining({ requests: 0 }), 1]);
+  });
 });
 
-test('a wallet that pays funds the account at once, with the bonus of Lightning, once', async () => {
-  const account = await world.account();
-  const paying = await wallet();
-  const connected = await connect(account, paying.nwc_url);
-  expect(connected.status).toBe(200);
-  expect(connected.body).toMatchObject({ connected: true, threshold_usd: 10, topup_amount_usd: 10 });
+/** Until the account's workflow has looked at it once more, and wants nothing. */
+async function looked(account: TestAccount): Promise<void> {
+  const { rows } = await database.query<{ now: Date }>('select now()');
+  const due = () =>
+    database.query<{ at: Date }>(`select at from es.due where workflow = 'autotopups' and id = $1`, [account.creditId]);
+  await world.until(async () => ((await due()).rows[0]?.at.getTime() ?? 0) > (rows[0]?.now.getTime() ?? 0) + 1_500);
+}
+
+const dear = (account: TestAccount, latency = 0) =>
+  world.chat(account, `tokens=10 latency=${latency}`, { model: DEAR, max_tokens: 10 });
+
+async function funded(usd: number): Promise<{ account: TestAccount; wallet: TestWallet }> {
+  const [account, wallet] = [await world.account(usd), await world.nwcWallet()];
+  await world.connect(account, wallet, { threshold_usd: 5 });
+  return { account, wallet };
+}
+
+test('charges that cross the threshold together begin one attempt', async () => {
+  const { account, wallet } = await funded(10.5);
+  await Promise.all(Array.from({ length: 60 }, () => dear(account)));
   await world.until(async () => (await state(account)).last_topup_at !== null);
-  expect([await world.balance(account), await payments(paying)]).toEqual(['10.5', 1]);
-  const shown = await state(account);
-  expect(shown.nwc_url).toMatch(new RegExp(`^nostr\\+walletconnect://${paying.id}\\?relay=.*&secret=\\*\\*\\*$`));
-  expect(shown).toMatchObject({ state: 'idle', last_error: null, last_attempt: { state: 'paid', requests: 1 } });
-  expect(shown.data).toMatchObject({ connected: true, nwc_url: shown.nwc_url });
+  await looked(account);
+  expect([await attempts(account), (await world.usesOf(wallet)).payments.length]).toEqual([1, 1]);
+  expect(Number(await world.balance(account))).toBeCloseTo(10.5 - 60 * PRICE + 10.5, 9);
+});
+
+test('holds alone begin none; what they come to does', async () => {
+  const { account } = await funded(10.5);
+  const waiting = Array.from({ length: 64 }, () => dear(account, 1_500));
+  await world.until(async () => {
+    const { body } = await world.post('/credits/balance', undefined, account);
+    return body.held_usd > 6.7;
+  });
+  await world.chat(account, 'tokens=1'); // a charge, so that it is looked
+  await looked(account);
+  expect(await attempts(account)).toBe(0);
+  await Promise.all(waiting);
+  await world.until(async () => (await state(account)).last_topup_at !== null);
+  expect(await attempts(account)).toBe(1);
+});
+
+describe('the route', () => {
+  test('has the same fields, and no data, where no wallet was connected', async () => {
+    const account = await world.account();
+    expect(await state(account)).toMatchObject({ status: 'success', connected: false, nwc_url: null, data: null });
+  });
+
+  test('takes the key, the id of the account, or both, and never shows the secret', async () => {
+    const [account, wallet] = [await world.account(10.5), await world.nwcWallet()];
+    const ways: Readonly<Record<string, string>>[] = [
+      { authorization: `Bearer ${account.apiKey}` },
+      { 'x-credit-id': account.creditId },
+      { authorization: `Bearer ${account.apiKey}`, 'x-credit-id': account.creditId },
+    ];
+    for (const headers of ways) {
+      const body = { nwc_url: wallet.nwc_url };
+      const connected = await world.send('POST', '/nwc-auto-topup/connect', { headers, body });
+      expect([connected.status, connected.body.connected]).toEqual([200, true]);
+      const shown = await world.send('GET', '/nwc-auto-topup', { headers });
+      expect(shown.body.nwc_url).toMatch(
+        new RegExp(`^nostr\\+walletconnect://${wallet.id}\\?relay=.*&secret=\\*\\*\\*$`),
+      );
+      expect(shown.body.data).toMatchObject({ threshold_usd: 10, topup_amount_usd: 10, nwc_url: shown.body.nwc_url });
+      const gone = await world.send('DELETE', '/nwc-auto-topup/connection', { headers });
+      expect([gone.status, gone.body.status]).toEqual([200, 'success']);
+      const after = (await world.send('GET', '/nwc-auto-topup', { headers })).body;
+      expect(after).toMatchObject({ connected: false, enabled: false, nwc_url: null, data: null });
+    }
+  });
+
+  test.each<[string, object, string]>([
+    ['a threshold below 5', { threshold_usd: 4.99 }, 'threshold_usd must be at least 5'],
+    ['an amount below what Lightning takes', { topup_amount_usd: 0.09 }, 'topup_amount_usd must be from 0.1 to 1000'],
+    ['an amount above it', { topup_amount_usd: 1_000.01 }, 'topup_amount_usd must be from 0.1 to 1000'],
+    ['an amount that is none', { topup_amount_usd: 'ten' }, 'topup_amount_usd must be a number above 0'],
+    ['no address', { nwc_url: undefined }, 'nwc_url must be a string'],
+    ['something else', { nwc_url: 'https://wallet.example' }, 'nwc_url must be a connection string'],
+  ])('refuses %s, and nothing is recorded', async (_, wrong, message) => {
+    const [account, wallet] = [await world.account(), await world.nwcWallet()];
+    const answer = await world.connect(account, wallet, wrong);
+    expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining(message)]);
+    expect(await state(account)).toMatchObject({ connected: false, updated_at: null });
+  });
+
+  test('refuses a wallet that cannot be asked to pay, with the reason', async () => {
+    const [account, wallet] = [await world.account(), await world.nwcWallet({ mode: 'no pay_invoice' })];
+    const answer = await world.connect(account, wallet);
+    expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining('pay_invoice')]);
+  });
 });

@@ -3,7 +3,14 @@
  * of one customer is shared with another.
  */
 
-import { UnservableRequest, type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from '#application';
+import {
+  UnservableRequest,
+  UpstreamFailure,
+  type WalletAnswer,
+  type WalletConnection,
+  Wallets,
+  WalletUnreached,
+} from '#application';
 import { PAID } from '#domain';
 import { type Resolve, resolveByDns } from '../../http/public-address.ts';
 import { readConnectionString } from './connection-string.ts';
@@ -14,6 +21,8 @@ import type { Dialling } from './relay-socket.ts';
 const HEARD_FOR_MS = 120_000;
 /** Conversations in which an answer is waited for. Beyond them the oldest is left: an answer is only a hint. */
 const MAX_HEARD = 256;
+/** Wallets that are asked at the same time what they can do: each may hold connections for seconds. */
+const MAX_DESCRIBED = 64;
 const MAX_WHY_LENGTH = 200;
 const CODE = /^[A-Z][A-Z_]{0,39}$/;
 
@@ -26,6 +35,7 @@ export interface NwcOptions {
 export class NwcWallets extends Wallets {
   private readonly heard = new Map<NostrSession, NodeJS.Timeout>();
   private readonly dialling: Dialling;
+  private described = 0;
 
   constructor(options: NwcOptions) {
     super();
@@ -34,7 +44,13 @@ export class NwcWallets extends Wallets {
 
   async connect(url: string): Promise<WalletConnection> {
     const named = readConnectionString(url, this.dialling.admitted);
-    const info = await this.describe(named);
+    if (this.described >= MAX_DESCRIBED) {
+      throw new UpstreamFailure('rate_limited', 'Too many wallets are being connected', { retryAfterSeconds: 5 });
+    }
+    this.described++;
+    const info = await this.describe(named).finally(() => {
+      this.described--;
+    });
     if (!info) throw refused('its relays know nothing of the wallet');
     if (!info.methods.includes('pay_invoice'))
       throw refused('the wallet does not let itself be asked to pay (pay_invoice)');

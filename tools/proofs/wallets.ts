@@ -1,0 +1,238 @@
+/**
+ * `npm run prove:wallets`: wallets of every mode are connected at once, and while they are asked to pay, a gateway or the
+ * process that asks them is killed (SIGKILL), or stopped for longer than its lease and woken (SIGSTOP, SIGCONT), at many
+ * moments. Wherever a wallet can pay, the balance is above the threshold within 30 s of the last restart, by exactly one
+ * payment, which is credited. Then: 500 charges at once that cross the threshold are one attempt, and 64 open holds none.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster, type Customer, post } from '../cluster.ts';
+
+const WITHIN_MS = 30_000;
+/** A lease lasts ten seconds. */
+const STOPPED_MS = 12_000;
+const LOOK_AGAIN_MS = 20;
+const SETTLING_MS = 3_000;
+const MOMENTS_MS = [0, 60, 150, 300, 500, 800, 1_500];
+const ONE_TOPUP = 10.5;
+const DEAR = 'anthropic/claude-opus-4.7';
+
+/** What the sandbox is told, and whether the wallet pays. */
+const MODES: readonly (readonly [options: object, pays: boolean])[] = [
+  [{ mode: 'pays' }, true],
+  [{ mode: 'pays', encryption: 'nip04' }, true],
+  [{ mode: 'pays late', delay_ms: 2_500 }, true],
+  [{ mode: 'fails, then pays' }, true],
+  [{ mode: 'pays silently' }, true],
+  [{ mode: 'answers twice' }, true],
+  [{ mode: 'forged' }, true],
+  [{ mode: 'drops' }, true],
+  [{ mode: 'drops its answer' }, true],
+  [{ mode: 'quota' }, false],
+  [{ mode: 'never answers' }, false],
+];
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+interface Watched {
+  readonly customer: Customer;
+  readonly walletId: string;
+  readonly pays: boolean;
+  readonly mode: string;
+}
+
+interface Shown {
+  readonly state: string;
+  readonly last_attempt: { readonly state: string; readonly requests: number } | null;
+}
+
+type Blow = 'killed' | 'stopped and woken';
+
+class Proof {
+  /** What attempts were at when the process was hit. */
+  readonly hit = new Map<string, number>();
+  readonly problems: string[] = [];
+  slowest = 0;
+  payments = 0;
+
+  constructor(readonly cluster: Cluster) {}
+
+  /** The gateway that is never hit. */
+  private get observer(): string {
+    return this.cluster.gateways.at(-1) as string;
+  }
+
+  async round(victim: string, blow: Blow, moment: number): Promise<void> {
+    const watched = await Promise.all(MODES.map(([options, pays]) => this.open(options, pays)));
+    const connecting = watched.map((each) => this.connect(each));
+    await sleep(moment);
+    await this.note(watched);
+    await this.strike(victim, blow);
+    const back = performance.now();
+    await Promise.all(connecting);
+    for (const each of watched) if (each.pays) await this.credited(each, back);
+    await sleep(200);
+    for (const each of watched) await this.judge(each, `${victim} ${blow} after ${moment} ms`);
+  }
+
+  private async open(options: object, pays: boolean): Promise<Watched> {
+    const customer = await this.cluster.customer(0);
+    const wallet = await post(`${this.cluster.sandbox}/nwc/wallets`, options);
+    this.urls.set(customer, String(wallet.nwc_url));
+    return { customer, walletId: String(wallet.id), pays, mode: JSON.stringify(options) };
+  }
+
+  private readonly urls = new Map<Customer, string>();
+
+  /** Again, where the gateway ends before it answers: the same connection. */
+  private async connect({ customer }: Watched): Promise<void> {
+    const body = { nwc_url: this.urls.get(customer) };
+    const [first = ''] = this.cluster.gateways;
+    for (const api of [first, this.observer]) {
+      const headers = { 'content-type': 'application/json', 'x-credit-id': customer.creditId };
+      const asked = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) };
+      const answer = await fetch(`${api}/nwc-auto-topup/connect`, asked).catch(() => undefined);
+      if (answer?.status === 200) return;
+    }
+    this.problems.push('a wallet could not be connected');
+  }
+
+  private async note(watched: readonly Watched[]): Promise<void> {
+    for (const { customer } of watched) {
+      const { last_attempt } = await this.shown(customer);
+      const at = last_attempt === null ? 'before the attempt' : last_attempt.state;
+      this.hit.set(at, (this.hit.get(at) ?? 0) + 1);
+    }
+  }
+
+  private async strike(victim: string, blow: Blow): Promise<void> {
+    const process_ = this.cluster.processes.get(victim);
+    if (!process_) throw new Error(`there is no ${victim}`);
+    if (blow === 'killed') {
+      await process_.kill();
+      this.cluster.processes.delete(victim);
+      await this.cluster.startRole(victim.split(' ')[0] as string, victim);
+      return;
+    }
+    process.kill(process_.pid, 'SIGSTOP');
+    await sleep(STOPPED_MS);
+    process.kill(process_.pid, 'SIGCONT');
+  }
+
+  async shown({ creditId }: Customer): Promise<Shown> {
+    const headers = { 'x-credit-id': creditId };
+    return (await (await fetch(`${this.observer}/nwc-auto-topup`, { headers })).json()) as Shown;
+  }
+
+  async balance({ creditId }: Customer): Promise<number> {
+    const answer = await post(`${this.observer}/credits/balance`, { credit_id: creditId });
+    return Number(answer.balance);
+  }
+
+  private async credited({ customer, mode }: Watched, since: number): Promise<void> {
+    while ((await this.balance(customer)) < ONE_TOPUP) {
+      if (performance.now() - since > WITHIN_MS) {
+        this.problems.push(`${mode}: not credited within ${WITHIN_MS / 1000} s`);
+        return;
+      }
+      await sleep(LOOK_AGAIN_MS);
+    }
+    this.slowest = Math.max(this.slowest, performance.now() - since);
+  }
+
+  private async judge({ customer, walletId, pays, mode }: Watched, when: string): Promise<void> {
+    const { payments } = await this.wallet(walletId);
+    const balance = await this.balance(customer);
+    this.payments += payments.length;
+    if (payments.length !== (pays ? 1 : 0)) this.problems.push(`${mode}, ${when}: ${payments.length} payments`);
+    if (balance !== (pays ? ONE_TOPUP : 0)) this.problems.push(`${mode}, ${when}: balance ${balance}`);
+  }
+
+  async wallet(id: string): Promise<{ readonly payments: readonly object[]; readonly requests: number }> {
+    return (await (await fetch(`${this.cluster.sandbox}/nwc/wallets/${id}`)).json()) as never;
+  }
+
+  /** An account with 10.5 USD and a wallet that pays. */
+  async funded(threshold: number): Promise<Watched> {
+    const watched = await this.open({ mode: 'pays' }, true);
+    await this.cluster.fund(watched.customer, 10);
+    const headers = { 'content-type': 'application/json', 'x-credit-id': watched.customer.creditId };
+    const body = JSON.stringify({ nwc_url: this.urls.get(watched.customer), threshold_usd: threshold });
+    await fetch(`${this.observer}/nwc-auto-topup/connect`, { method: 'POST', headers, body });
+    return watched;
+  }
+
+  async chat({ apiKey }: Customer, directive: string, maxTokens: number, model = DEAR): Promise<void> {
+    const messages = [{ role: 'user', content: `[[sandbox ${directive}]]` }];
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
+    const body = JSON.stringify({ model, messages, max_tokens: maxTokens });
+    const answer = await fetch(`${this.observer}/v1/chat/completions`, { method: 'POST', headers, body });
+    await answer.text();
+    if (answer.status !== 200) this.problems.push(`a chat was answered with ${answer.status}`);
+  }
+
+  async burst(): Promise<void> {
+    const { customer, walletId } = await this.funded(8);
+    await Promise.all(Array.from({ length: 500 }, () => this.chat(customer, 'tokens=400', 400)));
+    const spent = 2 * ONE_TOPUP - (await this.topped(customer));
+    await sleep(SETTLING_MS);
+    const { payments } = await this.wallet(walletId);
+    print(`500 charges at once, of ${spent.toFixed(2)} USD in all, across the threshold: ${payments.length} payment`);
+    if (payments.length !== 1) this.problems.push(`a burst led to ${payments.length} payments`);
+  }
+
+  private async topped(customer: Customer): Promise<number> {
+    const deadline = performance.now() + WITHIN_MS;
+    while ((await this.shown(customer)).last_attempt?.state !== 'paid' && performance.now() < deadline) await sleep(50);
+    return this.balance(customer);
+  }
+
+  async holds(): Promise<void> {
+    const { customer, walletId } = await this.funded(5);
+    const waiting = Array.from({ length: 64 }, () => this.chat(customer, 'tokens=1 latency=4000', 4_000));
+    await sleep(1_000);
+    await this.chat(customer, 'tokens=1', 1, 'openai/gpt-5-mini'); // a charge, so that it is looked
+    const { held_usd } = await this.cluster.balance(customer);
+    await Promise.all(waiting);
+    await sleep(SETTLING_MS);
+    const { payments } = await this.wallet(walletId);
+    print(`64 open holds of ${held_usd} USD, of 10.5 USD with a threshold of 5: ${payments.length} payments`);
+    if (payments.length !== 0 || held_usd < 5.6) this.problems.push('open holds led to a payment, or held too little');
+  }
+}
+
+async function prove(dataDir: string): Promise<boolean> {
+  const cluster = await Cluster.start(dataDir, 2, { LOG_LEVEL: 'info' });
+  try {
+    await cluster.startRole('sagas', 'sagas 2');
+    const proof = new Proof(cluster);
+    const rounds = (['gateway 1', 'sagas', 'sagas 2'] as const).flatMap((victim) =>
+      (['killed', 'stopped and woken'] as const).map((blow) => [victim, blow] as const),
+    );
+    for (const [victim, blow] of rounds) {
+      for (const moment of MOMENTS_MS.slice(0, Number(process.argv[2] ?? MOMENTS_MS.length))) {
+        await proof.round(victim, blow, moment);
+      }
+      print(
+        `${victim} ${blow}: ${proof.problems.length} problems so far, slowest ${(proof.slowest / 1000).toFixed(1)} s`,
+      );
+    }
+    await proof.burst();
+    await proof.holds();
+    const hit = [...proof.hit].map(([state, times]) => `${state} ${times}×`).join(', ');
+    print(`attempts were hit: ${hit}; ${proof.payments} payments`);
+    const { code, output } = await cluster.ledger('verify');
+    print(output.trim());
+    for (const [problem, times] of Map.groupBy(proof.problems, (each) => each))
+      print(`WRONG ${times.length}× ${problem}`);
+    return proof.problems.length === 0 && code === 0;
+  } finally {
+    await cluster.stop();
+  }
+}
+
+const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-wallets-'));
+if (!(await prove(dataDir))) process.exitCode = 1;
+await rm(dataDir, { recursive: true });
