@@ -7,6 +7,8 @@ const START_TIMEOUT_MS = 30_000;
 /** Clock ticks of /proc/<pid>/stat: 100 per second on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4_096;
+/** Of what a process prints. */
+const MAX_KEPT_PIECES = 50_000;
 
 export const root = path.resolve(import.meta.dirname, '../..');
 
@@ -14,6 +16,8 @@ export interface Started {
   readonly pid: number;
   /** The line with which it said that it is ready. */
   readonly line: string;
+  /** What it has printed so far, or the last of it: its log, in pieces. */
+  readonly printed: readonly string[];
   /** An orderly end, by SIGTERM. */
   stop(): Promise<void>;
   /** An end at any moment, by SIGKILL. */
@@ -32,9 +36,15 @@ export async function start(
   const [file = '', ...args] = command;
   const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const printed: string[] = [];
+  child.stdout?.on('data', (chunk) => {
+    printed.push(String(chunk));
+    if (printed.length > MAX_KEPT_PIECES) printed.splice(0, MAX_KEPT_PIECES / 2);
+  });
   const line = await firstMatch(child, ready, command.join(' '));
   return {
     ended,
+    printed,
     pid: child.pid as number,
     line,
     stop: () => end(child, 'SIGTERM'),

@@ -2,7 +2,7 @@
  * `npm run prove:wallets`: wallets of every mode are connected at once, and while they are asked to pay, a gateway or the
  * process that asks them is killed (SIGKILL), or stopped for longer than its lease and woken (SIGSTOP, SIGCONT), at many
  * moments. Wherever a wallet can pay, the balance is above the threshold within 30 s of the last restart, by exactly one
- * payment, which is credited. Then: 500 charges at once that cross the threshold are one attempt, and 64 open holds none.
+ * payment, which is credited; and no log has the secret of a wallet in it, or a preimage. Then: 500 charges at once that cross the threshold are one attempt, and 64 open holds none.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -56,6 +56,10 @@ class Proof {
   readonly problems: string[] = [];
   slowest = 0;
   payments = 0;
+  /** What must be nowhere: secrets of connections, and preimages. */
+  private readonly planted = new Set<string>();
+  /** Of processes that are gone. */
+  private readonly logs: (readonly string[])[] = [];
 
   constructor(readonly cluster: Cluster) {}
 
@@ -81,6 +85,7 @@ class Proof {
     const customer = await this.cluster.customer(0);
     const wallet = await post(`${this.cluster.sandbox}/nwc/wallets`, options);
     this.urls.set(customer, String(wallet.nwc_url));
+    this.planted.add(new URL(String(wallet.nwc_url)).searchParams.get('secret') ?? '');
     return { customer, walletId: String(wallet.id), pays, mode: JSON.stringify(options) };
   }
 
@@ -111,6 +116,7 @@ class Proof {
     const process_ = this.cluster.processes.get(victim);
     if (!process_) throw new Error(`there is no ${victim}`);
     if (blow === 'killed') {
+      this.logs.push(process_.printed);
       await process_.kill();
       this.cluster.processes.delete(victim);
       await this.cluster.startRole(victim.split(' ')[0] as string, victim);
@@ -146,12 +152,25 @@ class Proof {
     const { payments } = await this.wallet(walletId);
     const balance = await this.balance(customer);
     this.payments += payments.length;
+    for (const { preimage } of payments) this.planted.add(preimage);
     if (payments.length !== (pays ? 1 : 0)) this.problems.push(`${mode}, ${when}: ${payments.length} payments`);
     if (balance !== (pays ? ONE_TOPUP : 0)) this.problems.push(`${mode}, ${when}: balance ${balance}`);
   }
 
-  async wallet(id: string): Promise<{ readonly payments: readonly object[]; readonly requests: number }> {
+  async wallet(id: string): Promise<{ readonly payments: readonly { readonly preimage: string }[] }> {
     return (await (await fetch(`${this.cluster.sandbox}/nwc/wallets/${id}`)).json()) as never;
+  }
+
+  /** The logs of all roles, of everything that happened, at the level at which most is said. */
+  searchLogs(): void {
+    const roles = [...this.cluster.processes].filter(([name]) => name !== 'sandbox').map(([, { printed }]) => printed);
+    const said = [...this.logs, ...roles]
+      .map((pieces) => pieces.join(''))
+      .join('\n')
+      .toLowerCase();
+    const found = [...this.planted].filter((secret) => said.includes(secret));
+    print(`${said.length} characters of logs: ${found.length} of ${this.planted.size} secrets and preimages in them`);
+    if (found.length > 0) this.problems.push('a secret is in the logs');
   }
 
   /** An account with 10.5 USD and a wallet that pays. */
@@ -204,7 +223,7 @@ class Proof {
 }
 
 async function prove(dataDir: string): Promise<boolean> {
-  const cluster = await Cluster.start(dataDir, 2, { LOG_LEVEL: 'info' });
+  const cluster = await Cluster.start(dataDir, 2, { LOG_LEVEL: 'trace' });
   try {
     await cluster.startRole('sagas', 'sagas 2');
     const proof = new Proof(cluster);
@@ -221,6 +240,7 @@ async function prove(dataDir: string): Promise<boolean> {
     }
     await proof.burst();
     await proof.holds();
+    proof.searchLogs();
     const hit = [...proof.hit].map(([state, times]) => `${state} ${times}×`).join(', ');
     print(`attempts were hit: ${hit}; ${proof.payments} payments`);
     const { code, output } = await cluster.ledger('verify');

@@ -170,7 +170,9 @@ export class World {
   }
 
   /** What a wallet was asked for, and has paid. */
-  async usesOf({ id }: TestWallet): Promise<{ requests: number; invoices: number; payments: readonly object[] }> {
+  async usesOf({
+    id,
+  }: TestWallet): Promise<{ requests: number; invoices: number; payments: readonly { preimage: string }[] }> {
     return (await answered(await fetch(`${this.sandbox}/nwc/wallets/${id}`))).body;
   }
 

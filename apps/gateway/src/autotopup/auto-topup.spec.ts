@@ -55,6 +55,7 @@ describe('a wallet that', () => {
     const others: [string, object][] = [
       ['quota', { mode: 'quota' }],
       ['silent', { mode: 'never answers' }],
+      ['careless', { mode: 'tells secrets' }],
     ];
     const all = [...PAYING, ...others].map(async ([name, options]) => {
       const [account, wallet] = [await world.account(), await world.nwcWallet(options)];
@@ -99,7 +100,48 @@ describe('a wallet that', () => {
     expect(await state(account)).toMatchObject({ state: 'topping_up', last_attempt: { state: 'asked' } });
     expect([await world.usesOf(other), await attempts(account)]).toEqual([expect.objectContaining({ requests: 0 }), 1]);
   });
+
+  test('tells secrets is not quoted, and nothing of what it told is anywhere', async () => {
+    const { account } = caseOf('careless');
+    await world.until(async () => (await state(account)).last_error !== null);
+    expect((await state(account)).last_error).toMatch(
+      /^no route for nostr\+walletconnect:\/\/…\?relay=.*secret=… with key …$/,
+    );
+    const secrets = [...cases.values()].map(({ wallet }) => new URL(wallet.nwc_url).searchParams.get('secret') ?? '');
+    const uses = await Promise.all([...cases.values()].map(({ wallet }) => world.usesOf(wallet)));
+    const preimages = uses.flatMap(({ payments }) => payments.map(({ preimage }) => preimage));
+    expect([secrets.length, preimages.length]).toEqual([cases.size, expect.any(Number)]);
+    expect(preimages.length).toBeGreaterThanOrEqual(PAYING.length);
+    const kept = (await everything()).toLowerCase();
+    expect(kept).toContain(caseOf('careless').wallet.id); // what may be there is found
+    for (const secret of [...secrets, ...preimages]) {
+      for (const written of [
+        secret,
+        ...['base64', 'base64url'].map((as) => Buffer.from(secret, 'hex').toString(as as 'base64')),
+      ])
+        expect(kept.includes(written.toLowerCase().replace(/=+$/, ''))).toBe(false);
+    }
+  });
 });
+
+/** All rows of all tables, as text. */
+async function everything(): Promise<string> {
+  const { rows } = await database.query<{ name: string }>(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables
+      where schemaname not in ('pg_catalog', 'information_schema')`,
+  );
+  expect(rows.length).toBeGreaterThan(10);
+  const tables: string[] = [];
+  for (const { name } of rows) {
+    const found = await database.query<{ row: string }>(`select to_jsonb(t)::text as row from ${name} t`);
+    tables.push(
+      ...found.rows.map(({ row }) =>
+        row.replaceAll(/\\\\x([0-9a-f]+)/g, (_, hex) => Buffer.from(hex, 'hex').toString()),
+      ),
+    );
+  }
+  return tables.join('\n');
+}
 
 /** Until the account's workflow has looked at it once more, and wants nothing. */
 async function looked(account: TestAccount): Promise<void> {

@@ -27,6 +27,7 @@ export const MODES = {
   quota: 'answers QUOTA_EXCEEDED',
   drops: 'the first request is lost with the connection of who asks',
   'drops its answer': 'pays, and the connection of who asks is lost before the answer',
+  'tells secrets': 'answers with an error that repeats the secret of the connection, as a careless wallet might',
   'no pay_invoice': 'says that it cannot be asked to pay',
 } as const;
 
@@ -42,6 +43,7 @@ export interface WalletOptions {
 interface Paid {
   readonly payment_hash: string;
   readonly amount_msat: string;
+  readonly preimage: string;
 }
 
 export interface Surroundings {
@@ -128,6 +130,8 @@ export class NwcWallet {
     this.asked.set(invoice, times);
     const { mode, delayMs } = this.options;
     if (mode === 'never answers') return never();
+    if (mode === 'tells secrets')
+      return failed('OTHER', `no route for ${this.url} with key ${this.secret.toUpperCase()}`);
     if (mode === 'quota') return failed('QUOTA_EXCEEDED', 'The budget of this connection is used up');
     if (mode === 'fails, then pays' && times === 1) return failed('PAYMENT_FAILED', 'No route was found in time');
     if (mode === 'forged' && request) this.forge(request);
@@ -145,8 +149,9 @@ export class NwcWallet {
   private pay(invoice: string) {
     try {
       const { preimage, hash, payment } = payInvoice(this.surroundings.node, invoice);
-      this.payments.push({ payment_hash: hash.toString('hex'), amount_msat: String(payment?.msat) });
-      return { result: { preimage: preimage.toString('hex'), fees_paid: 0 }, error: undefined };
+      const [payment_hash, proof] = [hash, preimage].map((each) => each.toString('hex')) as [string, string];
+      this.payments.push({ payment_hash, amount_msat: String(payment?.msat), preimage: proof });
+      return { result: { preimage: proof, fees_paid: 0 }, error: undefined };
     } catch (error) {
       const { error: message } = (error instanceof Refusal ? error.body : {}) as { error?: string };
       return failed('PAYMENT_FAILED', message ?? String(error));

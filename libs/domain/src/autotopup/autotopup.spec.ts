@@ -290,9 +290,9 @@ describe('what is next', () => {
     ['unknown whether it was sent', [requestEnded('unknown')], 2],
     ['not sent', [requestEnded('unsent')], 2],
     ['sent and not answered', [sent], 10],
-    ['sent, and answered with a failure', [sent, answered('PAYMENT_FAILED')], 5],
+    ['sent, and answered with a failure', [sent, answered('PAYMENT_FAILED')], 3],
     ['sent, and answered with a lack of money', [sent, answered('INSUFFICIENT_BALANCE')], 30],
-    ['answered before it was noted as sent', [answered('PAYMENT_FAILED'), sent], 5],
+    ['answered before it was noted as sent', [answered('PAYMENT_FAILED'), sent], 3],
   ])('of a request that is %s is the same invoice again, later', (_, past, seconds) => {
     next(...open, asked(), ...past)
       .when(later(seconds - 1))

@@ -22,7 +22,7 @@ export const PAUSE_MS = 24 * HOUR_MS;
 
 const AFTER_REQUEST_MS = { sent: 10 * SECOND_MS, unsent: 2 * SECOND_MS, unknown: 2 * SECOND_MS } as const;
 const LONGEST_AFTER_REQUEST_MS = 2 * MINUTE_MS;
-const AFTER_ERROR_MS = 5 * SECOND_MS;
+const AFTER_ERROR_MS = 3 * SECOND_MS;
 const AFTER_NO_MONEY_MS = 30 * SECOND_MS;
 const LONGEST_AFTER_ANSWER_MS = 5 * MINUTE_MS;
 const AFTER_FAILURE_MS = MINUTE_MS;
