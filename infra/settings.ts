@@ -141,7 +141,7 @@ export const SETTINGS = {
   topupConfirmations: pairs(
     'TOPUP_CONFIRMATIONS',
     /^\d{1,3}$/,
-    'Confirmations by payment method after which a payment is credited, where others are wanted: btc=3,ltc=12',
+    'Confirmations by payment method after which a payment is credited, where others are wanted: btc=3,ltc=6',
   ),
   maxOpenInvoices: integer(
     'MAX_OPEN_INVOICES',

@@ -26,6 +26,15 @@ describe('settings and data that do not fit together stop the start:', () => {
     expect(chosen(topupBackends)).toThrow(sentence);
   });
 
+  test.each<[string, string, number, string]>([
+    ['none at all', 'btc', 0, 'asks for 0 confirmations of btc, and it takes at least one'],
+    ['more than a back end waits for', 'ltc', 7, 'asks for 7 confirmations of ltc, and btcpay waits for 6 at most'],
+  ])('confirmations: %s', (_, method, confirmations, sentence) => {
+    const methods = terms.methods.map((each) => (each.method === method ? { ...each, confirmations } : each));
+    const settings = { ...SETTINGS, btcpayUrl: NOWHERE, btcpayStoreId: 's' };
+    expect(() => openPaymentBackends(settings, { ...terms, methods })).toThrow(sentence);
+  });
+
   test('data that names a back end for what it cannot take', () => {
     const [lightning] = terms.methods as readonly [PaymentMethod];
     const onChain = { ...terms, methods: [{ ...lightning, method: 'btc', destination: 'address' as const }] };

@@ -1,5 +1,6 @@
 import { PaymentBackends } from '#application';
 import type { PaymentMethod, PaymentTerms } from '#domain';
+import type { BackendKind } from './backend-kind.ts';
 import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
 import { type ClnSettings, cln } from './cln/index.ts';
 import { type LndSettings, lnd } from './lnd/index.ts';
@@ -39,7 +40,25 @@ export function openPaymentBackends(settings: PaymentSettings, terms: PaymentTer
   const opened = BACKEND_KINDS.map((kind) => kind.open(settings, terms)).filter((backend) => backend !== undefined);
   const missing = Object.values(topupBackends).find((name) => !opened.some((backend) => backend.name === name));
   if (missing !== undefined) throw new Error(`TOPUP_BACKENDS names "${missing}", which is not configured`);
-  return new PaymentBackends(opened, topupBackends);
+  const backends = new PaymentBackends(opened, topupBackends);
+  for (const method of terms.methods) assertConfirmed(backends.of(method)?.name, method, terms);
+  return backends;
+}
+
+/** What a chain has not confirmed can be replaced by anybody who pays, so it never counts. */
+function assertConfirmed(
+  name: string | undefined,
+  { method, coin: code, destination, confirmations }: PaymentMethod,
+  { coins }: PaymentTerms,
+): void {
+  const asked = `payments.json or TOPUP_CONFIRMATIONS asks for ${confirmations} confirmations of ${method}`;
+  if (destination === 'address' && confirmations < 1) throw new Error(`${asked}, and it takes at least one`);
+  const kind: Pick<BackendKind<PaymentSettings>, 'mostConfirmations'> | undefined = BACKEND_KINDS.find(
+    (each) => each.name === name,
+  );
+  const coin = coins.find((each) => each.code === code);
+  const most = coin && kind?.mostConfirmations?.(coin);
+  if (most !== undefined && confirmations > most) throw new Error(`${asked}, and ${name} waits for ${most} at most`);
 }
 
 function assertTakes(name: string, { method, coin: code, destination }: PaymentMethod, { coins }: PaymentTerms): void {

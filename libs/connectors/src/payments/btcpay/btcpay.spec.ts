@@ -148,12 +148,6 @@ describe('a request', () => {
     expect(asked[0]?.body.checkout.speedPolicy).toBe(policy);
   });
 
-  test('with more confirmations than BTCPay waits for is not made', async () => {
-    const backend = await start();
-    await expect(backend.request(asking({ confirmations: 7 }))).rejects.toThrow('waits for 6 confirmations of BTC');
-    expect(asked).toEqual([]);
-  });
-
   test.each<[string, Record<string, Json>]>([
     ['of another amount', { invoices: invoice({ amount: '0.00011999' }) }],
     ['in another currency', { invoices: invoice({ currency: 'USD' }) }],

@@ -26,7 +26,7 @@ import {
   paymentsIn,
   Unbelievable,
 } from './answers.ts';
-import { isId, type Reference, referenceIn, referenceOf, settlementOf } from './reference.ts';
+import { isId, mostConfirmations, type Reference, referenceIn, referenceOf, settlementOf } from './reference.ts';
 
 /** A list is asked for by the order ids in its address, and Kestrel takes addresses of 8 KiB. */
 const BATCH = 100;
@@ -48,6 +48,7 @@ export interface BtcPaySettings {
 export const btcpay: BackendKind<BtcPaySettings> = {
   name: 'btcpay',
   takes: ({ code }, kind) => kind === 'address' || (kind === 'bolt11' && code === 'BTC'),
+  mostConfirmations,
   open: ({ btcpayUrl, ...settings }, { coins }) =>
     btcpayUrl === undefined ? undefined : new BtcPayServer({ btcpayUrl, ...settings }, coins),
 };
@@ -80,7 +81,7 @@ export class BtcPayServer implements PaymentBackend {
       amount,
       units,
       orderId: topupId,
-      speedPolicy: settlementOf(confirmations, coin.code),
+      speedPolicy: settlementOf(confirmations),
     };
     const body = JSON.stringify({
       amount,

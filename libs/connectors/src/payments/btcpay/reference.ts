@@ -1,5 +1,6 @@
 /** How a top-up's invoice is called at BTCPay Server, and how sure a payment of it must be. */
 import { UpstreamFailure } from '#application';
+import type { CoinTerms } from '#domain';
 
 /** What an invoice is found by. It cannot be listed by its own id, but by that of its order, which is the top-up. */
 export interface Reference {
@@ -39,14 +40,11 @@ const SPEED_POLICIES: readonly (readonly [confirmations: number, policy: string]
 /** Its plug-in has a threshold of its own, which is set in BTCPay. */
 const OWN_THRESHOLD = 'XMR';
 
-/**
- * The policy under which nothing is settled before it is confirmed so often.
- * @throws UpstreamFailure when BTCPay has none that waits as long
- */
-export function settlementOf(confirmations: number, coin: string): string {
-  const policy = SPEED_POLICIES.find(([enough]) => enough >= confirmations)?.[1];
-  if (policy !== undefined) return policy;
-  if (coin === OWN_THRESHOLD) return 'LowSpeed';
-  const most = `BTCPay Server waits for 6 confirmations of ${coin} at most, and ${confirmations} are asked for`;
-  throw new UpstreamFailure('upstream_error', most);
+export function mostConfirmations({ code }: Pick<CoinTerms, 'code'>): number {
+  return code === OWN_THRESHOLD ? Number.POSITIVE_INFINITY : 6;
+}
+
+/** The policy under which nothing is settled before it is confirmed so often, or as often as BTCPay can wait for. */
+export function settlementOf(confirmations: number): string {
+  return SPEED_POLICIES.find(([enough]) => enough >= confirmations)?.[1] ?? 'LowSpeed';
 }
