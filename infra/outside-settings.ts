@@ -1,5 +1,15 @@
 /** Settings of the outside world, which the sandbox plays where they are not set. */
-import { type Environment, given, integer, optional, type Setting, SettingError, url, wrong } from './setting-kinds.ts';
+import {
+  type Environment,
+  given,
+  integer,
+  optional,
+  type Setting,
+  SettingError,
+  secret,
+  url,
+  wrong,
+} from './setting-kinds.ts';
 
 /** A credential that the sandbox accepts. */
 export const SANDBOX_KEY = 'sandbox';
@@ -51,11 +61,36 @@ export function isPaidElsewhere(env: Environment): boolean {
   return PAYMENT_BACKENDS.some((each) => given(env, each));
 }
 
-/** With a key it is Stripe's own; without, the sandbox, which has no path of its own since Stripe's library knows none. */
+const STRIPE_KEY = 'STRIPE_SECRET_KEY';
+
+/** Undefined: no cards are taken. The default is one of the sandbox, as long as no other back end is set. */
+export function stripeKey(): Setting<string | undefined> {
+  const byDefault = 'sk_test_sandbox';
+  const meaning =
+    'Key of a Stripe account that takes cards, best a restricted one; none as soon as another way to be paid is set';
+  const setting = secret(
+    STRIPE_KEY,
+    /^(sk|rk)_\w+$/,
+    'a secret or restricted key, which begins with sk_ or rk_',
+    meaning,
+  );
+  const played = (env: Environment) => (isPaidElsewhere(env) ? undefined : byDefault);
+  return { ...setting, byDefault, read: (env) => (given(env, STRIPE_KEY) ? setting.read(env) : played(env)) };
+}
+
+/** With a key it is Stripe's own; without, the sandbox. */
 export function stripeAddress(): Setting<string> {
-  const setting = inSandbox('STRIPE_API_URL', '', 'Address of its API; unset: Stripe’s own where there is a key');
-  const own = (env: Environment) => given(env, 'STRIPE_SECRET_KEY') && !given(env, 'STRIPE_API_URL');
-  return { ...setting, read: (env) => (own(env) ? 'https://api.stripe.com' : setting.read(env)) };
+  const variable = 'STRIPE_API_URL';
+  const setting = inSandbox(variable, '', 'Address of its API; unset: Stripe’s own where there is a key');
+  return {
+    ...setting,
+    read(env) {
+      if (given(env, STRIPE_KEY) && !given(env, variable)) return 'https://api.stripe.com';
+      const address = setting.read(env);
+      if (!given(env, variable) || new URL(address).pathname === '/') return address;
+      throw new SettingError(`${variable} must be an address without a path: Stripe's library knows none but its own.`);
+    },
+  };
 }
 
 /** The default is that of the sandbox, as long as payments are taken there. */

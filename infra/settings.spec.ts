@@ -139,6 +139,21 @@ describe('back ends that take payments', () => {
     expect(complaint({ PHOENIXD_URL: 'http://p:9740' })).toBe('PHOENIXD_PASSWORD must be set where PHOENIXD_URL is.');
   });
 
+  test('such as Stripe are asked at their own address', () => {
+    const env = { STRIPE_SECRET_KEY: 'rk_live_abc' };
+    expect(readSettings(env)).toMatchObject({
+      ...{ stripeKey: 'rk_live_abc', stripeUrl: 'https://api.stripe.com' },
+      ...{ stripeWebhookSecret: undefined, lndUrl: undefined },
+    });
+    expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).stripeKey).toBeUndefined();
+    expect(complaint({ STRIPE_SECRET_KEY: 'pk_live_abc' })).toBe(
+      'STRIPE_SECRET_KEY must be a secret or restricted key, which begins with sk_ or rk_.',
+    );
+    expect(complaint({ ...env, STRIPE_API_URL: 'https://a.example/stripe' })).toMatch(
+      /^STRIPE_API_URL must be an address without a path/,
+    );
+  });
+
   test('are chosen by method', () => {
     const { topupBackends } = readSettings({ TOPUP_BACKENDS: 'btc-lightning=btcpay, xmr=monero' });
     expect(topupBackends).toEqual({ 'btc-lightning': 'btcpay', xmr: 'monero' });

@@ -5,7 +5,6 @@
 
 import {
   beside,
-  isPaidElsewhere,
   neededWith,
   optionalBeside,
   payment,
@@ -15,6 +14,7 @@ import {
   SANDBOX_KEY,
   sandboxOf,
   stripeAddress,
+  stripeKey,
 } from './outside-settings.ts';
 import {
   choice,
@@ -22,13 +22,11 @@ import {
   type Environment,
   file,
   flag,
-  given,
   hex,
   integer,
   list,
   optional,
   pairs,
-  type Setting,
   SettingError,
   secret,
   text,
@@ -37,9 +35,6 @@ import {
 import { type Reach, reachedVendors, type VendorSettings } from './vendor-settings.ts';
 
 export { SettingError } from './setting-kinds.ts';
-
-/** One that looks like Stripe's. */
-const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
 
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
@@ -118,13 +113,7 @@ export const SETTINGS = {
       'Its --rpc-login, user:password; unset: it asks for none',
     ),
   ),
-  stripeKey: {
-    variable: 'STRIPE_SECRET_KEY',
-    meaning:
-      'Key of a Stripe account that takes cards, best a restricted one; none as soon as another way to be paid is set',
-    byDefault: SANDBOX_STRIPE_KEY,
-    read: (env) => given(env, 'STRIPE_SECRET_KEY') ?? (isPaidElsewhere(env) ? undefined : SANDBOX_STRIPE_KEY),
-  } satisfies Setting<string | undefined>,
+  stripeKey: stripeKey(),
   stripeWebhookSecret: optionalBeside(
     'STRIPE_SECRET_KEY',
     'STRIPE_WEBHOOK_SECRET',
