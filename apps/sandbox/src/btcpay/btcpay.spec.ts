@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { replacePauses } from '#testing';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -193,6 +194,23 @@ describe('a web hook', () => {
     await send(destination, '0.001', { report: 'reordered' });
     await mine(2);
     expect((await until(5)).slice(1).map(({ type }) => type)[0]).toBe('InvoiceSettled');
+  });
+
+  test('that is not accepted is delivered again, and those behind it wait', async () => {
+    opened.defer(replacePauses(async () => {}));
+    const { until } = await listener(500, 503, 200);
+    await invoice();
+    await invoice();
+    const got = await until(4);
+    expect(got.map(({ body }) => body.isRedelivery)).toEqual([false, true, true, false]);
+    expect(new Set(got.slice(0, 3).map(({ body }) => body.originalDeliveryId)).size).toBe(1);
+  });
+
+  test('that is refused is not', async () => {
+    const { until } = await listener(401);
+    await invoice();
+    await invoice();
+    expect((await until(2)).map(({ body }) => body.isRedelivery)).toEqual([false, false]);
   });
 
   test('can be delivered again, and then says of which delivery it is a repetition', async () => {
