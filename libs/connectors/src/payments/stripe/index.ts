@@ -126,7 +126,8 @@ export class StripeAccount implements PaymentBackend {
   }
 
   private async paymentOf(reference: string): Promise<readonly BackendPayment[]> {
-    const session = await this.ask((api) => api.checkout.sessions.retrieve(reference, { expand: EXPANDED }));
+    const session = await this.found((api) => api.checkout.sessions.retrieve(reference, { expand: EXPANDED }));
+    if (!session) return []; // of another account than that of our key, which the operator has changed
     const paid = believing(() => paymentIn(session, reference));
     if (!paid) return isUnderWay(session) ? [underWay(session, reference)] : [];
     const [refunds, disputes] = [await this.refundsOf(paid), await this.disputesOf(paid)];
@@ -159,8 +160,8 @@ export class StripeAccount implements PaymentBackend {
     const sessions = new Set(reported.flatMap(({ session }) => (session === undefined ? [] : [session])));
     const intents = new Set(reported.flatMap(({ intent }) => (intent === undefined ? [] : [intent])));
     for (const payment_intent of intents) {
-      const { data } = await this.ask((api) => api.checkout.sessions.list({ payment_intent, limit: 1 }));
-      for (const { id } of data) sessions.add(id);
+      const list = await this.found((api) => api.checkout.sessions.list({ payment_intent, limit: 1 }));
+      for (const { id } of list?.data ?? []) sessions.add(id);
     }
     return [...sessions];
   }
@@ -171,6 +172,16 @@ export class StripeAccount implements PaymentBackend {
       return await question(await this.api());
     } catch (error) {
       throw failure(error);
+    }
+  }
+
+  /** @returns undefined where Stripe does not know what was asked for */
+  private async found<T>(question: (api: Stripe) => Promise<T>): Promise<T | undefined> {
+    try {
+      return await this.ask(question);
+    } catch (error) {
+      if (error instanceof UpstreamFailure && error.status === 404) return undefined;
+      throw error;
     }
   }
 
@@ -216,8 +227,8 @@ function failure(error: unknown): Error {
   const { type, statusCode, code, requestId } = error as Partial<Stripe.errors.StripeError>;
   if (error instanceof UpstreamFailure || typeof type !== 'string') return error as Error;
   if (statusCode === undefined) return new UpstreamFailure('upstream_unavailable', 'Stripe cannot be reached');
-  const about = [type, code, requestId].filter((each) => typeof each === 'string').join(', ');
-  return new UpstreamFailure('upstream_error', `Stripe answered with status ${statusCode} (${about})`, {
-    status: statusCode,
-  });
+  const about = [type, code].filter((each) => typeof each === 'string').join(', ');
+  // Its id is not in the words: what many requests meet is one alarm.
+  const more = { status: statusCode, ...(requestId === undefined ? {} : { vendorId: requestId }) };
+  return new UpstreamFailure('upstream_error', `Stripe answered with status ${statusCode} (${about})`, more);
 }
