@@ -264,6 +264,7 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['MONERO_WALLET_RPC_LOGIN', 'hush', 'a user and a password with a colon between them'],
     ['CLN_RUNE', 'hu sh', 'a rune'],
     ['PHOENIXD_PASSWORD', 'hu sh', 'a password'],
+    ['NWC_RECEIVE_URL', 'https://wallet', 'a connection string that starts with nostr+walletconnect://'],
     ['PHOENIXD_WEBHOOK_SECRET', 'hu sh', 'a secret'],
   ])('%s, without repeating what is secret', (variable, value, must) => {
     expect(complaint({ [variable]: value })).toBe(`${variable} must be ${must}.`);

@@ -102,6 +102,14 @@ export const SETTINGS = {
       'Its webhook-secret; unset: no web hook of it is believed, and payments are found by looking',
     ),
   ),
+  nwcReceiveUrl: optional(
+    secret(
+      'NWC_RECEIVE_URL',
+      /^nostr\+?walletconnect:\S+$/i,
+      'a connection string that starts with nostr+walletconnect://',
+      'Connection string (NWC) of a Lightning wallet that takes payments: one that may make and look up invoices is enough',
+    ),
+  ),
   moneroUrl: optional(
     url('MONERO_WALLET_RPC_URL', ['http:', 'https:'], 'Address of a monero-wallet-rpc that takes payments in Monero'),
   ),

@@ -3,6 +3,7 @@ export { BtcPayServer } from './payments/btcpay/index.ts';
 export { ClnNode } from './payments/cln/index.ts';
 export { LndNode } from './payments/lnd/index.ts';
 export { MoneroWallet } from './payments/monero/index.ts';
+export { NwcReceiver } from './payments/nwc/index.ts';
 export { Phoenixd } from './payments/phoenixd/index.ts';
 export { StripeAccount } from './payments/stripe/index.ts';
 export { answerMigrations, PostgresKeptAnswers } from './postgres/kept-answers.ts';
@@ -10,4 +11,4 @@ export { PostgresStoredResponses, storedResponseMigrations } from './postgres/st
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';
 export { MarketRates } from './rates/market-rates.ts';
 export { coinbase, coinGecko, kraken } from './rates/rate-sources.ts';
-export { Nip47Error, type NwcOptions, NwcWallets } from './wallets/nwc/nwc-wallets.ts';
+export { type NwcOptions, NwcWallets } from './wallets/nwc/nwc-wallets.ts';

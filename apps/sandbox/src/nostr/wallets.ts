@@ -5,7 +5,7 @@
 import { NWCWalletService, NWCWalletServiceKeyPair, type NWCWalletServiceRequestHandler } from '@getalby/sdk/nwc';
 import type { Event } from '@nostr-relay/common';
 import { finalizeEvent, generateSecretKey, getPublicKey } from 'nostr-tools/pure';
-import type { LightningNode } from '../lightning/node.ts';
+import type { Invoice, LightningNode } from '../lightning/node.ts';
 import { payInvoice } from '../lightning/wallet.ts';
 import { Refusal } from '../router.ts';
 import type { Passage, Relay } from './relay.ts';
@@ -14,6 +14,9 @@ silenceService();
 
 const REQUEST = 23_194;
 const RESPONSE = 23_195;
+
+const METHODS = ['get_info', 'pay_invoice', 'make_invoice', 'lookup_invoice'];
+const DEFAULT_EXPIRY_SECONDS = 3_600;
 
 /** How a wallet behaves. */
 export const MODES = {
@@ -88,7 +91,7 @@ export class NwcWallet {
   }
 
   async open(): Promise<void> {
-    const methods = this.options.mode === 'no pay_invoice' ? ['get_info'] : ['get_info', 'pay_invoice'];
+    const methods = this.options.mode === 'no pay_invoice' ? ['get_info'] : METHODS;
     await this.service.publishWalletServiceInfoEvent(this.keys.walletSecret, methods as never, []);
     if (this.options.encryption === 'nip04') await this.publishOldInfo(methods);
     await this.service.subscribe(this.keys, this.handler());
@@ -121,6 +124,16 @@ export class NwcWallet {
         result: { alias: 'Sandbox', methods: ['pay_invoice'], network: 'regtest' } as never,
         error: undefined,
       }),
+      makeInvoice: async ({ amount, description = '', expiry = DEFAULT_EXPIRY_SECONDS }) => {
+        const made = this.surroundings.node.issue({ msat: BigInt(amount), memo: description, expirySeconds: expiry });
+        return { result: transaction(made), error: undefined };
+      },
+      lookupInvoice: async ({ payment_hash = '' }) => {
+        const found = this.surroundings.node.find(payment_hash);
+        return found
+          ? { result: transaction(found), error: undefined }
+          : failed('NOT_FOUND', 'There is no such invoice');
+      },
       payInvoice: async ({ invoice }) => this.answer(invoice, this.lastRequest),
     };
   }
@@ -183,6 +196,15 @@ export class NwcWallet {
   }
 }
 
+function transaction({ paymentRequest, memo, hash, preimage, msat, created, expirySeconds, payment }: Invoice) {
+  return {
+    ...{ type: 'incoming' as const, state: payment ? ('settled' as const) : ('pending' as const) },
+    ...{ invoice: paymentRequest, description: memo, description_hash: '', payment_hash: hash.toString('hex') },
+    ...{ preimage: payment ? preimage.toString('hex') : '', amount: Number(payment?.msat ?? msat), fees_paid: 0 },
+    ...{ created_at: created, expires_at: created + expirySeconds, settled_at: payment?.at ?? 0 },
+  };
+}
+
 function failed(code: string, message: string) {
   return { result: undefined, error: { code, message } };
 }
@@ -194,7 +216,7 @@ function never(): Promise<never> {
 /** The service reports each connection on the console, where the program logs. */
 function silenceService(): void {
   const said =
-    /^(checking connection|subscribing|subscribed) to relay|^relay disconnected|^error subscribing|^failed to connect/;
+    /^(checking connection|subscribing|subscribed) to relay|^relay disconnected|^error subscribing|^failed to (connect|parse decrypted)/i;
   for (const level of ['info', 'error'] as const) {
     // biome-ignore lint/suspicious/noConsole: it is the service that writes there
     const before = console[level].bind(console);

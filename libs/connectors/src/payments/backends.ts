@@ -5,17 +5,19 @@ import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
 import { type ClnSettings, cln } from './cln/index.ts';
 import { type LndSettings, lnd } from './lnd/index.ts';
 import { type MoneroSettings, monero } from './monero/index.ts';
+import { type NwcReceiveSettings, nwc } from './nwc/index.ts';
 import { type PhoenixdSettings, phoenixd } from './phoenixd/index.ts';
 import { type StripeSettings, stripe } from './stripe/index.ts';
 
 /** Every kind of back end that takes payments. */
-export const BACKEND_KINDS = [lnd, btcpay, cln, phoenixd, monero, stripe] as const;
+export const BACKEND_KINDS = [lnd, btcpay, cln, phoenixd, nwc, monero, stripe] as const;
 
 export interface PaymentSettings
   extends LndSettings,
     BtcPaySettings,
     ClnSettings,
     PhoenixdSettings,
+    NwcReceiveSettings,
     MoneroSettings,
     StripeSettings {
   /** Back ends by method, where another is wanted than the first that is configured. */

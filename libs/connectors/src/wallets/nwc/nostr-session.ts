@@ -14,6 +14,7 @@ import NDK, {
 } from '@nostr-dev-kit/ndk';
 import { type WalletConnection, WalletUnreached } from '#application';
 import { PrivateAddress } from '../../http/public-address.ts';
+import type { Nip47Response } from './nip47.ts';
 import { type Dialling, type RelaySockets, socketsFor } from './relay-socket.ts';
 
 const INFO = 13_194;
@@ -33,13 +34,6 @@ Object.defineProperty(NDKRelay.prototype, 'updateValidationRatio', { value: () =
 export interface WalletInfo {
   readonly methods: readonly string[];
   readonly encryption: WalletConnection['encryption'];
-}
-
-/** A response of NIP-47, decrypted. */
-export interface Nip47Response {
-  readonly result_type?: unknown;
-  readonly error?: unknown;
-  readonly result?: unknown;
 }
 
 export class NostrSession {

@@ -11,10 +11,10 @@ import {
   Wallets,
   WalletUnreached,
 } from '#application';
-import { PAID } from '#domain';
 import { type Resolve, resolveByDns } from '../../http/public-address.ts';
 import { readConnectionString } from './connection-string.ts';
-import type { Nip47Response, NostrSession, WalletInfo } from './nostr-session.ts';
+import { answerOf } from './nip47.ts';
+import type { NostrSession, WalletInfo } from './nostr-session.ts';
 import type { Dialling } from './relay-socket.ts';
 
 /** A wallet may take this long to find a route. */
@@ -23,8 +23,6 @@ const HEARD_FOR_MS = 120_000;
 const MAX_HEARD = 256;
 /** Wallets that are asked at the same time what they can do: each may hold connections for seconds. */
 const MAX_DESCRIBED = 64;
-const MAX_WHY_LENGTH = 200;
-const CODE = /^[A-Z][A-Z_]{0,39}$/;
 
 export interface NwcOptions {
   /** Relays that may be anywhere, also without TLS. */
@@ -73,32 +71,6 @@ export class NwcWallets extends Wallets {
     }
   }
 
-  /**
-   * Asks something that can be asked again, such as `lookup_invoice`.
-   * @returns the result
-   * @throws Nip47Error as the wallet answers, WalletUnreached, Error when there is no answer in time
-   */
-  async request(
-    wallet: WalletConnection,
-    request: { readonly method: string; readonly params: object },
-    timeoutMs: number,
-  ): Promise<object> {
-    const session = await this.session(wallet);
-    const { promise, resolve, reject } = Promise.withResolvers<Nip47Response>();
-    const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), timeoutMs);
-    try {
-      await session.open();
-      session.ask(request, wallet.encryption, resolve).catch(reject);
-      const response = await promise;
-      const { code, why } = answerOf(response);
-      if (code !== PAID) throw new Nip47Error(code, why);
-      return typeof response.result === 'object' && response.result !== null ? response.result : {};
-    } finally {
-      clearTimeout(timer);
-      session.close();
-    }
-  }
-
   async close(): Promise<void> {
     for (const session of this.heard.keys()) this.leave(session);
   }
@@ -141,33 +113,6 @@ export class NwcWallets extends Wallets {
     this.heard.delete(session);
     session.close();
   }
-}
-
-/** A wallet has answered with an error. */
-export class Nip47Error extends Error {
-  override readonly name = 'Nip47Error';
-
-  constructor(
-    readonly code: string,
-    why = code,
-  ) {
-    super(why);
-  }
-}
-
-/** A preimage is not read: it proves to others that an invoice was paid, and our own node knows. */
-function answerOf({ error }: Nip47Response): WalletAnswer {
-  if (error === null || error === undefined) return { code: PAID };
-  const { code, message } = (typeof error === 'object' ? error : {}) as { code?: unknown; message?: unknown };
-  const why = typeof message === 'string' ? plainLine(message) : '';
-  const known = typeof code === 'string' && CODE.test(code) && code !== PAID ? code : 'OTHER';
-  return { code: known, ...(why === '' ? {} : { why }) };
-}
-
-/** It is shown and kept: one short line, without what a careless wallet may put there, such as keys and preimages. */
-function plainLine(text: string): string {
-  const line = text.replace(/\p{C}+/gu, ' ').replace(/[0-9a-f]{32,}/gi, '…');
-  return line.trim().slice(0, MAX_WHY_LENGTH);
 }
 
 function refused(why: string): UnservableRequest {

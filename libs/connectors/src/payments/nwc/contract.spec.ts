@@ -1,0 +1,46 @@
+import { describe, expect, test } from '@jest/globals';
+import { readPayments } from '#catalogue';
+import { NwcReceiver } from '#connectors';
+import { coinOf, paymentBackendContract, SandboxWallet, type Taken } from '#testing';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+
+const lightning: Taken = { coin: coinOf(readPayments(), 'BTC'), kind: 'bolt11', units: 1_000_000n, can: ['late'] };
+
+paymentBackendContract('a wallet behind Nostr Wallet Connect', [lightning], async () => {
+  const sandbox = await startSandbox({ port: 0 });
+  const made = await fetch(`${sandbox.url}/nwc/wallets`, { method: 'POST' });
+  const backend = new NwcReceiver(((await made.json()) as { nwc_url: string }).nwc_url);
+  const close = async () => {
+    await backend.close();
+    await sandbox.close();
+  };
+  return { backend, wallet: new SandboxWallet(sandbox.url), close };
+});
+
+const { NWC_TEST_URL: url } = process.env;
+if (url) {
+  const open = async () => {
+    const backend = new NwcReceiver(url);
+    return { backend, close: () => backend.close() };
+  };
+  paymentBackendContract('a real wallet behind Nostr Wallet Connect', [lightning], open, 'without');
+}
+
+describe('a wallet of our own', () => {
+  const PUBKEY = '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798';
+  const SECRET = 'a7'.repeat(32);
+
+  test('that cannot be reached, wherever its relay is, is no answer', async () => {
+    const backend = new NwcReceiver(`nostr+walletconnect://${PUBKEY}?relay=ws://127.0.0.1:1&secret=${SECRET}`);
+    await expect(backend.look(['ab'.repeat(32)])).rejects.toMatchObject({
+      name: 'UpstreamFailure',
+      code: 'upstream_unavailable',
+    });
+  });
+
+  test('that is written wrongly stops the start, and is not repeated', () => {
+    const open = () => new NwcReceiver(`nostr+walletconnect://${PUBKEY}?secret=${SECRET}`);
+    expect(open).toThrow('NWC_RECEIVE_URL must name from 1 to 4 relays');
+    expect(open).not.toThrow(SECRET);
+  });
+});

@@ -1,0 +1,115 @@
+/**
+ * A Lightning wallet of our own behind Nostr Wallet Connect: the least that a small host needs to be paid. A reference is a
+ * payment hash, and so is the id of a payment: an invoice is paid once.
+ * Facts from NIP-47: amounts are millisatoshis; a transaction is settled by its `state`, or in wallets that have none by its
+ * `settled_at`; what a wallet does not know any more is NOT_FOUND.
+ */
+import {
+  type BackendPayment,
+  type PaymentBackend,
+  type PaymentRequest,
+  type RequestedPayment,
+  UpstreamFailure,
+} from '#application';
+import { resolveByDns } from '../../http/public-address.ts';
+import { type ConnectionString, readConnectionString } from '../../wallets/nwc/connection-string.ts';
+import { type Ask, converse } from '../../wallets/nwc/conversation.ts';
+import { Nip47Error } from '../../wallets/nwc/nip47.ts';
+import type { BackendKind } from '../backend-kind.ts';
+import { noHints } from '../no-hints.ts';
+
+/** Asked in one conversation. */
+const BATCH = 20;
+const LATEST_SECONDS = 1e11;
+
+export interface NwcReceiveSettings {
+  /** Its connection string: one that may receive and not pay is enough. */
+  readonly nwcReceiveUrl: string | undefined;
+}
+
+export const nwc: BackendKind<NwcReceiveSettings> = {
+  name: 'nwc',
+  takes: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
+  open: ({ nwcReceiveUrl }) => (nwcReceiveUrl === undefined ? undefined : new NwcReceiver(nwcReceiveUrl)),
+};
+
+export class NwcReceiver implements PaymentBackend {
+  readonly name = nwc.name;
+  readonly batch = BATCH;
+  private readonly wallet: ConnectionString;
+
+  /** @throws Error that says what is wrong with the connection string */
+  constructor(url: string) {
+    this.wallet = connectionIn(url);
+  }
+
+  async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
+    const asked = { amount: Number(units), description: memo, expiry: expirySeconds };
+    const { invoice, payment_hash: hash } = await this.converse((ask) => ask('make_invoice', asked));
+    if (typeof invoice !== 'string' || !isHash(hash)) throw unreadable();
+    return { reference: hash, destination: { kind: 'bolt11', value: invoice }, paymentHash: hash };
+  }
+
+  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    return this.converse(async (ask) => {
+      const found = await Promise.all(references.map((reference) => lookUp(reference, ask)));
+      return found.filter((payment) => payment !== undefined);
+    });
+  }
+
+  /** Notifications of wallets are lost when nobody listens, so what came is found by looking. */
+  hints(signal: AbortSignal): AsyncIterable<string> {
+    return noHints(signal);
+  }
+
+  async close(): Promise<void> {}
+
+  /** Its relays are the operator's choice, so they may be anywhere. */
+  private async converse<T>(talk: (ask: Ask) => Promise<T>): Promise<T> {
+    const { wallet } = this;
+    try {
+      return await converse(wallet, { resolve: resolveByDns, admitted: wallet.relays }, talk);
+    } catch (cause) {
+      if (cause instanceof UpstreamFailure) throw cause;
+      const why = cause instanceof Nip47Error ? `answers ${cause.code}` : 'cannot be reached';
+      throw new UpstreamFailure('upstream_unavailable', `The Lightning wallet ${why}`, { cause });
+    }
+  }
+}
+
+/** @returns undefined where nothing has come */
+async function lookUp(reference: string, ask: Ask): Promise<BackendPayment | undefined> {
+  const found = await ask('lookup_invoice', { payment_hash: reference }).catch((error: unknown) => {
+    if (error instanceof Nip47Error && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  });
+  if (!found) return undefined;
+  const { type, state, payment_hash: hash, amount, settled_at: settled } = found;
+  if (hash !== reference || (type !== undefined && type !== 'incoming')) throw unreadable();
+  const isSettled = state === undefined ? Number(settled ?? 0) > 0 : state === 'settled';
+  if (!isSettled) return undefined;
+  const isTime = Number.isSafeInteger(settled) && Number(settled) > 0 && Number(settled) < LATEST_SECONDS;
+  if (!Number.isSafeInteger(amount) || Number(amount) <= 0 || !isTime) throw unreadable();
+  const receivedAt = new Date(Number(settled) * 1000).toISOString();
+  return { reference, id: reference, units: BigInt(Number(amount)), confirmations: 'final', receivedAt };
+}
+
+function connectionIn(url: string): ConnectionString {
+  const relays = new URLSearchParams(url.replace(/^[^?]*\??/, '')).getAll('relay').map((each) => each.trim());
+  try {
+    return readConnectionString(
+      url,
+      relays.filter((each) => URL.canParse(each)),
+    );
+  } catch (error) {
+    throw new Error((error as Error).message.replace('nwc_url', 'NWC_RECEIVE_URL'));
+  }
+}
+
+function isHash(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+}
+
+function unreadable(): UpstreamFailure {
+  return new UpstreamFailure('upstream_error', 'The Lightning wallet answered in a way that cannot be understood');
+}

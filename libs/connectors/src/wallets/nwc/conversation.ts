@@ -1,0 +1,36 @@
+/** Conversations with a wallet that answers at once: for what can be asked as often as one likes. */
+import { type WalletConnection, WalletUnreached } from '#application';
+import { resultOf } from './nip47.ts';
+import type { Dialling } from './relay-socket.ts';
+
+const ANSWERED_WITHIN_MS = 15_000;
+
+export type Ask = (method: string, params: object) => Promise<Readonly<Record<string, unknown>>>;
+
+/**
+ * Connects to a wallet, asks it something, and leaves. NDK is large, and most processes never speak to a wallet: so it is
+ * loaded here.
+ * @param talk its questions fail with Nip47Error as the wallet answers, or with Error when it does not in time
+ * @throws WalletUnreached
+ */
+export async function converse<T>(
+  wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,
+  dialling: Dialling,
+  talk: (ask: Ask) => Promise<T>,
+): Promise<T> {
+  const { NostrSession } = await import('./nostr-session.ts');
+  const session = new NostrSession(wallet, dialling);
+  try {
+    await session.open();
+    const info = await session.info();
+    if (!info) throw new WalletUnreached('its relays know nothing of the wallet');
+    return await talk(async (method, params) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof resultOf>[0]>();
+      const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), ANSWERED_WITHIN_MS);
+      session.ask({ method, params }, info.encryption, resolve).catch(reject);
+      return resultOf(await promise.finally(() => clearTimeout(timer)));
+    });
+  } finally {
+    session.close();
+  }
+}
