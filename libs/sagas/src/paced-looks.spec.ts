@@ -9,19 +9,19 @@ const WRONG = new UpstreamFailure('upstream_error', 'What the back end answered 
 
 let time: VirtualTime;
 let asked: { readonly at: number; readonly references: readonly string[] }[];
-let fails: boolean;
+let fails: UpstreamFailure | undefined;
 let over: AbortController;
 
 beforeEach(() => {
   time = new VirtualTime('2026-11-20T12:00:00.000Z');
-  [asked, fails, over] = [[], false, new AbortController()];
+  [asked, fails, over] = [[], undefined, new AbortController()];
 });
 
 /** @param perSecond requests @param batch references that one takes */
 function open(perSecond: number, batch = 1): PacedLooks {
   const look = async (references: readonly string[]) => {
     asked.push({ at: time.milliseconds(), references });
-    if (fails) throw AWAY;
+    if (fails) throw fails;
     if (references.includes('wrong')) throw WRONG;
     return references.map((reference) => {
       const receivedAt = time.now();
@@ -70,13 +70,13 @@ describe('looks at a back end', () => {
 
   test('fail at once for a while when it cannot be reached, those that wait too, and are made again then', async () => {
     const looks = open(10);
-    fails = true;
+    fails = AWAY;
     const waiting = many(50).map((each) => looks.look(each, false));
     await Promise.all([time.pass(0), ...waiting.map((each) => expect(each).rejects.toBe(AWAY))]);
     expect(asked.length).toBe(8);
     await expect(looks.look('r', true)).rejects.toBe(AWAY);
     expect(asked.length).toBe(8);
-    fails = false;
+    fails = undefined;
     await time.pass(2_000);
     await expect(looks.look('r', true)).resolves.toHaveLength(1);
   });
@@ -93,6 +93,18 @@ describe('looks at a back end', () => {
     expect(asked.map(({ references }) => references.length)).toEqual([4, 1, 1, 1, 1, 1]);
     for (const { at } of asked)
       expect(asked.filter((each) => each.at >= at && each.at < at + 1_000).length).toBeLessThanOrEqual(8 + 8);
+  });
+
+  test.each([
+    ['takes too long', new UpstreamFailure('timeout', 'too long')],
+    ['answers with an error', new UpstreamFailure('upstream_error', 'status 500', { status: 500 })],
+  ])('are not made again for each when the back end %s', async (_, failure) => {
+    fails = failure;
+    const looks = open(8, 4);
+    const failed = many(4).map((each) => expect(looks.look(each, false)).rejects.toBe(failure));
+    await time.pass(10_000);
+    await Promise.all(failed);
+    expect(asked).toHaveLength(1);
   });
 
   test('that wait are given up when the turn is over', async () => {

@@ -71,7 +71,7 @@ export class PacedLooks {
       for (const { reference, answer } of batch) answer.resolve(payments.get(reference) ?? []);
     } catch (error) {
       const isAway = error instanceof UpstreamFailure && error.code === 'upstream_unavailable';
-      if (batch.length > 1 && !isAway && this.away === undefined) return void this.alone.push(...batch);
+      if (batch.length > 1 && !isFailing(error) && this.away === undefined) return void this.alone.push(...batch);
       for (const { answer } of batch) answer.reject(error);
       if (isAway) this.leaveAlone(error);
     }
@@ -90,4 +90,9 @@ export class PacedLooks {
     for (const { answer } of [...this.ahead.splice(0), ...this.again.splice(0), ...this.alone.splice(0)])
       answer.reject(error);
   }
+}
+
+/** Whether the back end itself fails: then to ask it as much again would not help it. Else what it said is wrong. */
+function isFailing(error: unknown): boolean {
+  return error instanceof UpstreamFailure && (error.code !== 'upstream_error' || error.status !== undefined);
 }

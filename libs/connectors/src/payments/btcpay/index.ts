@@ -17,6 +17,7 @@ import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
+import { noHints } from '../no-hints.ts';
 import {
   assertAsAsked,
   destinationIn,
@@ -121,7 +122,9 @@ export class BtcPayServer implements PaymentBackend {
   }
 
   /** BTCPay tells by web hooks alone. */
-  async *hints(): AsyncGenerator<string> {}
+  hints(signal: AbortSignal): AsyncIterable<string> {
+    return noHints(signal);
+  }
 
   notified({ headers, body }: WebHook): readonly string[] | undefined {
     const { btcpayWebhookSecret: secret, btcpayStoreId } = this.settings;
