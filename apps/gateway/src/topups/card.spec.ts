@@ -161,13 +161,10 @@ describe('a session that', () => {
     played = STORIES.map(([, steps, expected, status]) => play(steps, expected, status));
   });
 
-  test.each(STORIES.map((story, i) => [...story, i] as const))(
-    '%s ends as %#',
-    async (_, _steps, expected, status, i) => {
-      const end = await played[i];
-      expect([end?.books, end?.status]).toEqual([expected, status]);
-    },
-  );
+  test.each(STORIES.map((story, i) => [...story, i] as const))('%s', async (_, _steps, expected, status, i) => {
+    const end = await played[i];
+    expect([end?.books, end?.status]).toEqual([expected, status]);
+  });
 
   test('has come to its end stays there, whatever is said again, and the books are at drift 0', async () => {
     const ends = await Promise.all(played);

@@ -31,7 +31,7 @@ const PAYABLE: ReadonlySet<State> = new Set(['waiting', 'partial']);
 
 /** @param now the time that the page is of. ISO 8601. */
 export function checkoutPage(topup: Shown, now: string): string {
-  const { requested, displayName, topupId, destination } = topup;
+  const { displayName, topupId, destination } = topup;
   const how = destination.kind === 'page' ? `by ${displayName.toLowerCase()}` : `with ${displayName}`;
   const state = stateOf(topup);
   const [title, text] = wordsFor(state, topup);
@@ -43,7 +43,7 @@ ${payment(topup, state, now)}
 <div id="said" class="unseen" role="status"></div>
 </main>
 <footer>Invoice ${topupId}</footer>`;
-  return page({ title: `${title}: ${requested.amount} ${requested.currency}`, body, script: CHECKOUT_SCRIPT });
+  return page({ title: `${title}: ${asked(topup)}`, body, script: CHECKOUT_SCRIPT });
 }
 
 function stateOf({ status, units, paidUnits, destination }: Shown): State {
@@ -109,7 +109,7 @@ function amounts(topup: Shown, state: State): Html {
   const inCoins = coins(topup, state === 'partial' ? due(topup) : units);
   const isSame = requested.currency === coin.code && state !== 'partial';
   return html`<dl>
-<dt>Amount</dt><dd class="large">${requested.amount} ${requested.currency}</dd>
+<dt>Amount</dt><dd class="large">${asked(topup)}</dd>
 ${isSame ? undefined : html`<dt>${state === 'partial' ? 'Still due' : 'In coins'}</dt><dd>${inCoins}</dd>`}
 ${paidUnits > 0n && paidUnits !== units ? html`<dt>Paid</dt><dd>${coins(topup, paidUnits)}</dd>` : undefined}
 </dl>`;
@@ -159,6 +159,16 @@ function due({ units, paidUnits }: Pick<Shown, 'units' | 'paidUnits'>): bigint {
   return units - paidUnits;
 }
 
+function asked({ requested: { amount, currency } }: Shown): string {
+  return shownAmount(amount, currency);
+}
+
 function coins({ coin }: Shown, units: bigint): string {
-  return `${wholeCoins(units, coin)} ${coin.code}`;
+  return shownAmount(wholeCoins(units, coin), coin.code);
+}
+
+/** Dollars have cents, also where there are none. */
+function shownAmount(amount: string, currency: string): string {
+  const [whole, part = ''] = amount.split('.');
+  return currency === 'USD' ? `${whole}.${part.padEnd(2, '0')} USD` : `${amount} ${currency}`;
 }

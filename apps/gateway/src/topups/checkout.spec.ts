@@ -80,7 +80,7 @@ describe('the checkout page of a top-up', () => {
 
   test('of an invoice shows it to copy, and as a link to a wallet', () => {
     const html = pageOf({});
-    expect(html).toContain('25 USD');
+    expect(html).toContain('25.00 USD');
     expect(html).toContain('0.00025 BTC');
     expect(html).toContain(`>${INVOICE}</textarea>`);
     expect(html).toContain(`href="lightning:${INVOICE}"`);
