@@ -1,0 +1,368 @@
+/**
+ * A process that asks wallets for money dies at every single thing that it does, before it or behind it, and another one goes
+ * on. In memory and in virtual time, with real invoices; with processes and a relay it is `npm run prove:wallets`.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import {
+  AutoTopupInvoices,
+  AutoTopupLimits,
+  type BackendPayment,
+  CreateTopupHandler,
+  ExchangeRates,
+  OfferedPayments,
+  openStreams,
+  type PaymentBackend,
+  PaymentBackends,
+  type PaymentRequest,
+  type Streams,
+  TopupPayments,
+  type WalletAnswer,
+  type WalletConnection,
+  Wallets,
+} from '#application';
+import { readPayments } from '#catalogue';
+import { type AutoTopupEvent, type DomainEvent } from '#domain';
+import { MemoryEventStore } from '#eventstore';
+import {
+  type CheckpointStore,
+  type EventStore,
+  formatUsd,
+  type Recorded,
+  type Runtime,
+  START,
+  startedBy,
+  usd,
+} from '#kernel';
+import { runAutoTopups, watchTopups } from '#sagas';
+import { LightningNode } from '../../../apps/sandbox/src/lightning/node.ts';
+import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
+import { VirtualTime } from '../../testing/src/virtual-time.ts';
+
+const SECOND = 1_000;
+const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';
+const [ONE, OTHER] = ['aa'.repeat(32), 'bb'.repeat(32)];
+
+/** Thrown by whatever a process does after it has died. */
+class Died extends Error {}
+
+type Act = <T>(what: string, work: () => Promise<T>) => Promise<T>;
+
+/** Our own node. */
+class Node implements PaymentBackend {
+  readonly name = 'lnd';
+  readonly batch = 100;
+  readonly node = new LightningNode(() => Date.parse(time.now()));
+
+  async request({ units, memo, expirySeconds }: PaymentRequest) {
+    const { hash, paymentRequest } = this.node.issue({ msat: units, memo, expirySeconds });
+    const reference = hash.toString('hex');
+    return { reference, destination: { kind: 'bolt11', value: paymentRequest } as const, paymentHash: reference };
+  }
+
+  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    return references.flatMap((reference) => {
+      const { payment } = this.node.find(reference) ?? {};
+      if (!payment) return [];
+      const receivedAt = new Date(payment.at * SECOND).toISOString();
+      return [{ reference, id: reference, units: payment.msat, confirmations: 'final', receivedAt } as const];
+    });
+  }
+
+  async *hints() {}
+  async close(): Promise<void> {}
+
+  /** @throws Error as the network does */
+  pay(invoice: string): void {
+    const found = this.node.added(0).find(({ paymentRequest }) => paymentRequest === invoice);
+    if (!found || found.payment) throw new Error('invoice is already paid');
+    if (this.node.stateOf(found) !== 'OPEN') throw new Error('invoice expired');
+    this.node.settle(found, { msat: found.msat, at: this.node.seconds(), report: 'never' });
+    paid.push(invoice);
+  }
+}
+
+/** What a wallet does with the nth request, from 1. */
+type Behaviour = (nth: number, pay: () => void, hear: (answer: WalletAnswer) => void) => void;
+
+const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+  'pays at once': (_, pay, hear) => {
+    pay();
+    hear({ code: 'PAID' });
+  },
+  'pays silently': (_, pay) => pay(),
+  'pays before it fails': (_, pay) => {
+    pay();
+    throw new Error('the connection is lost');
+  },
+  'loses the first request': (nth, pay, hear) => {
+    if (nth === 1) throw new Error('the connection is lost');
+    pay();
+    hear({ code: 'PAID' });
+  },
+  'says nothing to the first request': (nth, pay) => {
+    if (nth > 1) pay();
+  },
+  'fails, then pays': (nth, pay, hear) => {
+    if (nth === 1) return hear({ code: 'PAYMENT_FAILED' });
+    pay();
+    hear({ code: 'PAID' });
+  },
+  'says that it failed, and pays later': (nth, pay, hear) => {
+    if (nth > 1) return hear({ code: 'OTHER', why: 'already pending' });
+    hear({ code: 'PAYMENT_FAILED' });
+    void time.delay(12 * SECOND).then(pay);
+  },
+};
+
+class Purse extends Wallets {
+  constructor(private readonly act: Act) {
+    super();
+  }
+
+  connect(): never {
+    throw new Error('it is connected');
+  }
+
+  async pay({ pubkey }: WalletConnection, invoice: string, hear: (answer: WalletAnswer) => void): Promise<void> {
+    await this.act('ask the wallet', async () => {
+      asked.push({ pubkey, invoice });
+      const settle = () => {
+        try {
+          node.pay(invoice);
+        } catch {} // as the network refuses it
+      };
+      behaviour(asked.length, settle, hear);
+    });
+  }
+
+  async close(): Promise<void> {}
+}
+
+class Market extends ExchangeRates {
+  async usdPer() {
+    return { value: '100000', source: 'market', at: time.now() };
+  }
+}
+
+let time: VirtualTime;
+let store: MemoryEventStore;
+let due: MemoryDueTable;
+let positions: Map<string, bigint>;
+let node: Node;
+let behaviour: Behaviour;
+let asked: { readonly pubkey: string; readonly invoice: string }[];
+let paid: string[];
+let stops: AbortController[];
+let parts: Promise<void>[];
+let token: number;
+
+const runtime: Runtime = {
+  newId: randomUUID,
+  sleep: (milliseconds, signal) =>
+    time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
+      () => {},
+      () => {},
+    ),
+  alarm: () => {},
+};
+const snapshots = { load: async () => undefined, save: async () => {} };
+
+beforeEach(() => start());
+afterEach(() => stopAll());
+
+function start(): void {
+  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  [store, due, positions, node] = [new MemoryEventStore(), new MemoryDueTable(), new Map(), new Node()];
+  [behaviour, asked, paid, stops, parts, token] = [BEHAVIOURS['pays at once'] as Behaviour, [], [], [], [], 0];
+}
+
+async function stopAll(): Promise<void> {
+  for (const stop of stops) stop.abort();
+  await Promise.allSettled(parts);
+}
+
+function checkpointsOf(act: Act): CheckpointStore {
+  return {
+    load: async (reader) => positions.get(reader) ?? START,
+    save: (reader, position) => act('save', async () => void positions.set(reader, position)),
+  };
+}
+
+const alive: Act = (_, work) => work();
+
+function newLease() {
+  const stop = new AbortController();
+  stops.push(stop);
+  return { stop, lease: { token: ++token, signal: stop.signal, holds: () => !stop.signal.aborted } };
+}
+
+const offered = () => new OfferedPayments(readPayments(), new PaymentBackends([node]), 50);
+
+/** What credits payments: a process that lives. */
+function watch(): void {
+  const { lease } = newLease();
+  const streams = openStreams(store, snapshots, runtime);
+  const { accounts, topups } = streams;
+  const payments = new TopupPayments(new Market(), offered(), time);
+  parts.push(
+    ...watchTopups(
+      {
+        ...{ facts: store, accounts, topups, payments, due, checkpoints: checkpointsOf(alive), clock: time, runtime },
+        ...{ backends: new PaymentBackends([node]), byReference: async () => undefined, looksPerSecond: 1_000 },
+      },
+      lease,
+    ),
+  );
+}
+
+/** A process that asks wallets, until it dies. */
+function ask(act: Act = alive): void {
+  const { stop, lease } = newLease();
+  let dead = false;
+  const doing: Act = async (what, work) => {
+    if (dead) throw new Died();
+    try {
+      return await act(what, work);
+    } catch (error) {
+      if (error instanceof Died) {
+        dead = true;
+        stop.abort();
+      }
+      throw error;
+    }
+  };
+  const appending: EventStore = Object.create(store, {
+    append: { value: (...args: Parameters<EventStore['append']>) => doing('append', () => store.append(...args)) },
+  });
+  const streams = openStreams(appending, snapshots, runtime);
+  const requesting: PaymentBackend = Object.create(node, {
+    request: { value: (wanted: PaymentRequest) => doing('request', () => node.request(wanted)) },
+  });
+  const requested = new OfferedPayments(readPayments(), new PaymentBackends([requesting]), 50);
+  const creation = new CreateTopupHandler(streams as Streams, requested, new Market(), time);
+  parts.push(
+    ...runAutoTopups(
+      {
+        ...{
+          facts: store,
+          streams,
+          backends: new PaymentBackends([node]),
+          wallets: new Purse(doing),
+          clock: time,
+          runtime,
+        },
+        invoices: new AutoTopupInvoices(streams.topups, creation),
+        secrets: { open: () => 'a secret' },
+        limits: new AutoTopupLimits(50, usd('1000')),
+        due: {
+          due: (...args) => due.due(...args),
+          waiting: (name) => due.waiting(name),
+          wake: (...args) => doing('wake', () => due.wake(...args)),
+          putOff: (...args) => doing('put off', () => due.putOff(...args)),
+        },
+        checkpoints: checkpointsOf(doing),
+      },
+      lease,
+    ).map((part) => part.catch(() => {})),
+  );
+}
+
+const cause = startedBy('test', 'test');
+
+async function connect(pubkey = ONE): Promise<void> {
+  const { accounts, autoTopups } = openStreams(store, snapshots, runtime);
+  const secret = { key: '', box: '' };
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
+  const at = time.now();
+  await accounts.run(ACCOUNT, { type: 'OpenAccount', data: { key, at } }, cause);
+  const wallet = { pubkey, relays: ['wss://relay.example'], encryption: 'nip44_v2' } as const;
+  const amounts = { threshold: usd('10').toString(), amount: usd('10').toString() };
+  await autoTopups.run(ACCOUNT, { type: 'ConnectWallet', data: { wallet, secret, ...amounts, at } }, cause);
+}
+
+async function balance(): Promise<string> {
+  return formatUsd((await openStreams(store, snapshots, runtime).accounts.read(ACCOUNT)).available);
+}
+
+async function journal(): Promise<readonly Recorded<AutoTopupEvent>[]> {
+  const all: Recorded<DomainEvent>[] = [];
+  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+  return all.filter(({ stream }) => stream === `autotopup-${ACCOUNT}`) as never;
+}
+
+const pass = (seconds: number) => time.pass(seconds * SECOND);
+
+/**
+ * Dies at its nth action: before it, or behind it when its answer is lost.
+ * @returns whether the attempt had not ended by then
+ */
+async function dieAt(n: number, behind: boolean): Promise<boolean> {
+  let actions = 0;
+  let died = false;
+  ask(async (_, work) => {
+    if (++actions < n) return work();
+    died = true;
+    if (behind) await work();
+    throw new Died();
+  });
+  await pass(20);
+  return died && (await journal()).every(({ type }) => type !== 'AutoTopupEnded');
+}
+
+/** Dying behind a thing is dying before the next one, but for what the process knows: two wallets are enough for that. */
+const DEATHS = [
+  ...Object.keys(BEHAVIOURS).map((wallet) => [wallet, 'behind'] as const),
+  ...['pays at once', 'loses the first request'].map((wallet) => [wallet, 'before'] as const),
+];
+
+test.each(DEATHS)(
+  'with a wallet that %s, a process that dies %s any action leaves one payment, within 30 s of the next one',
+  async (wallet, where) => {
+    for (let n = 1, open = true; open; n++) {
+      start();
+      behaviour = BEHAVIOURS[wallet] as Behaviour;
+      await connect();
+      watch();
+      open = await dieAt(n, where === 'behind');
+      ask();
+      await pass(30);
+      expect({ n, balance: await balance(), paid: paid.length }).toEqual({ n, balance: '10.5', paid: 1 });
+      expect(new Set(asked.map(({ invoice }) => invoice)).size).toBe(1);
+      await stopAll();
+      expect(open || n > 10).toBe(true);
+    }
+  },
+);
+
+test('an invoice that expired unpaid is followed by another one, and only then', async () => {
+  behaviour = () => {};
+  await connect();
+  watch();
+  ask();
+  await pass(14 * 60);
+  expect(new Set(asked.map(({ invoice }) => invoice)).size).toBe(1);
+  behaviour = BEHAVIOURS['pays at once'] as Behaviour;
+  await pass(4 * 60);
+  const types = (await journal()).map(({ type, data }) => (type === 'AutoTopupEnded' ? data.outcome : type));
+  expect(types.filter((each) => ['AutoTopupBegun', 'paid', 'expired'].includes(each))).toEqual([
+    ...['AutoTopupBegun', 'expired', 'AutoTopupBegun', 'paid'],
+  ]);
+  expect(await balance()).toBe('10.5');
+});
+
+test('another wallet is asked only once the one before can not pay any more', async () => {
+  behaviour = () => {};
+  await connect();
+  watch();
+  ask();
+  await pass(5);
+  await connect(OTHER);
+  behaviour = BEHAVIOURS['pays at once'] as Behaviour;
+  await pass(15 * 60);
+  expect(new Set(asked.map(({ pubkey }) => pubkey))).toEqual(new Set([ONE]));
+  await pass(4 * 60);
+  expect(asked.at(-1)?.pubkey).toBe(OTHER);
+  expect(asked.at(-1)?.invoice).not.toBe(asked[0]?.invoice);
+  expect([await balance(), paid.length]).toEqual(['10.5', 1]);
+});
