@@ -270,7 +270,7 @@ describe('a look', () => {
     expect(singly).toEqual(looked);
   });
 
-  test('takes from such a look what is lost and was received, and nothing that is new', async () => {
+  test('takes from such a look what was received before, and nothing that is new', async () => {
     const backend = await start();
     answers.list = [listed(ID, { additionalStatus: 'PaidPartial' })];
     const [lost, other] = [paid({ status: 'Invalid' }), paid({ id: 'other', status: 'Invalid' })];

@@ -118,7 +118,7 @@ export class BtcPayServer implements PaymentBackend {
       found.push(...(payments ?? (await this.paymentsOf(each))));
     }
     const missing = new Set(received).difference(new Set(found.map(({ id }) => id)));
-    return [...found, ...(missing.size > 0 ? await this.lost(missing, shown, listed) : [])];
+    return [...found, ...(missing.size > 0 ? await this.unlisted(missing, shown, listed) : [])];
   }
 
   /** BTCPay tells by web hooks alone. */
@@ -153,8 +153,8 @@ export class BtcPayServer implements PaymentBackend {
     return this.believing(async () => listedIn(answer));
   }
 
-  /** A list leaves out payments that do not count any more. They are looked for where something has happened first. */
-  private async lost(
+  /** A list leaves out payments that do not count any more. They are looked for first where something has happened. */
+  private async unlisted(
     missing: Set<string>,
     shown: readonly Reference[],
     listed: ReadonlyMap<string, Listed>,
@@ -163,8 +163,7 @@ export class BtcPayServer implements PaymentBackend {
     const found: BackendPayment[] = [];
     for (const each of [...shown.filter(isTouched), ...shown.filter((one) => !isTouched(one))]) {
       if (missing.size === 0) break;
-      const payments = await this.paymentsOf(each);
-      found.push(...payments.filter(({ id, confirmations }) => confirmations === 'lost' && missing.delete(id)));
+      found.push(...(await this.paymentsOf(each)).filter(({ id }) => missing.delete(id)));
     }
     return found;
   }

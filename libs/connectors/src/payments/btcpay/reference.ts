@@ -30,21 +30,22 @@ export function referenceIn(reference: string): Reference {
   throw new UpstreamFailure('upstream_error', 'This is no reference of BTCPay Server');
 }
 
-/** After how many confirmations a payment is settled, by BTCPay's words. */
+/** After how many confirmations a payment is settled, by BTCPay's words; after the slowest it is six. */
 const SPEED_POLICIES: readonly (readonly [confirmations: number, policy: string])[] = [
   [0, 'HighSpeed'],
   [1, 'MediumSpeed'],
   [2, 'LowMediumSpeed'],
-  [6, 'LowSpeed'],
 ];
+const SLOWEST = 'LowSpeed';
+const MOST_CONFIRMATIONS = 6;
 /** Its plug-in has a threshold of its own, which is set in BTCPay. */
 const OWN_THRESHOLD = 'XMR';
 
 export function mostConfirmations({ code }: Pick<CoinTerms, 'code'>): number {
-  return code === OWN_THRESHOLD ? Number.POSITIVE_INFINITY : 6;
+  return code === OWN_THRESHOLD ? Number.POSITIVE_INFINITY : MOST_CONFIRMATIONS;
 }
 
 /** The policy under which nothing is settled before it is confirmed so often, or as often as BTCPay can wait for. */
 export function settlementOf(confirmations: number): string {
-  return SPEED_POLICIES.find(([enough]) => enough >= confirmations)?.[1] ?? 'LowSpeed';
+  return SPEED_POLICIES.find(([enough]) => enough >= confirmations)?.[1] ?? SLOWEST;
 }
