@@ -139,7 +139,7 @@ function printed(invoice: Invoice, query: URLSearchParams, how: 'alone' | 'liste
     checkout: {
       speedPolicy,
       paymentMethods: [`${coin}-${kind}`],
-      defaultPaymentMethod: null,
+      defaultPaymentMethod: `${coin}-${kind}`,
       expirationMinutes: Math.floor(terms.expirySeconds / 60),
       monitoringMinutes: Math.floor(terms.monitoringSeconds / 60),
       paymentTolerance,
