@@ -14,7 +14,7 @@ const WITHIN_MS = 30_000;
 const STOPPED_MS = 12_000;
 const LOOK_AGAIN_MS = 20;
 const SETTLING_MS = 3_000;
-const MOMENTS_MS = [0, 60, 150, 300, 500, 800, 1_500];
+const MOMENTS_MS = [0, 100, 250, 500, 800, 1_500];
 const ONE_TOPUP = 10.5;
 const DEAR = 'anthropic/claude-opus-4.7';
 
@@ -141,6 +141,7 @@ class Proof {
     while ((await this.balance(customer)) < ONE_TOPUP) {
       if (performance.now() - since > WITHIN_MS) {
         this.problems.push(`${mode}: not credited within ${WITHIN_MS / 1000} s`);
+        print((await this.cluster.ledger('autotopup', customer.creditId)).output);
         return;
       }
       await sleep(LOOK_AGAIN_MS);

@@ -20,7 +20,7 @@ export const PAID = 'PAID';
 /** A budget that begins again does so daily at the soonest. */
 export const PAUSE_MS = 24 * HOUR_MS;
 
-const AFTER_REQUEST_MS = { sent: 10 * SECOND_MS, unsent: 2 * SECOND_MS, unknown: 2 * SECOND_MS } as const;
+const AFTER_REQUEST_MS = { sent: 5 * SECOND_MS, unsent: 2 * SECOND_MS, unknown: 2 * SECOND_MS } as const;
 const LONGEST_AFTER_REQUEST_MS = 2 * MINUTE_MS;
 const AFTER_ERROR_MS = 3 * SECOND_MS;
 const AFTER_NO_MONEY_MS = 30 * SECOND_MS;
@@ -39,11 +39,16 @@ export function mayYetPay(code: string): boolean {
 
 /** How long a request waits for its effect before it is made again. @param request from 1 */
 export function afterRequest(outcome: keyof typeof AFTER_REQUEST_MS, request: number): number {
-  return doubled(AFTER_REQUEST_MS[outcome], request, LONGEST_AFTER_REQUEST_MS);
+  return doubled(AFTER_REQUEST_MS[outcome], again(request), LONGEST_AFTER_REQUEST_MS);
 }
 
 export function afterAnswer(code: string, request: number): number {
-  return doubled(mayYetPay(code) ? AFTER_ERROR_MS : AFTER_NO_MONEY_MS, request, LONGEST_AFTER_ANSWER_MS);
+  return doubled(mayYetPay(code) ? AFTER_ERROR_MS : AFTER_NO_MONEY_MS, again(request), LONGEST_AFTER_ANSWER_MS);
+}
+
+/** Two in a row may be lost by chance, where a relay or a process of ours was away. */
+function again(request: number): number {
+  return Math.max(request - 1, 1);
 }
 
 /** How long the next attempt waits. @param failures attempts in a row that ended unpaid, from 1 */
