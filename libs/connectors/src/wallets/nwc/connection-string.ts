@@ -1,13 +1,14 @@
 /** Connection strings of Nostr Wallet Connect: `nostr+walletconnect://<public key>?relay=<address>&secret=<key>` (NIP-47). */
-import { schnorr } from '@noble/curves/secp256k1.js';
+import { createECDH, ECDH } from 'node:crypto';
 import { UnservableRequest } from '#application';
-import { isAdmitted } from './relay-socket.ts';
+import { isAdmitted } from './dialling.ts';
 
 export const MAX_URL_LENGTH = 2_048;
 const MAX_RELAYS = 4;
 const MAX_RELAY_LENGTH = 256;
 /** As wallets write it, also without slashes. */
 const SCHEME = /^nostr\+?walletconnect:(\/\/)?/i;
+const CURVE = 'secp256k1';
 const KEY = /^[0-9a-f]{64}$/;
 /** Below it are the ports of services that should not be talked to on a stranger's word. */
 const FIRST_FREE_PORT = 1_024;
@@ -54,17 +55,16 @@ function parsed(text: string): URL {
 
 /** A public key is the x coordinate of a point. */
 function isPoint(pubkey: string): boolean {
-  try {
-    schnorr.utils.lift_x(BigInt(`0x${pubkey}`));
-    return true;
-  } catch {
-    return false;
-  }
+  return succeeds(() => ECDH.convertKey(`02${pubkey}`, CURVE, 'hex'));
 }
 
 function isSecret(secret: string): boolean {
+  return succeeds(() => createECDH(CURVE).setPrivateKey(secret, 'hex'));
+}
+
+function succeeds(act: () => unknown): boolean {
   try {
-    schnorr.getPublicKey(Buffer.from(secret, 'hex'));
+    act();
     return true;
   } catch {
     return false;

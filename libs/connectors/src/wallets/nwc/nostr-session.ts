@@ -11,11 +11,13 @@ import NDK, {
   NDKRelaySet,
   type NDKSubscription,
   NDKUser,
+  normalizeRelayUrl,
 } from '@nostr-dev-kit/ndk';
 import { type WalletConnection, WalletUnreached } from '#application';
 import { PrivateAddress } from '../../http/public-address.ts';
+import type { Dialling } from './dialling.ts';
 import type { Nip47Response } from './nip47.ts';
-import { type Dialling, type RelaySockets, socketsFor } from './relay-socket.ts';
+import { type RelaySockets, socketsFor } from './relay-socket.ts';
 
 const INFO = 13_194;
 const REQUEST = 23_194;
@@ -51,7 +53,9 @@ export class NostrSession {
   ) {
     this.sockets = socketsFor(dialling, (error) => this.failed(error));
     this.signer = new NDKPrivateKeySigner(wallet.secret);
-    const options = { autoConnectUserRelays: false, enableOutboxModel: false };
+    const named = new Set(wallet.relays.map((each) => normalizeRelayUrl(each)));
+    const relayConnectionFilter = (url: string) => named.has(normalizeRelayUrl(url));
+    const options = { autoConnectUserRelays: false, enableOutboxModel: false, relayConnectionFilter };
     this.ndk = new NDK({
       ...{
         explicitRelayUrls: [...wallet.relays],

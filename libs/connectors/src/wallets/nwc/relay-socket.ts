@@ -1,7 +1,8 @@
 /** WebSockets to relays that strangers name: dialled are only addresses that were checked, and what they send is bounded. */
 import { isIP, type LookupFunction } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
-import { isPublic, PrivateAddress, publicAddresses, type Resolve } from '../../http/public-address.ts';
+import { isPublic, PrivateAddress, publicAddresses } from '../../http/public-address.ts';
+import { type Dialling, isAdmitted } from './dialling.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
 /** Of one connection: an info event, a handful of answers and what relays say about themselves. */
@@ -9,13 +10,6 @@ const MAX_MESSAGES = 500;
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 
 export type RelaySockets = new (url: string | URL) => WebSocket;
-
-/** How relays are dialled. */
-export interface Dialling {
-  readonly resolve: Resolve;
-  /** Relays that are dialled wherever they are, also without TLS. */
-  readonly admitted: readonly string[];
-}
 
 /**
  * A class of sockets as browsers have it, for one dialling. What a name resolves to is looked up and checked once for
@@ -58,10 +52,4 @@ function optionsFor(url: string, { resolve, admitted }: Dialling): ClientOptions
     );
   };
   return { ...bounds, lookup } as ClientOptions; // what it does not list goes to `net.connect`
-}
-
-/** The exact address of a relay, whatever slash it ends with. */
-export function isAdmitted(url: string, admitted: readonly string[]): boolean {
-  const plain = (each: string) => new URL(each).href.replace(/\/$/, '');
-  return admitted.some((each) => plain(each) === plain(url));
 }
