@@ -35,6 +35,14 @@ describe('settings and data that do not fit together stop the start:', () => {
     expect(() => openPaymentBackends(settings, { ...terms, methods })).toThrow(sentence);
   });
 
+  test('data that names a back end that is not there', () => {
+    const [lightning] = terms.methods as readonly [PaymentMethod];
+    const misspelt = { ...terms, methods: [{ ...lightning, backends: ['lndd'] }] };
+    expect(() => openPaymentBackends(SETTINGS, misspelt)).toThrow(
+      'the payment method btc-lightning names the back end "lndd", which is not there',
+    );
+  });
+
   test('data that names a back end for what it cannot take', () => {
     const [lightning] = terms.methods as readonly [PaymentMethod];
     const onChain = { ...terms, methods: [{ ...lightning, method: 'btc', destination: 'address' as const }] };

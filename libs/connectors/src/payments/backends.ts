@@ -66,6 +66,6 @@ function assertConfirmed(
 function assertTakes(name: string, { method, coin: code, destination }: PaymentMethod, { coins }: PaymentTerms): void {
   const kind = BACKEND_KINDS.find((each) => each.name === name);
   const coin = coins.find((each) => each.code === code);
-  if (!kind) return;
+  if (!kind) throw new Error(`the payment method ${method} names the back end "${name}", which is not there`);
   if (!coin || !kind.takes(coin, destination)) throw new Error(`the back end ${name} cannot take ${method}`);
 }
