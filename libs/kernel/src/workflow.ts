@@ -108,7 +108,7 @@ export interface Due {
   readonly woken: number;
   /** How often it has failed in a row. */
   readonly failures: number;
-  /** It was woken, or has failed since: it does not wait behind those that are only looked at again. */
+  /** It was woken, or has failed a few times since: it does not wait behind those that are only looked at again. */
   readonly ahead: boolean;
 }
 

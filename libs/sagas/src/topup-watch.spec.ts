@@ -34,6 +34,7 @@ class Node implements PaymentBackend {
   readonly looks: (readonly string[])[] = [];
   readonly broken = new Set<string>();
   subscriptions = 0;
+  forbidden = false;
   private reports: ((next: Report) => void) | undefined;
 
   get askedAfter(): readonly string[] {
@@ -52,6 +53,7 @@ class Node implements PaymentBackend {
 
   async *hints(signal: AbortSignal) {
     this.subscriptions++;
+    if (this.forbidden) throw new Error('forbidden');
     const stopped = new Promise<'end'>((resolve) => signal.addEventListener('abort', () => resolve('end')));
     for (;;) {
       const reported = new Promise<Report>((resolve) => {
@@ -393,6 +395,19 @@ describe('a subscription', () => {
     expect(node.subscriptions).toBe(2);
     await node.say(node.pay('aa'));
     expect(await typesOf('aa')).toEqual(PAID);
+  });
+
+  test('that breaks off again and again is asked for ever more rarely, until it has lasted a minute', async () => {
+    node.forbidden = true;
+    books.watch();
+    await time.pass(10 * MINUTE);
+    expect(node.subscriptions).toBe(15);
+    expect(alarms).toHaveLength(15);
+    node.forbidden = false;
+    await time.pass(3 * MINUTE);
+    await node.say(new Error('connection reset'));
+    await time.pass(SECOND);
+    expect(node.subscriptions).toBe(17);
   });
 
   test('that the node ends is made again as well', async () => {

@@ -12,7 +12,9 @@ import {
 } from '#kernel';
 import { PacedLooks } from './paced-looks.ts';
 
+/** A back end whose hints break off is asked for them again after this long, which doubles each time up to a minute. */
 const RESUBSCRIBE_MS = 1_000;
+const LONGEST_RESUBSCRIBE_MS = 60_000;
 
 export interface TopupWatchPorts {
   readonly facts: FactReader;
@@ -75,11 +77,13 @@ async function learn({ question, ahead }: Asked<TopupStep>, looks: Looks, paymen
 /** Has what a back end hints at looked at now. A hint that comes before its top-up is known is found by looking later. */
 async function listen(
   backend: PaymentBackend,
-  { byReference, runtime }: TopupWatchPorts,
+  { byReference, clock, runtime }: TopupWatchPorts,
   wake: (topupId: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
+  let wait = RESUBSCRIBE_MS;
   while (!signal.aborted) {
+    const began = clock.milliseconds();
     try {
       for await (const reference of backend.hints(signal)) {
         const topupId = await byReference(backend.name, reference);
@@ -88,6 +92,8 @@ async function listen(
     } catch (error) {
       if (!signal.aborted) runtime.alarm(`${backend.name} no longer reports payments; asking it again`, error);
     }
-    await runtime.sleep(RESUBSCRIBE_MS, signal);
+    if (clock.milliseconds() - began >= LONGEST_RESUBSCRIBE_MS) wait = RESUBSCRIBE_MS;
+    await runtime.sleep(wait, signal);
+    wait = Math.min(2 * wait, LONGEST_RESUBSCRIBE_MS);
   }
 }

@@ -40,7 +40,7 @@ export class MemoryDueTable implements DueTable {
       const known = this.rows.get(`${workflow} ${id}`);
       if (known?.woken !== woken || known.token > token) continue;
       if (at === null) this.rows.delete(`${workflow} ${id}`);
-      else this.rows.set(`${workflow} ${id}`, { at, woken, failures, token, ahead: failures > 0 });
+      else this.rows.set(`${workflow} ${id}`, { at, woken, failures, token, ahead: failures > 0 && failures <= 3 });
     }
   }
 }

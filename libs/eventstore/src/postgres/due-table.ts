@@ -1,6 +1,9 @@
 import type pg from 'pg';
 import type { Due, DueTable, PutOff } from '#kernel';
 
+/** A stream that has failed more often than this in a row waits with those that are only looked at again. */
+const MOST_AHEAD = 3;
+
 /** When the streams of workflows are looked at next, in PostgreSQL. Statements lock rows in the order of their ids. */
 export class PostgresDueTable implements DueTable {
   private readonly pool: pg.Pool;
@@ -50,7 +53,7 @@ export class PostgresDueTable implements DueTable {
                 order by d.id for update of d),
              removed as (
                delete from es.due d using asleep a where d.workflow = $1 and d.id = a.id and a.at is null)
-             update es.due d set at = a.at, failures = a.failures, token = $2, ahead = a.failures > 0
+             update es.due d set at = a.at, failures = a.failures, token = $2, ahead = a.failures between 1 and ${MOST_AHEAD}
                from asleep a where d.workflow = $1 and d.id = a.id and a.at is not null`,
       values: [workflow, token, JSON.stringify(rows)],
     });

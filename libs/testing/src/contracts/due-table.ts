@@ -49,6 +49,14 @@ export function dueTableContract(name: string, open: () => Promise<DueTable>): v
       expect((await table.due('w', TWO, 10)).map(({ ahead }) => ahead)).toEqual([true, true, false]);
     });
 
+    test('that fails again and again is ahead no longer', async () => {
+      await table.wake('w', ['a'], NOON);
+      for (const failures of [3, 4]) {
+        await putOff([{ ...(await only(NOON)), at: NOON, failures }]);
+        expect((await only(NOON)).ahead).toBe(failures === 3);
+      }
+    });
+
     test('that is woken is due earlier, never later', async () => {
       await table.wake('w', ['a'], ONE);
       await table.wake('w', ['a'], TWO);
