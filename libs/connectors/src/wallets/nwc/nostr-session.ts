@@ -24,6 +24,8 @@ const REQUEST = 23_194;
 const RESPONSE = 23_195;
 /** Until the first relay is connected, and until one has taken an event. */
 const CONNECT_TIMEOUT_MS = 6_000;
+/** How long the others are waited for then: the wallet may listen to one of them alone. */
+const OTHERS_WITHIN_MS = 1_500;
 const TAKEN_WITHIN_MS = 6_000;
 /** A relay says that it has understood a subscription; one that does not is written to all the same. */
 const SUBSCRIBED_WITHIN_MS = 2_000;
@@ -85,6 +87,7 @@ export class NostrSession {
     );
     try {
       await within(CONNECT_TIMEOUT_MS, Promise.any(connected));
+      await within(OTHERS_WITHIN_MS, Promise.allSettled(connected)).catch(() => {});
     } catch {
       throw new WalletUnreached([...this.failures].join('; ') || 'no relay of the wallet can be connected to');
     }

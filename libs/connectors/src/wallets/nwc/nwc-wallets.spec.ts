@@ -8,12 +8,16 @@ let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let wallets: NwcWallets;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  wallets = new NwcWallets({ admitted: [`${sandbox.url.replace('http', 'ws')}/relay`] });
+  wallets = new NwcWallets({ admitted: [`${sandbox.url.replace('http', 'ws')}/relay`, 'ws://127.0.0.1:1'] });
 });
 afterAll(async () => {
   await wallets.close();
   await sandbox.close();
 });
+
+async function until(happened: () => Promise<boolean>): Promise<void> {
+  while (!(await happened())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
 
 async function call(method: string, path: string, body?: object) {
   const headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': '00' };
@@ -46,6 +50,15 @@ describe('a wallet', () => {
       expect((await call('GET', `/nwc/wallets/${id}`)).payments).toHaveLength(1);
     },
   );
+
+  test('is found on the one of its relays that works', async () => {
+    const { nwc_url = '', id = '' } = await make();
+    const two = nwc_url.replace('?', `?relay=${encodeURIComponent('ws://127.0.0.1:1/')}&`);
+    const wallet = await wallets.connect(two);
+    expect(wallet.relays).toHaveLength(2);
+    await wallets.pay(wallet, await invoice(), () => {});
+    await until(async () => (await call('GET', `/nwc/wallets/${id}`)).payments.length === 1);
+  });
 
   test('that refuses says why', async () => {
     expect((await answerTo({ mode: 'quota' })).answer).toEqual({
