@@ -96,7 +96,11 @@ export class NostrSession {
   /** @returns undefined when no relay has it */
   async info(): Promise<WalletInfo | undefined> {
     const filter = { kinds: [INFO], authors: [this.wallet.pubkey], limit: 1 };
-    const events = await within(INFO_TIMEOUT_MS, this.stored(filter)).catch(() => []);
+    const events: NDKEvent[] = [];
+    const all = new Promise<void>((onEose) => {
+      this.subscribe(filter, true, { onEvent: (event) => events.push(event), onEose });
+    });
+    await within(INFO_TIMEOUT_MS, all).catch(() => {}); // then with what has come
     const newest = events
       .filter((event) => this.isFromWallet(event))
       .toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0))[0];
@@ -130,8 +134,7 @@ export class NostrSession {
         hear(read);
       });
     });
-    const open = this.relays.filter((relay) => relay.connected);
-    const taken = open.map((relay) => relay.publish(event, TAKEN_WITHIN_MS));
+    const taken = this.connected.map((relay) => relay.publish(event, TAKEN_WITHIN_MS));
     const takenByOne = Promise.any(taken).catch(() => {
       throw new Error('no relay has said that it took the request');
     });
@@ -178,6 +181,11 @@ export class NostrSession {
     return event;
   }
 
+  /** One that is not would be waited for, and NDK complains about it. */
+  private get connected(): readonly NDKRelay[] {
+    return this.relays.filter((relay) => relay.connected);
+  }
+
   private get user(): NDKUser {
     return new NDKUser({ pubkey: this.wallet.pubkey });
   }
@@ -198,13 +206,6 @@ export class NostrSession {
     }
   }
 
-  private stored(filter: NDKFilter): Promise<readonly NDKEvent[]> {
-    return new Promise((resolve) => {
-      const events: NDKEvent[] = [];
-      this.subscribe(filter, true, { onEvent: (event) => events.push(event), onEose: () => resolve(events) });
-    });
-  }
-
   /** Returns when relays have the subscription, or soon. */
   private async subscribed(filter: NDKFilter, onEvent: (event: NDKEvent) => void): Promise<void> {
     const understood = new Promise<void>((onEose) => {
@@ -218,7 +219,7 @@ export class NostrSession {
     closeOnEose: boolean,
     handlers: { onEvent(event: NDKEvent): void; onEose(): void },
   ): NDKSubscription {
-    const relaySet = new NDKRelaySet(new Set(this.relays), this.ndk);
+    const relaySet = new NDKRelaySet(new Set(this.connected), this.ndk);
     const options = { closeOnEose, groupable: false, relaySet, subId: undefined };
     return this.ndk.subscribe(filter, options, handlers);
   }
