@@ -91,7 +91,8 @@ async function proveUndone(shop: Shop, network: MoneroNetwork): Promise<void> {
   await network.forget(txid);
   await network.mine(CONFIRMATIONS + 15);
   await shop.stays('the one that other blocks have as well', kept, 'Settled', 10);
-  await network.mine(CONFIRMATIONS);
+  const stop = network.mineOn();
   await shop.becomes('the one that none has any more', undone, 'Invalid', 0);
+  await stop();
   await shop.stays('the one that other blocks have as well', kept, 'Settled', 10);
 }

@@ -79,6 +79,21 @@ export class MoneroNetwork {
     await this.ofPayer('refresh', {});
   }
 
+  /** Mines on, a block every second. @returns what ends it */
+  mineOn(): () => Promise<void> {
+    let ended = false;
+    const mining = (async () => {
+      while (!ended) {
+        await this.mine(1);
+        await new Promise((resolve) => setTimeout(resolve, 1_000));
+      }
+    })();
+    return () => {
+      ended = true;
+      return mining;
+    };
+  }
+
   async height(): Promise<number> {
     return Number((await this.ofPayer('get_height', {})).height);
   }

@@ -1,7 +1,8 @@
 /** A customer's side of the built program: invoices, what has come for them, and what is in the account. */
 import { type Cluster, type Customer, post } from '../../cluster.ts';
 
-const HAPPENS_WITHIN_MS = 100_000;
+/** What is paid is looked at every minute, and a payment must have been missing twice. */
+const HAPPENS_WITHIN_MS = 200_000;
 const LOOK_AGAIN_MS = 100;
 /** Longer than until the wallet has seen a block, and is looked at. */
 const UNCHANGED_FOR_MS = 8_000;

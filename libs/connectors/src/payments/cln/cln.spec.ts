@@ -99,8 +99,9 @@ describe('a node that is there', () => {
 describe('a node that answers something else', () => {
   let server: AnsweringServer;
   async function start(answer: unknown, status = 201): Promise<ClnNode> {
-    server = new AnsweringServer();
-    opened.defer(() => server.close());
+    const own = new AnsweringServer();
+    server = own;
+    opened.defer(() => own.close());
     server.answer = json(answer, status);
     return connect(await server.listen());
   }

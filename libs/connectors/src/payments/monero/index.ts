@@ -43,17 +43,21 @@ export const monero: BackendKind<MoneroSettings> = {
 /** How much of an address a reference has: enough to know one wallet's from another's. */
 const END_LENGTH = 12;
 
-/** What a reference says: `7:1795342963:4Kx…:RC5gFq…`. */
+/** What a reference says: `7:1795342963:3270000:4Kx…:RC5gFq…`. */
 interface Address {
   readonly reference: string;
   readonly minor: number;
   /** When it was given out, in Unix seconds: what came before is of another, earlier address of that number. */
   readonly since: number;
+  /** Of the chain at that time, as the wallet knew it. A wallet that is below it does not know all payments. */
+  readonly height: number;
   /** The top-up, which is the address's label. A wallet that was restored may give the number to another. */
   readonly topupId: string;
   /** Of the address itself: another wallet has another one under the number. */
   readonly end: string;
 }
+
+const REFERENCE = /^(\d{1,10}):(\d{1,12}):(\d{1,10}):([^:]+):([^:]+)$/;
 
 /** What the wallet says of an address now. */
 interface Known {
@@ -68,7 +72,7 @@ export class MoneroWallet implements PaymentBackend {
   private readonly rpc: WalletRpc;
   /** By payments that came and are not there: the height at which they were missed first. */
   private readonly missing = new Map<string, number>();
-  /** The greatest height that was seen. */
+  /** The greatest that was seen. */
   private height = 0;
 
   constructor(
@@ -87,7 +91,8 @@ export class MoneroWallet implements PaymentBackend {
       throw new UpstreamFailure('upstream_error', 'The Monero wallet made no address');
     }
     await this.rpc.call('store', {});
-    const reference = `${minor}:${Math.floor(this.now() / 1000)}:${topupId}:${endOf(address)}`;
+    const height = await this.heightNow();
+    const reference = `${minor}:${Math.floor(this.now() / 1000)}:${height}:${topupId}:${endOf(address)}`;
     return { reference, destination: { kind: 'address', value: address } };
   }
 
@@ -119,32 +124,35 @@ export class MoneroWallet implements PaymentBackend {
     received: readonly string[],
   ): Promise<readonly BackendPayment[]> {
     if (addresses.length === 0) return [];
-    await this.climb();
+    await this.assertUpToDate(addresses);
     const indices = [...new Set(addresses.map(({ minor }) => minor))];
     const known = await this.known(indices);
     const asked = { account_index: ACCOUNT, subaddr_indices: indices, in: true, pool: true };
     const transfers = transfersIn(await this.rpc.call('get_transfers', asked), ACCOUNT);
     const byMinor = Map.groupBy(transfers, ({ minor }) => minor);
-    const found = addresses
-      .filter((address) => isStill(address, known.get(address.minor)))
-      .flatMap((address) => (byMinor.get(address.minor) ?? []).flatMap((each) => paymentOf(address, each)));
+    const ours = addresses.filter((address) => isStill(address, known.get(address.minor)));
+    const found = ours.flatMap((address) =>
+      (byMinor.get(address.minor) ?? []).flatMap((each) => paymentOf(address, each)),
+    );
     const there = new Set(transfers.map(idOf));
     for (const id of there) this.missing.delete(id);
     const gone = received.filter((id) => !there.has(id));
-    return [...found, ...this.lost(addresses, gone)];
+    return [...found, ...this.lost(ours, gone)];
   }
 
-  /** A wallet that is read anew does not know all payments until it is where it was. */
-  private async climb(): Promise<void> {
+  private async heightNow(): Promise<number> {
     const { height } = await this.rpc.call('get_height', {});
-    const now = Number(height);
-    if (!Number.isSafeInteger(now) || now < this.height - LOST_AFTER_BLOCKS) {
-      throw new UpstreamFailure(
-        'upstream_error',
-        'The Monero wallet is behind where it was; it may be scanning the chain',
-      );
-    }
-    this.height = Math.max(this.height, now);
+    if (Number.isSafeInteger(height) && Number(height) > 0) return Number(height);
+    throw new UpstreamFailure('upstream_error', 'The Monero wallet does not know the height of its chain');
+  }
+
+  /** A wallet that reads its chain anew has not found all payments yet; what it lacks is not lost. */
+  private async assertUpToDate(addresses: readonly Address[]): Promise<void> {
+    const height = await this.heightNow();
+    this.height = Math.max(this.height, height, ...addresses.map((each) => each.height));
+    if (height >= this.height - LOST_AFTER_BLOCKS) return;
+    const why = 'The Monero wallet is behind where it was; it may be scanning the chain';
+    throw new UpstreamFailure('upstream_error', why);
   }
 
   private async known(indices: readonly number[]): Promise<ReadonlyMap<unknown, Known>> {
@@ -174,9 +182,9 @@ function nothingOfTheFlooded(error: unknown): readonly BackendPayment[] {
 }
 
 function addressIn(reference: string): Address {
-  const [, minor, since, topupId = '', end = ''] = /^(\d{1,10}):(\d{1,12}):([^:]+):([^:]+)$/.exec(reference) ?? [];
+  const [, minor, since, height, topupId = '', end = ''] = REFERENCE.exec(reference) ?? [];
   if (minor === undefined) throw new Error(`"${reference}" is no address of a Monero wallet`);
-  return { reference, minor: Number(minor), since: Number(since), topupId, end };
+  return { reference, minor: Number(minor), since: Number(since), height: Number(height), topupId, end };
 }
 
 /** Whether the address is still that of the top-up. A wallet that was restored from its seed has no labels. */

@@ -7,7 +7,7 @@ const TXID = 'ab'.repeat(32);
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const SECONDS = NOW / 1000;
 const ADDRESS = '87aLFR6q88MWxEiU9VttCt7AWRfGKRB1e9z63YJpFzLYCiHeHfntyVcHnBeAU7qmFTHqaWukK8dZzUm61W1mLA5VKK2E72h';
-const REFERENCE = `7:${SECONDS}:topup:${ADDRESS.slice(-12)}`;
+const REFERENCE = `7:${SECONDS}:200:topup:${ADDRESS.slice(-12)}`;
 
 let opened: AsyncDisposableStack;
 beforeEach(() => {
@@ -131,8 +131,9 @@ describe('a wallet that answers something else', () => {
   let results: Record<string, unknown>;
 
   async function start(more: Record<string, unknown> = {}): Promise<MoneroWallet> {
-    server = new AnsweringServer();
-    opened.defer(() => server.close());
+    const own = new AnsweringServer();
+    server = own;
+    opened.defer(() => own.close());
     results = {
       get_height: { height: 200 },
       get_address: { addresses: [{ address: ADDRESS, address_index: 7, label: 'topup' }] },
@@ -155,7 +156,7 @@ describe('a wallet that answers something else', () => {
     expect(await request(wallet)).toEqual({ reference: REFERENCE, destination: { kind: 'address', value: ADDRESS } });
     expect(server.asked.map(({ body }) => JSON.parse(body).method)).toEqual([
       ...['create_address', 'store'],
-      ...['create_address', 'store'],
+      ...['create_address', 'store', 'get_height'],
     ]);
   });
 
@@ -186,7 +187,7 @@ describe('a wallet that answers something else', () => {
 
   test('that has given the number of an address to another top-up has nothing for the first', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
-    const other = `7:${SECONDS - 3600}:other:${ADDRESS.slice(-12)}`;
+    const other = `7:${SECONDS - 3600}:190:other:${ADDRESS.slice(-12)}`;
     expect(await wallet.look([other, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
     results.get_address = { addresses: [{ address: ADDRESS, address_index: 7, label: '' }] }; // restored from its seed
     expect(await wallet.look([REFERENCE])).toHaveLength(1);
@@ -226,11 +227,26 @@ describe('a wallet that answers something else', () => {
     await expect(wallet.look([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
-  test('is not asked about what is lost while it reads the chain anew', async () => {
+  test('is not believed while it reads the chain anew: not by who knows it, nor by who has just begun', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
     await wallet.look([REFERENCE], [`${TXID}/0/7`]);
     Object.assign(results, { get_height: { height: 20 }, get_transfers: {} });
     await expect(wallet.look([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
+    const begun = await start({ get_height: { height: 20 }, get_transfers: {} });
+    await expect(begun.look([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
+    results.get_height = { height: 'high' };
+    await expect(begun.look([REFERENCE])).rejects.toThrow('does not know the height');
+  });
+
+  test.each([
+    ['another wallet', { address: ADDRESS.replace(/.$/, 'i'), address_index: 7, label: '' }],
+    ['one that has given the address to another top-up', { address: ADDRESS, address_index: 7, label: 'other' }],
+  ])('takes nothing back because it is %s', async (_, address) => {
+    const wallet = await start({ get_transfers: {}, get_address: { addresses: [address] } });
+    for (let height = 200; height <= 230; height += 10) {
+      results.get_height = { height };
+      expect(await wallet.look([REFERENCE], [`${TXID}/0/7`])).toEqual([]);
+    }
   });
 
   test('does not hide the payments of others behind thousands of one', async () => {
@@ -243,7 +259,7 @@ describe('a wallet that answers something else', () => {
       const answered = isFlooded ? ' '.repeat(17 * 1024 * 1024) : JSON.stringify({ result: { in: [transfer()] } });
       return void response.end(answered);
     };
-    const flooded = `8:${SECONDS}:flooded:x`;
+    const flooded = `8:${SECONDS}:200:flooded:x`;
     await expect(wallet.look([flooded])).rejects.toThrow('The Monero wallet sent too much');
     expect(await wallet.look([flooded, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
   });

@@ -149,8 +149,9 @@ describe('a web hook', () => {
 describe('a node that answers something else', () => {
   let server: AnsweringServer;
   async function start(answer: unknown, status = 200): Promise<Phoenixd> {
-    server = new AnsweringServer();
-    opened.defer(() => server.close());
+    const own = new AnsweringServer();
+    server = own;
+    opened.defer(() => own.close());
     server.answer = json(answer, status);
     return connect(await server.listen());
   }
