@@ -1,8 +1,8 @@
 import { runProcess } from '#infra';
 import { startSandbox } from './sandbox.ts';
 
-await runProcess('sandbox', async ({ sandboxPort, host }, log, opened) => {
-  const sandbox = await startSandbox({ port: sandboxPort, host, log });
+await runProcess('sandbox', async ({ sandboxPort, sandboxUrl, host }, log, opened) => {
+  const sandbox = await startSandbox({ port: sandboxPort, host, log, reachedAt: sandboxUrl });
   opened.defer(() => sandbox.close());
   return sandbox.where;
 });

@@ -44,6 +44,8 @@ export interface SandboxOptions {
   /** Address to listen on; only a container needs another than loopback. */
   readonly host?: string;
   readonly log?: Log;
+  /** Where others reach it, if not at that address. */
+  readonly reachedAt?: string | undefined;
 }
 
 /** @throws StartError when the port is taken */
@@ -51,12 +53,13 @@ export async function startSandbox({
   port,
   host = '127.0.0.1',
   log,
+  reachedAt,
 }: SandboxOptions): Promise<Running & { readonly url: string }> {
   const { routes, nwc, close } = world();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, createListener(routes, log));
   await listen(server, port, host);
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
-  nwc.attach(server, url);
+  nwc.attach(server, reachedAt ?? url);
   return {
     url,
     where: { url },

@@ -12,7 +12,7 @@ import type { Amount, Instant, SealedSecret } from './values.ts';
 
 export * from './autotopup/events.ts';
 export * from './topup/events.ts';
-export type { Amount, Instant } from './values.ts';
+export type { Amount, Instant, SealedSecret } from './values.ts';
 
 export type ResetPeriod = 'daily' | 'weekly' | 'monthly';
 

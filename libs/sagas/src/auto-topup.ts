@@ -21,6 +21,7 @@ import {
   autoTopupWorkflow,
   type PaymentWish,
   type RequestMade,
+  type SealedSecret,
 } from '#domain';
 import {
   type Cause,
@@ -128,7 +129,7 @@ class AutoTopupSteps {
 
   /** Right before money is asked for, it is looked whether it is still wanted. */
   private async pay({ attempt, request, topupId, invoice }: PaymentWish, accountId: string): Promise<RequestMade> {
-    const { streams, wallets, secrets } = this.given;
+    const { streams, wallets } = this.given;
     const [state, topup, account] = await Promise.all([
       streams.autoTopups.read(accountId),
       streams.topups.read(topupId),
@@ -139,14 +140,25 @@ class AutoTopupSteps {
     if (topup.payments.size > 0) return unsent('the invoice is paid');
     if (balanceOf(account) >= money.fromJson(connected.threshold))
       return { ...unsent('enough was credited by now'), unneeded: true };
+    const secret = this.opened(connected.secret, accountId);
+    if (secret === undefined) return unsent('the secret of the wallet cannot be read here');
     const hear = (answer: WalletAnswer) => void this.note({ attempt, request, ...answer }, accountId);
     try {
-      const wallet = { ...connected.wallet, secret: secrets.open(connected.secret) };
-      await wallets.pay(wallet, invoice, hear);
+      await wallets.pay({ ...connected.wallet, secret }, invoice, hear);
       return { sent: true };
     } catch (error) {
       if (error instanceof WalletUnreached) return unsent(error.message);
       throw error;
+    }
+  }
+
+  /** @returns undefined where it was sealed with another master key */
+  private opened(secret: SealedSecret, accountId: string): string | undefined {
+    try {
+      return this.given.secrets.open(secret);
+    } catch (error) {
+      this.given.runtime.alarm(`the wallet of ${accountId} cannot be asked`, error);
+      return undefined;
     }
   }
 
