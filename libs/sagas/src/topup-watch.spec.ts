@@ -278,6 +278,36 @@ describe('a payment', () => {
     expect(alarms).toContain('topups aa was refused; trying again');
   });
 
+  test.each<[string, Partial<BackendPayment>]>([
+    ['of more than there is of any coin', { units: 10n ** 20n }],
+    ['of less than nothing', { units: -1n }],
+    ['with a fee that no payment has', { fees: [{ id: 'f', units: 10n ** 200n, why: '' }] }],
+    ['with a refund of more than there is', { reversals: [{ id: 'r', units: -(10n ** 200n), why: '' }] }],
+    ['in a year of five digits, which would be in time', { receivedAt: '+033658-09-27T01:46:39.000Z' }],
+    ['with a NUL in its id', { id: 'a\u0000' }],
+  ])('%s is an alarm, never a fact, and is credited once the node says what is true', async (_, lie) => {
+    await issue('aa');
+    node.pay('aa');
+    const truth = node.settled.get('aa') as BackendPayment;
+    node.settled.set('aa', { ...truth, ...lie });
+    books.watch();
+    await time.pass(5 * SECOND);
+    expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
+    expect(alarms).toContain('topups aa failed; trying again');
+    node.settled.set('aa', truth);
+    await time.pass(MINUTE);
+    expect(await typesOf('aa')).toEqual(PAID);
+  });
+
+  test('of nothing is none, and does not end the looking', async () => {
+    await issue('aa');
+    books.watch();
+    await node.say(node.pay('aa', time.now(), 0n));
+    expect([await typesOf('aa'), alarms]).toEqual([['InvoiceIssued'], []]);
+    await node.say(node.pay('aa'));
+    expect(await typesOf('aa')).toEqual(PAID);
+  });
+
   test('in time needs no rate but that of its invoice', async () => {
     await issue('aa');
     node.pay('aa', time.in(15 * MINUTE)); // to the millisecond

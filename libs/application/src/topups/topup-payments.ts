@@ -1,5 +1,6 @@
 import { type Payment, type PaymentsWanted, type TopupCommand, worth } from '#domain';
 import type { Clock } from '../clock.ts';
+import { assertBelievable, isOfNothing } from './believable-payment.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
 import type { OfferedPayments } from './offered-payments.ts';
 import type { BackendPayment } from './payment-backend.ts';
@@ -14,9 +15,12 @@ export class TopupPayments {
 
   /**
    * The commands that record what a look has found, and that what was on its way is not there any more.
-   * @throws UpstreamFailure when a late payment needs a rate and there is none: ask again later
+   * @throws UpstreamFailure when a late payment needs a rate and there is none, or what the back end says cannot be: ask
+   * again later
    */
-  async recording(wanted: PaymentsWanted, came: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
+  async recording(wanted: PaymentsWanted, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
+    for (const each of reported) assertBelievable(each);
+    const came = reported.filter((each) => !isOfNothing(each));
     const found = new Set(came.map(({ id }) => id));
     const { backend } = wanted;
     const at = this.clock.now();

@@ -12,6 +12,7 @@ import {
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
+import { instantIn } from '../exact-json.ts';
 
 /** A line of the subscription; an invoice is a few kilobytes. */
 const MAX_LINE = 1024 * 1024;
@@ -54,7 +55,7 @@ export class LndNode implements PaymentBackend {
   async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
     const body = JSON.stringify({ value_msat: units.toString(), memo, expiry: expirySeconds.toString() });
     const made = await this.ask<{ r_hash: string; payment_request: string }>('POST', '/v1/invoices', body);
-    if (!made?.payment_request || !made.r_hash) {
+    if (typeof made?.payment_request !== 'string' || !isHash(made.r_hash)) {
       throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
     }
     const paymentHash = hexOf(made.r_hash);
@@ -109,18 +110,23 @@ export class LndNode implements PaymentBackend {
 function settledIn(line: string): string | undefined {
   const { result, error } = JSON.parse(line) as { result?: Partial<LndInvoice>; error?: { message?: string } };
   if (error) throw new UpstreamFailure('upstream_error', `The Lightning node reports no more: ${error.message}`);
-  return result?.state === 'SETTLED' && result.r_hash ? hexOf(result.r_hash) : undefined;
+  return result?.state === 'SETTLED' && isHash(result.r_hash) ? hexOf(result.r_hash) : undefined;
 }
 
 function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {
   if (state !== 'SETTLED') return undefined;
-  if (!r_hash || !/^\d+$/.test(amt_paid_msat) || !/^\d{1,12}$/.test(settle_date)) {
+  const receivedAt = instantIn(Number(settle_date));
+  if (!isHash(r_hash) || !/^\d{1,19}$/.test(amt_paid_msat) || receivedAt === undefined) {
     throw new UpstreamFailure('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
-  const receivedAt = new Date(Number(settle_date) * 1000).toISOString();
   const paymentHash = hexOf(r_hash);
   const units = BigInt(amt_paid_msat);
   return { reference: paymentHash, id: paymentHash, units, confirmations: 'final', receivedAt };
+}
+
+/** 32 bytes in base64. */
+function isHash(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9+/_-]{43}=?$/.test(value);
 }
 
 /** LND prints bytes in standard base64, and accepts and sometimes prints the URL-safe one. */

@@ -166,6 +166,9 @@ describe('looking a payment up', () => {
     ['without an amount', { amt_paid_msat: undefined }],
     ['of an amount that is none', { amt_paid_msat: 'all' }],
     ['of a negative amount', { amt_paid_msat: '-1' }],
+    ['of an amount of many digits', { amt_paid_msat: '9'.repeat(200) }],
+    ['of a hash that is no text', { r_hash: { length: 32 } }],
+    ['in the year 33658', { settle_date: '999999999999' }],
     ['without a time', { settle_date: undefined }],
     ['at a time that is none', { settle_date: 'today' }],
   ])('believes no payment %s', async (_, nonsense) => {
