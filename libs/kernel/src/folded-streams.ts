@@ -6,7 +6,8 @@ import { type FactReader, NO_STREAM } from './ports.ts';
 import { streamName } from './run.ts';
 import type { Step, Workflow } from './workflow.ts';
 
-const MAX_KEPT_STATES = 20_000;
+/** More than are looked at in turn: with fewer, each would be forgotten just before its turn. Some two KB each. */
+const MAX_KEPT_STATES = 50_000;
 
 interface Folded<State> {
   readonly state: State;

@@ -4,7 +4,7 @@
  */
 import type { Cause } from './cause.ts';
 import { FoldedStreams } from './folded-streams.ts';
-import type { Message } from './message.ts';
+import type { Message, Recorded } from './message.ts';
 import { type CheckpointStore, type FactReader, type Lease, type Runtime, TurnLost } from './ports.ts';
 import { pump, type Sink } from './pump.ts';
 import { Rejection } from './rejection.ts';
@@ -112,12 +112,21 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
         const own = events.filter(({ stream }) => stream.startsWith(prefix));
         const ids = [...new Set(own.map(({ stream }) => stream.slice(prefix.length)))];
         for (const id of ids) this.streams.outdate(id);
-        if (ids.length > 0) await this.wake(ids);
+        await this.wakeOwn(own, ids, prefix);
         const concerned = await this.waiting.concernedBy(events, ids);
         if (concerned.length > 0) await this.ports.due.wake(name, concerned, this.ports.now()); // found in a moment
         await checkpoints.save(name, position);
       },
     };
+  }
+
+  private async wakeOwn(facts: readonly Recorded[], ids: readonly string[], prefix: string): Promise<void> {
+    const { name, patient } = this.workflow;
+    const urgent = new Set(facts.filter(({ type }) => !patient?.has(type)).map(({ stream }) => stream));
+    const [ahead, rest] = [ids.filter((id) => urgent.has(prefix + id)), ids.filter((id) => !urgent.has(prefix + id))];
+    if (rest.length > 0) await this.ports.due.wake(name, rest, this.ports.now(), false);
+    if (ahead.length > 0) await this.wake(ahead);
+    else if (rest.length > 0) this.sleep.abort();
   }
 
   async wake(ids: readonly string[]): Promise<void> {

@@ -70,6 +70,8 @@ export interface Workflow<Command extends Message, State, Event extends Message,
   readonly decider: Decider<Command, State, Event>;
   /** Pure: the same state and time give the same steps. */
   next(state: State, now: string): Next<S>;
+  /** Facts of its own streams that want nothing done at once: what they ask is asked with all that is only looked at again. */
+  readonly patient?: ReadonlySet<string>;
   /**
    * The id of the stream that a fact of another category concerns. It is looked at within a moment, where it waits for
    * something: streams that want nothing are not woken by what happens elsewhere.
@@ -95,8 +97,8 @@ export interface DueTable {
   due(workflow: string, now: string, limit: number): Promise<readonly Due[]>;
   /** All streams that are or will be due. */
   waiting(workflow: string): Promise<readonly string[]>;
-  /** Makes streams due at `at`, ahead of all whose time has come, because something has happened there. */
-  wake(workflow: string, ids: readonly string[], at: string): Promise<void>;
+  /** Makes streams due at `at`, because something has happened there: ahead of all whose time has come, unless it has time. */
+  wake(workflow: string, ids: readonly string[], at: string, ahead?: boolean): Promise<void>;
   /** Puts streams off or, where `at` is null, away, unless they were woken since they were found due. */
   putOff(workflow: string, token: number, rows: readonly PutOff[]): Promise<void>;
 }

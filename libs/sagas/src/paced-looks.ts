@@ -2,7 +2,7 @@ import { type BackendPayment, type PaymentBackend, UpstreamFailure } from '#appl
 import type { Runtime } from '#kernel';
 
 /** Requests to one back end that run at the same time. */
-const AT_ONCE = 8;
+const AT_ONCE = 16;
 /** How long a back end that could not be reached is left alone. */
 const LEFT_ALONE_MS = 2_000;
 

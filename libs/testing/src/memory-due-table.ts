@@ -26,11 +26,17 @@ export class MemoryDueTable implements DueTable {
     return [...this.rows.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
 
-  async wake(workflow: string, ids: readonly string[], at: string): Promise<void> {
+  async wake(workflow: string, ids: readonly string[], at: string, ahead = true): Promise<void> {
     for (const id of new Set(ids)) {
       const known = this.rows.get(`${workflow} ${id}`);
       const earlier = known && known.at < at ? known.at : at;
-      const row = { at: earlier, woken: (known?.woken ?? -1) + 1, failures: 0, token: known?.token ?? 0, ahead: true };
+      const row = {
+        at: earlier,
+        woken: (known?.woken ?? -1) + 1,
+        failures: 0,
+        token: known?.token ?? 0,
+        ahead: ahead || known?.ahead === true,
+      };
       this.rows.set(`${workflow} ${id}`, row);
     }
   }

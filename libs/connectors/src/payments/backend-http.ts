@@ -13,6 +13,8 @@ export interface Asked {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** It waits for its turn, where their number in a second is bounded. */
+  readonly paced?: true;
   /** For what is asked to wait: how long until its answer, beyond what any other takes. */
   readonly waitsMs?: number;
   readonly signal?: AbortSignal;
@@ -35,8 +37,9 @@ interface Bounds {
 
 export class BackendHttp {
   private readonly dispatcher: Dispatcher;
-  /** When the next question may go out, where their number in a second is bounded. */
-  private free = 0;
+  private line: Promise<void> = Promise.resolve();
+  /** When the last question went out that waited for its turn. */
+  private wentOut = 0;
 
   /**
    * @param who as failures name it: `The Monero wallet`
@@ -56,8 +59,8 @@ export class BackendHttp {
   }
 
   /** @returns an answer of any status @throws UpstreamFailure */
-  async ask({ path, waitsMs = 0, signal: asked, ...sent }: Asked): Promise<Answered> {
-    if (sent.method === 'GET' && this.bounds.perSecond !== undefined) await this.turn(this.bounds.perSecond);
+  async ask({ path, waitsMs = 0, signal: asked, paced, ...sent }: Asked): Promise<Answered> {
+    if (paced && this.bounds.perSecond !== undefined) await this.turn(1_000 / this.bounds.perSecond);
     const inTime = AbortSignal.timeout(TIMEOUT_MS + waitsMs);
     const signal = asked ? AbortSignal.any([asked, inTime]) : inTime;
     let begun = false;
@@ -89,10 +92,14 @@ export class BackendHttp {
     return this.refused(statusCode);
   }
 
-  private async turn(perSecond: number): Promise<void> {
-    const now = performance.now();
-    this.free = Math.max(this.free, now) + 1_000 / perSecond;
-    await delay(this.free - now - 1_000 / perSecond);
+  /** What was late is not caught up with: that would be too many at once. */
+  private turn(gapMs: number): Promise<void> {
+    this.line = this.line.then(async () => {
+      const wait = this.wentOut + gapMs - performance.now();
+      if (wait > 0) await delay(wait);
+      this.wentOut = performance.now();
+    });
+    return this.line;
   }
 
   /** The answer has a status that is none of those that mean something. */

@@ -106,6 +106,8 @@ function reverseCredit(reversed: PaymentReversed['data'], at: Instant): TopupSen
 export const topupWorkflow: Workflow<TopupCommand, Topup, TopupEvent, TopupStep> = {
   name: 'topups',
   category: TOPUP,
+  // Nobody has paid yet. Of thousands at once, the first look at each would keep those waiting that are paid.
+  patient: new Set<TopupEvent['type']>(['InvoiceIssued']),
   decider: topupDecider,
   next,
 };

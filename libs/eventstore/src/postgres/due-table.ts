@@ -31,14 +31,14 @@ export class PostgresDueTable implements DueTable {
     return rows.map(({ id }) => id);
   }
 
-  async wake(workflow: string, ids: readonly string[], at: string): Promise<void> {
+  async wake(workflow: string, ids: readonly string[], at: string, ahead = true): Promise<void> {
     await this.pool.query({
       name: 'due-wake',
-      text: `insert into es.due as d (workflow, id, at, ahead) select $1, each.id, $3, true
+      text: `insert into es.due as d (workflow, id, at, ahead) select $1, each.id, $3, $4
                from (select distinct unnest($2::text[]) collate "C" as id) as each order by each.id
              on conflict (workflow, id) do update
-                set at = least(d.at, excluded.at), woken = d.woken + 1, failures = 0, ahead = true`,
-      values: [workflow, ids, at],
+                set at = least(d.at, excluded.at), woken = d.woken + 1, failures = 0, ahead = d.ahead or excluded.ahead`,
+      values: [workflow, ids, at, ahead],
     });
   }
 

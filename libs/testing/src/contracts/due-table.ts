@@ -49,6 +49,17 @@ export function dueTableContract(name: string, open: () => Promise<DueTable>): v
       expect((await table.due('w', TWO, 10)).map(({ ahead }) => ahead)).toEqual([true, true, false]);
     });
 
+    test('that was woken without haste waits with the others, unless it was ahead', async () => {
+      await table.wake('w', ['early'], NOON, false);
+      await table.wake('w', ['ahead', 'both'], ONE);
+      await table.wake('w', ['both'], ONE, false);
+      expect((await table.due('w', TWO, 10)).map(({ id, ahead }) => [id, ahead])).toEqual([
+        ...(await found(TWO)).slice(0, 2).map((id) => [id, true]),
+        ['early', false],
+      ]);
+      expect((await found(TWO)).slice(0, 2).toSorted()).toEqual(['ahead', 'both']);
+    });
+
     test('that fails again and again is ahead no longer', async () => {
       await table.wake('w', ['a'], NOON);
       for (const failures of [3, 4]) {

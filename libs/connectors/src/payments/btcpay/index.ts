@@ -15,7 +15,7 @@ import {
 } from '#application';
 import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
-import { BackendHttp } from '../backend-http.ts';
+import { type Asked, BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { noHints } from '../no-hints.ts';
 import {
@@ -34,6 +34,8 @@ const BATCH = 100;
 /** How long after its expiry a payment that is not confirmed is waited for: as long as we look. */
 const MONITORING_MINUTES = 7 * 24 * 60;
 const SIGNATURE = 'btcpay-sig';
+/** Customers do not wait for their turn, looks do. */
+const LOOK: Partial<Asked> = { paced: true };
 
 export interface BtcPaySettings {
   readonly btcpayUrl: string | undefined;
@@ -98,7 +100,7 @@ export class BtcPayServer implements PaymentBackend {
         lazyPaymentMethods: false,
       },
     });
-    const made = await this.ask('POST', this.invoices, body);
+    const made = await this.ask('POST', this.invoices, { body });
     return this.believing(async () => {
       const invoiceId = assertAsAsked(made, terms);
       const methods = await this.ask('GET', `${this.invoices}/${invoiceId}/payment-methods`);
@@ -149,7 +151,7 @@ export class BtcPayServer implements PaymentBackend {
   private async list(wanted: readonly Reference[]): Promise<ReadonlyMap<string, Listed>> {
     const query = new URLSearchParams({ includePaymentMethods: 'true', take: String(2 * BATCH) });
     for (const { orderId } of wanted) query.append('orderId', orderId);
-    const answer = await this.ask('GET', `${this.invoices}?${query}`);
+    const answer = await this.ask('GET', `${this.invoices}?${query}`, LOOK);
     return this.believing(async () => listedIn(answer));
   }
 
@@ -170,7 +172,7 @@ export class BtcPayServer implements PaymentBackend {
 
   private async paymentsOf(wanted: Reference): Promise<readonly BackendPayment[]> {
     const path = `${this.invoices}/${wanted.invoiceId}/payment-methods?onlyAccountedPayments=false`;
-    const answer = await this.ask('GET', path);
+    const answer = await this.ask('GET', path, LOOK);
     return this.believing(async () => paymentsIn(answer, this.looked(wanted)));
   }
 
@@ -186,9 +188,8 @@ export class BtcPayServer implements PaymentBackend {
   }
 
   /** @returns undefined when BTCPay does not know what was asked for */
-  private async ask(method: 'GET' | 'POST', path: string, sent?: string): Promise<unknown> {
-    const body = sent === undefined ? {} : { body: sent };
-    const { status, text } = await this.http.ask({ method, path, headers: this.headers, ...body });
+  private async ask(method: 'GET' | 'POST', path: string, more: Partial<Asked> = {}): Promise<unknown> {
+    const { status, text } = await this.http.ask({ method, path, headers: this.headers, ...more });
     if (status === 404 && method === 'GET') return undefined;
     if (status !== 200) this.http.refused(status);
     return jsonIn(text) ?? this.http.unreadable();
