@@ -62,6 +62,7 @@ export {
 } from './topup/coins.ts';
 export {
   type Change,
+  isLate,
   type Payment,
   paymentKey,
   type Topup,

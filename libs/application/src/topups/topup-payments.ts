@@ -1,4 +1,4 @@
-import { type Payment, type PaymentsWanted, type TopupCommand, worth } from '#domain';
+import { isLate, type Payment, type PaymentsWanted, type TopupCommand, worth } from '#domain';
 import type { Clock } from '../clock.ts';
 import { assertBelievable, isOfNothing } from './believable-payment.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
@@ -34,17 +34,19 @@ export class TopupPayments {
   private async payment(wanted: PaymentsWanted, came: BackendPayment): Promise<Payment> {
     const { reference: _, id, ...found } = came;
     const data = { payment: { backend: wanted.backend, id }, ...found, at: this.clock.now() };
-    const market = wanted.received.includes(id) ? undefined : await this.worthNow(wanted, came);
+    const market = wanted.received.includes(id) ? undefined : await this.worthNow(wanted, data);
     return market ? { ...data, market } : data;
   }
 
   /** One that is in time is worth what was asked for, so it does not wait for a rate. */
-  private async worthNow({ coin: code, expiresAt }: PaymentsWanted, { units, receivedAt }: BackendPayment) {
+  private async worthNow(wanted: PaymentsWanted, payment: Payment) {
+    const { coin: code } = wanted;
+    const { units } = payment;
     const coin = this.offered.coin(code);
-    const isLate = receivedAt > expiresAt;
-    if (coin.fixedRate !== undefined && !isLate) return undefined;
+    const late = isLate(wanted, payment);
+    if (coin.fixedRate !== undefined && !late) return undefined;
     const rate = await this.rates.usdPer(code).catch((error) => {
-      if (isLate) throw error;
+      if (late) throw error;
     });
     return rate && { rate, amount: worth(units, coin, rate.value) };
   }

@@ -7,6 +7,7 @@ import { type Decider, money, PersistentMap, type PicoUsd, unknownFact } from '#
 import { reject } from '../rejections.ts';
 import type { Instant } from '../values.ts';
 import type {
+  Destination,
   InvoiceIssued,
   PaymentFeeCharged,
   PaymentId,
@@ -16,6 +17,9 @@ import type {
   RateUsed,
   TopupEvent,
 } from './events.ts';
+
+/** How long after the expiry a payment on a chain may become final and still have the rate of its invoice. */
+const CONFIRMED_WITHIN_MS = 2 * 3_600_000;
 
 // state -------------------------------------------------------------------------------------------------------------
 
@@ -193,18 +197,30 @@ function paymentReceived(
   { payment, units, market, receivedAt, at }: Payment,
   invoice: InvoiceIssued['data'],
 ): PaymentReceived['data'] {
-  const { accountId, method, coin, expiresAt, rate } = invoice;
-  const isLate = receivedAt > expiresAt;
-  if (isLate && !market) throw new Error(`the late payment ${payment.id} cannot be valued without a rate`);
-  const amount = isLate && market ? market.amount : worthAsInvoiced(units, invoice);
+  const { accountId, method, coin, expiresAt, rate, destination } = invoice;
+  const late = isLate({ expiresAt, kind: destination.kind }, { receivedAt, at });
+  if (late && !market) throw new Error(`the late payment ${payment.id} cannot be valued without a rate`);
+  const amount = late && market ? market.amount : worthAsInvoiced(units, invoice);
   const bonus = ((amount * BigInt(invoice.bonusPercent)) / 100n) as PicoUsd;
   return {
     ...{ accountId, method, coin, payment, units: units.toString() },
     ...{ amount: money.toJson(amount), bonus: money.toJson(bonus) },
-    rate: isLate && market ? market.rate : rate,
-    ...(market && !isLate ? { market: { ...market, amount: money.toJson(market.amount) } } : {}),
+    rate: late && market ? market.rate : rate,
+    ...(market && !late ? { market: { ...market, amount: money.toJson(market.amount) } } : {}),
     ...{ receivedAt, at },
   };
+}
+
+/**
+ * Whether a payment is worth what the market says, and not what was asked for: it came after the expiry, or it was left
+ * unconfirmed for so long behind it that whoever sent it could choose, by its fee or by replacing it, whether it comes.
+ */
+export function isLate(
+  { expiresAt, kind }: { readonly expiresAt: Instant; readonly kind: Destination['kind'] },
+  { receivedAt, at }: Pick<Payment, 'receivedAt' | 'at'>,
+): boolean {
+  if (receivedAt > expiresAt) return true;
+  return kind === 'address' && Date.parse(at) > Date.parse(expiresAt) + CONFIRMED_WITHIN_MS;
 }
 
 /** An exact payment is worth exactly the requested amount; more or less is worth its share of that. */

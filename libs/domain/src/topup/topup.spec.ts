@@ -58,6 +58,19 @@ describe('a payment', () => {
     expect(event).toEqual(received({ amount: amount.toString(), bonus: usd('0.025').toString(), rate, receivedAt }));
     expect(() => given(issued).when(record({ receivedAt })).events()).toThrow('without a rate');
   });
+  test('on a chain that is final only hours after the expiry is worth what the market says: its sender could choose', () => {
+    const destination = { kind: 'address', value: 'x' } as const;
+    const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, destination } };
+    const paid = (when: string, past: TopupEvent) => {
+      const [event] = given(past)
+        .when(record({ market, at: when }))
+        .events();
+      return event?.type === 'PaymentReceived' ? [event.data.amount, event.data.rate.value] : [];
+    };
+    expect(paid('2026-11-20T14:15:00.000Z', onChain)).toEqual([usd('1').toString(), '100000.00']);
+    expect(paid('2026-11-20T14:15:00.001Z', onChain)).toEqual([usd('0.5').toString(), '50000']);
+    expect(paid('2026-11-20T14:15:00.001Z', issued)).toEqual([usd('1').toString(), '100000.00']);
+  });
   test('in time is worth what was asked for to the last millisecond, and what the market gave is noted', () => {
     const receivedAt = invoice.expiresAt;
     const [event] = given(issued).when(record({ receivedAt, market })).events();

@@ -31,8 +31,11 @@ const taken: PaymentReversed['data'] = {
 const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
 
 const { coin, backend, reference, expiresAt } = invoice;
-const question = { coin, backend, reference, expiresAt, seen: [], received: [] };
+const question = { coin, backend, reference, kind: 'bolt11', expiresAt, seen: [], received: [] } as const;
 const look: TopupStep = { step: 'ask', question };
+const [lookAddress, lookPage] = (['address', 'page'] as const).map(
+  (kind): TopupStep => ({ step: 'ask', question: { ...question, kind } }),
+) as [TopupStep, TopupStep];
 const add = (now: string): TopupStep => {
   const credit = { creditId: 'lnd/ab', method: 'btc-lightning', amount: usd('1'), bonus: usd('0.05'), at: now };
   return { step: 'send', command: { to: 'account', id: 'a', command: { type: 'AddCredit', data: credit } } };
@@ -78,19 +81,19 @@ describe('the payments of a top-up', () => {
 
   test('are looked for no more once a Lightning invoice is paid, and further where an address is', () => {
     given(issued, received, credited).when(at).then([]);
-    const lookAgain: TopupStep = { step: 'ask', question: { ...question, received: ['ab'] } };
+    const lookAgain: TopupStep = { step: 'ask', question: { ...question, kind: 'address', received: ['ab'] } };
     given(issuedAddress, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
   });
 
   test('to an address are looked for once a day after a week, for half a year', () => {
-    given(issuedAddress).when('2026-11-27T12:15:00.000Z').then([look], '2026-11-28T12:15:00.000Z');
-    given(issuedAddress).when('2027-05-19T12:14:59.999Z').then([look], '2027-05-20T12:14:59.999Z');
-    given(issuedAddress).when('2027-05-19T12:15:00.000Z').then([look]);
+    given(issuedAddress).when('2026-11-27T12:15:00.000Z').then([lookAddress], '2026-11-28T12:15:00.000Z');
+    given(issuedAddress).when('2027-05-19T12:14:59.999Z').then([lookAddress], '2027-05-20T12:14:59.999Z');
+    given(issuedAddress).when('2027-05-19T12:15:00.000Z').then([lookAddress]);
   });
 
   test('on a page are looked for every minute once it is paid, since they can be taken back', () => {
-    const lookAgain: TopupStep = { step: 'ask', question: { ...question, received: ['ab'] } };
-    given(issuedPage).when(at).then([look], '2026-11-20T12:01:02.000Z');
+    const lookAgain: TopupStep = { step: 'ask', question: { ...question, kind: 'page', received: ['ab'] } };
+    given(issuedPage).when(at).then([lookPage], '2026-11-20T12:01:02.000Z');
     given(issuedPage, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
     given(issuedPage, received, credited)
       .when('2027-05-19T12:14:59.999Z')
@@ -103,11 +106,11 @@ describe('the payments of a top-up', () => {
       type: 'PaymentSeen',
       data: { payment, units: '1', confirmations: 0, seenAt: at, at },
     };
-    const missing: TopupStep = { step: 'ask', question: { ...question, seen: ['ab'] } };
+    const missing: TopupStep = { step: 'ask', question: { ...question, kind: 'address', seen: ['ab'] } };
     given(issuedAddress, seen).when(at).then([missing], '2026-11-20T12:01:02.000Z');
     given(issuedAddress, seen, { type: 'PaymentLost', data: { payment, at } })
       .when(at)
-      .then([look], '2026-11-20T12:01:02.000Z');
+      .then([lookAddress], '2026-11-20T12:01:02.000Z');
   });
 
   test('of a top-up that is not there are not looked for', () => {

@@ -5,7 +5,7 @@ import { TOPUP } from '../events.ts';
 import type { Instant } from '../values.ts';
 import type { Coin } from './coins.ts';
 import { paymentKey, type Topup, type TopupCommand, topupDecider } from './decide.ts';
-import type { InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
+import type { Destination, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
 
 /** How often payments are looked for, by how long ago the top-up expired. What a back end hints at is only a hint. */
 const LOOK_OPEN_MS = 2_000;
@@ -25,6 +25,7 @@ export interface PaymentsWanted {
   readonly coin: Coin;
   readonly backend: string;
   readonly reference: string;
+  readonly kind: Destination['kind'];
   readonly expiresAt: Instant;
   /** Back end's ids of payments that are on their way, and of those that have come. */
   readonly seen: readonly string[];
@@ -47,10 +48,13 @@ function next(topup: Topup, now: Instant): Next<TopupStep> {
   if (!invoice) return { steps: [] };
   const steps: TopupStep[] = sends(topup, now).map((command) => ({ step: 'send', command }));
   if (!mayBePaid(topup, invoice)) return { steps };
-  const { coin, backend, reference, expiresAt } = invoice;
+  const { coin, backend, reference, expiresAt, destination } = invoice;
   const seen = [...topup.seen.keys()].map((key) => key.slice(paymentKey({ backend, id: '' }).length));
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
-  steps.push({ step: 'ask', question: { coin, backend, reference, expiresAt, seen, received } });
+  steps.push({
+    step: 'ask',
+    question: { coin, backend, reference, kind: destination.kind, expiresAt, seen, received },
+  });
   const wait = untilNextLook(topup, invoice, now);
   return wait === undefined ? { steps } : { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }

@@ -108,9 +108,18 @@ export class LndNode implements PaymentBackend {
 
 /** The hash of the invoice that a line of the subscription says is paid. The last line may say why it ends instead. */
 function settledIn(line: string): string | undefined {
-  const { result, error } = JSON.parse(line) as { result?: Partial<LndInvoice>; error?: { message?: string } };
-  if (error) throw new UpstreamFailure('upstream_error', `The Lightning node reports no more: ${error.message}`);
+  const { result, error } = read(line);
+  if (error) throw new UpstreamFailure('upstream_error', 'The Lightning node reports no more');
   return result?.state === 'SETTLED' && isHash(result.r_hash) ? hexOf(result.r_hash) : undefined;
+}
+
+/** Neither the words of a parser nor those of the node: they may repeat what was asked, which has the macaroon. */
+function read(line: string): { readonly result?: Partial<LndInvoice>; readonly error?: unknown } {
+  try {
+    return (JSON.parse(line) ?? {}) as ReturnType<typeof read>;
+  } catch {
+    throw new UpstreamFailure('upstream_error', 'The Lightning node reported something that cannot be read');
+  }
 }
 
 function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {

@@ -296,8 +296,8 @@ describe('the report of payments', () => {
   });
 
   test.each<[string, string, RegExp]>([
-    ['says why it ends', '{"error":{"code":14,"message":"server is shutting down"}}\n', /server is shutting down/],
-    ['sends what is no JSON', '<html>\n', /JSON/],
+    ['says why it ends', '{"error":{"code":14,"message":"server is shutting down"}}\n', /reports no more$/],
+    ['sends what is no JSON', '<html>\n', /cannot be read$/],
   ])('fails when the node %s', async (_, last, message) => {
     const node = await start(sending([line(), last]));
     const reports = node.hints(new AbortController().signal);
