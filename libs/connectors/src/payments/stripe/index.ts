@@ -4,8 +4,6 @@
  * says is never believed; the session is read again with our key.
  * Facts from Stripe's API reference and its guide to fulfilment (API version of the library).
  */
-import { Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Stripe } from 'stripe';
 import {
@@ -18,6 +16,7 @@ import {
 } from '#application';
 import type { BackendKind } from '../backend-kind.ts';
 import { assertAsAsked, isUnderWay, type Paid, paymentIn, Unbelievable } from './answers.ts';
+import { BoundedHttp } from './bounded-http.ts';
 import { EVENT_TYPES, type Reported, reportedIn } from './events.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -53,13 +52,12 @@ export const stripe: BackendKind<StripeSettings> = {
 export class StripeAccount implements PaymentBackend {
   readonly name = stripe.name;
   readonly batch = 1;
-  private readonly agent: HttpAgent;
+  private readonly http: BoundedHttp;
   private readonly used = Promise.withResolvers<void>();
   private opened: Promise<Stripe> | undefined;
 
   constructor(private readonly settings: StripeSettings & { readonly stripeKey: string }) {
-    const { protocol } = new URL(settings.stripeUrl);
-    this.agent = protocol === 'http:' ? new HttpAgent({ keepAlive: true }) : new HttpsAgent({ keepAlive: true });
+    this.http = new BoundedHttp(settings.stripeUrl);
   }
 
   async request({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<RequestedPayment> {
@@ -121,8 +119,8 @@ export class StripeAccount implements PaymentBackend {
     return this.sessionsOf([reportedIn(event)]);
   }
 
-  async close(): Promise<void> {
-    this.agent.destroy();
+  close(): Promise<void> {
+    return this.http.close();
   }
 
   private async paymentOf(reference: string): Promise<readonly BackendPayment[]> {
@@ -168,8 +166,9 @@ export class StripeAccount implements PaymentBackend {
 
   private async ask<T>(question: (api: Stripe) => Promise<T>): Promise<T> {
     this.used.resolve();
+    const api = await this.api();
     try {
-      return await question(await this.api());
+      return await question(api);
     } catch (error) {
       throw failure(error);
     }
@@ -192,12 +191,8 @@ export class StripeAccount implements PaymentBackend {
 
   private async open(): Promise<Stripe> {
     const { Stripe: Library } = await import('stripe');
-    const { hostname: host, port, protocol } = new URL(this.settings.stripeUrl);
-    const scheme = protocol === 'http:' ? ('http' as const) : ('https' as const);
-    return new Library(this.settings.stripeKey, {
-      ...{ host, port: port === '' ? (scheme === 'http' ? 80 : 443) : Number(port), protocol: scheme },
-      ...{ httpAgent: this.agent, timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false },
-    });
+    const more = { timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false };
+    return new Library(this.settings.stripeKey, { httpClient: this.http, ...more });
   }
 }
 
@@ -225,7 +220,10 @@ function believing<T>(read: () => T): T {
 /** Nothing of the library's error goes on but its kind: it has what was sent and answered. */
 function failure(error: unknown): Error {
   const { type, statusCode, code, requestId } = error as Partial<Stripe.errors.StripeError>;
-  if (error instanceof UpstreamFailure || typeof type !== 'string') return error as Error;
+  if (error instanceof UpstreamFailure) return error;
+  // The library trips over what is built otherwise than it expects, and says so in words that repeat the answer.
+  if (typeof type !== 'string')
+    return new UpstreamFailure('upstream_error', 'Stripe sent an answer that cannot be read');
   if (statusCode === undefined) return new UpstreamFailure('upstream_unavailable', 'Stripe cannot be reached');
   const about = [type, code].filter((each) => typeof each === 'string').join(', ');
   // Its id is not in the words: what many requests meet is one alarm.

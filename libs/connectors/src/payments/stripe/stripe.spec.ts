@@ -1,11 +1,11 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Stripe } from 'stripe';
 import { readPayments } from '#catalogue';
 import { StripeAccount } from '#connectors';
 import { coinOf } from '#testing';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { type Answering, AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+import { BoundedHttp } from './bounded-http.ts';
 
 const KEY = 'sk_test_planted77ab';
 const SECRET = 'whsec_planted';
@@ -26,6 +26,14 @@ function connect(stripeUrl: string, stripeWebhookSecret: string | undefined = SE
   const account = new StripeAccount({ stripeKey: KEY, stripeUrl, stripeWebhookSecret });
   opened.defer(() => account.close());
   return account;
+}
+
+/** @returns the address of a Stripe that answers so */
+async function start(answer: Answering): Promise<string> {
+  const server = new AnsweringServer();
+  opened.defer(() => server.close());
+  server.answer = answer;
+  return server.listen();
 }
 
 let topups = 0;
@@ -74,9 +82,16 @@ describe('a request', () => {
     });
   });
 
-  test('that is repeated is the same session', async () => {
-    const asked = asking();
-    expect(await backend.request(asked)).toEqual(await backend.request(asked));
+  test('whose answer is lost is repeated as it was, and is the same session', async () => {
+    const made: unknown[] = [];
+    const forgetful = await start(async (response, { url, method = '', headers }, body) => {
+      const answer = await fetch(`${sandbox.url}${url}`, { method, headers: headers as Record<string, string>, body });
+      const session = (await answer.json()) as { id?: string };
+      if (made.push(session.id) === 1) response.destroy();
+      else json(session, answer.status)(response, undefined as never, '');
+    });
+    const { reference } = await connect(forgetful).request(asking());
+    expect(made).toEqual([reference, reference]);
   });
 
   test('is for no less than Stripe takes', async () => {
@@ -254,15 +269,7 @@ describe('hints', () => {
 });
 
 /** A Stripe that answers everything with this. */
-async function answering(status: number, body: string): Promise<StripeAccount> {
-  const server: Server = createServer((_, response) => void response.writeHead(status).end(body));
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  opened.defer(async () => {
-    server.closeAllConnections();
-    await new Promise((closed) => server.close(closed));
-  });
-  return connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-}
+const answering = async (status: number, body: string) => connect(await start(json(body, status)));
 
 describe('a Stripe that is mistaken or lies', () => {
   const charge = { id: 'ch_1', amount_captured: 2_500, currency: 'usd', paid: true, created: 1, disputed: false };
@@ -306,6 +313,13 @@ describe('a Stripe that is mistaken or lies', () => {
   ])('has no payment %s credited', async (_, lie) => {
     await expect((await told(lie)).look(['cs_1'])).rejects.toThrow('What Stripe answered');
   });
+
+  test('has no payment credited whose disputes are no list', async () => {
+    const account = await told({ payment_intent: { ...intent, latest_charge: { ...charge, disputed: true } } });
+    await expect(account.look(['cs_1'])).rejects.toMatchObject({
+      message: 'Stripe sent an answer that cannot be read',
+    });
+  });
 });
 
 describe('what goes wrong', () => {
@@ -317,12 +331,39 @@ describe('what goes wrong', () => {
     ['a key that Stripe does not know', 401, REFUSED, 'Stripe answered with status 401 (StripeAuthenticationError)'],
     ['too many requests', 429, REFUSED, 'Stripe answered with status 429 (StripeRateLimitError)'],
     ['no JSON', 200, '<html>', 'Stripe cannot be reached'],
+    ['nothing', 200, 'null', 'Stripe cannot be reached'],
+    ['an error that is none', 200, `{"error":5,"key":"${KEY}"}`, 'Stripe sent an answer that cannot be read'],
+    ['another place', 302, '', 'Stripe cannot be reached'],
   ])('such as %s is a failure that names it, and no secret', async (_, status, body, message) => {
     const account = await answering(status, body);
     const error = await account.look(['cs_1']).catch((failure: unknown) => failure);
     expect(error).toMatchObject({ name: 'UpstreamFailure', message });
     const { inspect } = await import('node:util');
     expect(inspect(error, { depth: 20 })).not.toContain(KEY);
+  });
+
+  test('such as an answer without an end is a failure, and is not read to it', async () => {
+    let sent = 0;
+    const endless = await start((response) => {
+      const more = () => {
+        while (sent < 100 && response.write(' '.repeat(1024 * 1024))) sent++;
+      };
+      response.on('drain', more);
+      more();
+    });
+    await expect(connect(endless).look(['cs_1'])).rejects.toThrow('Stripe cannot be reached');
+    expect(sent).toBeLessThan(40);
+  });
+
+  test('such as an answer that drips is waited for no longer than any other', async () => {
+    const dripping = await start((response) => {
+      const timer = setInterval(() => response.write(' '), 5);
+      response.on('close', () => clearInterval(timer));
+    });
+    const http = new BoundedHttp(dripping);
+    opened.defer(() => http.close());
+    const asked = http.makeRequest('127.0.0.1', '443', '/v1/events', 'GET', {}, '', 'https', 30);
+    await expect(asked).rejects.toMatchObject({ name: 'TimeoutError' });
   });
 
   test('such as nobody there is a failure', async () => {

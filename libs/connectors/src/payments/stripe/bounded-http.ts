@@ -1,0 +1,57 @@
+/** The way to Stripe of its own library, which would read an answer without an end until the process has no memory left. */
+import type { Stripe } from 'stripe';
+import { type Answered, BackendHttp } from '../backend-http.ts';
+
+type Client = NonNullable<NonNullable<ConstructorParameters<typeof Stripe>[1]>['httpClient']>;
+type Response = Awaited<ReturnType<Client['makeRequest']>>;
+
+export class BoundedHttp implements Client {
+  private readonly http: BackendHttp;
+
+  /** @param url address of the API, of which only the host counts: the library knows the paths */
+  constructor(url: string) {
+    this.http = new BackendHttp('Stripe', new URL(url).origin);
+  }
+
+  getClientName(): string {
+    return 'undici';
+  }
+
+  /** @throws UpstreamFailure, or a `TimeoutError`; the library takes both for a connection that failed */
+  async makeRequest(
+    ...[, , path, method, headers, sent, , timeout]: Parameters<Client['makeRequest']>
+  ): Promise<Response> {
+    const given = Object.entries(headers).filter(([, value]) => value !== undefined);
+    const answered = await this.http.ask({
+      method: method === 'POST' ? 'POST' : 'GET',
+      path,
+      headers: Object.fromEntries(given.map(([name, value]) => [name, String(value)])),
+      ...(sent ? { body: sent } : {}),
+      signal: AbortSignal.timeout(timeout),
+    });
+    return responseOf(answered);
+  }
+
+  close(): Promise<void> {
+    return this.http.close();
+  }
+}
+
+function responseOf({ status, headers, text }: Answered): Response {
+  return {
+    getStatusCode: () => status,
+    getHeaders: () => headers as ReturnType<Response['getHeaders']>,
+    getRawResponse: () => ({}), // the library writes the id of the request into it
+    toStream: () => {
+      throw new Error('nothing of Stripe is read as a stream');
+    },
+    toJSON: async () => objectIn(text),
+  };
+}
+
+/** The library writes into what it takes for an object, where nothing catches. @throws SyntaxError, which it does catch */
+function objectIn(text: string): object {
+  const read: unknown = JSON.parse(text);
+  if (typeof read === 'object' && read !== null) return read;
+  throw new SyntaxError('this is no object');
+}
