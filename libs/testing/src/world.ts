@@ -41,6 +41,8 @@ export interface TestWallet {
   readonly nwc_url: string;
 }
 
+type Environment = Readonly<Record<string, string>>;
+
 export class World {
   private constructor(
     readonly api: string,
@@ -50,11 +52,11 @@ export class World {
   ) {}
 
   /**
-   * @param environment settings that differ from the defaults
+   * @param environment settings that differ from the defaults; made of the sandbox's address where they need what is there
    * @param models that the catalogue has beside those that ship
    */
   static async open(
-    environment: Readonly<Record<string, string>> = {},
+    environment: Environment | ((sandbox: string) => Promise<Environment>) = {},
     models: readonly object[] = [],
   ): Promise<World> {
     const opened = new AsyncDisposableStack();
@@ -67,7 +69,7 @@ export class World {
   }
 
   private static async build(
-    environment: Readonly<Record<string, string>>,
+    environmentIn: Environment | ((sandbox: string) => Promise<Environment>),
     models: readonly object[],
     opened: AsyncDisposableStack,
   ): Promise<World> {
@@ -79,8 +81,9 @@ export class World {
     opened.defer(() => rm(directory, { recursive: true }));
     const catalogue = path.join(directory, 'catalogue');
     if (models.length > 0) await copyCatalogue(catalogue, models);
-    const databaseUrl = environment.DATABASE_URL ?? (await emptyDatabase(opened));
     const sandbox = keep(await startSandbox({ port: 0 }));
+    const environment = typeof environmentIn === 'function' ? await environmentIn(sandbox.url) : environmentIn;
+    const databaseUrl = environment.DATABASE_URL ?? (await emptyDatabase(opened));
     const variables = {
       DATABASE_URL: databaseUrl,
       DATA_DIR: directory,

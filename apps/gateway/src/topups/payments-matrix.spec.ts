@@ -85,6 +85,11 @@ const CELLS: readonly Cells[] = [
   { backend: 'cln', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
   { backend: 'phoenixd', method: 'btc-lightning', asked: 10, credits: LIGHTNING },
   {
+    ...{ backend: 'nwc', method: 'btc-lightning', asked: 10, unreported: true },
+    credits: { exact: '10.5', late: '10.5' },
+    toldElsewhere: { over: 'a wallet says what its invoice is for, and not what came' },
+  },
+  {
     ...{ backend: 'btcpay', method: 'btc', asked: 20 },
     credits: {
       ...{ exact: '20', partial: '5', over: '40', late: '20', twice: '25' },
@@ -192,7 +197,11 @@ beforeAll(async () => {
   await copyCatalogue(directory, []);
   await addPayments(directory, SIXTH);
   terms = readPayments(directory);
-  world = await World.open({ CATALOGUE_DIR: directory, ...BACKENDS });
+  world = await World.open(async (sandbox) => {
+    const made = await fetch(`${sandbox}/nwc/wallets`, { method: 'POST' });
+    const { nwc_url } = (await made.json()) as { nwc_url: string };
+    return { CATALOGUE_DIR: directory, ...BACKENDS, NWC_RECEIVE_URL: nwc_url };
+  });
   opened.defer(() => world.close());
   await world.send('PUT', '/rates', { api: world.sandbox, body: { doge_usd: USD_PER_DOGE } });
   teller = new StoryTeller(world);
