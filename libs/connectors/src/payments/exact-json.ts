@@ -1,4 +1,4 @@
-/** JSON with whole numbers that a JavaScript number cannot hold: amounts in the smallest unit of a coin. */
+/** JSON as back ends send it, also with whole numbers that a JavaScript number cannot hold: amounts in the smallest unit of a coin. */
 
 /** In the language since ES2026; the compiler's library does not have it yet. */
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
@@ -16,6 +16,15 @@ export function parseExactly(text: string): unknown {
     return isInexact && source.length <= MAX_DIGITS && /^-?\d+$/.test(source) ? BigInt(source) : value;
   };
   return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
+}
+
+/** What a back end sent; undefined when it is no JSON. The words of a parser are not passed on: they repeat what was sent. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A whole number that `parseExactly` has read. @returns undefined when the value is none, or is below zero */

@@ -17,6 +17,7 @@ import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
 import { type Asked, BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
+import { jsonIn } from '../exact-json.ts';
 import { noHints } from '../no-hints.ts';
 import {
   assertAsAsked,
@@ -202,13 +203,5 @@ export class BtcPayServer implements PaymentBackend {
       if (!(error instanceof Unbelievable)) throw error;
       throw new UpstreamFailure('upstream_error', `What BTCPay Server answered ${error.message}`);
     }
-  }
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // the caller says what cannot be read
   }
 }

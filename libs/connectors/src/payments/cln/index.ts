@@ -15,6 +15,7 @@ import {
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { instantIn, parseExactly, unitsIn } from '../exact-json.ts';
+import { isHex32, lookOneByOne } from '../lightning.ts';
 
 /** How long the node waits for a payment before it answers that there was none. */
 const WAIT_SECONDS = 60;
@@ -71,23 +72,17 @@ export class ClnNode implements PaymentBackend {
     const asked = { amount_msat: `${units}msat`, label: topupId, description: memo, expiry: expirySeconds };
     const made = await this.command<ClnInvoice>('invoice', asked, LABEL_EXISTS);
     const { payment_hash: hash, bolt11 } = made ?? (await this.find({ label: topupId })) ?? {};
-    if (!isHash(hash) || typeof bolt11 !== 'string') {
+    if (!isHex32(hash) || typeof bolt11 !== 'string') {
       throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
     }
     return { reference: hash, destination: { kind: 'bolt11', value: bolt11 }, paymentHash: hash };
   }
 
-  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    const payments: BackendPayment[] = [];
-    for (const reference of references) {
-      const invoice = await this.find({ payment_hash: reference });
-      const payment = invoice && paymentOf(invoice);
-      if (payment && payment.reference !== reference) {
-        throw new UpstreamFailure('upstream_error', 'The Lightning node answered for another invoice');
-      }
-      if (payment) payments.push(payment);
-    }
-    return payments;
+  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    return lookOneByOne(references, async (payment_hash) => {
+      const invoice = await this.find({ payment_hash });
+      return invoice && paymentOf(invoice);
+    });
   }
 
   async *hints(signal: AbortSignal): AsyncGenerator<string> {
@@ -123,7 +118,7 @@ export class ClnNode implements PaymentBackend {
     });
     if (!invoice) return undefined;
     const { payment_hash: hash, pay_index: index } = invoice;
-    if (!isHash(hash) || !Number.isSafeInteger(index) || Number(index) <= lastpay_index) this.http.unreadable();
+    if (!isHex32(hash) || !Number.isSafeInteger(index) || Number(index) <= lastpay_index) this.http.unreadable();
     return { hash: hash as string, index: Number(index) };
   }
 
@@ -158,15 +153,11 @@ export class ClnNode implements PaymentBackend {
   }
 }
 
-function isHash(value: unknown): value is string {
-  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
-}
-
 function paymentOf({ status, payment_hash, amount_received_msat, paid_at }: ClnInvoice): BackendPayment | undefined {
   if (status !== 'paid') return undefined;
   const units = unitsIn(amount_received_msat);
   const receivedAt = instantIn(paid_at);
-  if (!isHash(payment_hash) || units === undefined || receivedAt === undefined) {
+  if (!isHex32(payment_hash) || units === undefined || receivedAt === undefined) {
     throw new UpstreamFailure('upstream_error', 'The Lightning node reported a payment that cannot be read');
   }
   return { reference: payment_hash, id: payment_hash, units, confirmations: 'final', receivedAt };

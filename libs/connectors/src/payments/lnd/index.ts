@@ -12,7 +12,8 @@ import {
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
-import { instantIn } from '../exact-json.ts';
+import { instantIn, jsonIn } from '../exact-json.ts';
+import { lookOneByOne } from '../lightning.ts';
 
 /** A line of the subscription; an invoice is a few kilobytes. */
 const MAX_LINE = 1024 * 1024;
@@ -62,17 +63,11 @@ export class LndNode implements PaymentBackend {
     return { reference: paymentHash, destination: { kind: 'bolt11', value: made.payment_request }, paymentHash };
   }
 
-  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    const payments: BackendPayment[] = [];
-    for (const reference of references) {
-      const invoice = await this.ask<LndInvoice>('GET', `/v1/invoice/${reference}`);
-      const payment = invoice && paymentOf(invoice);
-      if (payment && payment.reference !== reference) {
-        throw new UpstreamFailure('upstream_error', 'The Lightning node answered for another invoice');
-      }
-      if (payment) payments.push(payment);
-    }
-    return payments;
+  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    return lookOneByOne(references, async (hash) => {
+      const invoice = await this.ask<LndInvoice>('GET', `/v1/invoice/${hash}`);
+      return invoice && paymentOf(invoice);
+    });
   }
 
   async *hints(signal: AbortSignal): AsyncGenerator<string> {
@@ -98,28 +93,21 @@ export class LndNode implements PaymentBackend {
     const { status, text } = await this.http.ask({ method, path, headers, ...(sent ? { body: sent } : {}) });
     if (status === 404) return undefined;
     if (status !== 200) this.http.refused(status);
-    try {
-      return (JSON.parse(text) as T | null) ?? this.http.unreadable();
-    } catch {
-      return this.http.unreadable();
-    }
+    return (jsonIn(text) as T | null | undefined) ?? this.http.unreadable();
   }
 }
 
-/** The hash of the invoice that a line of the subscription says is paid. The last line may say why it ends instead. */
+/**
+ * The hash of the invoice that a line of the subscription says is paid. The last line may say why it ends instead: the
+ * node's words are not passed on, since they may repeat what it was asked, which has the macaroon.
+ */
 function settledIn(line: string): string | undefined {
-  const { result, error } = read(line);
+  const said = jsonIn(line) as { readonly result?: Partial<LndInvoice>; readonly error?: unknown } | null | undefined;
+  if (said === undefined)
+    throw new UpstreamFailure('upstream_error', 'The Lightning node reported something that cannot be read');
+  const { result, error } = said ?? {};
   if (error) throw new UpstreamFailure('upstream_error', 'The Lightning node reports no more');
   return result?.state === 'SETTLED' && isHash(result.r_hash) ? hexOf(result.r_hash) : undefined;
-}
-
-/** Neither the words of a parser nor those of the node: they may repeat what was asked, which has the macaroon. */
-function read(line: string): { readonly result?: Partial<LndInvoice>; readonly error?: unknown } {
-  try {
-    return (JSON.parse(line) ?? {}) as ReturnType<typeof read>;
-  } catch {
-    throw new UpstreamFailure('upstream_error', 'The Lightning node reported something that cannot be read');
-  }
 }
 
 function paymentOf({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {

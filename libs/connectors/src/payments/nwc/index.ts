@@ -16,11 +16,12 @@ import { type ConnectionString, readConnectionString } from '../../wallets/nwc/c
 import { type Ask, converse } from '../../wallets/nwc/conversation.ts';
 import { Nip47Error } from '../../wallets/nwc/nip47.ts';
 import type { BackendKind } from '../backend-kind.ts';
+import { instantIn } from '../exact-json.ts';
+import { isHex32 } from '../lightning.ts';
 import { noHints } from '../no-hints.ts';
 
 /** Asked in one conversation. */
 const BATCH = 20;
-const LATEST_SECONDS = 1e11;
 
 export interface NwcReceiveSettings {
   /** Its connection string: one that may receive and not pay is enough. */
@@ -46,7 +47,7 @@ export class NwcReceiver implements PaymentBackend {
   async request({ units, memo, expirySeconds }: PaymentRequest): Promise<RequestedPayment> {
     const asked = { amount: Number(units), description: memo, expiry: expirySeconds };
     const { invoice, payment_hash: hash } = await this.converse((ask) => ask('make_invoice', asked));
-    if (typeof invoice !== 'string' || !isHash(hash)) throw unreadable();
+    if (typeof invoice !== 'string' || !isHex32(hash)) throw unreadable();
     return { reference: hash, destination: { kind: 'bolt11', value: invoice }, paymentHash: hash };
   }
 
@@ -88,9 +89,8 @@ async function lookUp(reference: string, ask: Ask): Promise<BackendPayment | und
   if (hash !== reference || (type !== undefined && type !== 'incoming')) throw unreadable();
   const isSettled = state === undefined ? Number(settled ?? 0) > 0 : state === 'settled';
   if (!isSettled) return undefined;
-  const isTime = Number.isSafeInteger(settled) && Number(settled) > 0 && Number(settled) < LATEST_SECONDS;
-  if (!Number.isSafeInteger(amount) || Number(amount) <= 0 || !isTime) throw unreadable();
-  const receivedAt = new Date(Number(settled) * 1000).toISOString();
+  const receivedAt = instantIn(settled);
+  if (!Number.isSafeInteger(amount) || Number(amount) <= 0 || receivedAt === undefined) throw unreadable();
   return { reference, id: reference, units: BigInt(Number(amount)), confirmations: 'final', receivedAt };
 }
 
@@ -104,10 +104,6 @@ function connectionIn(url: string): ConnectionString {
   } catch (error) {
     throw new Error((error as Error).message.replace('nwc_url', 'NWC_RECEIVE_URL'));
   }
-}
-
-function isHash(value: unknown): value is string {
-  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 }
 
 function unreadable(): UpstreamFailure {

@@ -16,6 +16,8 @@ import {
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
+import { jsonIn } from '../exact-json.ts';
+import { answeredForAnother, isHex32, lookOneByOne } from '../lightning.ts';
 import { noHints } from '../no-hints.ts';
 
 const MSAT_PER_SAT = 1_000n;
@@ -62,22 +64,18 @@ export class Phoenixd implements PaymentBackend {
     };
     const made = await this.ask('POST', '/createinvoice', new URLSearchParams(asked).toString());
     const { paymentHash, serialized } = made ?? {};
-    if (!isHash(paymentHash) || typeof serialized !== 'string') {
+    if (!isHex32(paymentHash) || typeof serialized !== 'string') {
       throw new UpstreamFailure('upstream_error', 'The Lightning node made no invoice');
     }
     return { reference: paymentHash, destination: { kind: 'bolt11', value: serialized }, paymentHash };
   }
 
-  async look(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    const payments: BackendPayment[] = [];
-    for (const reference of references) {
+  look(references: readonly string[]): Promise<readonly BackendPayment[]> {
+    return lookOneByOne(references, async (reference) => {
       const found = await this.ask('GET', `/payments/incoming/${reference}`);
-      if (found && found.paymentHash !== reference) {
-        throw new UpstreamFailure('upstream_error', 'The Lightning node answered for another invoice');
-      }
-      if (found?.isPaid === true) payments.push(paymentOf(reference, found));
-    }
-    return payments;
+      if (found && found.paymentHash !== reference) throw answeredForAnother();
+      return found?.isPaid === true ? paymentOf(reference, found) : undefined;
+    });
   }
 
   /** Its web hooks name what was paid. */
@@ -87,11 +85,11 @@ export class Phoenixd implements PaymentBackend {
 
   notified({ headers, body }: WebHook): readonly string[] | undefined {
     const signature = headers['x-phoenix-signature'];
-    if (this.webhookSecret === undefined || typeof signature !== 'string' || !isHash(signature)) return undefined;
+    if (this.webhookSecret === undefined || typeof signature !== 'string' || !isHex32(signature)) return undefined;
     const expected = createHmac('sha256', this.webhookSecret).update(body).digest();
     if (!timingSafeEqual(expected, Buffer.from(signature, 'hex'))) return undefined;
     const { type, paymentHash } = objectIn(body.toString('utf8')) ?? {};
-    return type === 'payment_received' && isHash(paymentHash) ? [paymentHash] : [];
+    return type === 'payment_received' && isHex32(paymentHash) ? [paymentHash] : [];
   }
 
   close(): Promise<void> {
@@ -129,15 +127,7 @@ function paymentOf(reference: string, found: Readonly<Record<string, unknown>>):
   };
 }
 
-function isHash(value: unknown): value is string {
-  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
-}
-
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(text);
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
 }
