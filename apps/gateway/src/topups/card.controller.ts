@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Post, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply } from 'fastify';
-import { CARD, type Caller, CreateTopup, newTopupId, noMethod, OfferedPayments } from '#application';
+import { CARD, type Caller, CreateTopup, newTopupId, OfferedPayments } from '#application';
 import type { Cause } from '#kernel';
 import { Authenticated, CausedBy } from '../edge/caller.ts';
 import { Creation } from '../edge/creations.ts';
@@ -25,7 +25,6 @@ export class CardController {
   @Post('card/session')
   @Creation(operations.createCardSession)
   async create(@Authenticated() { accountId }: Caller, @Body() body: NewCardSession, @CausedBy() cause: Cause) {
-    if (!this.offered.method(CARD)) throw noMethod(CARD);
     const topupId = newTopupId();
     const checkout_url = checkoutUrl(this.address, topupId);
     const requested = { amount: String(body.amount), currency: (body.currency ?? 'USD').toUpperCase() };

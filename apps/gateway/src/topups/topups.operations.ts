@@ -52,7 +52,7 @@ export const createCardSession: OperationNotes = {
   body: NewCardSession,
   example: { amount: 25, currency: 'USD' },
   answer: json(CardSession),
-  errors: [404, 409, 502],
+  errors: [404, 409, 429, 502],
 };
 
 export const getCardPage: OperationNotes = {
