@@ -51,10 +51,16 @@ const PAYMENT_BACKENDS = [
   'NWC_RECEIVE_URL',
 ];
 
+/** What is set, or else the sandbox, as long as nothing is set that must not stand beside it. */
+function unlessElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
+  const { variable, read } = setting;
+  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? read(env) : undefined) };
+}
+
 /** A back end that takes payments. The default is the sandbox, as long as no other is set. */
 export function payment(variable: string, path: string, meaning: string): Setting<string | undefined> {
   const setting = inSandbox(variable, path, `${meaning}; none as soon as another way to be paid is set`);
-  return { ...setting, read: (env) => (given(env, variable) || !isPaidElsewhere(env) ? setting.read(env) : undefined) };
+  return unlessElsewhere(setting, isPaidElsewhere);
 }
 
 export function isPaidElsewhere(env: Environment): boolean {
@@ -115,9 +121,8 @@ const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
 
 export function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
   const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source or a way to be paid is set`;
-  const setting = inSandbox(variable, path, meaning);
   const isElsewhere = (env: Environment) => RATE_SOURCES.some((each) => given(env, each)) || isPaidElsewhere(env);
-  return { ...setting, read: (env) => (given(env, variable) || !isElsewhere(env) ? setting.read(env) : undefined) };
+  return unlessElsewhere(inSandbox(variable, path, meaning), isElsewhere);
 }
 
 /** What goes with the address of a back end. The sandbox takes any, a real one must be told. */

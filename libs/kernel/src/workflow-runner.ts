@@ -102,17 +102,18 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
 
   /** Makes due what something has happened to. The checkpoint moves behind it. */
   sink(): Sink {
-    const { name, category } = this.workflow;
+    const { name, category, patient } = this.workflow;
     const { checkpoints } = this.ports;
     const prefix = streamName(category, '');
+    const idIn = ({ stream }: Recorded) => stream.slice(prefix.length);
     return {
       name,
       checkpoint: () => checkpoints.load(name),
       apply: async ({ events, position }) => {
         const own = events.filter(({ stream }) => stream.startsWith(prefix));
-        const ids = [...new Set(own.map(({ stream }) => stream.slice(prefix.length)))];
+        const ids = [...new Set(own.map(idIn))];
         for (const id of ids) this.streams.outdate(id);
-        await this.wakeOwn(own, ids, prefix);
+        await this.wakeOwn(ids, new Set(own.filter(({ type }) => !patient?.has(type)).map(idIn)));
         const concerned = await this.waiting.concernedBy(events, ids);
         if (concerned.length > 0) await this.ports.due.wake(name, concerned, this.ports.now()); // found in a moment
         await checkpoints.save(name, position);
@@ -120,17 +121,14 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     };
   }
 
-  private async wakeOwn(facts: readonly Recorded[], ids: readonly string[], prefix: string): Promise<void> {
-    const { name, patient } = this.workflow;
-    const urgent = new Set(facts.filter(({ type }) => !patient?.has(type)).map(({ stream }) => stream));
-    const [ahead, rest] = [ids.filter((id) => urgent.has(prefix + id)), ids.filter((id) => !urgent.has(prefix + id))];
-    if (rest.length > 0) await this.ports.due.wake(name, rest, this.ports.now(), false);
-    if (ahead.length > 0) await this.wake(ahead);
-    else if (rest.length > 0) this.sleep.abort();
+  private async wakeOwn(ids: readonly string[], urgent: ReadonlySet<string>): Promise<void> {
+    const patient = ids.filter((id) => !urgent.has(id));
+    if (patient.length > 0) await this.wake(patient, false);
+    if (urgent.size > 0) await this.wake([...urgent]);
   }
 
-  async wake(ids: readonly string[]): Promise<void> {
-    await this.ports.due.wake(this.workflow.name, ids, this.ports.now());
+  async wake(ids: readonly string[], ahead = true): Promise<void> {
+    await this.ports.due.wake(this.workflow.name, ids, this.ports.now(), ahead);
     this.sleep.abort();
   }
 
