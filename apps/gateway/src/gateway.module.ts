@@ -9,6 +9,7 @@ import { EdgeModule } from './edge/edge.module.ts';
 import { HealthModule } from './health/health.module.ts';
 import { Readiness } from './health/readiness.ts';
 import { InferenceModule } from './inference/inference.module.ts';
+import { MediaModule } from './media/media.module.ts';
 import { DocsModule } from './openapi/docs.module.ts';
 import { TopupsModule } from './topups/topups.module.ts';
 
@@ -24,6 +25,7 @@ const LINGER_MS = 1_000;
     TopupsModule,
     AutoTopupModule,
     InferenceModule,
+    MediaModule,
     HealthModule,
     DocsModule,
   ],

@@ -65,6 +65,26 @@ export { type AnswerClient, ClientPatience, type Source, type WholeChat } from '
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
 export { costDetails } from './inference/vocabulary/cost-details.ts';
 export type { ChatDelta, TypedEvent } from './inference/vocabulary/event-client.ts';
+export type {
+  ImageCall,
+  MadeFile,
+  MadeImages,
+  MadeUse,
+  MediaParameters,
+  SourceImage,
+  Speech,
+  SpeechCall,
+  SpokenSegment,
+  SpokenWord,
+  SubmittedVideo,
+  Transcript,
+  TranscriptionCall,
+  VendorHook,
+  VideoHint,
+  VideoLook,
+  VideoMaker,
+  VideoOrder,
+} from './inference/vocabulary/media-calls.ts';
 export {
   type AnswerIdentity,
   type Capability,
@@ -91,6 +111,18 @@ export {
   type SearchQuery,
   type SearchResult,
 } from './inference/vocabulary/web-search.ts';
+export { type Download, DownloadFailure, type DownloadLimits, Downloads } from './media/downloads.ts';
+export {
+  type ByteRange,
+  type FileName,
+  type FilePurpose,
+  FileStore,
+  type FileToKeep,
+  type KeptFile,
+  newFileId,
+  readFileId,
+} from './media/file-store.ts';
+export { MediaLinks } from './media/media-links.ts';
 export { Payers } from './paying/account-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
 export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';

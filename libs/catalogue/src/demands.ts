@@ -1,8 +1,16 @@
 /** What the models and fees of a catalogue want of the vendors that they are had from. */
-import type { Catalogue } from './catalogue.ts';
+import type { Catalogue, MediaModel } from './catalogue.ts';
 import { isMedia } from './data-files.ts';
 
-export type Capability = 'chat' | 'responses' | 'embeddings' | 'search';
+export type Capability =
+  | 'chat'
+  | 'responses'
+  | 'embeddings'
+  | 'search'
+  | 'images'
+  | 'videos'
+  | 'speech'
+  | 'transcription';
 
 export interface Demand {
   /** The slug of the vendor. */
@@ -15,12 +23,26 @@ export interface Demand {
 /** The service beside the models that a vendor is asked for by itself; searches of a model's own come with its answer. */
 const SEARCH = 'web_search';
 
-/** Images, videos and audio are listed, and not yet served. */
+/** What is only listed, and not served yet, is asked of nobody. */
+const UNSERVED: ReadonlySet<Capability> = new Set<Capability>(['images', 'videos', 'speech', 'transcription']);
+
+/** What a model that is not paid by tokens wants of its vendors. */
+export function mediaCapability({ type, capabilities }: Pick<MediaModel, 'type' | 'capabilities'>): Capability {
+  if (type === 'image') return 'images';
+  if (type === 'video') return 'videos';
+  return capabilities.includes('text_to_speech') ? 'speech' : 'transcription';
+}
+
 export function demandsOf(catalogue: Catalogue): readonly Demand[] {
   const demands: Demand[] = [];
   for (const model of catalogue.models) {
-    if (isMedia(model)) continue;
     const owner = `model "${model.id}"`;
+    if (isMedia(model)) {
+      const capability = mediaCapability(model);
+      if (UNSERVED.has(capability)) continue;
+      demands.push(...model.endpoints.map(({ upstream }) => ({ upstream, capability, owner })));
+      continue;
+    }
     for (const { upstream, speaks } of model.endpoints) {
       if (model.type === 'embedding') demands.push({ upstream, capability: 'embeddings', owner });
       else demands.push(...speaks.map((capability) => ({ upstream, capability, owner })));

@@ -8,7 +8,7 @@ export {
 } from './catalogue.ts';
 export { catalogueStamp, readCatalogue, readPayments, readProviders, shippedCatalogue } from './catalogue-files.ts';
 export { isMedia, modelsIn } from './data-files.ts';
-export { type Capability, type Demand, demandsOf } from './demands.ts';
+export { type Capability, type Demand, demandsOf, mediaCapability } from './demands.ts';
 export {
   CAPABILITIES,
   type Choice,

@@ -17,7 +17,17 @@ export type { Amount, Instant, SealedSecret } from './values.ts';
 export type ResetPeriod = 'daily' | 'weekly' | 'monthly';
 
 /** What the query history calls a use. */
-export type QueryType = 'chat_completion' | 'completion' | 'response' | 'message' | 'embedding';
+export type QueryType =
+  | 'chat_completion'
+  | 'completion'
+  | 'response'
+  | 'message'
+  | 'embedding'
+  | 'image_generation'
+  | 'image_edit'
+  | 'video_generation'
+  | 'speech_to_text'
+  | 'text_to_speech';
 
 /** What was asked, as the query history shows it. */
 export interface Query {

@@ -17,8 +17,12 @@ const UNITS = {
   cacheWrite: { of: 'input' },
   /** Kept in the cache for an hour instead of minutes. */
   cacheWriteHour: { of: 'cacheWrite' },
+  /** Pictures that were brought, counted in tokens. */
+  imageInput: { of: 'input' },
   output: {},
   reasoning: { of: 'output' },
+  /** Pictures that were made, counted in tokens. */
+  imageOutput: { of: 'output' },
   /** A call of a model, whatever it is about. */
   request: {},
   search: {},

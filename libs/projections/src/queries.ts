@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type HoldSettled, idOf, type Query, quantityOf, type RequestRefused, type Unit } from '#domain';
+import { type HoldSettled, type Item, idOf, type Query, quantityOf, type RequestRefused, type Unit } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { asWritten, type Fact, type LogProjection } from './projection.ts';
 
@@ -121,11 +121,29 @@ function answered({ query, charge }: HoldSettled['data']) {
   const count = (unit: Unit) => paid.reduce((sum, { usage }) => sum + quantityOf(unit, usage), 0);
   return {
     is_online: query.online || count('search') > 0,
-    input_count: count('input'),
-    output_count: count('output'),
+    ...countsOf(query, count, paid),
     is_estimated: paid.some(({ estimated }) => estimated),
     error_code: errorCode ?? null,
   };
+}
+
+/** Tokens, but of images and videos what was made (in seconds, of videos), and of sound what was brought: seconds, characters. */
+function countsOf(query: Query, count: (unit: Unit) => number, items: readonly Item[]) {
+  switch (query.type) {
+    case 'image_generation':
+    case 'image_edit':
+      return { input_count: count('input'), output_count: count('image') };
+    case 'video_generation': {
+      const clips = items.reduce((sum, { usage, terms }) => sum + (usage.clip ?? 0) * Number(terms?.duration ?? 0), 0);
+      return { input_count: 0, output_count: count('videoSecond') + clips };
+    }
+    case 'speech_to_text':
+      return { input_count: Math.ceil(count('audioMillisecond') / 1_000), output_count: 0 };
+    case 'text_to_speech':
+      return { input_count: count('character'), output_count: 0 };
+    default:
+      return { input_count: count('input'), output_count: count('output') };
+  }
 }
 
 const unanswered = { input_count: 0, output_count: 0, is_estimated: false, price: '0' };

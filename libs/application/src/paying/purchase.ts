@@ -19,19 +19,17 @@ import {
   usageToJson,
 } from '#domain';
 import { money, type PicoUsd, picoUsd, ZERO } from '#kernel';
-import { asFailure, type FailureCode, UpstreamFailure } from '../failures.ts';
+import { asFailure, UpstreamFailure } from '../failures.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type ChargedParts, costOfInput, partsOf } from './charged-parts.ts';
 import type { Growth, Hold, Payer } from './payer.ts';
+import { asTried, mayFallBack, RETRYABLE } from './tries.ts';
 
 /** Calls at most of one endpoint, the first included. */
 const MAX_TRIES = 3;
 const FIRST_WAIT_MS = 50;
 /** An upstream that asks for a longer pause is not tried again. */
 const LONGEST_WAIT_MS = 2_000;
-
-/** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
-const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 
 /** What is about to be sold: the endpoints that may serve it, and what it may cost. */
 export interface Sale {
@@ -288,6 +286,12 @@ export class Purchase {
     return usage;
   }
 
+  /** Bills what the endpoint has made that is not paid by tokens alone: images, seconds, characters. */
+  billMade(use: Use): void {
+    this.bill((this.endpoint as Endpoint).tariff, use);
+    this.usage = addedUsage(this.usage, use.usage);
+  }
+
   /**
    * Puts so many searches on the bill, beside the model: some are sold one by one, others by the request that has any.
    * @param vendorId of the answer that they were made for
@@ -327,22 +331,6 @@ export class Purchase {
       this.items.push({ ...unpriced, usage: usageToJson(use.usage), price });
     }
   }
-}
-
-/**
- * Another endpoint may do what this one could not, as long as nothing of an answer is there; also where the request is
- * at fault, if that is because this endpoint does not have what it names.
- */
-function mayFallBack({ code, status, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
-  return !signal.aborted && delivered === undefined && (code !== 'invalid_request' || status === 404);
-}
-
-function asTried({ code, status, vendorId }: UpstreamFailure): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {
-  return {
-    ...(vendorId === undefined ? {} : { vendorId }),
-    outcome: code,
-    ...(status === undefined ? {} : { status }),
-  };
 }
 
 function since(started: number): number {

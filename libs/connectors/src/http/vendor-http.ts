@@ -1,6 +1,8 @@
 /** The connections to one vendor: all that it offers is had over them. */
 import { Agent } from 'undici';
+import { UpstreamFailure } from '#application';
 import { HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.ts';
+import { type VendorAnswer, type VendorRequest, vendorRequest } from './vendor-request.ts';
 
 const CONNECTIONS = 1_024;
 
@@ -30,6 +32,18 @@ export class VendorHttp {
   endpoint(path: string, options: HttpEndpointOptions): HttpEndpoint {
     const { idleTimeoutMs } = this.timeouts;
     return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options });
+  }
+
+  /**
+   * One request of any kind.
+   * @param path begins with a slash, or is a whole address that the vendor has told and that begins with its own
+   * @throws UpstreamFailure
+   */
+  request(path: string, options: VendorRequest): Promise<VendorAnswer> {
+    const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
+    if (new URL(url).origin !== new URL(this.baseUrl).origin)
+      throw new UpstreamFailure('upstream_error', 'The upstream named an address that is not its own');
+    return vendorRequest(url, this.dispatcher, options);
   }
 
   close(): Promise<void> {

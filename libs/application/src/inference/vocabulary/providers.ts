@@ -3,6 +3,15 @@ import type { Capability, Language } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../../paying/payer.ts';
 import type { CallMade } from '../../paying/purchase.ts';
+import type {
+  ImageCall,
+  MadeImages,
+  Speech,
+  SpeechCall,
+  Transcript,
+  TranscriptionCall,
+  VideoMaker,
+} from './media-calls.ts';
 import type { Found, NativeSearch, SearchNote, SearchQuery } from './web-search.ts';
 
 export type { Capability, Language };
@@ -17,6 +26,11 @@ export interface Provider {
   responses?(call: ChatCall): Promise<WholeAnswer | StreamedAnswer>;
   embeddings?(call: EmbeddingCall): Promise<Embeddings>;
   search?(query: SearchQuery): Promise<Found>;
+  images?(call: ImageCall): Promise<MadeImages>;
+  readonly videos?: VideoMaker;
+  /** Resolves with the first bytes. */
+  speech?(call: SpeechCall): Promise<Speech>;
+  transcription?(call: TranscriptionCall): Promise<Transcript>;
   close(): Promise<void>;
 }
 

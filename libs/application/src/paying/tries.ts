@@ -1,0 +1,22 @@
+/** What is made of a call that has failed: whether it is made again, or to another endpoint, and what is recorded of it. */
+import type { Attempt } from '#domain';
+import type { FailureCode, UpstreamFailure } from '../failures.ts';
+
+/** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
+export const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
+
+/**
+ * Another endpoint may do what this one could not, as long as nothing of an answer is there; also where the request is
+ * at fault, if that is because this endpoint does not have what it names.
+ */
+export function mayFallBack({ code, status, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
+  return !signal.aborted && delivered === undefined && (code !== 'invalid_request' || status === 404);
+}
+
+export function asTried({ code, status, vendorId }: UpstreamFailure): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {
+  return {
+    ...(vendorId === undefined ? {} : { vendorId }),
+    outcome: code,
+    ...(status === undefined ? {} : { status }),
+  };
+}
