@@ -119,6 +119,7 @@ const accountLife: readonly AccountCommand[] = [
     },
   },
   hold('searched'),
+  { type: 'KeepHold', data: { holdId: 'searched', owner: 'video-searched', at } },
   { type: 'SettleHold', data: { holdId: 'searched', charge: searched, at } },
   hold('broken off'),
   {
@@ -206,6 +207,7 @@ const types: Record<DomainEvent['type'], true> = {
   CreditReversed: true,
   FundsHeld: true,
   HoldExtended: true,
+  HoldKept: true,
   HoldSettled: true,
   HoldReleased: true,
   HoldExpired: true,

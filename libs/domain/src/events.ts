@@ -124,6 +124,18 @@ export type HoldExtended = Message<
   }
 >;
 
+/** A hold is handed from the process that took it to a job that goes on without it: it ends with the job, and not by itself. */
+export type HoldKept = Message<
+  'HoldKept',
+  {
+    readonly holdId: string;
+    /** The stream of the job, from now on. */
+    readonly owner: string;
+    readonly expiresAt: Instant;
+    readonly at: Instant;
+  }
+>;
+
 /** What every end of a hold says about it. */
 interface ResolvedHold {
   readonly holdId: string;
@@ -172,6 +184,7 @@ export type AccountEvent =
   | CreditReversed
   | FundsHeld
   | HoldExtended
+  | HoldKept
   | HoldSettled
   | HoldReleased
   | HoldExpired

@@ -1,4 +1,5 @@
-export { type AccountCommand, accountDecider, type HoldPart, type HoldTerms } from './account/decide.ts';
+export type { AccountCommand, HoldPart, HoldTerms } from './account/commands.ts';
+export { accountDecider } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
 export { type Account, howEnded, reachable, spendable } from './account/state.ts';
 export { PAID } from './autotopup/back-off.ts';

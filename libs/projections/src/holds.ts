@@ -6,7 +6,7 @@ type HoldRow = {
   readonly hold_id: string;
   readonly account_id: string;
   readonly amount: string;
-  /** The process that serves the request. */
+  /** The process that serves the request, or the stream of the job. */
   readonly owner: string | null;
   readonly expires_at: string;
 };
@@ -40,6 +40,7 @@ export const holds: FoldProjection<HoldRow> = {
     switch (fact.type) {
       case 'FundsHeld':
       case 'HoldExtended':
+      case 'HoldKept':
       case 'HoldSettled':
       case 'HoldReleased':
       case 'HoldExpired':
@@ -50,6 +51,8 @@ export const holds: FoldProjection<HoldRow> = {
   },
   evolve(row, fact) {
     if (fact.type === 'HoldExtended') return row ? { ...row, amount: fact.data.amount } : null;
+    if (fact.type === 'HoldKept')
+      return row ? { ...row, owner: fact.data.owner, expires_at: fact.data.expiresAt } : null;
     if (fact.type !== 'FundsHeld') return null;
     const { holdId, amount, owner = null, expiresAt } = fact.data;
     return { hold_id: holdId, account_id: idOf(fact), amount, owner, expires_at: expiresAt };

@@ -129,6 +129,11 @@ describe('an auditor who reads only the facts', () => {
     ['a hold that ended twice', [held('1'), settled('1'), expired('1')], ['hold 1 ended without being open']],
     ['a hold that was never made', [settled('1')], ['hold 1 ended without being open']],
     [
+      'a hold that is kept for a job without being open',
+      [{ type: 'HoldKept', data: { holdId: '1', owner: 'video-1', expiresAt: at } }],
+      ['hold 1 was kept for a job without being open'],
+    ],
+    [
       'a hold that is extended without being open',
       [extended('1', '41', '1')],
       ['hold 1 was extended without being open'],

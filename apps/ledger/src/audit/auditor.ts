@@ -104,6 +104,13 @@ export class Auditor {
         this.move(fact, -by, by);
         break;
       }
+      case 'kept': {
+        const { holdId, expiresAt } = reading;
+        const open = this.openHolds.get(holdId);
+        if (!open) this.report(`hold ${holdId} was kept for a job without being open`);
+        else this.openHolds.set(holdId, { ...open, expiresAt });
+        break;
+      }
       case 'end': {
         const { holdId, held, charged, sale } = reading;
         const open = this.openHolds.get(holdId);
@@ -209,6 +216,7 @@ function entryOf(reading: Reading): Entry {
     case 'absorbed':
       bookSale(book, reading.sale, 'late', 0n);
       break;
+    case 'kept':
     case 'prices':
       break;
     default:

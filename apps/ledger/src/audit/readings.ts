@@ -63,6 +63,7 @@ export type Reading =
   | { readonly kind: 'fee'; readonly id: string; readonly method: string; readonly amount: bigint }
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
   | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
+  | { readonly kind: 'kept'; readonly holdId: string; readonly expiresAt: string }
   | {
       readonly kind: 'end';
       readonly holdId: string;
@@ -87,6 +88,7 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
   PaymentFeeCharged: [fee],
   FundsHeld: [hold],
   HoldExtended: [extension],
+  HoldKept: [({ holdId, expiresAt }) => ({ kind: 'kept', holdId, expiresAt })],
   HoldSettled: [
     (data) => settled(data, saleV1(data.charge, data.query.model)),
     (data) => settled(data, saleV2(data.charge)),

@@ -107,6 +107,15 @@ export class Paying {
     }
   }
 
+  /**
+   * Holds for a job that goes on without this process, which settles by itself. The hold is this process's until it is
+   * kept for the job (`KeepHold`): should the process die before, it ends by itself.
+   * @throws Rejection when the payer cannot pay
+   */
+  holdForJob(payer: Payer, sale: Sale): Promise<Hold> {
+    return this.hold(payer, sale);
+  }
+
   /** Waits until nothing is served any more; what takes longer than `timeoutMs` is cut short and settled as it is. */
   drain(timeoutMs: number): Promise<void> {
     return this.running.drain(timeoutMs);

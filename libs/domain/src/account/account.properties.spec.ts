@@ -70,6 +70,10 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     data: { holdId, errorCode: 'e', reason: '', attempts: [], at: instant(hour) },
   })),
   hour.map((each) => ({ type: 'ExpireHolds' as const, data: { at: instant(each) } })),
+  fc.record({ holdId, hour }).map(({ holdId, hour }) => ({
+    type: 'KeepHold' as const,
+    data: { holdId, owner: `video-${holdId}`, at: instant(hour) },
+  })),
   fc.record({ owner, hour }).map(({ owner, hour }) => ({
     type: 'AbandonHolds' as const,
     data: { owner, at: instant(hour) },

@@ -278,6 +278,40 @@ describe('extending a hold', () => {
   });
 });
 
+describe('keeping a hold for a job', () => {
+  const past = [opened, keyed(), credited('5'), held('h1', '2')];
+  const keep = (when = at): AccountCommand => ({
+    type: 'KeepHold',
+    data: { holdId: 'h1', owner: 'video-1', at: when },
+  });
+  const kept: AccountEvent = {
+    type: 'HoldKept',
+    data: { holdId: 'h1', owner: 'video-1', expiresAt: '9999-12-31T23:59:59.999Z', at },
+  };
+  test('hands it over, once: from then on it ends with the job alone', () => {
+    given(...past)
+      .when(keep())
+      .then(kept);
+    const after = given(...past, kept);
+    after.when(keep(tomorrow)).thenAlreadySo();
+    after.when({ type: 'ExpireHolds', data: { at: tomorrow } }).thenAlreadySo();
+    after.when({ type: 'AbandonHolds', data: { owner: 'gateway-1', at: tomorrow } }).thenAlreadySo();
+    const [event] = given(...past, kept)
+      .when(settle('h1', '1.5'))
+      .events();
+    expect(event).toMatchObject({ type: 'HoldSettled', data: { held: pico('2'), charged: pico('1.5') } });
+  });
+  test('is refused once it has ended or is past its time', () => {
+    given(...past, settled('h1', '2'))
+      .when(keep())
+      .thenRefused('hold_resolved');
+    given(...past)
+      .when(keep(later))
+      .thenRefused('hold_resolved');
+    given(opened, keyed(), credited('5')).when(keep()).thenRefused('hold_resolved');
+  });
+});
+
 describe('settling', () => {
   const past = [opened, keyed(), credited('5'), held('h1', '2')];
   test('charges the price and gives back the rest', () => {

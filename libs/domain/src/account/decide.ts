@@ -1,83 +1,14 @@
-/** What an account may do. Commands carry the time they are made at; one that is already fulfilled yields no facts. */
+/** What an account may do. A command that is already fulfilled yields no facts. */
 import { type Decider, money, type PicoUsd } from '#kernel';
-import type { Attempt, Charge } from '../charge.ts';
-import type { AccountEvent, HoldSettled, Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
+import type { AccountEvent, HoldSettled, Instant } from '../events.ts';
 import { allowance, assertValidKey, counterOf, type Key, rolled, updated } from '../keys.ts';
 import { assertBalanced, postings } from '../postings.ts';
 import { reject } from '../rejections.ts';
+import type { AccountCommand, HoldTerms } from './commands.ts';
 import { type Account, emptyAccount, evolve, howEnded, type OpenHold, spendable } from './state.ts';
 
-// commands ----------------------------------------------------------------------------------------------------------
-
-interface Command<Type extends string, Data> {
-  readonly type: Type;
-  readonly data: Readonly<Data> & { readonly at: Instant };
-}
-
-type NewKey = Omit<KeyCreated['data'], 'at'>;
-
-export type AccountCommand =
-  | Command<'OpenAccount', { key: NewKey }>
-  | Command<'CreateKey', { key: NewKey }>
-  | Command<'UpdateKey', { keyId: string; changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> }>
-  | Command<'RevokeKey', { keyId: string }>
-  | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
-  | Command<'ReverseCredit', CreditReversal>
-  | Command<'HoldFunds', HoldTerms>
-  | Command<'ExtendHold', HoldExtension>
-  | Command<'SettleHold', { holdId: string; charge: Charge }>
-  | Command<'ReleaseHold', ReleaseTerms>
-  | Command<'ExpireHolds', object>
-  | Command<'AbandonHolds', { owner: string }>;
-
-/** A credit is taken back, wholly or in part (amounts below zero), or given again. The balance may fall below zero. */
-interface CreditReversal {
-  readonly reversalId: string;
-  readonly creditId: string;
-  readonly method: string;
-  readonly amount: PicoUsd;
-  readonly bonus: PicoUsd;
-  readonly why: string;
-}
-
-interface ReleaseTerms {
-  readonly holdId: string;
-  readonly errorCode: string;
-  readonly reason: string;
-  readonly attempts: readonly Attempt[];
-  /** What the upstream will invoice although nothing was delivered. */
-  readonly absorbed?: Charge;
-}
-
-/**
- * A hold that leaves room for other requests: of what is available it takes the `share`-th part, and `first` where that
- * is more.
- */
-export interface HoldPart {
-  readonly first: PicoUsd;
-  readonly share: bigint;
-}
-
-/** A hold of what is available, between `atLeast` (or it is rejected) and `atMost`. */
-export interface HoldTerms {
-  readonly holdId: string;
-  readonly keyId: string | null;
-  readonly atLeast: PicoUsd;
-  readonly atMost: PicoUsd;
-  /** All of it is held where this is left out. */
-  readonly part?: HoldPart;
-  /** The process that serves the request: once it has died the hold ends. */
-  readonly owner?: string;
-  readonly expiresAt: Instant;
-  readonly query: Query;
-}
-
-/** More for a running request: altogether `to`, or what there is from `atLeast` on. */
-export interface HoldExtension {
-  readonly holdId: string;
-  readonly atLeast: PicoUsd;
-  readonly to: PicoUsd;
-}
+/** A job's hold ends with the job, however long that takes: its money is never free while its vendor may still invoice. */
+const NEVER = '9999-12-31T23:59:59.999Z';
 
 // decide ------------------------------------------------------------------------------------------------------------
 
@@ -99,6 +30,8 @@ function decide(command: AccountCommand, account: Account): readonly AccountEven
       return balanced(holdFunds(command.data, account));
     case 'ExtendHold':
       return balanced(extendHold(command.data, account));
+    case 'KeepHold':
+      return keepHold(command.data, account);
     case 'SettleHold':
       return balanced(settleHold(command.data, account));
     case 'ReleaseHold':
@@ -252,6 +185,13 @@ function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: 
   }
   const by = money.toJson(money.subtract(amount, hold.amount));
   return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJson(amount), by, at } }];
+}
+
+function keepHold({ holdId, owner, at }: DataOf<'KeepHold'>, account: Account): readonly AccountEvent[] {
+  const hold = account.holds.get(holdId);
+  if (hold?.owner === owner) return [];
+  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
+  return [{ type: 'HoldKept', data: { holdId, owner, expiresAt: NEVER, at } }];
 }
 
 /** The most that a hold can come to within its key's cap: in a later reset window all of it counts anew. */

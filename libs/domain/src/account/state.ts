@@ -5,7 +5,7 @@
  * Spending has two phases: a hold, and exactly one end of it (settled, released or expired).
  */
 import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
-import type { AccountEvent, HoldExtended, Instant, Query } from '../events.ts';
+import type { AccountEvent, HoldExtended, HoldKept, Instant, Query } from '../events.ts';
 import { allowance, counterOf, created, type Key, rolled, updated } from '../keys.ts';
 
 /** Entries a memory holds before it drops its older half. */
@@ -97,6 +97,8 @@ export function evolve(account: Account, event: AccountEvent): Account {
       return afterHold(account, event.data);
     case 'HoldExtended':
       return afterExtension(account, event.data);
+    case 'HoldKept':
+      return afterHandover(account, event.data);
     case 'HoldSettled':
       return afterEnd(account, event.data.holdId, 'settled', money.fromJson(event.data.charged));
     case 'HoldReleased':
@@ -146,6 +148,11 @@ function afterExtension(account: Account, { holdId, at, ...data }: HoldExtended[
     holds: account.holds.with(holdId, extended),
     keys: counted ? account.keys.with(hold.keyId as string, counted) : account.keys,
   };
+}
+
+function afterHandover(account: Account, { holdId, owner, expiresAt }: HoldKept['data']): Account {
+  const hold = account.holds.get(holdId);
+  return hold ? { ...account, holds: account.holds.with(holdId, { ...hold, owner, expiresAt }) } : account;
 }
 
 function afterEnd(

@@ -335,9 +335,7 @@ describe('what is next', () => {
       ['HoldSettled', 'CreditReversed', 'CreditAdded'].map((type) => autoTopupWorkflow.concerns?.(fact(type))),
     ).toEqual(['a', 'a', 'a']);
     expect(
-      ['FundsHeld', 'HoldExtended', 'HoldReleased', 'HoldExpired'].map((type) =>
-        autoTopupWorkflow.concerns?.(fact(type)),
-      ),
+      ['FundsHeld', 'HoldKept', 'HoldReleased', 'HoldExpired'].map((type) => autoTopupWorkflow.concerns?.(fact(type))),
     ).toEqual([undefined, undefined, undefined, undefined]);
   });
 });

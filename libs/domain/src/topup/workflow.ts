@@ -1,6 +1,6 @@
 /** What is to be done for a top-up: its payments are looked for, and what has come is credited to its account. */
 import { type Ask, money, type Next, type Send, type Workflow } from '#kernel';
-import type { AccountCommand } from '../account/decide.ts';
+import type { AccountCommand } from '../account/commands.ts';
 import { TOPUP } from '../events.ts';
 import type { Instant } from '../values.ts';
 import type { Coin } from './coins.ts';

@@ -19,6 +19,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   CreditReversed: [],
   FundsHeld: [],
   HoldExtended: [],
+  HoldKept: [],
   HoldSettled: [holdSettledFromV1],
   HoldReleased: [holdReleasedFromV1],
   HoldExpired: [],

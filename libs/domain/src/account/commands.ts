@@ -1,0 +1,75 @@
+/** What an account can be asked to do. Commands carry the time they are made at. */
+import type { PicoUsd } from '#kernel';
+import type { Attempt, Charge } from '../charge.ts';
+import type { Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
+
+interface Command<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Readonly<Data> & { readonly at: Instant };
+}
+
+type NewKey = Omit<KeyCreated['data'], 'at'>;
+
+export type AccountCommand =
+  | Command<'OpenAccount', { key: NewKey }>
+  | Command<'CreateKey', { key: NewKey }>
+  | Command<'UpdateKey', { keyId: string; changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> }>
+  | Command<'RevokeKey', { keyId: string }>
+  | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
+  | Command<'ReverseCredit', CreditReversal>
+  | Command<'HoldFunds', HoldTerms>
+  | Command<'ExtendHold', HoldExtension>
+  | Command<'KeepHold', { holdId: string; owner: string }>
+  | Command<'SettleHold', { holdId: string; charge: Charge }>
+  | Command<'ReleaseHold', ReleaseTerms>
+  | Command<'ExpireHolds', object>
+  | Command<'AbandonHolds', { owner: string }>;
+
+/** A credit is taken back, wholly or in part (amounts below zero), or given again. The balance may fall below zero. */
+interface CreditReversal {
+  readonly reversalId: string;
+  readonly creditId: string;
+  readonly method: string;
+  readonly amount: PicoUsd;
+  readonly bonus: PicoUsd;
+  readonly why: string;
+}
+
+interface ReleaseTerms {
+  readonly holdId: string;
+  readonly errorCode: string;
+  readonly reason: string;
+  readonly attempts: readonly Attempt[];
+  /** What the upstream will invoice although nothing was delivered. */
+  readonly absorbed?: Charge;
+}
+
+/**
+ * A hold that leaves room for other requests: of what is available it takes the `share`-th part, and `first` where that
+ * is more.
+ */
+export interface HoldPart {
+  readonly first: PicoUsd;
+  readonly share: bigint;
+}
+
+/** A hold of what is available, between `atLeast` (or it is rejected) and `atMost`. */
+export interface HoldTerms {
+  readonly holdId: string;
+  readonly keyId: string | null;
+  readonly atLeast: PicoUsd;
+  readonly atMost: PicoUsd;
+  /** All of it is held where this is left out. */
+  readonly part?: HoldPart;
+  /** The process that serves the request: once it has died the hold ends. */
+  readonly owner?: string;
+  readonly expiresAt: Instant;
+  readonly query: Query;
+}
+
+/** More for a running request: altogether `to`, or what there is from `atLeast` on. */
+export interface HoldExtension {
+  readonly holdId: string;
+  readonly atLeast: PicoUsd;
+  readonly to: PicoUsd;
+}
