@@ -1,8 +1,11 @@
 /** Failures of the outside world: expected, each with a status at the edge. */
+import type { Usage } from '#domain';
 
 export type FailureCode =
   /** The upstream refused the request itself, because of what the caller sent. */
   | 'invalid_request'
+  /** It refused to make what was asked for, because of what that is. */
+  | 'content_policy_violation'
   | 'rate_limited'
   | 'timeout'
   | 'upstream_error'
@@ -19,6 +22,13 @@ export type FailureCode =
   /** Money was held and nothing was called: another process might serve the same request. */
   | 'not_served';
 
+type FailureDetails = Partial<
+  Pick<
+    UpstreamFailure,
+    'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'usage' | 'param' | 'word' | 'cause'
+  >
+>;
+
 /** An upstream or a payment back end failed. */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
@@ -28,28 +38,30 @@ export class UpstreamFailure extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** The vendor's own id of what it answered, by which a line of its invoice can be found. */
   readonly vendorId: string | undefined;
-  /** What had arrived of an answer that broke off after its first byte: the upstream may invoice it. */
+  /** What had arrived of an answer that broke off, or is lost: the upstream may invoice it. It is not asked for again. */
   readonly delivered: string | undefined;
+  /** What the upstream counts, and invoices, though there is no answer. */
+  readonly usage: Usage | undefined;
   /** The field of the request that is at fault, where that is known. */
   readonly param: string | undefined;
   /** OpenAI's word for what is wrong with the request, such as `context_length_exceeded`, where the upstream says one. */
   readonly word: string | undefined;
 
-  constructor(
-    code: FailureCode,
-    message: string,
-    more: Partial<
-      Pick<UpstreamFailure, 'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'param' | 'word' | 'cause'>
-    > = {},
-  ) {
+  constructor(code: FailureCode, message: string, more: FailureDetails = {}) {
     super(message, { cause: more.cause });
     this.code = code;
     this.status = more.status;
     this.retryAfterSeconds = more.retryAfterSeconds;
     this.vendorId = more.vendorId;
     this.delivered = more.delivered;
+    this.usage = more.usage;
     this.param = more.param;
     this.word = more.word;
+  }
+
+  /** The same failure, of which more is known. */
+  with(more: FailureDetails): UpstreamFailure {
+    return new UpstreamFailure(this.code, this.message, { ...this, cause: this.cause, ...more });
   }
 }
 

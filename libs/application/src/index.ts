@@ -21,7 +21,7 @@ export {
 export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
 export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
-export { type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
+export { asFailure, type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
 export { AnswerLengths } from './inference/chat/answer-lengths.ts';
 export { ChatQuotes } from './inference/chat/chat-quotes.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat/complete-chat.ts';

@@ -105,6 +105,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
 
 const FAILURES: Readonly<Record<FailureCode, Kind>> = {
   invalid_request: INVALID,
+  content_policy_violation: [400, 'content_policy_violation', 'content_policy_violation'],
   rate_limited: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
   timeout: [504, 'timeout', 'timeout'],
   upstream_error: [502, 'upstream_error', 'provider_unavailable'],

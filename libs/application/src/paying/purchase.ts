@@ -1,6 +1,6 @@
 /** One request while it is served: its hold, the endpoints that it has called, and what it has used. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Endpoint, Model, PriceList } from '#catalogue';
+import type { AnyModel, Endpoint, PriceList } from '#catalogue';
 import {
   type Attempt,
   addedUsage,
@@ -24,6 +24,7 @@ import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type ChargedParts, costOfInput, partsOf } from './charged-parts.ts';
 import type { Growth, Hold, Payer } from './payer.ts';
 import { asTried, mayFallBack, RETRYABLE } from './tries.ts';
+import type { CallMade, EndpointAnswer, StreamMade, UpstreamCall } from './upstream-call.ts';
 
 /** Calls at most of one endpoint, the first included. */
 const MAX_TRIES = 3;
@@ -36,7 +37,7 @@ export interface Sale {
   /** One request, one charge: the id of the request, and of its hold. */
   readonly id: string;
   readonly query: Query;
-  readonly model: Model;
+  readonly model: Pick<AnyModel, 'id'>;
   /** In the order in which they are asked; at least one. */
   readonly endpoints: readonly Endpoint[];
   readonly priceList: PriceList;
@@ -44,39 +45,6 @@ export interface Sale {
   readonly atMost: PicoUsd;
   /** How much of it is held at first; all of it where this is left out. */
   readonly part?: HoldPart | undefined;
-}
-
-/** A call that can be made to any endpoint. */
-export interface UpstreamCall<A> {
-  /** @throws UpstreamFailure */
-  make(endpoint: Endpoint): Promise<A>;
-  /** The usage that no upstream reported, counted from the request and from what was delivered. */
-  counted(delivered: string): Promise<Usage>;
-}
-
-/** An answer and its endpoint. */
-export interface EndpointAnswer<A> {
-  readonly answer: A;
-  readonly endpoint: Endpoint;
-  /** When it was asked, and when its first byte was there, in milliseconds of `performance.now`. */
-  readonly asked: number;
-  readonly began: number;
-}
-
-/** What is known of a call that was made. */
-export interface CallMade {
-  /** As the upstream reported it. */
-  readonly usage: Usage | undefined;
-  readonly delivered: () => string;
-  /** What the upstream calls its answer. */
-  readonly vendorId: string | undefined;
-}
-
-/** The same of an answer that came as a stream, once it has ended. */
-export interface StreamMade {
-  usage(): Usage | undefined;
-  deliveredText(): string;
-  vendorId(): string | undefined;
 }
 
 /** The time that a request has. */
@@ -222,11 +190,26 @@ export class Purchase {
       this.watch.health.answered(this.sale.model, endpoint, began - asked);
       return { answer, endpoint, asked, began };
     } catch (error) {
-      const { delivered, vendorId } = asFailure(error);
-      if (delivered !== undefined)
-        await this.billCall(call, { usage: undefined, delivered: () => delivered, vendorId });
+      await this.billFailed(call, endpoint, asFailure(error));
       throw error;
     }
+  }
+
+  /** What came of a call that failed may be on the vendor's invoice. */
+  private async billFailed(
+    call: Pick<UpstreamCall<unknown>, 'counted' | 'lost'>,
+    endpoint: Endpoint,
+    { code, delivered, usage, vendorId }: UpstreamFailure,
+  ): Promise<void> {
+    if (delivered === undefined && usage === undefined) return;
+    if (!call.lost) return void (await this.billCall(call, { usage, delivered: () => delivered ?? '', vendorId }));
+    const id = vendorId === undefined ? {} : { vendorId };
+    this.bill(endpoint.tariff, {
+      ...call.lost(endpoint, usage),
+      ...id,
+      estimated: usage === undefined,
+      absorbed: code,
+    });
   }
 
   /**

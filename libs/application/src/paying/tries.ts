@@ -10,7 +10,8 @@ export const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'u
  * at fault, if that is because this endpoint does not have what it names.
  */
 export function mayFallBack({ code, status, delivered }: UpstreamFailure, signal: AbortSignal): boolean {
-  return !signal.aborted && delivered === undefined && (code !== 'invalid_request' || status === 404);
+  if (signal.aborted || delivered !== undefined || code === 'content_policy_violation') return false;
+  return code !== 'invalid_request' || status === 404;
 }
 
 export function asTried({ code, status, vendorId }: UpstreamFailure): Pick<Attempt, 'vendorId' | 'outcome' | 'status'> {

@@ -1,6 +1,6 @@
-import type { Endpoint, Model } from '#catalogue';
+import type { AnyModel, Endpoint } from '#catalogue';
 import { Clock } from '../clock.ts';
-import type { UpstreamFailure } from '../failures.ts';
+import type { FailureCode, UpstreamFailure } from '../failures.ts';
 import type { Health } from './route.ts';
 
 /** Weight of the newest measurement. */
@@ -9,6 +9,16 @@ const FIRST_PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** Answers shorter than this say nothing about throughput. */
 const MEASURED_TOKENS = 16;
+
+/** What says nothing about an endpoint. */
+const NOT_ITS_FAULT: ReadonlySet<FailureCode> = new Set([
+  'invalid_request',
+  'content_policy_violation',
+  'client_disconnected',
+  'shutdown',
+]);
+
+type Model = Pick<AnyModel, 'id'>;
 
 interface Measured {
   latencyMs: number | undefined;
@@ -46,7 +56,7 @@ export class EndpointHealth {
 
   /** It is avoided for as long as it asks for, or for longer with each failure. Invalid requests do not count. */
   failed(model: Model, endpoint: Endpoint, { code, retryAfterSeconds }: UpstreamFailure): void {
-    if (code === 'invalid_request' || code === 'client_disconnected' || code === 'shutdown') return;
+    if (NOT_ITS_FAULT.has(code)) return;
     const measured = this.at(model, endpoint);
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** measured.failures++, LONGEST_PAUSE_MS);
     const asked = (retryAfterSeconds ?? 0) * 1_000;

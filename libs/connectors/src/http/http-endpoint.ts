@@ -4,7 +4,12 @@ import { type Language, type StreamedAnswer, UpstreamFailure } from '#applicatio
 import { wordsIn } from '../providers/chat/broken-answer.ts';
 import type { Allowed } from './allowed.ts';
 import { type EventTranslator, type Headers, Relay } from './relay.ts';
+import { retryAfterIn } from './retry-after.ts';
+import { USER_AGENT } from './user-agent.ts';
 import { WholeReader } from './whole-body.ts';
+
+/** Whole answers and streams are had at one address. */
+const ACCEPT = 'application/json, text/event-stream';
 
 export interface HttpEndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
@@ -33,7 +38,7 @@ export class HttpEndpoint {
     const { origin, pathname, search } = new URL(url);
     this.origin = origin;
     this.path = pathname + search;
-    this.headers = { 'content-type': 'application/json', ...headers };
+    this.headers = { 'content-type': 'application/json', accept: ACCEPT, 'user-agent': USER_AGENT, ...headers };
     this.allowed = allowed;
     this.idleTimeoutMs = idleTimeoutMs;
     this.refusalOf = refusalOf;
@@ -96,8 +101,7 @@ export class HttpEndpoint {
 
 /** What an error answer means for the caller. The upstream's own words are passed on only where they are about the request. */
 export function refusal(status: number, headers: Headers, text: string): UpstreamFailure {
-  const seconds = Number(headers['retry-after']);
-  const more = { status, ...(Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {}) };
+  const more = { status, ...retryAfterIn(headers) };
   if (status === 429)
     return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
   if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);

@@ -1,11 +1,13 @@
 /** One request of any kind to a vendor: for what is not JSON in one piece or a stream of events. */
 import type { Readable } from 'node:stream';
 import { type Dispatcher, errors, type FormData, request } from 'undici';
-import { UpstreamFailure } from '#application';
+import { type FailureCode, UpstreamFailure } from '#application';
+import { USER_AGENT } from './user-agent.ts';
 
 /** A result in JSON, with pictures in base64, is not longer; files are fetched on their own. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
+const JSON_TYPE = { 'content-type': 'application/json' };
 
 export interface VendorRequest {
   readonly method: 'GET' | 'POST' | 'PUT';
@@ -30,27 +32,35 @@ export interface VendorAnswer {
   pieces(): AsyncIterable<Uint8Array>;
 }
 
-/** @throws UpstreamFailure; one without a `status` leaves it open whether the vendor has taken the request */
+/**
+ * @throws UpstreamFailure; one without a `status` leaves it open whether the vendor has taken the request, and one of a
+ * POST with `delivered` says that it has been sent, so that what it asked for may be invoiced
+ */
 export async function vendorRequest(
   url: string,
   dispatcher: Dispatcher,
   { method, headers, body, signal, refusalOf }: VendorRequest,
 ): Promise<VendorAnswer> {
+  const isPost = method === 'POST';
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
   const answer = await request(url, {
     dispatcher,
     method,
-    headers: isJson ? { 'content-type': 'application/json', ...headers } : headers,
+    headers: { accept: '*/*', 'user-agent': USER_AGENT, ...(isJson ? JSON_TYPE : {}), ...headers },
     body: (isJson ? JSON.stringify(body) : body) as never,
     signal,
     // Such an answer is silent until it is complete: only its signal bounds it.
     headersTimeout: 0,
   }).catch((error: unknown) => {
-    throw failureOf(error, signal, false);
+    throw isPost && !isNotConnected(error) ? lost(error, signal, LOST) : failureOf(error, signal, UNREACHED);
   });
   const { statusCode: status } = answer;
-  const pieces = () => readable(answer.body, signal);
-  if (status >= 300) throw refusalOf(status, answer.headers, (await atMost(MAX_REFUSAL_BYTES, pieces())).toString());
+  const broken = isPost ? lost : failureOf;
+  const pieces = () => readable(answer.body, (error) => broken(error, signal, BROKEN));
+  if (status >= 300) {
+    const refusal = await atMost(MAX_REFUSAL_BYTES, pieces()).catch(() => '');
+    throw refusalOf(status, answer.headers, refusal.toString());
+  }
   const bytes = async () => {
     const all = await atMost(MAX_ANSWER_BYTES + 1, pieces());
     if (all.length > MAX_ANSWER_BYTES)
@@ -62,17 +72,17 @@ export async function vendorRequest(
     try {
       return JSON.parse(text) as unknown;
     } catch (cause) {
-      throw new UpstreamFailure('upstream_error', 'The upstream answered with what is no JSON', { cause });
+      throw broken(cause, signal, ['upstream_error', 'The upstream answered with what is no JSON']);
     }
   };
   return { status, headers: answer.headers, bytes, json, pieces };
 }
 
-async function* readable(body: Readable, signal: AbortSignal): AsyncIterable<Uint8Array> {
+async function* readable(body: Readable, failure: (error: unknown) => UpstreamFailure): AsyncIterable<Uint8Array> {
   try {
     yield* body as AsyncIterable<Uint8Array>;
   } catch (error) {
-    throw failureOf(error, signal, true);
+    throw failure(error);
   }
 }
 
@@ -88,12 +98,37 @@ async function atMost(limit: number, pieces: AsyncIterable<Uint8Array>): Promise
   return Buffer.concat(taken);
 }
 
-function failureOf(error: unknown, signal: AbortSignal, begun: boolean): UpstreamFailure {
+type Said = readonly [code: FailureCode, message: string];
+
+const UNREACHED: Said = ['upstream_unavailable', 'The upstream cannot be reached'];
+const LOST: Said = ['upstream_unavailable', 'The upstream gave no answer'];
+const BROKEN: Said = ['upstream_error', 'The upstream broke off the answer'];
+
+/** The request was not sent. */
+const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+
+function isNotConnected(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
+  return NOT_CONNECTED.has(code) || NOT_CONNECTED.has(cause?.code);
+}
+
+/** What was asked for may have been made, and be invoiced; unless it was ended from here, which vendors notice. */
+function lost(error: unknown, signal: AbortSignal, said: Said): UpstreamFailure {
+  const failure = failureOf(error, signal, said);
+  return signal.aborted ? failure : failure.with({ delivered: '' });
+}
+
+function failureOf(error: unknown, signal: AbortSignal, [code, message]: Said): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (signal.aborted && signal.reason instanceof UpstreamFailure) return signal.reason;
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError)
     return new UpstreamFailure('timeout', 'The upstream took too long', { cause: error });
-  return begun
-    ? new UpstreamFailure('upstream_error', 'The upstream broke off the answer', { cause: error })
-    : new UpstreamFailure('upstream_unavailable', 'The upstream cannot be reached', { cause: error });
+  return new UpstreamFailure(code, message, { cause: error });
 }

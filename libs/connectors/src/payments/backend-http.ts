@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { UpstreamFailure } from '#application';
+import { USER_AGENT } from '../http/user-agent.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const TIMEOUT_MS = 30_000;
@@ -65,10 +66,11 @@ export class BackendHttp {
     const signal = asked ? AbortSignal.any([asked, inTime]) : inTime;
     let begun = false;
     try {
-      const options = { ...sent, signal, dispatcher: this.dispatcher };
-      const { statusCode: status, headers, body } = await request(this.url + path, options);
+      const headers = { 'user-agent': USER_AGENT, ...sent.headers };
+      const options = { ...sent, headers, signal, dispatcher: this.dispatcher };
+      const { statusCode: status, headers: told, body } = await request(this.url + path, options);
       begun = true;
-      return { status, headers, text: await this.whole(body) };
+      return { status, headers: told, text: await this.whole(body) };
     } catch (cause) {
       if (cause instanceof UpstreamFailure || asked?.aborted) throw cause;
       if (inTime.aborted) throw new UpstreamFailure('timeout', `${this.who} took too long`);
@@ -83,7 +85,7 @@ export class BackendHttp {
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<AsyncIterable<string>> {
-    const options = { headers: { ...headers }, dispatcher: this.dispatcher, signal };
+    const options = { headers: { 'user-agent': USER_AGENT, ...headers }, dispatcher: this.dispatcher, signal };
     const { statusCode, body } = await request(this.url + path, options).catch((cause: unknown) => {
       throw new UpstreamFailure('upstream_unavailable', `${this.who} cannot be reached`, { cause });
     });

@@ -3,11 +3,13 @@ import { type Capability, type Hold, type Provider, Providers, UpstreamFailure, 
 import { type Timeouts, VendorHttp } from '../http/vendor-http.ts';
 import { anthropic } from './anthropic/index.ts';
 import { exa } from './exa/index.ts';
+import { fal } from './fal/index.ts';
+import { google } from './google/index.ts';
 import { openAi } from './openai/index.ts';
 import type { OpenProvider, Vendor } from './provider.ts';
 
 /** What each protocol can do. A vendor whose protocol is not among them is listed, and can do nothing yet. */
-const PROTOCOLS: Readonly<Record<string, OpenProvider>> = { openai: openAi, anthropic, exa };
+const PROTOCOLS: Readonly<Record<string, OpenProvider>> = { openai: openAi, anthropic, exa, fal, google };
 
 const NO_CREDENTIAL = 'has no credential here';
 

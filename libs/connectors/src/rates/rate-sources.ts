@@ -5,6 +5,7 @@
 import { type Dispatcher, request } from 'undici';
 import type { RateNames } from '#domain';
 import { money, type PicoUsd, withNumbersAsText } from '#kernel';
+import { USER_AGENT } from '../http/user-agent.ts';
 
 /** By how many hundredths Kraken's last trade may lie outside of what is bid and asked. */
 const NEAR_PERCENT = 2n;
@@ -134,7 +135,11 @@ function sourceOf<Name>(protocol: Protocol<Name>, url: string, headers: Headers 
 /** @returns the answer, its numbers as text, and how long it has lain in a cache on its way */
 async function get(url: string, headers: Headers, { dispatcher, timeoutMs }: Asking) {
   const signal = AbortSignal.timeout(timeoutMs);
-  const answered = await request(url, { dispatcher, signal, headers: { accept: 'application/json', ...headers } });
+  const answered = await request(url, {
+    dispatcher,
+    signal,
+    headers: { accept: 'application/json', 'user-agent': USER_AGENT, ...headers },
+  });
   const { statusCode, body } = answered;
   if (statusCode !== 200) {
     await body.dump();

@@ -2,7 +2,8 @@
 import type { Model } from '#catalogue';
 import type { UpstreamFailure } from '../../failures.ts';
 import type { StreamClient } from '../../paying/paying.ts';
-import type { EndpointAnswer, Receipt } from '../../paying/purchase.ts';
+import type { Receipt } from '../../paying/purchase.ts';
+import type { EndpointAnswer } from '../../paying/upstream-call.ts';
 import type { AnswerIdentity, Language, Sampling, StreamedAnswer, WholeAnswer } from './providers.ts';
 import { sseEvent } from './sse.ts';
 import type { SearchNote } from './web-search.ts';

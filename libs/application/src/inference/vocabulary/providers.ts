@@ -2,7 +2,7 @@
 import type { Capability, Language } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../../paying/payer.ts';
-import type { CallMade } from '../../paying/purchase.ts';
+import type { CallMade } from '../../paying/upstream-call.ts';
 import type {
   ImageCall,
   MadeImages,

@@ -1,0 +1,41 @@
+/** A call of a vendor, as the money path sees it: how it is made, and what is known of what it has used. */
+import type { Endpoint } from '#catalogue';
+import type { Usage, Use } from '#domain';
+
+/** A call that can be made to any endpoint. */
+export interface UpstreamCall<A> {
+  /** @throws UpstreamFailure */
+  make(endpoint: Endpoint): Promise<A>;
+  /** The usage that no upstream reported, counted from the request and from what was delivered. */
+  counted(delivered: string): Promise<Usage>;
+  /**
+   * What one that has failed is invoiced for, where it is not paid by tokens alone: the house bears it.
+   * @param usage as the upstream said it; undefined where the answer is lost
+   */
+  lost?(endpoint: Endpoint, usage: Usage | undefined): Pick<Use, 'usage' | 'terms'>;
+}
+
+/** An answer and its endpoint. */
+export interface EndpointAnswer<A> {
+  readonly answer: A;
+  readonly endpoint: Endpoint;
+  /** When it was asked, and when its first byte was there, in milliseconds of `performance.now`. */
+  readonly asked: number;
+  readonly began: number;
+}
+
+/** What is known of a call that was made. */
+export interface CallMade {
+  /** As the upstream reported it. */
+  readonly usage: Usage | undefined;
+  readonly delivered: () => string;
+  /** What the upstream calls its answer. */
+  readonly vendorId: string | undefined;
+}
+
+/** The same of an answer that came as a stream, once it has ended. */
+export interface StreamMade {
+  usage(): Usage | undefined;
+  deliveredText(): string;
+  vendorId(): string | undefined;
+}

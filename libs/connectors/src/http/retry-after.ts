@@ -1,0 +1,22 @@
+/** How long a vendor asks to be left alone. */
+
+/** Longer pauses are not believed: an endpoint would be avoided for as long. */
+const LONGEST_SECONDS = 3_600;
+
+/**
+ * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or `retry-after-ms`, which OpenAI and Azure send.
+ * @returns an empty object where nothing that can be understood is said
+ */
+export function retryAfterIn(headers: Readonly<Record<string, unknown>>): { readonly retryAfterSeconds?: number } {
+  const said = headers['retry-after'];
+  const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN);
+  if (Number.isFinite(milliseconds)) return bounded(milliseconds / 1_000);
+  if (typeof said !== 'string' || said === '') return {};
+  const seconds = Number(said);
+  return bounded(Number.isFinite(seconds) ? seconds : (Date.parse(said) - Date.now()) / 1_000);
+}
+
+function bounded(seconds: number): { readonly retryAfterSeconds?: number } {
+  if (Number.isNaN(seconds)) return {};
+  return { retryAfterSeconds: Math.min(Math.max(seconds, 0), LONGEST_SECONDS) };
+}

@@ -1,0 +1,151 @@
+/**
+ * fal's queue: a request is handed over, asked for until it has ended, fetched, or called off.
+ * https://docs.fal.ai/model-apis/model-endpoints/queue
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { asFailure, UpstreamFailure } from '#application';
+import { vendorIdIn } from '../../http/reported.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import { falRefusal } from './refusal.ts';
+
+const FIRST_LOOK_MS = 250;
+const LONGEST_PAUSE_MS = 5_000;
+const SLOWER = 1.5;
+/** Looks do not all come at once where many were handed over at once: by so much of a pause it is shorter at most. */
+const JITTER = 0.25;
+const CANCEL_WITHIN_MS = 10_000;
+
+/** A request that was handed over. fal says where it is asked for; these are addresses of its queue. */
+export interface Queued {
+  readonly requestId: string;
+  readonly statusUrl: string;
+  readonly responseUrl: string;
+  readonly cancelUrl: string;
+}
+
+export type QueueState = 'waiting' | 'running' | 'ended';
+
+const STATES: Readonly<Record<string, QueueState>> = {
+  IN_QUEUE: 'waiting',
+  IN_PROGRESS: 'running',
+  COMPLETED: 'ended',
+};
+
+export class FalQueue {
+  private readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    private readonly http: VendorHttp,
+    credential: string,
+  ) {
+    this.headers = { authorization: `Key ${credential}` };
+  }
+
+  /** @throws UpstreamFailure; one without a `status` leaves it open whether it was taken */
+  async submit(
+    model: string,
+    input: Readonly<Record<string, unknown>>,
+    { signal, hookUrl }: { readonly signal: AbortSignal; readonly hookUrl?: string | undefined },
+  ): Promise<Queued> {
+    const hook = hookUrl === undefined ? '' : `?fal_webhook=${encodeURIComponent(hookUrl)}`;
+    const answer = await this.http.request(`/${model}${hook}`, {
+      method: 'POST',
+      headers: this.headers,
+      body: { ...input },
+      signal,
+      refusalOf: falRefusal,
+    });
+    const told = (await answer.json()) as Readonly<Record<string, unknown>> | null;
+    const requestId = vendorIdIn({ id: told?.request_id });
+    const { status_url: statusUrl, response_url: responseUrl, cancel_url: cancelUrl } = told ?? {};
+    if (requestId !== undefined && isText(statusUrl) && isText(responseUrl) && isText(cancelUrl))
+      return { requestId, statusUrl, responseUrl, cancelUrl };
+    throw new UpstreamFailure('upstream_error', 'The upstream does not say where its answer will be', {
+      ...(requestId === undefined ? {} : { vendorId: requestId }),
+    });
+  }
+
+  /** Changes nothing, and may be repeated. @throws UpstreamFailure */
+  async look({ statusUrl }: Pick<Queued, 'statusUrl'>, signal: AbortSignal): Promise<QueueState> {
+    const told = (await this.get(statusUrl, signal)) as { readonly status?: unknown } | null;
+    const state = STATES[String(told?.status)];
+    if (state) return state;
+    throw new UpstreamFailure('upstream_error', 'The upstream does not say how far its answer is');
+  }
+
+  /** What has come of a request that has ended. @throws UpstreamFailure also when nothing has: that is not billed */
+  result({ responseUrl }: Pick<Queued, 'responseUrl'>, signal: AbortSignal): Promise<unknown> {
+    return this.get(responseUrl, signal);
+  }
+
+  /** Only what still waits is certain not to be made, and billed. */
+  async cancel({ cancelUrl }: Pick<Queued, 'cancelUrl'>): Promise<void> {
+    const signal = AbortSignal.timeout(CANCEL_WITHIN_MS);
+    await this.http.request(cancelUrl, { method: 'PUT', headers: this.headers, signal, refusalOf: falRefusal });
+  }
+
+  /**
+   * Hands a request over and waits for what comes of it. When that is cut short it is called off.
+   * @throws UpstreamFailure whose `delivered` says that it may be billed although nothing came of it
+   */
+  async make(
+    model: string,
+    input: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<{ readonly requestId: string; readonly result: unknown }> {
+    const queued = await this.submit(model, input, { signal });
+    const { requestId } = queued;
+    const state = { last: 'waiting' as QueueState };
+    try {
+      await this.waitFor(queued, state, signal);
+      return { requestId, result: await this.resultSurely(queued, signal) };
+    } catch (error) {
+      const failure = asFailure(error);
+      if (signal.aborted && state.last !== 'ended') await this.cancel(queued).catch(() => {});
+      const isOpen = failure.status === undefined && state.last !== 'waiting';
+      throw failure.with({ vendorId: requestId, ...(isOpen ? { delivered: '' } : {}) });
+    }
+  }
+
+  /** Being asked often costs it nothing, and a look that fails changes nothing: the deadline is the caller's. */
+  private async waitFor(queued: Queued, state: { last: QueueState }, signal: AbortSignal): Promise<void> {
+    for (let pause = FIRST_LOOK_MS; ; pause = Math.min(pause * SLOWER, LONGEST_PAUSE_MS)) {
+      state.last = await this.look(queued, signal).catch((error) => {
+        if (isPassing(asFailure(error), signal, 500)) return state.last;
+        throw error;
+      });
+      if (state.last === 'ended') return;
+      await delay(pause * (1 - JITTER * Math.random()), undefined, { signal }).catch(() => {
+        throw asFailure(signal.reason);
+      });
+    }
+  }
+
+  /** The result is there, and was paid for: a connection that breaks is no reason to leave it. */
+  private async resultSurely(queued: Queued, signal: AbortSignal): Promise<unknown> {
+    for (let pause = FIRST_LOOK_MS; ; pause = Math.min(pause * SLOWER, LONGEST_PAUSE_MS)) {
+      try {
+        return await this.result(queued, signal);
+      } catch (error) {
+        if (!isPassing(asFailure(error), signal, 502)) throw error; // 500 is what became of the request
+      }
+      await delay(pause, undefined, { signal }).catch(() => {
+        throw asFailure(signal.reason);
+      });
+    }
+  }
+
+  private async get(url: string, signal: AbortSignal): Promise<unknown> {
+    const { headers, http } = this;
+    return (await http.request(url, { method: 'GET', headers, signal, refusalOf: falRefusal })).json();
+  }
+}
+
+/** Whether asking again may help. @param from the least status that says nothing of the request itself */
+function isPassing({ code, status }: UpstreamFailure, { aborted }: AbortSignal, from: number): boolean {
+  return !aborted && (code === 'rate_limited' || status === undefined || status >= from);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
