@@ -8,16 +8,18 @@ import { lineOf, lineOfMistake } from './lines.ts';
 import { paymentsIn } from './payments-file.ts';
 import { connected, type ProviderFile, providersIn } from './provider-file.ts';
 import { DataFileError, type Path } from './rules.ts';
+import { voicesIn } from './voices-file.ts';
 
 /**
- * Lists of request fields that endpoints refer to by name, fees, vendors, and ways to pay; every other file is a list of
- * models.
+ * Lists of request fields that endpoints refer to by name, fees, vendors, ways to pay, and voices; every other file is a
+ * list of models.
  */
 const PARAMETER_LISTS = 'parameters.json';
 const FEES = 'fees.json';
 const PROVIDERS = 'providers.json';
 const PAYMENTS = 'payments.json';
-const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS];
+const VOICES = 'voices.json';
+const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS, VOICES];
 
 /**
  * Reads the catalogue that ships with the project, or one of the same form.
@@ -28,6 +30,7 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
   const providers = readProviders(directory);
   const lists = read(path.join(directory, PARAMETER_LISTS), parameterListsIn);
   const fees = read(path.join(directory, FEES), feesIn);
+  const voices = read(ownOrShipped(directory, VOICES), voicesIn);
   const models = files.filter((file) => !NO_MODELS.includes(path.basename(file))).map((file) => read(file, modelsIn));
   try {
     return Catalogue.of(
@@ -37,6 +40,7 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
       ),
       lists.content,
       fees.content,
+      voices.content,
     );
   } catch (error) {
     if (error instanceof DataFileError) throw foundAmong(models, error);

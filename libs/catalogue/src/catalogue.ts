@@ -12,6 +12,7 @@ import {
   slugOf,
 } from './model-file.ts';
 import { mediaTariff, modelTariff, serviceTariff } from './tariffs.ts';
+import type { Voice, VoiceFile } from './voices-file.ts';
 
 /** Where a model can be had. */
 export interface Endpoint extends Omit<OfferFile, 'margin'>, Pick<EndpointFile, 'searchFee'> {
@@ -42,6 +43,8 @@ export interface Model extends Described, Omit<ModelFile, 'endpoints' | 'release
 
 /** A model that is paid by images, seconds, minutes or characters. */
 export interface MediaModel extends Described, Omit<MediaModelFile, 'endpoints' | 'released' | 'outputs'> {
+  /** What it may speak with; the first is what it does by default. */
+  readonly voices: readonly Voice[];
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -68,9 +71,14 @@ export class Catalogue {
   }
 
   /** @throws DataFileError that names the invalid model */
-  static of(files: readonly AnyModelFile[], lists: ParameterLists = {}, fees: readonly FeeFile[] = []): Catalogue {
+  static of(
+    files: readonly AnyModelFile[],
+    lists: ParameterLists = {},
+    fees: readonly FeeFile[] = [],
+    voices: readonly VoiceFile[] = [],
+  ): Catalogue {
     assertConsistent(files, lists, fees);
-    const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists) : modelOf(file, lists)));
+    const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists, voices) : modelOf(file, lists)));
     const services = fees.map(serviceTariff);
     const offers: readonly Endpoint[] = models.flatMap(({ endpoints }) => endpoints);
     const forgetful = new Set(fees.flatMap(({ name, zdr }) => (zdr ? [name] : [])));
@@ -129,9 +137,14 @@ function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterL
   };
 }
 
-function mediaModelOf({ endpoints, released, ...model }: MediaModelFile, lists: ParameterLists): MediaModel {
+function mediaModelOf(
+  { endpoints, released, ...model }: MediaModelFile,
+  lists: ParameterLists,
+  voices: readonly VoiceFile[],
+): MediaModel {
   return {
     ...model,
+    voices: voices.filter(({ models }) => models.includes(model.id)).map(({ models, ...voice }) => voice),
     created: secondsOf(released),
     endpoints: endpoints.map((endpoint) => {
       const { usdPerUnit, ...offer } = endpoint;

@@ -30,3 +30,4 @@ export {
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
 export type { ProviderFile } from './provider-file.ts';
 export { LISTED_TOKENS, LISTED_UNITS, listPriceOf } from './tariffs.ts';
+export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

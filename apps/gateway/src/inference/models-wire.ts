@@ -46,7 +46,7 @@ export function modelWire(model: AnyModel) {
     },
     per_request_limits: null,
     default_parameters: null,
-    supported_voices: null,
+    supported_voices: isMedia(model) && model.voices.length > 0 ? model.voices.map(({ id }) => id) : null,
     links: { details: `/v1/models/${model.id}` },
   };
 }

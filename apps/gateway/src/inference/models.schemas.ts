@@ -103,7 +103,7 @@ export const ModelSchema = named(
       }),
       per_request_limits: NOTHING,
       default_parameters: NOTHING,
-      supported_voices: NOTHING,
+      supported_voices: nullable({ ...array(STRING), description: 'Ids of voices, of a model that speaks' }),
       links: object({ details: STRING }),
     },
     ['capabilities'],

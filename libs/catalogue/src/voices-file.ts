@@ -1,0 +1,38 @@
+/** The voices of models that speak, as they stand in a data file. */
+import { DataFileError, isText, object, oneOf, placeOf, repeated, text, texts } from './rules.ts';
+
+/** The language of a voice that speaks all languages of its models. */
+export const ANY_LANGUAGE = 'multi';
+
+export interface VoiceFile {
+  /** The vendor's own. */
+  readonly id: string;
+  readonly name: string;
+  /** Ids of the models that speak with it. The first voice of a model is the one that it speaks with by default. */
+  readonly models: readonly string[];
+  /** ISO 639-1, or `multi`. */
+  readonly language: string;
+  readonly gender: string;
+  readonly description: string;
+}
+
+export type Voice = Omit<VoiceFile, 'models'>;
+
+const voice = object({
+  id: text,
+  name: text,
+  models: texts,
+  language: text,
+  gender: oneOf(['feminine', 'masculine', 'neutral']),
+  description: text,
+});
+
+/** @throws DataFileError that names the voice and the field */
+export function voicesIn(data: unknown): readonly VoiceFile[] {
+  if (!Array.isArray(data)) throw new DataFileError('it must be a list of voices', []);
+  for (const [i, each] of data.entries())
+    voice(each, placeOf(isText(each?.id) ? `voice "${each.id}"` : `voice ${i + 1}`, i));
+  const twice = repeated(data.map(({ id }) => id));
+  if (twice) throw new DataFileError(`voice "${twice[0]}" is there twice`, [twice[1], 'id']);
+  return data;
+}
