@@ -24,6 +24,7 @@ export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts
 export { decisions, nextSteps } from './given.ts';
 export { KeyedRequests } from './keyed-requests.ts';
 export { type Malformed, malformed } from './malformed.ts';
+export { type Recording, SOUND_FORMATS, type SoundFormat, soundFile } from './media-files.ts';
 export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
 export { replacePauses } from './pauses.ts';
 export { type AskedFor, type Outcome, STORIES, type StoryName, StoryTeller } from './payment-stories.ts';

@@ -5,7 +5,8 @@ import type { Bill } from '../bill.ts';
 import { type Directive, readDirective } from '../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../provider/faults.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
-import { millisecondsOf, speech } from './files.ts';
+import { mp3, secondsToSay } from './files/sounds.ts';
+import { millisecondsOf } from './length/recording.ts';
 
 /** USD for a minute. */
 const LISTENS: Readonly<Record<string, { readonly usd: string; readonly multilingual: string }>> = {
@@ -61,7 +62,7 @@ export function deepgramRoutes(bill: Bill): Routes {
       const units = { unit: '1k_characters', quantity, per: 1_000, price: SPEAKS.usd };
       bill.chargeUnits(id, voice, units, survivor.fault);
       const headers = { 'dg-request-id': id, 'dg-model-name': voice, 'dg-char-count': quantity };
-      call.bytes(200, 'audio/mpeg', speech(quantity), headers);
+      call.bytes(200, 'audio/mpeg', mp3(text, secondsToSay(quantity)), headers);
     },
   };
 }

@@ -5,7 +5,7 @@ import type { Bill } from '../bill.ts';
 import { readDirective } from '../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../provider/faults.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
-import { speech } from './files.ts';
+import { mp3, secondsToSay } from './files/sounds.ts';
 
 /** USD for 1,000 characters, and the longest text. */
 const MODELS: Readonly<Record<string, { readonly usd: string; readonly most: number }>> = {
@@ -31,7 +31,10 @@ export function elevenLabsRoutes(bill: Bill): Routes {
       const quantity = [...text].length;
       const request = randomUUID();
       bill.chargeUnits(request, id, { unit: '1k_characters', quantity, per: 1_000, price }, fault);
-      call.bytes(200, 'audio/mpeg', speech(quantity), { 'request-id': request, 'character-cost': quantity });
+      call.bytes(200, 'audio/mpeg', mp3(text, secondsToSay(quantity)), {
+        'request-id': request,
+        'character-cost': quantity,
+      });
     },
   };
 }

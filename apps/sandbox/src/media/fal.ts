@@ -6,7 +6,8 @@ import { type Fault, readDirective } from '../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../provider/faults.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 import { FAL, type FalOffer } from './fal-offers.ts';
-import { film, picture } from './files.ts';
+import { film } from './files/films.ts';
+import { picture } from './files/pictures.ts';
 
 interface Job {
   readonly id: string;
@@ -146,8 +147,13 @@ function sendFile(call: Call, jobs: ReadonlyMap<string, Job>): void {
   const [, id = '', kind] = /^(.{36})(-\d\.png|\.mp4)$/.exec(call.parameter) ?? [];
   const job = jobs.get(id);
   if (!job || kind === undefined) throw refused(404, 'Not Found');
-  if (kind === '.mp4') call.bytes(200, 'video/mp4', film(secondsOf(job.input)));
-  else call.bytes(200, 'image/png', picture(`${job.input.prompt} ${kind}`));
+  if (kind === '.mp4')
+    call.bytes(
+      200,
+      'video/mp4',
+      film({ words: job.input.prompt, seconds: secondsOf(job.input), width: 640, height: 360 }),
+    );
+  else call.bytes(200, 'image/png', picture({ words: `${job.input.prompt} ${kind}`, width: 64, height: 64 }));
 }
 
 function assertKey({ request, parameter }: Call): void {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bill } from '../../bill.ts';
-import { isPicture, picture } from '../../media/files.ts';
+import { isPicture, type PictureFormat, picture } from '../../media/files/pictures.ts';
 import { readDirective } from '../../provider/directive.ts';
 import { FaultCounter, failedOutright } from '../../provider/faults.ts';
 import { type Call, parseObject, type Routes } from '../../router.ts';
@@ -107,9 +107,10 @@ function wordIn(fields: Fields, name: string, words: readonly string[] | undefin
   throw refusal(400, `Invalid value: '${word}'. Supported values are: ${supported}.`, name, 'invalid_value');
 }
 
-/** Whatever format is asked for, it is a PNG: nothing here compresses. */
 function answerTo({ model, prompt, n, quality, size, format }: ImageRequest) {
-  const data = Array.from({ length: n }, (_, i) => ({ b64_json: picture(`${prompt} ${i}`).toString('base64') }));
+  const data = Array.from({ length: n }, (_, i) => ({
+    b64_json: pictureAs({ words: `${prompt} ${i}`, size, format }),
+  }));
   const created = Math.floor(Date.now() / 1_000);
   if (!model.isOpenAi) return { created, data };
   const output_tokens = n * (TOKENS[quality] ?? 0);
@@ -117,4 +118,9 @@ function answerTo({ model, prompt, n, quality, size, format }: ImageRequest) {
   const input_tokens_details = { text_tokens: input_tokens, image_tokens: 0 };
   const usage = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, input_tokens_details };
   return { created, background: 'opaque', data, output_format: format, quality, size, usage };
+}
+
+function pictureAs({ words, size, format }: { words: string; size: string; format: string }): string {
+  const [width = 1_024, height = 1_024] = size.split('x').map(Number);
+  return picture({ words, width, height, format: format as PictureFormat }).toString('base64');
 }

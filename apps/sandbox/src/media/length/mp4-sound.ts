@@ -1,0 +1,115 @@
+/** The sound in an MP4: as many samples as there are, each as long as its codec makes them. Facts: ISO/IEC 14496-12, -14, -3. */
+import type { CountedSound } from './mpeg-frames.ts';
+
+interface Box {
+  readonly type: string;
+  readonly content: Buffer;
+}
+
+const CONTAINERS = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'moof', 'traf', 'mvex']);
+const AAC_RATES = [
+  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
+];
+const AAC_SAMPLES = 1_024;
+const MP3_SAMPLES = 1_152;
+/** What says that an `mp4a` is MPEG audio of layer III. */
+const MP3_TYPES = [0x69, 0x6b];
+
+/** @returns undefined when no track has sound */
+export function mp4Sound(bytes: Buffer): CountedSound | undefined {
+  const sounds: CountedSound[] = [];
+  const fragments = [...boxesIn(bytes)]
+    .filter(({ type }) => type === 'moof')
+    .flatMap(({ content }) => fragmentsIn(content));
+  for (const { content: movie } of [...boxesIn(bytes)].filter(({ type }) => type === 'moov'))
+    for (const { content: track } of [...boxesIn(movie)].filter(({ type }) => type === 'trak')) {
+      const sound = soundOf(track, fragments);
+      if (sound) sounds.push(sound);
+    }
+  return sounds.toSorted((one, other) => other.seconds - one.seconds)[0];
+}
+
+function* boxesIn(bytes: Buffer): Generator<Box> {
+  for (let at = 0; at + 8 <= bytes.length; ) {
+    const short = bytes.readUInt32BE(at);
+    const type = bytes.toString('latin1', at + 4, at + 8);
+    const isLong = short === 1 && at + 16 <= bytes.length;
+    const size = isLong ? Number(bytes.readBigUInt64BE(at + 8)) : short === 0 ? bytes.length - at : short;
+    if (size < 8) return;
+    yield { type, content: bytes.subarray(at + (isLong ? 16 : 8), at + size) };
+    at += size;
+  }
+}
+
+/** The first box of a type, however deep in boxes that have nothing but boxes. */
+function find(bytes: Buffer, wanted: string): Buffer | undefined {
+  for (const { type, content } of boxesIn(bytes)) {
+    if (type === wanted) return content;
+    const within = CONTAINERS.has(type) ? find(content, wanted) : undefined;
+    if (within) return within;
+  }
+  return undefined;
+}
+
+interface Fragment {
+  readonly track: number;
+  readonly samples: number;
+}
+
+function fragmentsIn(moof: Buffer): readonly Fragment[] {
+  return [...boxesIn(moof)]
+    .filter(({ type }) => type === 'traf')
+    .map(({ content }) => ({
+      track: find(content, 'tfhd')?.readUInt32BE(4) ?? 0,
+      samples: [...boxesIn(content)].reduce(
+        (sum, { type, content: run }) => sum + (type === 'trun' ? run.readUInt32BE(4) : 0),
+        0,
+      ),
+    }));
+}
+
+function soundOf(track: Buffer, fragments: readonly Fragment[]): CountedSound | undefined {
+  const description = find(track, 'stsd');
+  const head = find(track, 'tkhd');
+  if (find(track, 'hdlr')?.toString('latin1', 8, 12) !== 'soun' || !description || !head) return undefined;
+  const id = head.readUInt32BE(head[0] === 1 ? 20 : 12);
+  const inFragments = fragments.reduce((sum, each) => sum + (each.track === id ? each.samples : 0), 0);
+  const samples = (find(track, 'stsz')?.readUInt32BE(8) ?? 0) + inFragments;
+  const [entry] = [...boxesIn(description.subarray(8))];
+  if (!entry) return undefined;
+  const channels = entry.content.readUInt16BE(16);
+  const coded = entry.type === 'mp4a' ? codedIn(entry.content) : undefined;
+  if (coded) return { seconds: (samples * coded.samples) / coded.rate, channels };
+  return { seconds: timesOf(track), channels };
+}
+
+/** Samples in each packet, and their rate. */
+function codedIn(entry: Buffer): { readonly samples: number; readonly rate: number } | undefined {
+  const at = entry.indexOf('esds', 0, 'latin1');
+  const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
+  if (decoder < 0) return undefined;
+  const content = behindSize(entry, decoder + 1);
+  if (MP3_TYPES.includes(entry[content] ?? 0)) return { samples: MP3_SAMPLES, rate: entry.readUInt32BE(24) / 0x10000 };
+  if (entry[content + 13] !== 0x05) return undefined;
+  const config = entry.readUInt16BE(behindSize(entry, content + 14));
+  const rate = AAC_RATES[(config >> 7) & 15];
+  return rate === undefined ? undefined : { samples: AAC_SAMPLES, rate };
+}
+
+/** Sizes of descriptors have up to four bytes. */
+function behindSize(bytes: Buffer, start: number): number {
+  let at = start;
+  while (((bytes[at] ?? 0) & 0x80) !== 0 && at < start + 3) at += 1;
+  return at + 1;
+}
+
+/** What the table of times says. */
+function timesOf(track: Buffer): number {
+  const mdhd = find(track, 'mdhd');
+  const stts = find(track, 'stts');
+  if (!mdhd || !stts) return 0;
+  const timescale = mdhd.readUInt32BE(mdhd[0] === 1 ? 20 : 12);
+  let units = 0;
+  for (let at = 8; at + 8 <= stts.length; at += 8) units += stts.readUInt32BE(at) * stts.readUInt32BE(at + 4);
+  return units / timescale;
+}

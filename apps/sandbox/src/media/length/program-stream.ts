@@ -1,0 +1,34 @@
+/** What an MPEG program stream has for the ear. Facts: ISO/IEC 11172-1 and 13818-1. */
+
+/** The sound of its first stream of sound, put together. */
+export function programStream(bytes: Buffer): Buffer {
+  const pieces: Buffer[] = [];
+  let stream: number | undefined;
+  for (let at = 0; at + 6 <= bytes.length; ) {
+    if (bytes.readUIntBE(at, 3) !== 1) {
+      at += 1;
+      continue;
+    }
+    const id = bytes[at + 3] ?? 0;
+    if (id < 0xbb) {
+      at += 4; // a pack, or what is within a picture
+      continue;
+    }
+    const end = at + 6 + bytes.readUInt16BE(at + 4);
+    if (id >= 0xc0 && id <= 0xdf) {
+      stream ??= id;
+      if (id === stream) pieces.push(bytes.subarray(payloadFrom(bytes, at + 6), end));
+    }
+    at = end;
+  }
+  return Buffer.concat(pieces);
+}
+
+function payloadFrom(bytes: Buffer, start: number): number {
+  if (((bytes[start] ?? 0) & 0xc0) === 0x80) return start + 3 + (bytes[start + 2] ?? 0); // MPEG-2
+  let at = start;
+  while (bytes[at] === 0xff) at += 1;
+  if (((bytes[at] ?? 0) & 0xc0) === 0x40) at += 2;
+  const times = (bytes[at] ?? 0) & 0xf0;
+  return at + (times === 0x20 ? 5 : times === 0x30 ? 10 : 1);
+}

@@ -1,0 +1,34 @@
+import type { CountedSound } from './mpeg-frames.ts';
+
+/** Those whose samples are as long as the header says: integers, floating point, A-law, μ-law, and what says so behind it. */
+const PLAIN = new Set([1, 3, 6, 7, 0xfffe]);
+
+/** The samples of a WAV file: to its end where nothing that is known follows them, whatever their size is said to be. */
+export function waveSound(bytes: Buffer): CountedSound | undefined {
+  let format: { readonly channels: number; readonly bytesPerSecond: number } | undefined;
+  for (let at = 12; at + 8 <= bytes.length; ) {
+    const name = bytes.toString('latin1', at, at + 4);
+    const size = bytes.readUInt32LE(at + 4);
+    if (name === 'fmt ' && at + 24 <= bytes.length) format = formatAt(bytes, at + 8);
+    if (name === 'data') {
+      if (!format) return undefined;
+      const there = bytes.length - at - 8;
+      const isWhole = size <= there && isChunk(bytes, at + 8 + size + (size % 2));
+      return { seconds: (isWhole ? size : there) / format.bytesPerSecond, channels: format.channels };
+    }
+    at += 8 + size + (size % 2);
+  }
+  return undefined;
+}
+
+function formatAt(bytes: Buffer, at: number) {
+  const channels = bytes.readUInt16LE(at + 2);
+  const counted = (bytes.readUInt32LE(at + 4) * channels * bytes.readUInt16LE(at + 14)) / 8;
+  const bytesPerSecond = PLAIN.has(bytes.readUInt16LE(at)) ? counted : bytes.readUInt32LE(at + 8);
+  return bytesPerSecond > 0 ? { channels, bytesPerSecond } : undefined;
+}
+
+/** Or the end. */
+function isChunk(bytes: Buffer, at: number): boolean {
+  return at >= bytes.length || /^[A-Za-z0-9 ]{4}$/.test(bytes.toString('latin1', at, at + 4));
+}

@@ -1,0 +1,71 @@
+/** The sound in a WebM or Matroska file: Opus by its packets, others by the time of their last block. Facts: RFC 8794, 9559. */
+import type { CountedSound } from './mpeg-frames.ts';
+import { opusSeconds } from './opus.ts';
+
+/** Elements that are looked into; all others are leaves. */
+const MASTERS = new Set([0x18538067, 0x1549a966, 0x1f43b675, 0x1654ae6b, 0xae, 0xe1, 0xa0]);
+const SCALE = 0x2ad7b1;
+const CLUSTER_TIME = 0xe7;
+const TRACK = 0xae;
+const NUMBER = 0xd7;
+const CODEC = 0x86;
+const CHANNELS = 0x9f;
+const BLOCKS = new Set([0xa3, 0xa1]);
+const NANOSECONDS = 1_000_000;
+
+interface Track {
+  number: number;
+  codec: string;
+  channels: number;
+  packets: number;
+  last: number;
+}
+
+/** @returns undefined when no track has sound */
+export function webmSound(bytes: Buffer): CountedSound | undefined {
+  const tracks: Track[] = [];
+  let scale = NANOSECONDS;
+  let clusterTime = 0;
+  for (const { id, content } of elementsIn(bytes)) {
+    const track = tracks.at(-1);
+    if (id === TRACK) tracks.push({ number: 0, codec: '', channels: 1, packets: 0, last: 0 });
+    else if (id === SCALE) scale = numberIn(content);
+    else if (id === CLUSTER_TIME) clusterTime = numberIn(content);
+    else if (id === NUMBER && track) track.number = numberIn(content);
+    else if (id === CODEC && track) track.codec = content.toString('latin1').replace(/\0+$/, '');
+    else if (id === CHANNELS && track) track.channels = numberIn(content);
+    else if (BLOCKS.has(id) && content.length >= 4) count(tracks, content, (clusterTime * scale) / 1e9, scale / 1e9);
+  }
+  const sound = tracks.find(({ codec }) => codec.startsWith('A_'));
+  if (!sound) return undefined;
+  return { seconds: sound.codec === 'A_OPUS' ? sound.packets : sound.last, channels: sound.channels };
+}
+
+/** @param start of its cluster, and `unit` of its time within, in seconds */
+function count(tracks: readonly Track[], block: Buffer, start: number, unit: number): void {
+  const track = tracks.find(({ number }) => number === ((block[0] ?? 0) & 0x7f));
+  if (!track) return;
+  track.last = Math.max(track.last, start + block.readInt16BE(1) * unit);
+  track.packets += opusSeconds(block.subarray(4)); // one to a block, as everybody writes Opus
+}
+
+/** All elements in their order; a master's size may be unknown, and does not matter. */
+function* elementsIn(bytes: Buffer): Generator<{ readonly id: number; readonly content: Buffer }> {
+  for (let at = 0; at < bytes.length; ) {
+    const idLength = Math.clz32(bytes[at] ?? 0) - 23;
+    if (idLength > 4 || at + idLength >= bytes.length) return;
+    const id = bytes.readUIntBE(at, idLength);
+    at += idLength;
+    const sizeLength = Math.clz32(bytes[at] ?? 0) - 23;
+    if (sizeLength > 8 || at + sizeLength > bytes.length) return;
+    let size = (bytes[at] ?? 0) & (0xff >> sizeLength);
+    for (let i = 1; i < sizeLength; i += 1) size = size * 256 + (bytes[at + i] ?? 0);
+    at += sizeLength;
+    yield { id, content: MASTERS.has(id) ? Buffer.alloc(0) : bytes.subarray(at, at + size) };
+    if (!MASTERS.has(id)) at += size;
+  }
+}
+
+function numberIn(content: Buffer): number {
+  return content.reduce((value, byte) => value * 256 + byte, 0);
+}
