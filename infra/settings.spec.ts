@@ -43,6 +43,7 @@ describe('without any setting', () => {
       cardMaxUsd: 1_000,
       topupBackends: {},
       topupConfirmations: {},
+      uploadsMaxBytes: 4 * 1024 ** 3,
       maxOpenInvoices: 50,
       looksPerSecond: 50,
       autoTopupsPerDay: 50,

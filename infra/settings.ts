@@ -36,6 +36,8 @@ import { type Reach, reachedVendors, type VendorSettings } from './vendor-settin
 
 export { SettingError } from './setting-kinds.ts';
 
+const GIB = 1024 ** 3;
+
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
   host: text('HOST', '127.0.0.1', 'Address the API listens on'),
@@ -48,6 +50,15 @@ export const SETTINGS = {
     'The least that is logged: trace, debug, info, warn, error or fatal',
   ),
   dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
+  uploadsDir: optional(
+    text('UPLOADS_DIR', '', 'Where files of requests lie until these are answered; unset: uploads in DATA_DIR'),
+  ),
+  uploadsMaxBytes: integer(
+    'UPLOADS_MAX_BYTES',
+    4 * GIB,
+    [64 * 1024 * 1024, 1024 * GIB],
+    'Bytes of such files that each gateway keeps at a time; with more to come, requests are refused',
+  ),
   databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
   eventStoreUrl: optional(
     url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),

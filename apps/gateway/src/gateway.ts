@@ -13,6 +13,7 @@ import { refuseBroken, refuseOddities } from './edge/no-request.ts';
 import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
 import { refuseUnbuilt } from './edge/unbuilt.ts';
+import { Uploads } from './edge/uploads/uploads.ts';
 import { GatewayModule } from './gateway.module.ts';
 
 const CORS = {
@@ -70,6 +71,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   prepare(fastify);
   findCallers(fastify, app.get(Authenticator));
   unpackBodies(fastify);
+  app.get(Uploads).readAt(fastify);
   const refuseOtherMethods = watchMethods(fastify);
   app.enableCors(CORS);
   fastify.after(() => refuseUnbuilt(fastify));

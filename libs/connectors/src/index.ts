@@ -1,3 +1,4 @@
+export { mediaTypeOf, mediaTypeOfFile } from './files/media-type.ts';
 export { BACKEND_KINDS, openPaymentBackends, type PaymentSettings } from './payments/backends.ts';
 export { BtcPayServer } from './payments/btcpay/index.ts';
 export { ClnNode } from './payments/cln/index.ts';

@@ -21,6 +21,7 @@ export {
   type Wallet,
 } from './contracts/payment-backend.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
+export { formOf, PIXEL } from './forms.ts';
 export { decisions, nextSteps } from './given.ts';
 export { KeyedRequests } from './keyed-requests.ts';
 export { type Malformed, malformed } from './malformed.ts';

@@ -203,7 +203,7 @@ export class World {
     return this.send('GET', route, { headers: bearer(account) });
   }
 
-  /** Any request. A body goes as JSON, or as it is when it is text. */
+  /** Any request. A body goes as JSON, or as it is when it is text or a form. */
   async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<Answer> {
     const json = asJson(body);
     return answered(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
@@ -271,6 +271,7 @@ function eventsIn(text: string): readonly unknown[] {
 }
 
 function asJson(body: unknown) {
+  if (body instanceof FormData) return { method: 'POST', headers: {}, body };
   const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return { method: 'POST', headers, ...(body === undefined ? {} : { body: text }) };

@@ -11,6 +11,7 @@ import { findKey } from '#projections';
 import type { OperationNotes } from '../openapi/operation.ts';
 import type { BooksReader } from './books-reader.ts';
 import { InvalidRequest, Unauthorized } from './errors.ts';
+import { mostBytesOf } from './uploads/multipart.ts';
 
 /** Images and files come inside the JSON. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
@@ -71,7 +72,8 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
   });
 }
 
-function bodyLimitOf({ auth, paid, payer, largeBody, raw }: OperationNotes): number {
+function bodyLimitOf({ auth, paid, payer, largeBody, raw, upload }: OperationNotes): number {
+  if (upload) return mostBytesOf(upload);
   if (raw) return MAX_HOOK_BYTES;
   if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNKNOWN_BYTES;
   return paid || largeBody ? MAX_BODY_BYTES : MAX_SETTINGS_BYTES;

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
@@ -15,12 +16,14 @@ import {
 } from '#application';
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
+import type { Runtime } from '#kernel';
 import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
 import { BooksReader } from './books-reader.ts';
 import { Authenticator } from './caller.ts';
 import { ErrorFilter } from './errors.ts';
 import { PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
+import { Uploads } from './uploads/uploads.ts';
 import { ValidationPipe } from './validation.ts';
 
 const SWEEP_EVERY_MS = 60_000;
@@ -64,6 +67,11 @@ const NOTED_PAYERS = Symbol('noted payers');
         new Refusals(refused, clock, runtime.alarm),
     },
     {
+      provide: Uploads,
+      inject: [Role, Foundation],
+      useFactory: async (role: Role, { runtime }: Foundation) => role.keep(await openUploads(role, runtime.alarm)),
+    },
+    {
       provide: PaidRequests,
       inject: [Role, NOTED_PAYERS, Idempotency, Authenticator, FreeUse],
       useFactory: (role: Role, ...parts: ConstructorParameters<typeof PaidRequests>) =>
@@ -80,6 +88,11 @@ const NOTED_PAYERS = Symbol('noted payers');
   exports: [PublicAddress, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],
 })
 export class EdgeModule {}
+
+function openUploads({ settings }: Role, alarm: Runtime['alarm']): Promise<Uploads> {
+  const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;
+  return Uploads.open({ directory: uploadsDir, maxBytes, alarm });
+}
 
 async function openKeptAnswers(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
   await migrate(databaseUrl, answerMigrations);

@@ -47,6 +47,17 @@ export class TooLarge extends Error {
   readonly statusCode = 413;
 }
 
+/** A body does not come. */
+export class TooSlow extends Error {
+  override readonly name = 'TooSlow';
+  readonly statusCode = 408;
+}
+
+/** There is no room for it at the moment. */
+export class Busy extends Error {
+  override readonly name = 'Busy';
+}
+
 /** A path of the specification that nothing is behind yet. */
 export class NotBuilt extends Error {
   override readonly name = 'NotBuilt';
@@ -156,6 +167,9 @@ export const ERROR_KINDS: readonly Kind[] = [
   return first === i && type !== 'client_disconnected';
 });
 
+/** After which who was refused for want of room may ask again. */
+const BUSY_SECONDS = 5;
+
 function secondsTo(instant: string): number {
   return Math.max(1, Math.ceil((Date.parse(instant) - Date.now()) / 1000));
 }
@@ -187,6 +201,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return status === 404 ? notThere(param, message) : answer(tooLong ? TOO_LONG : INVALID, message, { param });
   }
   if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
+  if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof StoreUnavailable) {
     return answer([503, 'unavailable', 'server'], 'The books cannot be written at the moment', {
       retryAfterSeconds: 1,

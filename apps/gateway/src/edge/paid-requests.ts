@@ -3,6 +3,7 @@ import type { Audience, Caller, FreeUse, Idempotency, KeptAnswer, Payer, Payers 
 import type { Authenticator } from './caller.ts';
 import { InvalidRequest } from './errors.ts';
 import { Recording, record, WholeAudience } from './recording.ts';
+import { Upload } from './uploads/upload.ts';
 
 const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 
@@ -44,7 +45,8 @@ export class PaidRequests {
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${request.id}`);
-    await serve(this.freeUse.payerOf(served.payer), new WholeAudience(reply));
+    const serving = () => serve(this.freeUse.payerOf(served.payer), new WholeAudience(reply));
+    await (request.body instanceof Upload ? request.body.during(serving) : serving());
   }
 
   /**

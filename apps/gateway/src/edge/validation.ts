@@ -13,12 +13,13 @@ import {
   type ValidationError,
   validateSync,
 } from 'class-validator';
-import { Field } from '../openapi/request-schema.ts';
+import { Field, requestSchema } from '../openapi/request-schema.ts';
 import { BOOLEAN } from '../openapi/schemas.ts';
 import { assertBounded, assertShort } from './bounds.ts';
 import { InvalidRequest } from './errors.ts';
 import { type QuickLook, quickLook } from './rules.ts';
 import { assertShaped, hasShapes } from './shapes.ts';
+import { Upload, type UploadFields } from './uploads/upload.ts';
 
 /**
  * Checks what a controller takes from the body, the query or the path: first its size, and then, where its type is a class
@@ -27,8 +28,9 @@ import { assertShaped, hasShapes } from './shapes.ts';
 export class ValidationPipe implements PipeTransform {
   private readonly ruled = new WeakMap<object, boolean>();
 
-  transform(value: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
-    if (type === 'custom') return value;
+  transform(sent: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
+    if (type === 'custom') return sent;
+    const value = sent instanceof Upload ? asTyped(sent.fields, metatype) : sent;
     if (type === 'body') assertBounded(value);
     else assertShort(value, data ?? '');
     if (metatype === undefined || !this.hasRules(metatype)) return value;
@@ -45,6 +47,29 @@ export class ValidationPipe implements PipeTransform {
     return ruled;
   }
 }
+
+const types = new WeakMap<object, ReadonlyMap<string, unknown>>();
+
+/** What a form says as text is a number or a boolean where the class wants one and it is one. */
+function asTyped(fields: UploadFields, metatype: (new () => object) | undefined): unknown {
+  if (metatype === undefined) return fields;
+  const known = types.get(metatype) ?? typesOf(metatype);
+  types.set(metatype, known);
+  return Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, typed(text, known.get(name))]));
+}
+
+function typesOf(metatype: new () => object): ReadonlyMap<string, unknown> {
+  const { properties } = requestSchema(metatype);
+  return new Map(Object.entries(properties as object).map(([name, { type }]) => [name, [type].flat()[0]]));
+}
+
+function typed(text: string | readonly string[], type: unknown): unknown {
+  if (typeof text !== 'string') return text;
+  if ((type === 'integer' || type === 'number') && NUMBER.test(text)) return Number(text);
+  return type === 'boolean' && (text === 'true' || text === 'false') ? text === 'true' : text;
+}
+
+const NUMBER = /^-?\d+(\.\d+)?$/;
 
 /** Replaces a model object by its id, as some clients send one; other bodies stay as they are. */
 function withModelId(body: unknown): unknown {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
-import { type Answer, OPENAPI_STRUCTURE, type TestAccount, World } from '#testing';
+import { type Answer, formOf, OPENAPI_STRUCTURE, type TestAccount, World } from '#testing';
 import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
 
 interface Place {
@@ -164,7 +164,12 @@ async function addressOf({ path, operation }: Place): Promise<string> {
 }
 
 function exampleOf({ requestBody }: PathOperation): unknown {
-  return requestBody?.content['application/json']?.example;
+  return Object.values(requestBody?.content ?? {})[0]?.example;
+}
+
+/** A body as its operation takes it. */
+function asBody({ requestBody }: PathOperation, fields: unknown): unknown {
+  return requestBody?.content['multipart/form-data'] ? formOf(fields as Record<string, string>) : fields;
 }
 
 /** Web hooks are signed by who sends them, and taken as the bytes that came. */
@@ -178,7 +183,7 @@ function isHook({ operation }: Place): boolean {
 }
 
 async function ask(place: Place, headers: Record<string, string>, body = exampleOf(place.operation)) {
-  return world.send(place.method, await addressOf(place), { headers, body });
+  return world.send(place.method, await addressOf(place), { headers, body: asBody(place.operation, body) });
 }
 
 function allCredentials(): Record<string, string> {
@@ -186,7 +191,7 @@ function allCredentials(): Record<string, string> {
 }
 
 function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, unknown>> {
-  const { $ref } = (requestBody?.content['application/json']?.schema ?? {}) as { $ref?: string };
+  const { $ref } = (Object.values(requestBody?.content ?? {})[0]?.schema ?? {}) as { $ref?: string };
   return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
 }
 
@@ -267,7 +272,7 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
     'has examples that are what it asks for',
     () =>
       places.flatMap(({ operation }) => {
-        const content = operation.requestBody?.content['application/json'];
+        const [content] = Object.values(operation.requestBody?.content ?? {});
         const queries = operation.parameters.filter((each) => each.in === 'query' && each.example !== undefined);
         return [
           ...(content?.example ? mistakes(content.schema, content.example) : []),
@@ -385,7 +390,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     (place) => {
       if (!place.path.includes('{')) return [];
       const address = place.path.replaceAll(/\{\w+\}/g, 'nothing');
-      const sent = { headers: allCredentials(), body: exampleOf(place.operation) };
+      const sent = { headers: allCredentials(), body: asBody(place.operation, exampleOf(place.operation)) };
       return [{ send: () => world.send(place.method, address, sent), status: 404 }];
     },
     6,

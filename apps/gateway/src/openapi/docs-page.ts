@@ -92,7 +92,7 @@ function credentials({ components }: OpenApiDocument): Html {
 
 function operationSection({ method, path, operation, aliases }: Place, document: OpenApiDocument, url: string): Html {
   const { operationId, summary, description, parameters, requestBody, responses } = operation;
-  const content = requestBody?.content['application/json'];
+  const [content] = Object.values(requestBody?.content ?? {});
   return html`<section id="${operationId}">
 <h3><span class="method">${method.toUpperCase()}</span> <code>${path}</code></h3>
 <p><strong>${summary}.</strong> ${description}</p>
@@ -186,12 +186,18 @@ export function curl(method: string, path: string, operation: PathOperation, url
   const filled = parameters.reduce((at, { name, example }) => at.replace(`{${name}}`, String(example)), path);
   const [scheme] = Object.keys(security[0] ?? {});
   const credential = { bearer: 'authorization: Bearer sk-…', 'x-credit-id': 'x-credit-id: …' }[scheme ?? ''];
-  const body = requestBody?.content['application/json']?.example;
   return [
     `curl${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoted(`${url}${filled}${search && `?${search}`}`)}`,
     ...(credential ? [`-H ${quoted(credential)}`] : []),
-    ...(body ? [`-H 'content-type: application/json'`, `-d ${quoted(JSON.stringify(body))}`] : []),
+    ...Object.entries(requestBody?.content ?? {}).flatMap(([type, { example }]) =>
+      example === undefined ? [] : bodyArguments(type, example),
+    ),
   ].join(' \\\n  ');
+}
+
+function bodyArguments(type: string, example: unknown): readonly string[] {
+  if (type !== 'multipart/form-data') return [`-H 'content-type: ${type}'`, `-d ${quoted(JSON.stringify(example))}`];
+  return Object.entries(example as object).map(([name, value]) => `-F ${quoted(`${name}=${value}`)}`);
 }
 
 /** For a shell. */

@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
 import { STATUS_CODES } from 'node:http';
 import type { ErrorShapeName } from '../edge/error-shapes.ts';
+import type { UploadNotes } from '../edge/uploads/upload.ts';
 import { HEADERS, headersOf, IDEMPOTENCY_KEY, PAID_PARAMETERS } from './headers.ts';
 import {
   type Auth,
@@ -42,6 +43,7 @@ const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
 const ANYWHERE = [400, 500];
 const WITH_CREDENTIAL = [401, 503];
 const WITH_BODY = [413, 415];
+const WITH_UPLOAD = [408];
 const TAKE_BODIES = ['post', 'put', 'patch'];
 export interface OpenApiDocument {
   readonly openapi: string;
@@ -190,10 +192,36 @@ function withoutNull(schema: Schema): Schema {
   };
 }
 
-function requestBody(body: Dto, { example }: OperationNotes, components: Components) {
-  const schema = requestSchema(body);
-  const content = { schema: components.refer(named(body.name, schema)), ...(example ? { example } : {}) };
-  return { required: schema.required !== undefined, content: { 'application/json': content } };
+function requestBody(body: Dto, { example, upload }: OperationNotes, components: Components) {
+  const fields = requestSchema(body);
+  const schema = upload ? withFiles(fields, upload) : fields;
+  const type = upload ? 'multipart/form-data' : 'application/json';
+  const shown = upload && example ? { ...exampleFiles(upload), ...example } : example;
+  const content = { schema: components.refer(named(body.name, schema)), ...(shown ? { example: shown } : {}) };
+  return { required: schema.required !== undefined, content: { [type]: content } };
+}
+
+/** A form with files. */
+function withFiles({ properties, required = [], ...schema }: Schema, upload: UploadNotes): Schema {
+  const file = {
+    type: 'string',
+    contentMediaType: 'application/octet-stream',
+    description: `A file of at most ${upload.maxBytes} bytes`,
+  };
+  return {
+    ...schema,
+    properties: { ...Object.fromEntries(upload.files.map((name) => [name, file])), ...(properties as object) },
+    required: [...neededFiles(upload), ...(required as string[])],
+  };
+}
+
+function neededFiles({ files, optional = [] }: UploadNotes): readonly string[] {
+  return files.filter((name) => !optional.includes(name));
+}
+
+/** As curl writes that a file is sent. */
+function exampleFiles(upload: UploadNotes): Readonly<Record<string, string>> {
+  return Object.fromEntries(neededFiles(upload).map((name) => [name, `@${name}`]));
 }
 
 function responsesOf(route: Route, notes: OperationNotes, components: Components): PathOperation['responses'] {
@@ -202,6 +230,7 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
     ...ANYWHERE,
     ...(auth === 'public' ? [] : WITH_CREDENTIAL),
     ...(TAKE_BODIES.includes(route.method) ? WITH_BODY : []),
+    ...(notes.upload ? WITH_UPLOAD : []),
     ...errors,
   ];
   const contents = Object.entries({ [route.status]: answer, ...others });

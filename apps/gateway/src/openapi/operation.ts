@@ -5,6 +5,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { ErrorShapeName } from '../edge/error-shapes.ts';
+import type { UploadNotes } from '../edge/uploads/upload.ts';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
 export type Schema = { readonly [keyword: string]: unknown };
@@ -48,6 +49,8 @@ export interface OperationNotes {
   readonly largeBody?: true;
   /** Its body is handed over as the bytes that came: what sends it signs them. */
   readonly raw?: true;
+  /** Its body is `multipart/form-data` with these files; `body` says what its fields are. */
+  readonly upload?: UploadNotes;
   /** It creates something that costs nothing: it accepts an Idempotency-Key. */
   readonly creates?: true;
   /** It reads what follows from an account's facts, and says when that may be older than these. */

@@ -1,0 +1,77 @@
+/** Where the files of uploads are while their requests are answered: a directory of this process alone. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { StartError } from '#infra';
+
+const SIGN_OF_LIFE_MS = 60_000;
+/** A directory without a sign of life for so long is nobody's, on whatever machine its process was. */
+const DEAD_AFTER_MS = 15 * SIGN_OF_LIFE_MS;
+const NAME = /^(?<host>.+)\.(?<pid>\d+)\.[0-9a-f-]{36}$/;
+
+/** Directories of this process. */
+const ours = new Set<string>();
+
+export class UploadDirectory {
+  private constructor(
+    readonly path: string,
+    private readonly life: NodeJS.Timeout,
+  ) {}
+
+  /**
+   * Makes a directory for this process below `root`, and removes what processes have left there that are no more.
+   * @throws StartError
+   */
+  static async open(root: string, alarm: (problem: string, error: unknown) => void): Promise<UploadDirectory> {
+    const name = `${hostname()}.${process.pid}.${randomUUID()}`;
+    const own = path.join(root, name);
+    ours.add(name);
+    await mkdir(own, { recursive: true, mode: 0o700 }).catch((error) => {
+      throw new StartError(`The directory of uploads ${root} cannot be used: ${error.message}.`);
+    });
+    await removeLeftovers(root, Date.now());
+    const live = async () => {
+      const now = new Date();
+      await utimes(own, now, now);
+      await removeLeftovers(root, now.getTime());
+    };
+    const life = setInterval(
+      () => void live().catch((error) => alarm('the directory of uploads cannot be tidied', error)),
+      SIGN_OF_LIFE_MS,
+    ).unref();
+    return new UploadDirectory(own, life);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.life);
+    await rm(this.path, { recursive: true, force: true });
+    ours.delete(path.basename(this.path));
+  }
+}
+
+/** What lies in it beside directories of ours is not touched. */
+async function removeLeftovers(root: string, now: number): Promise<void> {
+  for (const name of await readdir(root)) {
+    if (await isLeftOver(root, name, now)) await rm(path.join(root, name), { recursive: true, force: true });
+  }
+}
+
+async function isLeftOver(root: string, name: string, now: number): Promise<boolean> {
+  const { host, pid } = NAME.exec(name)?.groups ?? {};
+  if (host === undefined || ours.has(name)) return false;
+  if (host === hostname() && !isRunning(Number(pid))) return true;
+  const found = await stat(path.join(root, name)).catch(() => undefined);
+  return found !== undefined && now - found.mtimeMs > DEAD_AFTER_MS;
+}
+
+/** A directory with this process's own number that it did not make is of one before it, in a container of this name. */
+function isRunning(pid: number): boolean {
+  if (pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

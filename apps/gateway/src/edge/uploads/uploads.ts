@@ -1,0 +1,184 @@
+/** Bodies with files in them: read once their sender is known, and kept on disk until they are answered. */
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { mediaTypeOfFile } from '#connectors';
+import { Busy, InvalidRequest, TooLarge, UnsupportedMedia } from '../errors.ts';
+import { type FilePart, mostBytesOf, readMultipart } from './multipart.ts';
+import { Upload, type UploadedFile, type UploadNotes } from './upload.ts';
+import { UploadDirectory } from './upload-directory.ts';
+
+const MULTIPART = 'multipart/form-data';
+const LINGER_MS = 3_000;
+
+export interface UploadOptions {
+  /** Below which each process makes a directory of its own. */
+  readonly directory: string;
+  /** Of all files that lie there at a time. */
+  readonly maxBytes: number;
+  readonly alarm: (problem: string, error: unknown) => void;
+}
+
+export class Uploads {
+  private readonly budget: Budget;
+
+  private constructor(
+    private readonly directory: UploadDirectory,
+    private readonly options: UploadOptions,
+  ) {
+    this.budget = new Budget(options.maxBytes);
+  }
+
+  /** @throws StartError when the directory cannot be used */
+  static async open(options: UploadOptions): Promise<Uploads> {
+    return new Uploads(await UploadDirectory.open(options.directory, options.alarm), options);
+  }
+
+  /** Bytes of files that lie on disk now. */
+  get bytes(): number {
+    return this.budget.taken;
+  }
+
+  async close(): Promise<void> {
+    await this.directory.close();
+  }
+
+  /**
+   * Reads operations with `upload` notes, which are declared from now on, behind the hooks that find the caller and
+   * unpack the body. Elsewhere a body of that type is refused.
+   */
+  readAt(fastify: FastifyInstance): void {
+    fastify.addContentTypeParser(MULTIPART, (request: FastifyRequest, payload: Readable) =>
+      this.read(request, payload),
+    );
+    fastify.addHook('onRoute', (route) => {
+      if (!route.config?.operation?.upload) return;
+      const check = (request: FastifyRequest, reply: FastifyReply, _: unknown, done: (error?: Error) => void) => {
+        reply.raw.once('close', () => request.body instanceof Upload && request.body.end());
+        done(isMultipart(request) ? undefined : new UnsupportedMedia(`The body must be ${MULTIPART}`));
+      };
+      route.preParsing = [route.preParsing ?? [], check].flat() as never;
+      route.onSend = [route.onSend ?? [], linger].flat() as never;
+    });
+  }
+
+  private async read(request: FastifyRequest, payload: Readable): Promise<Upload> {
+    const notes = request.routeOptions.config.operation?.upload;
+    if (!notes) throw new UnsupportedMedia('The body must be application/json');
+    const maxBytes = mostBytesOf(notes);
+    if (Number(request.headers['content-length']) > maxBytes)
+      throw new TooLarge(`The body must have at most ${maxBytes} bytes`);
+    if (this.budget.isSpent) throw noRoom();
+    const spool = new Spool(this.directory.path, this.budget, this.options.alarm);
+    try {
+      const keep = (part: FilePart) => spool.keep(part);
+      const { fields, files } = await readMultipart({ payload, headers: request.headers, maxBytes, notes, keep });
+      assertThere(files, notes);
+      const upload = new Upload(fields, files, () => spool.discard());
+      if (request.raw.socket.destroyed) throw new InvalidRequest('The body broke off');
+      return upload;
+    } catch (error) {
+      spool.discard();
+      throw error;
+    }
+  }
+}
+
+/**
+ * A client that is still sending when it is refused may not read the answer if its connection ends at once. So what still
+ * comes is taken and thrown away for a while.
+ */
+function linger({ raw }: FastifyRequest, reply: FastifyReply, payload: unknown, done: (_: null, p: unknown) => void) {
+  if (!raw.complete) {
+    reply.removeHeader('connection');
+    const end = () => void (raw.complete || raw.socket.destroy());
+    reply.raw.once('finish', () => setTimeout(end, LINGER_MS).unref());
+  }
+  done(null, payload);
+}
+
+function isMultipart({ headers }: FastifyRequest): boolean {
+  return headers['content-type']?.split(';')[0]?.trim().toLowerCase() === MULTIPART;
+}
+
+function assertThere(files: readonly UploadedFile[], { files: names, optional = [] }: UploadNotes): void {
+  const there = new Set(files.map(({ field }) => field));
+  const missing = names.find((name) => !there.has(name) && !optional.includes(name));
+  if (missing !== undefined) throw new InvalidRequest(`${missing} is missing: send a file`, missing);
+}
+
+function noRoom(): Busy {
+  return new Busy('Too many files are being sent at the moment; try again soon');
+}
+
+/** What all uploads of a process may have on disk at a time. */
+class Budget {
+  taken = 0;
+
+  constructor(private readonly max: number) {}
+
+  get isSpent(): boolean {
+    return this.taken >= this.max;
+  }
+
+  /** @throws Busy */
+  take(bytes: number): void {
+    if (this.taken + bytes > this.max) throw noRoom();
+    this.taken += bytes;
+  }
+
+  giveBack(bytes: number): void {
+    this.taken -= bytes;
+  }
+}
+
+/** The files of one upload. */
+class Spool {
+  private readonly paths: string[] = [];
+  private bytes = 0;
+
+  constructor(
+    private readonly directory: string,
+    private readonly budget: Budget,
+    private readonly alarm: (problem: string, error: unknown) => void,
+  ) {}
+
+  /** @returns undefined for a file that a form has no choice for: without a name, and empty */
+  async keep({ field, filename, bytes }: FilePart): Promise<UploadedFile | undefined> {
+    const file = path.join(this.directory, randomUUID());
+    this.paths.push(file);
+    const digest = createHash('sha256');
+    let size = 0;
+    const counted = async function* (this: Spool, pieces: AsyncIterable<Uint8Array>) {
+      for await (const piece of pieces) {
+        this.budget.take(piece.length);
+        this.bytes += piece.length;
+        size += piece.length;
+        digest.update(piece);
+        yield piece;
+      }
+    }.bind(this);
+    await pipeline(bytes, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 })).catch((error) => {
+      if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+      this.alarm('an upload cannot be written', error);
+      throw noRoom();
+    });
+    if (size === 0 && filename === '') return undefined;
+    const mediaType = await mediaTypeOfFile(file);
+    return { field, filename, mediaType, path: file, size, sha256: digest.digest('hex') };
+  }
+
+  /** Whoever has one of them open may read it on. */
+  discard(): void {
+    const bytes = this.bytes;
+    this.bytes = 0;
+    const removed = this.paths.splice(0).map((file) => rm(file, { force: true }));
+    void Promise.all(removed)
+      .catch((error) => this.alarm('files of an upload cannot be deleted', error))
+      .finally(() => this.budget.giveBack(bytes));
+  }
+}
