@@ -29,6 +29,11 @@ import {
   type TopupCommand,
   type TopupEvent,
   topupDecider,
+  VIDEO,
+  type Video,
+  type VideoCommand,
+  type VideoEvent,
+  videoDecider,
 } from '#domain';
 import {
   type Cause,
@@ -59,6 +64,11 @@ export abstract class AutoTopups implements Runner<AutoTopupCommand, AutoTopupEv
   abstract run(accountId: string, command: AutoTopupCommand, cause: Cause): Promise<Outcome<AutoTopupEvent, AutoTopup>>;
 }
 
+/** By the ids of jobs. */
+export abstract class Videos implements Runner<VideoCommand, VideoEvent, Video> {
+  abstract run(jobId: string, command: VideoCommand, cause: Cause): Promise<Outcome<VideoEvent, Video>>;
+}
+
 export abstract class PriceLists implements Runner<PublishPriceList, PriceListPublished> {
   abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
 }
@@ -73,6 +83,7 @@ export abstract class Streams {
   abstract readonly topups: Topups & StateReader<Topup>;
   abstract readonly openInvoices: OpenInvoices;
   abstract readonly autoTopups: AutoTopups & StateReader<AutoTopup>;
+  abstract readonly videos: Videos & StateReader<Video>;
   abstract readonly priceLists: PriceLists;
   abstract readonly refusedRequests: RefusedRequests;
 }
@@ -90,6 +101,7 @@ export function openStreams(store: EventStore, snapshots: SnapshotStore, runtime
     topups: createRunner({ category: TOPUP, decider: topupDecider, store, runtime }),
     openInvoices: createRunner({ category: INVOICES, decider: openInvoicesDecider, store, runtime }),
     autoTopups: createRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, store, runtime }),
+    videos: createRunner({ category: VIDEO, decider: videoDecider, store, runtime }),
     priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, store, runtime }),
     refusedRequests: createRunner({ category: REFUSALS, decider: refusalsDecider, store, runtime }),
   };

@@ -23,8 +23,12 @@ import {
   postings,
   priceListDecider,
   refusalsDecider,
+  type SubmissionMade,
   type TopupCommand,
   topupDecider,
+  type VideoCommand,
+  type VideoEndpoint,
+  videoDecider,
 } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { decoded, latestVersion, NO_STREAM, type Recorded, START, usd } from '#kernel';
@@ -197,6 +201,61 @@ const autoTopupLife: readonly AutoTopupCommand[] = [
   { type: 'DisconnectWallet', data: { at } },
 ];
 
+const endpoint: VideoEndpoint = {
+  ...{ of: 'google/veo-3', provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } },
+  prices: [{ unit: 'videoSecond', per: 1, cost: usd('0.4').toString(), price: usd('0.46').toString() }],
+};
+const wanted: VideoCommand = {
+  type: 'RequestVideo',
+  data: {
+    ...{ accountId: invoice.accountId, keyId: key.keyId, query: { ...query, type: 'video_generation' } },
+    hold: { holdId: 'h1', payer: `account-${invoice.accountId}`, amount: usd('3.68').toString() },
+    endpoints: [endpoint, { ...endpoint, provider: 'google', creditor: 'google', model: 'veo-3.0-generate-001' }],
+    ...{ terms: { duration: '8', quality: '720p' }, priceList: charge.priceList, deadline: expiresAt, at },
+    ...{ request: { file: 'req_0aqc1x1f', sha256: 'ab'.repeat(32) }, result: 'gen_0aqc1x2f' },
+  },
+};
+const begunBy = (submission: number): VideoCommand => ({ type: 'BeginSubmission', data: { submission, token: 5, at } });
+const answered = (submission: number, answer: SubmissionMade): VideoCommand => ({
+  type: 'EndSubmission',
+  data: { submission, outcome: { known: true, answer }, at },
+});
+const taken: SubmissionMade = { taken: true, reference: 'fal-ai/veo3 764cabcf', vendorId: '764cabcf', hooked: true };
+const busy = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'Too many', status: 429 } as const;
+const handedOver: readonly VideoCommand[] = [
+  wanted,
+  { type: 'RecordHeld', data: { at } },
+  begunBy(1),
+  answered(1, busy),
+  begunBy(2),
+];
+const lost = (fetch: number): VideoCommand => ({
+  type: 'RecordFetchFailure',
+  data: { fetch, final: true, why: 'It is gone', at },
+});
+
+const videoLives: readonly (readonly VideoCommand[])[] = [
+  [
+    ...handedOver,
+    answered(2, taken),
+    { type: 'RecordMade', data: { at } },
+    { type: 'RecordStored', data: { mediaType: 'video/mp4', size: 1_234, at } },
+    { type: 'RecordSettled', data: { at } },
+  ],
+  [...handedOver, answered(2, taken), { type: 'RecordMade', data: { at } }, lost(1), lost(2), lost(3)],
+  [
+    ...handedOver,
+    { type: 'EndSubmission', data: { submission: 2, outcome: { known: false, why: 'the process ended' }, at } },
+    { type: 'TimeOutVideo', data: { at: expiresAt } },
+    { type: 'RecordReleased', data: { at: expiresAt } },
+    { type: 'CloseVideoCost', data: { cost: usd('3.2'), at: expiresAt } },
+  ],
+  [
+    ...handedOver,
+    answered(2, { taken: false, refused: true, again: false, code: 'invalid_request', why: 'No such style' }),
+  ],
+];
+
 /** The compiler asks for every type of fact. */
 const types: Record<DomainEvent['type'], true> = {
   AccountOpened: true,
@@ -229,6 +288,18 @@ const types: Record<DomainEvent['type'], true> = {
   WalletAnswered: true,
   AutoTopupEnded: true,
   AutoTopupPaused: true,
+  VideoRequested: true,
+  VideoHeld: true,
+  VideoSubmissionBegun: true,
+  VideoSubmitted: true,
+  VideoSubmissionFailed: true,
+  VideoMade: true,
+  VideoFetchFailed: true,
+  VideoStored: true,
+  VideoSettled: true,
+  VideoFailed: true,
+  VideoReleased: true,
+  VideoCostClosed: true,
   PriceListPublished: true,
   RequestRefused: true,
 };
@@ -254,6 +325,15 @@ function stated(): DomainEvent[] {
     for (const event of autoTopupDecider.decide(command, auto)) {
       auto = autoTopupDecider.evolve(auto, event);
       events.push(event);
+    }
+  }
+  for (const life of videoLives) {
+    let video = videoDecider.initial();
+    for (const command of life) {
+      for (const event of videoDecider.decide(command, video)) {
+        video = videoDecider.evolve(video, event);
+        events.push(event);
+      }
     }
   }
   const tokens: readonly PriceJson[] = [

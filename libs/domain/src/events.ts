@@ -7,37 +7,18 @@
 import type { Message, Recorded } from '#kernel';
 import type { AutoTopupEvent } from './autotopup/events.ts';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
+import type { Query } from './query.ts';
 import type { InvoiceAllowed, TopupEvent } from './topup/events.ts';
 import type { Amount, Instant, SealedSecret } from './values.ts';
+import type { VideoEvent } from './video/events.ts';
 
 export * from './autotopup/events.ts';
+export type { Query, QueryType } from './query.ts';
 export * from './topup/events.ts';
 export type { Amount, Instant, SealedSecret } from './values.ts';
+export * from './video/events.ts';
 
 export type ResetPeriod = 'daily' | 'weekly' | 'monthly';
-
-/** What the query history calls a use. */
-export type QueryType =
-  | 'chat_completion'
-  | 'completion'
-  | 'response'
-  | 'message'
-  | 'embedding'
-  | 'image_generation'
-  | 'image_edit'
-  | 'video_generation'
-  | 'speech_to_text'
-  | 'text_to_speech';
-
-/** What was asked, as the query history shows it. */
-export interface Query {
-  readonly model: string;
-  readonly type: QueryType;
-  /** Where the request came from, by its `x-query-source` header: `api` or `ui`. */
-  readonly source: string;
-  readonly online: boolean;
-  readonly free: boolean;
-}
 
 export type AccountOpened = Message<'AccountOpened', { readonly at: Instant }>;
 
@@ -217,6 +198,7 @@ export type DomainEvent =
   | AccountEvent
   | TopupEvent
   | AutoTopupEvent
+  | VideoEvent
   | InvoiceAllowed
   | PriceListPublished
   | RequestRefused;
@@ -225,10 +207,11 @@ export type DomainEvent =
 export const ACCOUNT = 'account';
 export const TOPUP = 'topup';
 export const AUTO_TOPUP = 'autotopup';
+export const VIDEO = 'video';
 export const INVOICES = 'invoices';
 export const PRICE_LIST = 'pricelist';
 export const REFUSALS = 'refusals';
-export const CATEGORIES = [ACCOUNT, TOPUP, AUTO_TOPUP, INVOICES, PRICE_LIST, REFUSALS] as const;
+export const CATEGORIES = [ACCOUNT, TOPUP, AUTO_TOPUP, VIDEO, INVOICES, PRICE_LIST, REFUSALS] as const;
 
 /** The id behind the category in a stream's name. */
 export function idOf(event: Pick<Recorded, 'stream'>): string {

@@ -84,3 +84,12 @@ export {
 } from './topup/rates.ts';
 export { type PaymentsWanted, type TopupSend, type TopupStep, topupWorkflow } from './topup/workflow.ts';
 export { KNOWN_FACTS } from './upcasters/index.ts';
+export { type SubmissionMade, type VideoCommand, videoDecider } from './video/decide.ts';
+export { endpointOf, type Video, type VideoPhase } from './video/state.ts';
+export {
+  type VideoHandover,
+  type VideoQuestion,
+  type VideoSend,
+  type VideoStep,
+  videoWorkflow,
+} from './video/workflow.ts';

@@ -79,6 +79,14 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
         ...earned(event.data.charge, event.data.query.type, charged),
       );
     }
+    case 'VideoCostClosed': {
+      const { provider, creditor } = event.data;
+      const cost = money.fromJson(event.data.cost);
+      return lines(
+        { account: `cost:${provider}`, customer: null, amount: cost },
+        { account: `payable:${creditor}`, customer: null, amount: money.negate(cost) },
+      );
+    }
     case 'ChargeAbsorbed':
       return lines(...earned(event.data.charge, 'late', ZERO));
     default:

@@ -16,11 +16,13 @@ export type RejectionCode =
   | 'key_name_taken'
   | 'key_not_found'
   | 'key_revoked'
+  | 'no_open_cost'
   | 'payment_conflict'
   | 'price_list_conflict'
   | 'topup_exists'
   | 'too_many_invoices'
-  | 'topup_not_found';
+  | 'topup_not_found'
+  | 'video_not_found';
 
 export function reject(code: RejectionCode, message: string, details?: Readonly<Record<string, string>>): never {
   throw new Rejection<RejectionCode>(code, message, details);

@@ -112,6 +112,8 @@ const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   topup_exists: CONFLICT,
   too_many_invoices: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
   topup_not_found: NOT_FOUND,
+  video_not_found: NOT_FOUND,
+  no_open_cost: NOT_FOUND,
 };
 
 const FAILURES: Readonly<Record<FailureCode, Kind>> = {

@@ -15,14 +15,16 @@ interface Stored {
   readonly data: unknown;
   /** 1 where it is left out. */
   readonly version?: number;
+  /** The account's where it is left out. */
+  readonly stream?: string;
 }
 
 /** What an auditor says about one account's facts, as some program reads them: by default, this one. */
 function audit(facts: readonly Stored[], readToday = (stored: Recorded) => upcast(stored, KNOWN_FACTS)) {
   const differences: string[] = [];
   const auditor = new Auditor((difference) => void differences.push(difference));
-  facts.forEach(({ type, data, version }, nr) => {
-    const place = { id: '', stream: 'account-me', revision: nr, position: BigInt(nr), recordedAt: at };
+  facts.forEach(({ type, data, version, stream = 'account-me' }, nr) => {
+    const place = { id: '', stream, revision: nr, position: BigInt(nr), recordedAt: at };
     const stored = { ...place, type, data, metadata: version === undefined ? {} : { version } };
     auditor.see(stored, readToday(stored) as Recorded<DomainEvent>);
   });
@@ -41,6 +43,11 @@ const held = (holdId: string, amount = '40'): Stored => ({
   type: 'FundsHeld',
   data: { holdId, keyId: null, amount, expiresAt: at, query, at },
 });
+const kept = (holdId: string): Stored => ({
+  type: 'HoldKept',
+  data: { holdId, owner: `video-${holdId}`, expiresAt: at },
+});
+const done = (charged: string): Stored => ({ type: 'VideoSettled', stream: 'video-1', data: { charged, at } });
 const extended = (holdId: string, amount: string, by: string): Stored => ({
   type: 'HoldExtended',
   data: { holdId, keyId: null, amount, by, at },
@@ -101,6 +108,17 @@ describe('an auditor who reads only the facts', () => {
     ]);
   });
 
+  test('accepts a job that ends as its hold did, and what a vendor has invoiced for one that failed', () => {
+    const closed = { of: 'a/model', provider: 'a', creditor: 'router', cost: '7', at };
+    const facts: readonly Stored[] = [
+      ...[published, credited, held('1'), kept('1'), settled('1'), done('30'), held('2'), kept('2'), expired('2')],
+      { type: 'VideoReleased', stream: 'video-2', data: { at } },
+      { type: 'VideoReleased', stream: 'video-3', data: { at } },
+      { type: 'VideoCostClosed', stream: 'video-3', data: closed },
+    ];
+    expect(audit(facts).differences).toEqual([]);
+  });
+
   test('accepts a credit that is taken back after it was spent, and nothing that is held then', () => {
     const spent = [credited, held('1'), reversed];
     expect(audit(spent).differences).toEqual([]);
@@ -128,10 +146,16 @@ describe('an auditor who reads only the facts', () => {
     ['a hold that was made twice', [held('1'), held('1')], ['hold 1 was made twice']],
     ['a hold that ended twice', [held('1'), settled('1'), expired('1')], ['hold 1 ended without being open']],
     ['a hold that was never made', [settled('1')], ['hold 1 ended without being open']],
+    ['a hold that is kept for a job without being open', [kept('1')], ['hold 1 was kept for a job without being open']],
     [
-      'a hold that is kept for a job without being open',
-      [{ type: 'HoldKept', data: { holdId: '1', owner: 'video-1', expiresAt: at } }],
-      ['hold 1 was kept for a job without being open'],
+      'a job that has ended and keeps its hold',
+      [held('1'), kept('1'), done('40')],
+      ['video-1 has ended, and its hold is open'],
+    ],
+    [
+      'a job that has ended otherwise than its hold',
+      [held('1'), kept('1'), expired('1'), done('40')],
+      ['video-1 has ended with 40 pico-USD, and its hold with 0'],
     ],
     [
       'a hold that is extended without being open',

@@ -6,6 +6,8 @@ import { recomputed } from './recomputed.ts';
 interface OpenHold {
   readonly amount: bigint;
   readonly expiresAt: string;
+  /** The job that it is kept for. */
+  readonly owner?: string;
 }
 
 /** Amounts by ledger account; a debit is positive. */
@@ -23,6 +25,8 @@ export class Auditor {
   private readonly credits = new Set<string>();
   private readonly fees = new Set<string>();
   private readonly openHolds = new Map<string, OpenHold>();
+  /** What jobs have paid whose own end has not been seen yet; undefined while their hold is open. */
+  private readonly jobs = new Map<string, bigint | undefined>();
   private readonly priceLists = new Map<string, ReadonlyMap<string, Listed>>();
   private readonly unnamed: string[] = [];
   private total = 0n;
@@ -105,10 +109,11 @@ export class Auditor {
         break;
       }
       case 'kept': {
-        const { holdId, expiresAt } = reading;
+        const { holdId, owner, expiresAt } = reading;
         const open = this.openHolds.get(holdId);
         if (!open) this.report(`hold ${holdId} was kept for a job without being open`);
-        else this.openHolds.set(holdId, { ...open, expiresAt });
+        else this.openHolds.set(holdId, { ...open, owner, expiresAt });
+        this.jobs.set(owner, undefined);
         break;
       }
       case 'end': {
@@ -117,6 +122,7 @@ export class Auditor {
         if (!open) this.report(`hold ${holdId} ended without being open`);
         else if (open.amount !== held) this.report(`hold ${holdId} ended with another amount than it had`);
         this.openHolds.delete(holdId);
+        if (open?.owner !== undefined) this.jobs.set(open.owner, charged);
         this.move(fact, held - charged, -held);
         if (!sale) break;
         const due = sale.price < held ? sale.price : held;
@@ -127,9 +133,22 @@ export class Auditor {
       case 'absorbed':
         this.recompute(reading.holdId, reading.sale);
         break;
+      case 'job':
+        this.endJob(fact.stream, reading.charged);
+        break;
+      case 'cost':
+        break;
       default:
         reading satisfies never;
     }
+  }
+
+  /** A job whose hold was never kept paid nothing. */
+  private endJob(job: string, charged: bigint): void {
+    const paid = this.jobs.has(job) ? this.jobs.get(job) : 0n;
+    if (paid === undefined) this.report(`${job} has ended, and its hold is open`);
+    else if (paid !== charged) this.report(`${job} has ended with ${charged} pico-USD, and its hold with ${paid}`);
+    this.jobs.delete(job);
   }
 
   /** Only a credit that is taken back may leave less than nothing. */
@@ -216,7 +235,12 @@ function entryOf(reading: Reading): Entry {
     case 'absorbed':
       bookSale(book, reading.sale, 'late', 0n);
       break;
+    case 'cost':
+      book(`cost:${reading.provider}`, reading.cost);
+      book(`payable:${reading.creditor}`, -reading.cost);
+      break;
     case 'kept':
+    case 'job':
     case 'prices':
       break;
     default:

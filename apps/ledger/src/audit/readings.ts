@@ -63,7 +63,10 @@ export type Reading =
   | { readonly kind: 'fee'; readonly id: string; readonly method: string; readonly amount: bigint }
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
   | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
-  | { readonly kind: 'kept'; readonly holdId: string; readonly expiresAt: string }
+  | { readonly kind: 'kept'; readonly holdId: string; readonly owner: string; readonly expiresAt: string }
+  /** A job is over: its hold ended before, and paid so much. */
+  | { readonly kind: 'job'; readonly charged: bigint }
+  | { readonly kind: 'cost'; readonly provider: string; readonly creditor: string; readonly cost: bigint }
   | {
       readonly kind: 'end';
       readonly holdId: string;
@@ -88,7 +91,10 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
   PaymentFeeCharged: [fee],
   FundsHeld: [hold],
   HoldExtended: [extension],
-  HoldKept: [({ holdId, expiresAt }) => ({ kind: 'kept', holdId, expiresAt })],
+  HoldKept: [({ holdId, owner, expiresAt }) => ({ kind: 'kept', holdId, owner, expiresAt })],
+  VideoSettled: [({ charged }) => ({ kind: 'job', charged: BigInt(charged) })],
+  VideoReleased: [() => ({ kind: 'job', charged: 0n })],
+  VideoCostClosed: [({ provider, creditor, cost }) => ({ kind: 'cost', provider, creditor, cost: BigInt(cost) })],
   HoldSettled: [
     (data) => settled(data, saleV1(data.charge, data.query.model)),
     (data) => settled(data, saleV2(data.charge)),

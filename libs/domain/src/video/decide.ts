@@ -1,0 +1,256 @@
+/**
+ * A video from its request to its charge. It is handed to a vendor at most once as far as anybody knows: a vendor that has
+ * surely not taken it may be followed by another; where that is not known, nothing is handed over again. The account's hold
+ * ends as this stream says, and by nothing else, so what is sent to the account may be sent again at any time.
+ */
+import { type Decider, type EffectOutcome, money, type PicoUsd, refuseLowerToken } from '#kernel';
+import { type Charge, chargeOf, type Item, itemOf, type Tariff, type Use } from '../charge.ts';
+import { reject } from '../rejections.ts';
+import { priceFromJson } from '../tariff.ts';
+import type { Instant } from '../values.ts';
+import type {
+  OpenCost,
+  VideoCostClosed,
+  VideoEvent,
+  VideoFailed,
+  VideoFetchFailed,
+  VideoRequested,
+  VideoStored,
+  VideoSubmissionFailed,
+  VideoSubmitted,
+} from './events.ts';
+import { endpointOf, evolve, NO_VIDEO, type Video, type VideoPhase } from './state.ts';
+
+/** How often the last endpoint is asked that cannot take it at the moment. */
+const MOST_TRIES = 3;
+/** How often something is fetched that will hardly be there the next time, and something that could not be reached. */
+const MOST_FINAL_FETCHES = 3;
+const MOST_FETCHES = 10;
+/** Characters of what a vendor says. */
+const MOST_SAID = 500;
+
+// commands ----------------------------------------------------------------------------------------------------------
+
+interface Command<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Readonly<Data> & { readonly at: Instant };
+}
+
+export type VideoCommand =
+  | Command<'RequestVideo', VideoRequested['data']>
+  | Command<'RecordHeld', object>
+  | Command<'BeginSubmission', { submission: number; token: number }>
+  | Command<'EndSubmission', { submission: number; outcome: EffectOutcome }>
+  | Command<'RecordMade', object>
+  | Command<'RecordFetchFailure', VideoFetchFailed['data']>
+  | Command<'RecordStored', Pick<VideoStored['data'], 'mediaType' | 'size'>>
+  | Command<'RecordSettled', object>
+  | Command<'FailVideo', Failing>
+  | Command<'TimeOutVideo', object>
+  | Command<'RecordReleased', object>
+  | Command<'CloseVideoCost', { cost: PicoUsd }>;
+
+/** Why it fails, in the phase in which that was found out: by now it may be in another. */
+interface Failing {
+  readonly phase: VideoPhase;
+  readonly errorCode: string;
+  readonly message: string;
+  /** The vendor sends its invoice nevertheless. */
+  readonly invoiced?: boolean;
+}
+
+/** What a vendor has answered that was handed a video. What leaves it open whether it has it is thrown instead. */
+export type SubmissionMade =
+  | ({ readonly taken: true } & Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked'>)
+  | {
+      readonly taken: false;
+      /** The request is at fault, for any vendor. */
+      readonly refused: boolean;
+      /** It may be taken in a moment. */
+      readonly again: boolean;
+      readonly code: string;
+      readonly why: string;
+      readonly status?: number | undefined;
+    };
+
+// decide ------------------------------------------------------------------------------------------------------------
+
+function decide(command: VideoCommand, video: Video): readonly VideoEvent[] {
+  if (command.type === 'RequestVideo')
+    return video.phase === 'none' ? [{ type: 'VideoRequested', data: command.data }] : [];
+  if (video.phase === 'none') return reject('video_not_found', 'There is no such video');
+  switch (command.type) {
+    case 'RecordHeld':
+      return video.phase === 'requested' ? [{ type: 'VideoHeld', data: command.data }] : [];
+    case 'BeginSubmission':
+      return beginSubmission(command.data, video);
+    case 'EndSubmission':
+      return endSubmission(command.data, video);
+    case 'RecordMade':
+      return video.phase === 'submitted' ? [{ type: 'VideoMade', data: command.data }] : [];
+    case 'RecordFetchFailure':
+      return recordFetchFailure(command.data, video);
+    case 'RecordStored':
+      return recordStored(command.data, video);
+    case 'RecordSettled':
+      return recordSettled(command.data, video);
+    case 'FailVideo':
+      return fail(command.data, video);
+    case 'TimeOutVideo':
+      return timeOut(command.data, video);
+    case 'RecordReleased':
+      return video.phase === 'failed' ? [{ type: 'VideoReleased', data: command.data }] : [];
+    case 'CloseVideoCost':
+      return closeCost(command.data, video);
+    default:
+      return command satisfies never;
+  }
+}
+
+type DataOf<Type extends VideoCommand['type']> = Extract<VideoCommand, { type: Type }>['data'];
+
+function beginSubmission({ submission, token, at }: DataOf<'BeginSubmission'>, video: Video): readonly VideoEvent[] {
+  refuseLowerToken(video.token, token);
+  if (submission !== nextSubmission(video) || !maySubmit(video, at)) return [];
+  return [{ type: 'VideoSubmissionBegun', data: { submission, endpoint: video.endpoint, token, at } }];
+}
+
+export function nextSubmission({ submission }: Video): number {
+  return (submission?.number ?? 0) + 1;
+}
+
+/** Whether it may be handed to a vendor now. */
+export function maySubmit({ phase, notBefore, request }: Video, now: Instant): boolean {
+  return phase === 'held' && now >= notBefore && request !== undefined && now < request.deadline;
+}
+
+/** An answer may come late, or by a web hook: what was unknown is known then. */
+function endSubmission({ submission, outcome, at }: DataOf<'EndSubmission'>, video: Video): readonly VideoEvent[] {
+  const isOpen = video.phase === 'submitting' || video.phase === 'unknown';
+  if (!isOpen || video.submission?.number !== submission) return [];
+  if (!outcome.known) {
+    const data = { submission, outcome: 'unknown', code: 'unknown', why: said(outcome.why), at } as const;
+    return video.phase === 'submitting' ? [{ type: 'VideoSubmissionFailed', data }] : [];
+  }
+  const made = outcome.answer as SubmissionMade;
+  if (made.taken) {
+    const { reference, vendorId, hooked } = made;
+    return [{ type: 'VideoSubmitted', data: { submission, reference, vendorId, hooked, at } }];
+  }
+  return notTaken({ submission, ...made, at }, video);
+}
+
+function notTaken(
+  made: Extract<SubmissionMade, { taken: false }> & { readonly submission: number; readonly at: Instant },
+  video: Video,
+): readonly VideoEvent[] {
+  const { submission, refused, again, code, status, at } = made;
+  const why = said(made.why);
+  const outcome = refused ? 'refused' : 'unavailable';
+  const named = status === undefined ? {} : { status };
+  const failed: VideoSubmissionFailed = {
+    type: 'VideoSubmissionFailed',
+    data: { submission, outcome, code, why, ...named, at },
+  };
+  const hasAnother = video.endpoint + 1 < (video.request?.endpoints.length ?? 0);
+  const mayGoOn = !refused && (hasAnother || (again && video.tries < MOST_TRIES));
+  return mayGoOn ? [failed] : [failed, failing({ errorCode: code, message: why, at })];
+}
+
+function recordFetchFailure(data: VideoFetchFailed['data'], video: Video): readonly VideoEvent[] {
+  if (video.phase !== 'made' || data.fetch !== video.fetches + 1) return [];
+  const { fetch, final, at } = data;
+  const failed: VideoFetchFailed = { type: 'VideoFetchFailed', data: { ...data, why: said(data.why) } };
+  if (fetch < (final ? MOST_FINAL_FETCHES : MOST_FETCHES)) return [failed];
+  const errorCode = 'result_lost';
+  const message = 'The video was made, but could not be had from its vendor';
+  return [failed, failing({ errorCode, message, absorbed: absorbed(errorCode, video), at })];
+}
+
+function recordStored({ mediaType, size, at }: DataOf<'RecordStored'>, video: Video): readonly VideoEvent[] {
+  if (video.phase !== 'made') return [];
+  const charge = chargeFor({}, video);
+  return [{ type: 'VideoStored', data: { mediaType, size, charge, at } }];
+}
+
+/** What a hold that is kept pays: of an account that has forgotten how it ended, this is how it did. */
+function recordSettled({ at }: DataOf<'RecordSettled'>, video: Video): readonly VideoEvent[] {
+  const { phase, stored, request } = video;
+  if (phase !== 'stored' || !stored || !request) return [];
+  const charged = money.least(money.fromJson(stored.charge.price), money.fromJson(request.hold.amount));
+  return [{ type: 'VideoSettled', data: { charged: money.toJson(charged), at } }];
+}
+
+/** Only before it is made: what the vendor says afterwards changes nothing. */
+function fail({ phase, errorCode, message, invoiced, at }: DataOf<'FailVideo'>, video: Video): readonly VideoEvent[] {
+  const isOpen = phase === 'requested' || phase === 'held' || phase === 'submitted';
+  if (!isOpen || phase !== video.phase) return [];
+  const cost = invoiced && phase === 'submitted' ? { absorbed: absorbed(errorCode, video) } : {};
+  return [failing({ errorCode, message: said(message), ...cost, at })];
+}
+
+function timeOut({ at }: DataOf<'TimeOutVideo'>, video: Video): readonly VideoEvent[] {
+  const { phase, request } = video;
+  if (!request || at < request.deadline) return [];
+  const errorCode = 'timeout';
+  const message = 'The video was not ready in time';
+  if (phase === 'requested' || phase === 'held') return [failing({ errorCode, message, at })];
+  if (phase !== 'unknown' && phase !== 'submitted') return [];
+  return [failing({ errorCode, message, open: openCostOf(video), at })];
+}
+
+function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedAt }: Video): readonly VideoEvent[] {
+  const { open } = failure ?? {};
+  if (!open) return reject('no_open_cost', 'Nothing is open of this video');
+  const closed = money.toJson(cost);
+  if (closedAt === closed) return [];
+  if (closedAt !== undefined) return reject('no_open_cost', 'The cost of this video was closed with another amount');
+  const { of, provider, creditor, vendorId } = open;
+  const named = vendorId === undefined ? {} : { vendorId };
+  const data: VideoCostClosed['data'] = { of, provider, creditor, ...named, cost: closed, at };
+  return [{ type: 'VideoCostClosed', data }];
+}
+
+// amounts -----------------------------------------------------------------------------------------------------------
+
+/** What a customer pays for a video that is there: what was ordered, at the prices it was quoted at. */
+function chargeFor(more: Pick<Use, 'absorbed'> & Pick<Charge, 'errorCode'>, video: Video): Charge {
+  const { request, attempts } = video;
+  const { absorbed: why, errorCode } = more;
+  const failed = errorCode === undefined ? {} : { errorCode };
+  return chargeOf([itemFor(why === undefined ? {} : { absorbed: why }, video)], {
+    ...{ priceList: request?.priceList ?? '', attempts, ...failed },
+  });
+}
+
+function absorbed(errorCode: string, video: Video): Charge {
+  return chargeFor({ absorbed: errorCode, errorCode }, video);
+}
+
+function itemFor(more: Pick<Use, 'absorbed'>, video: Video): Item {
+  const { usage, prices, of, provider, creditor } = endpointOf(video);
+  const tariff: Tariff = { of, provider, creditor, prices: prices.map(priceFromJson) };
+  const { vendorId } = video.submission?.taken ?? {};
+  const terms = video.request?.terms ?? {};
+  const named = vendorId === undefined ? {} : { vendorId };
+  return itemOf(tariff, { usage, estimated: false, ...named, terms, ...more });
+}
+
+function openCostOf(video: Video): OpenCost {
+  const { of, provider, creditor, vendorId, cost } = itemFor({}, video);
+  return { of: of as string, provider, creditor, ...(vendorId === undefined ? {} : { vendorId }), most: cost };
+}
+
+function failing(data: VideoFailed['data']): VideoFailed {
+  return { type: 'VideoFailed', data };
+}
+
+function said(text: string): string {
+  return text.length <= MOST_SAID ? text : `${text.slice(0, MOST_SAID - 1)}…`;
+}
+
+export const videoDecider: Decider<VideoCommand, Video, VideoEvent> = {
+  initial: () => NO_VIDEO,
+  evolve,
+  decide,
+};

@@ -1,0 +1,153 @@
+/** How far a video has come. */
+import { unknownFact } from '#kernel';
+import type { Attempt } from '../charge.ts';
+import type { Amount, Instant } from '../values.ts';
+import type {
+  VideoEndpoint,
+  VideoEvent,
+  VideoFailed,
+  VideoRequested,
+  VideoStored,
+  VideoSubmissionBegun,
+  VideoSubmissionFailed,
+  VideoSubmitted,
+} from './events.ts';
+
+/**
+ * `requested` → `held` → `submitting` → `submitted` → `made` → `stored` → `settled`, or `failed` → `released`. Back to `held`
+ * where a vendor has surely not taken it and another may; `unknown` where it may have.
+ */
+export type VideoPhase =
+  | 'none'
+  | 'requested'
+  | 'held'
+  | 'submitting'
+  | 'unknown'
+  | 'submitted'
+  | 'made'
+  | 'stored'
+  | 'settled'
+  | 'failed'
+  | 'released';
+
+export interface Video {
+  readonly phase: VideoPhase;
+  readonly request: VideoRequested['data'] | undefined;
+  /** The last one. */
+  readonly submission: Submission | undefined;
+  /** Which of the endpoints is next, or was last, and how often it was asked. */
+  readonly endpoint: number;
+  readonly tries: number;
+  /** No submission before. */
+  readonly notBefore: Instant;
+  readonly attempts: readonly Attempt[];
+  /** When the vendor has said that it is done. */
+  readonly madeAt: Instant | undefined;
+  readonly fetches: number;
+  /** When it was last tried to be fetched. */
+  readonly fetchedAt: Instant | undefined;
+  readonly stored: VideoStored['data'] | undefined;
+  readonly charged: Amount | undefined;
+  readonly failure: VideoFailed['data'] | undefined;
+  /** What the vendor has invoiced of what it might; undefined as long as nobody has looked. */
+  readonly closedAt: Amount | undefined;
+  /** The highest that has handed it to a vendor. */
+  readonly token: number;
+}
+
+export interface Submission {
+  readonly number: number;
+  readonly token: number;
+  readonly begunAt: Instant;
+  /** Once it is known that the vendor has it. */
+  readonly taken: Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked' | 'at'> | undefined;
+}
+
+export const NO_VIDEO: Video = {
+  ...{ phase: 'none', request: undefined, submission: undefined, endpoint: 0, tries: 0, notBefore: '', attempts: [] },
+  ...{ madeAt: undefined, fetches: 0, fetchedAt: undefined, stored: undefined, charged: undefined },
+  ...{ failure: undefined, closedAt: undefined, token: 0 },
+};
+
+export function evolve(state: Video, event: VideoEvent): Video {
+  switch (event.type) {
+    case 'VideoRequested':
+      return { ...state, phase: 'requested', request: event.data, notBefore: event.data.at };
+    case 'VideoHeld':
+      return { ...state, phase: 'held' };
+    case 'VideoSubmissionBegun':
+      return begun(state, event.data);
+    case 'VideoSubmitted':
+      return submitted(state, event.data);
+    case 'VideoSubmissionFailed':
+      return submissionFailed(state, event.data);
+    case 'VideoMade':
+      return { ...state, phase: 'made', madeAt: event.data.at };
+    case 'VideoFetchFailed':
+      return { ...state, fetches: event.data.fetch, fetchedAt: event.data.at };
+    case 'VideoStored':
+      return { ...state, phase: 'stored', stored: event.data };
+    case 'VideoSettled':
+      return { ...state, phase: 'settled', charged: event.data.charged };
+    case 'VideoFailed':
+      return { ...state, phase: 'failed', failure: event.data };
+    case 'VideoReleased':
+      return { ...state, phase: 'released' };
+    case 'VideoCostClosed':
+      return { ...state, closedAt: event.data.cost };
+    default:
+      return unknownFact(event);
+  }
+}
+
+function begun(state: Video, { submission, endpoint, token, at }: VideoSubmissionBegun['data']): Video {
+  return {
+    ...state,
+    phase: 'submitting',
+    submission: { number: submission, token, begunAt: at, taken: undefined },
+    endpoint,
+    tries: endpoint === state.endpoint ? state.tries + 1 : 1,
+    token,
+  };
+}
+
+function submitted(state: Video, { reference, vendorId, hooked, at }: VideoSubmitted['data']): Video {
+  const { submission } = state;
+  if (!submission) return state;
+  return {
+    ...state,
+    phase: 'submitted',
+    submission: { ...submission, taken: { reference, vendorId, hooked, at } },
+    attempts: [...state.attempts, { ...tried(state, at), vendorId, outcome: 'ok' }],
+  };
+}
+
+function submissionFailed(state: Video, { outcome, code, status, at }: VideoSubmissionFailed['data']): Video {
+  if (outcome === 'unknown') return { ...state, phase: 'unknown' };
+  const failed = { ...tried(state, at), outcome: code, ...(status === undefined ? {} : { status }) };
+  const next = { ...state, phase: 'held' as const, attempts: [...state.attempts, failed] };
+  const { endpoints } = state.request as VideoRequested['data'];
+  const hasAnother = state.endpoint + 1 < endpoints.length;
+  if (hasAnother) return { ...next, endpoint: state.endpoint + 1, tries: 0, notBefore: at };
+  return { ...next, notBefore: waited(at, state.tries) };
+}
+
+const FIRST_WAIT_MS = 2_000;
+
+/** The last endpoint is asked again after 2 s, then 8 s. */
+function waited(at: Instant, tries: number): Instant {
+  return new Date(Date.parse(at) + FIRST_WAIT_MS * 4 ** (tries - 1)).toISOString();
+}
+
+function tried(state: Video, at: Instant): Omit<Attempt, 'outcome'> {
+  const { provider, creditor, of } = endpointOf(state);
+  const milliseconds = Math.max(0, Date.parse(at) - Date.parse(state.submission?.begunAt ?? at));
+  return { provider, creditor, model: of, milliseconds };
+}
+
+/** The endpoint that is asked, or was last. */
+export function endpointOf({ request, endpoint }: Video): VideoEndpoint {
+  const found = request?.endpoints[endpoint];
+  if (!found) throw new Error('a video has no endpoint');
+  return found;
+}

@@ -1,0 +1,379 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type SubmissionMade,
+  type VideoCommand,
+  type VideoEndpoint,
+  type VideoEvent,
+  type VideoStep,
+  videoDecider,
+  videoWorkflow,
+} from '#domain';
+import { fold, usd } from '#kernel';
+import { decisions, nextSteps } from '#testing';
+
+const START = Date.parse('2026-11-20T12:00:00.000Z');
+const later = (seconds: number) => new Date(START + seconds * 1000).toISOString();
+const at = later(0);
+const DEADLINE = 1_800;
+
+const given = decisions(videoDecider);
+const next = nextSteps(videoWorkflow);
+
+const fal: VideoEndpoint = {
+  ...{ of: 'google/veo-3', provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } },
+  prices: [{ unit: 'videoSecond', per: 1, cost: usd('0.4').toString(), price: usd('0.46').toString() }],
+};
+const google: VideoEndpoint = { ...fal, provider: 'google', creditor: 'google', model: 'veo-3.0-generate-001' };
+const hold = { holdId: 'h1', payer: 'account-a', amount: usd('3.68').toString() };
+const request = { file: 'req_1', sha256: 'ab' };
+const requested = (endpoints = [fal, google], held = hold): VideoEvent => ({
+  type: 'VideoRequested',
+  data: {
+    ...{ accountId: 'a', keyId: 'k', hold: held, endpoints, terms: {}, priceList: 'p', request, result: 'gen_1' },
+    query: { model: 'google/veo-3', type: 'video_generation', source: 'api', online: false, free: false },
+    ...{ deadline: later(DEADLINE), at },
+  },
+});
+const held: VideoEvent = { type: 'VideoHeld', data: { at } };
+const begun = (submission = 1, endpoint = 0, token = 5): VideoEvent => ({
+  type: 'VideoSubmissionBegun',
+  data: { submission, endpoint, token, at },
+});
+const submitted = (hooked = false, submission = 1): VideoEvent => ({
+  type: 'VideoSubmitted',
+  data: { submission, reference: 'ref', vendorId: 'id', hooked, at },
+});
+const notTaken = (
+  outcome: 'refused' | 'unavailable' | 'unknown',
+  submission = 1,
+  code = 'rate_limited',
+): VideoEvent => ({ type: 'VideoSubmissionFailed', data: { submission, outcome, code, why: 'so', at } });
+const made: VideoEvent = { type: 'VideoMade', data: { at } };
+const open = [requested(), held] as const;
+const atVendor = [...open, begun(), submitted()] as const;
+
+const begin = (submission = 1, token = 5, when = at): VideoCommand => ({
+  type: 'BeginSubmission',
+  data: { submission, token, at: when },
+});
+const end = (answer: SubmissionMade, submission = 1): VideoCommand => ({
+  type: 'EndSubmission',
+  data: { submission, outcome: { known: true, answer }, at },
+});
+const unknown: VideoCommand = {
+  type: 'EndSubmission',
+  data: { submission: 1, outcome: { known: false, why: 'the connection broke' }, at },
+};
+const taken: SubmissionMade = { taken: true, reference: 'ref', vendorId: 'id', hooked: false };
+const busy: SubmissionMade = { taken: false, refused: false, again: true, code: 'rate_limited', why: 'so' };
+const wrong: SubmissionMade = { taken: false, refused: true, again: false, code: 'invalid_request', why: 'so' };
+const recordMade: VideoCommand = { type: 'RecordMade', data: { at } };
+const store: VideoCommand = { type: 'RecordStored', data: { mediaType: 'video/mp4', size: 9, at } };
+const fail = (phase: 'requested' | 'held' | 'submitted', invoiced = false): VideoCommand => ({
+  type: 'FailVideo',
+  data: { phase, errorCode: 'upstream_error', message: 'It broke', invoiced, at },
+});
+const timeOut: VideoCommand = { type: 'TimeOutVideo', data: { at: later(DEADLINE) } };
+const fetchFailed = (fetch: number, final = false): VideoEvent => ({
+  type: 'VideoFetchFailed',
+  data: { fetch, final, why: 'gone', at },
+});
+const types = (past: readonly VideoEvent[], command: VideoCommand) =>
+  given(...past)
+    .when(command)
+    .events()
+    .map(({ type }) => type);
+const continued = (past: readonly VideoEvent[], ...commands: readonly VideoCommand[]): readonly VideoEvent[] => {
+  const facts = [...past];
+  for (const command of commands)
+    facts.push(
+      ...given(...facts)
+        .when(command)
+        .events(),
+    );
+  return facts;
+};
+
+describe('a submission', () => {
+  test('begins once its money is kept, one at a time, and not after the deadline', () => {
+    expect(types(open, begin())).toEqual(['VideoSubmissionBegun']);
+    given(requested()).when(begin()).thenAlreadySo();
+    given(...open, begun())
+      .when(begin())
+      .thenAlreadySo();
+    given(...open, begun())
+      .when(begin(2))
+      .thenAlreadySo();
+    given(...open)
+      .when(begin(1, 5, later(DEADLINE)))
+      .thenAlreadySo();
+  });
+
+  test('is not begun by a process that has lost its turn', () => {
+    given(...open, begun(), notTaken('unavailable'))
+      .when(begin(2, 4))
+      .thenRefused('turn_lost');
+  });
+
+  test('that was refused by a vendor ends the job, whoever else could be asked', () => {
+    expect(types([...open, begun()], end(wrong))).toEqual(['VideoSubmissionFailed', 'VideoFailed']);
+  });
+
+  test('that a vendor cannot take goes to the next one, and to the last one up to three times', () => {
+    const facts = continued([...open, begun()], end(busy), begin(2), end(busy, 2));
+    const endpoints = facts.flatMap(({ type, data }) => (type === 'VideoSubmissionBegun' ? [data.endpoint] : []));
+    expect(endpoints).toEqual([0, 1]);
+    given(...facts)
+      .when(begin(3, 5, later(1)))
+      .thenAlreadySo();
+    const third = continued(facts, begin(3, 5, later(2)), end(busy, 3), begin(4, 5, later(12)));
+    expect(types(third, end(busy, 4))).toEqual(['VideoSubmissionFailed', 'VideoFailed']);
+    expect(types([...open, begun(), notTaken('unavailable'), begun(2, 1)], end({ ...busy, again: false }, 2))).toEqual([
+      ...['VideoSubmissionFailed', 'VideoFailed'],
+    ]);
+  });
+
+  test('of which it is not known whether it was taken is never made again', () => {
+    const doubtful = continued([...open, begun()], unknown);
+    expect(doubtful.at(-1)).toMatchObject({ type: 'VideoSubmissionFailed', data: { outcome: 'unknown' } });
+    given(...doubtful)
+      .when(begin(2))
+      .thenAlreadySo();
+    given(...doubtful)
+      .when(unknown)
+      .thenAlreadySo();
+  });
+
+  test('of which it becomes known later, by a late answer or by a web hook, goes on', () => {
+    const doubtful = continued([...open, begun()], unknown);
+    expect(types(doubtful, end(taken))).toEqual(['VideoSubmitted']);
+    expect(types(doubtful, end(busy))).toEqual(['VideoSubmissionFailed']);
+    given(...doubtful)
+      .when(end(taken, 2))
+      .thenAlreadySo();
+    given(...atVendor)
+      .when(end({ ...taken, reference: 'another' }))
+      .thenAlreadySo();
+  });
+});
+
+describe('a video', () => {
+  test('is requested once', () => {
+    given(requested())
+      .when({ type: 'RequestVideo', data: requested([google]).data as never })
+      .thenAlreadySo();
+    given().when(recordMade).thenRefused('video_not_found');
+  });
+
+  test('that was made and stored is charged as it was ordered, at most what is held', () => {
+    const past = [...atVendor, made];
+    const [stored] = given(...past)
+      .when(store)
+      .events();
+    const charge = { cost: usd('3.2').toString(), price: usd('3.68').toString(), priceList: 'p' };
+    expect(stored).toMatchObject({ type: 'VideoStored', data: { charge } });
+    const settle: VideoCommand = { type: 'RecordSettled', data: { at } };
+    given(...past, stored as VideoEvent)
+      .when(settle)
+      .then({ type: 'VideoSettled', data: { charged: hold.amount, at } });
+    const short = { ...hold, amount: usd('3').toString() };
+    const dearer = continued([requested([fal], short), held, begun(), submitted()], recordMade, store, settle);
+    expect(dearer.at(-1)?.data).toMatchObject({ charged: usd('3').toString() });
+  });
+
+  test('fails where its vendor says so, and what that is invoiced for nevertheless is absorbed', () => {
+    const [free] = given(...atVendor)
+      .when(fail('submitted'))
+      .events();
+    expect(free?.data).toEqual({ errorCode: 'upstream_error', message: 'It broke', at });
+    const [dear] = given(...atVendor)
+      .when(fail('submitted', true))
+      .events();
+    expect(dear).toMatchObject({ data: { absorbed: { cost: usd('3.2').toString(), price: '0' } } });
+  });
+
+  test('that has failed is not made any more, and one that was made does not fail', () => {
+    const failed = continued(atVendor, fail('submitted'));
+    for (const command of [recordMade, store, timeOut, end(taken), begin(2)])
+      given(...failed)
+        .when(command)
+        .thenAlreadySo();
+    for (const command of [fail('submitted'), timeOut])
+      given(...atVendor, made)
+        .when(command)
+        .thenAlreadySo();
+  });
+
+  test('fails only in the phase in which the reason was found', () => {
+    given(...open)
+      .when(fail('requested'))
+      .thenAlreadySo();
+    expect(types([requested()], fail('requested'))).toEqual(['VideoFailed']);
+  });
+
+  test('that was made and cannot be fetched is lost after a few tries, and its cost is absorbed', () => {
+    const last = continued(
+      [...atVendor, made],
+      ...[1, 2, 3].map(
+        (fetch): VideoCommand => ({
+          type: 'RecordFetchFailure',
+          data: { fetch, final: true, why: 'gone', at },
+        }),
+      ),
+    );
+    expect(last.at(-1)).toMatchObject({
+      data: { errorCode: 'result_lost', absorbed: { cost: usd('3.2').toString() } },
+    });
+    const nine = Array.from({ length: 9 }, (_, i) => fetchFailed(i + 1));
+    const tenth: VideoCommand = { type: 'RecordFetchFailure', data: { fetch: 10, final: false, why: 'away', at } };
+    expect(types([...atVendor, made, ...nine], tenth)).toEqual(['VideoFetchFailed', 'VideoFailed']);
+    given(...atVendor, made, fetchFailed(1))
+      .when({ ...tenth, data: { ...tenth.data, fetch: 1 } } as never)
+      .thenAlreadySo();
+  });
+});
+
+describe('at its deadline', () => {
+  test('nothing is open of what no vendor has', () => {
+    for (const past of [[requested()], open]) {
+      const [failed] = given(...past)
+        .when(timeOut)
+        .events();
+      expect(failed?.data).toEqual({
+        errorCode: 'timeout',
+        message: 'The video was not ready in time',
+        at: later(DEADLINE),
+      });
+    }
+    given(...open, begun())
+      .when(timeOut)
+      .thenAlreadySo();
+    given(...open)
+      .when({ type: 'TimeOutVideo', data: { at: later(DEADLINE - 1) } })
+      .thenAlreadySo();
+  });
+
+  test('what a vendor may invoice is open, until somebody says what it has invoiced', () => {
+    const named = { of: 'google/veo-3', provider: 'fal', creditor: 'fal' };
+    const most = usd('3.2').toString();
+    const lost = continued(atVendor, timeOut);
+    expect(lost.at(-1)?.data).toMatchObject({ open: { ...named, vendorId: 'id', most } });
+    const doubtful = continued([...open, begun()], unknown, timeOut);
+    expect(doubtful.at(-1)?.data).toMatchObject({ open: { ...named, most } });
+    const close = (cost: string): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: usd(cost), at } });
+    const closed = continued(doubtful, close('3'));
+    expect(closed.at(-1)).toEqual({ type: 'VideoCostClosed', data: { ...named, cost: usd('3').toString(), at } });
+    given(...closed)
+      .when(close('3'))
+      .thenAlreadySo();
+    given(...closed)
+      .when(close('0'))
+      .thenRefused('no_open_cost');
+    given(...atVendor)
+      .when(close('3'))
+      .thenRefused('no_open_cost');
+    given(...continued(atVendor, fail('submitted')))
+      .when(close('3'))
+      .thenRefused('no_open_cost');
+  });
+});
+
+describe('what is next', () => {
+  const accountId = 'a';
+  const send = (command: object): VideoStep => ({ step: 'send', command }) as VideoStep;
+  const handover = (submission: number, nth: number, endpoint: VideoEndpoint): VideoStep => ({
+    step: 'do',
+    key: `submit-${submission}`,
+    effect: { submission, nth, endpoint, request },
+  });
+  const place = { upstream: 'fal', reference: 'ref' };
+  const look = (isOver = false): VideoStep => ({ step: 'ask', question: { of: 'state', ...place, isOver } });
+
+  test('is its hold, then a vendor', () => {
+    next().when(at).then([]);
+    next(requested())
+      .when(at)
+      .then([send({ of: 'keep', accountId, hold })], later(5));
+    next(...open)
+      .when(at)
+      .then([handover(1, 0, fal)], later(5));
+    next(...open, begun(), notTaken('unavailable'))
+      .when(at)
+      .then([handover(2, 1, google)], later(5));
+    next(...open, begun(), notTaken('unknown'))
+      .when(at)
+      .then([], later(DEADLINE));
+  });
+
+  test('is its result once it was made, then its charge; and what was held once it has failed', () => {
+    const result = { of: 'result', ...place, fetch: 1, result: 'gen_1' } as const;
+    next(...atVendor, made)
+      .when(at)
+      .then([{ step: 'ask', question: result }], later(5));
+    next(...atVendor, made, fetchFailed(1))
+      .when(at)
+      .then([], later(1));
+    next(...atVendor, made, fetchFailed(1))
+      .when(later(1))
+      .then([{ step: 'ask', question: { ...result, fetch: 2 } }], later(6));
+    const [stored] = given(...atVendor, made)
+      .when(store)
+      .events() as [Extract<VideoEvent, { type: 'VideoStored' }>];
+    const { charge } = stored.data;
+    next(...atVendor, made, stored)
+      .when(at)
+      .then([send({ of: 'settle', accountId, hold, charge })], later(5));
+    next(...atVendor, made, stored, { type: 'VideoSettled', data: { charged: '1', at } })
+      .when(at)
+      .then([]);
+    const failed = continued(open, timeOut);
+    const failure = failed.at(-1)?.data;
+    next(...failed)
+      .when(at)
+      .then([send({ of: 'release', accountId, hold, failure, attempts: [] })], later(5));
+    next(...failed, { type: 'VideoReleased', data: { at } })
+      .when(at)
+      .then([]);
+  });
+
+  test('is looked at ever more rarely, at times that differ from video to video', () => {
+    next(...atVendor)
+      .when(later(1))
+      .then([], later(2));
+    let looks = 0;
+    let last = 0;
+    const state = fold(videoDecider, videoDecider.initial(), atVendor);
+    for (let now = 2; now < DEADLINE; looks++) {
+      const { steps, dueAt = '' } = videoWorkflow.next(state, later(now));
+      expect(steps).toEqual([look()]);
+      const wait = (Date.parse(dueAt) - START) / 1000 - now;
+      expect(wait).toBeLessThanOrEqual(75);
+      expect(wait).toBeGreaterThanOrEqual(Math.min(2, DEADLINE - now));
+      last = now;
+      now += wait;
+    }
+    expect(last).toBeLessThan(DEADLINE);
+    expect(looks).toBeLessThan(45);
+  });
+
+  test('is looked at more rarely where its vendor says when it is done', () => {
+    const state = fold(videoDecider, videoDecider.initial(), [...open, begun(), submitted(true)]);
+    const { steps, dueAt = '' } = videoWorkflow.next(state, later(2));
+    expect(steps).toEqual([look()]);
+    expect(Date.parse(dueAt) - START).toBeGreaterThanOrEqual(32_000);
+  });
+
+  test('at its deadline is the last look, and without an answer for a quarter of an hour its end', () => {
+    next(...atVendor)
+      .when(later(DEADLINE))
+      .then([look(true)], later(DEADLINE + 5));
+    const over = later(DEADLINE + 15 * 60);
+    next(...atVendor)
+      .when(over)
+      .then([send({ of: 'time out' })], later(DEADLINE + 15 * 60 + 5));
+    for (const past of [[requested()], open, [...open, begun(), notTaken('unknown')]])
+      next(...past)
+        .when(later(DEADLINE))
+        .then([send({ of: 'time out' })], later(DEADLINE + 5));
+  });
+});
