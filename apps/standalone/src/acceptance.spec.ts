@@ -25,9 +25,9 @@ jest.setTimeout(20_000);
 
 const GPT = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
-const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
+const OPEN = 'openai/gpt-oss-120b';
 /** One of each kind of upstream. */
-const MODELS = [GPT, CLAUDE, LLAMA];
+const MODELS = [GPT, CLAUDE, OPEN];
 const EMBEDDER = 'openai/text-embedding-3-small';
 const UNKNOWN = 'openai/no-such-model';
 const DIMENSIONS = 1_536;

@@ -220,8 +220,8 @@ describe('the catalogue that ships', () => {
   });
 
   test('owes the router for what is had through one', () => {
-    const [endpoint] = catalogue.find('x-ai/grok-4')?.endpoints ?? [];
-    expect(endpoint?.tariff).toMatchObject({ of: 'x-ai/grok-4', provider: 'xai', creditor: 'openrouter' });
+    const [endpoint] = catalogue.find('google/gemini-2.5-pro')?.endpoints ?? [];
+    expect(endpoint?.tariff).toMatchObject({ of: 'google/gemini-2.5-pro', provider: 'google-vertex', creditor: 'openrouter' });
   });
 
   test('gives nothing away: the least use of a model costs something, and is not sold below its cost', () => {
@@ -243,7 +243,7 @@ describe('the catalogue that ships', () => {
     const extended = catalogue.models.flatMap((model) =>
       'variants' in model && model.variants?.extended ? [[model, catalogue.find(model.variants.extended)]] : [],
     ) as [Model, Model][];
-    expect(extended.length).toBeGreaterThanOrEqual(2);
+    expect(extended.length).toBeGreaterThanOrEqual(1);
     for (const [model, longer] of extended) expect(longer.context).toBeGreaterThan(model.context);
   });
 

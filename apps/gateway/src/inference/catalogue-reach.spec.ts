@@ -34,7 +34,7 @@ test('what the providers invoice for all that is what the books owe them, to the
 });
 
 test('an endpoint that fails is left for another one, where a dearer one is allowed', async () => {
-  const model = 'meta-llama/llama-3.3-70b-instruct';
+  const model = 'openai/gpt-oss-120b';
   const answer = await world.chat(account, 'tokens=4 fault=500 at=deepinfra', {
     model,
     provider: { allow_fallbacks: true },

@@ -5,7 +5,7 @@ import { type TestAccount, usageIn, World } from '#testing';
 const DRAIN_MS = 600;
 const TOTAL_MS = 1_500;
 const STOPS = 'openai/gpt-5-mini';
-const BILLS_ON = 'x-ai/grok-4-fast';
+const BILLS_ON = 'google/gemini-2.5-flash';
 
 let world: World;
 beforeAll(async () => {

@@ -116,8 +116,8 @@ describe('a limit of the caller', () => {
     ['openai', 'openai/gpt-4o-mini'],
     ['anthropic', 'anthropic/claude-haiku-4.5'],
     ['openrouter', 'google/gemini-2.5-flash'],
-    ['groq', 'meta-llama/llama-3.1-8b-instruct'],
-    ['deepinfra', 'meta-llama/llama-3.1-8b-instruct'],
+    ['groq', 'openai/gpt-oss-20b'],
+    ['deepinfra', 'openai/gpt-oss-20b'],
   ])('reaches %s by the name that it has there', async (provider, model) => {
     const only = provider === 'openrouter' ? {} : { provider: { only: [provider] } };
     const { status, body } = await world.chat(rich, 'tokens=50', { model, max_tokens: 5, ...only });

@@ -54,7 +54,6 @@ test('an account has so many free requests a minute, whole or streamed, which sa
 
 test.each([
   ['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended'],
-  ['qwen3-32b:extended', 'qwen/qwen3-32b-extended'],
 ])('%s has its longer context', async (name, model) => {
   const account = await world.account(1.05);
   const long = await world.chat(account, 'tokens=2', { model: name });

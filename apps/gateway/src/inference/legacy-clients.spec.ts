@@ -5,8 +5,8 @@ import { chargesIn, type TestAccount, World } from '#testing';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
-const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
-const MODELS = [GPT, CLAUDE, LLAMA];
+const OPEN = 'openai/gpt-oss-120b';
+const MODELS = [GPT, CLAUDE, OPEN];
 const SAID = 'every coin that';
 
 let world: World;

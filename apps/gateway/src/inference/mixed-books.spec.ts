@@ -11,7 +11,7 @@ const CHATS = [
   'openai/gpt-5-mini',
   'openai/gpt-5-codex',
   'anthropic/claude-haiku-4.5',
-  'llama-3.3-70b-instruct',
+  'gpt-oss-120b',
   'perplexity/sonar:online',
 ];
 const FAULTS = [

@@ -85,7 +85,7 @@ describe('every field goes to those who know it, as it is', () => {
         'modalities',
       ],
     ],
-    ['Groq', 'meta-llama/llama-3.1-8b-instruct:nitro', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
+    ['Groq', 'openai/gpt-oss-20b:nitro', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
     ['DeepInfra', 'qwen/qwen3-coder', [...sampling, ...structure, ...odds, ...open, 'n', 'user']],
     [
       'OpenRouter',

@@ -9,7 +9,7 @@ import { World } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 /** Its endpoint speaks chat only. */
-const TRANSLATED = 'x-ai/grok-4-fast';
+const TRANSLATED = 'google/gemini-2.5-flash';
 const COST = 0.00001028625;
 const WEATHER = {
   type: 'function' as const,

@@ -19,7 +19,7 @@ import {
 
 const MODEL = 'openai/gpt-4.1-mini';
 const FLAT = 'countinghouse/flat';
-const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
+const OPEN = 'openai/gpt-oss-120b';
 const DRAIN_MS = 400;
 const TOOL = { type: 'web_search' };
 const BOOK = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
@@ -106,7 +106,7 @@ describe('a model that may search', () => {
     ['web_search', MODEL, TOOL],
     ['its older name', MODEL, { type: 'openrouter:web_search', parameters: { engine: 'exa', max_results: 5 } }],
     ['a price for each call', FLAT, TOOL],
-    ['endpoints that fall back', LLAMA, TOOL],
+    ['endpoints that fall back', OPEN, TOOL],
     ['a vendor that searches by itself, by another engine', 'anthropic/claude-haiku-4.5', { ...TOOL, engine: 'exa' }],
   ])('and does, is answered with what was found: %s', async (_, model, tool) => {
     const answer = await ask(SEARCH, { model, tools: [tool] });

@@ -4,7 +4,7 @@ import { formatUsd, type PicoUsd } from '#kernel';
 import { besideIn, chargesIn, type TestAccount, testModel, testOffer, World } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
-const LLAMA = 'meta-llama/llama-3.3-70b-instruct';
+const OPEN = 'openai/gpt-oss-120b';
 /** Of the zdr tier, with an endpoint that keeps data, and is the cheaper one. */
 const KEEPING = 'test/keeping';
 const MODELS = [
@@ -129,10 +129,10 @@ describe('a chat with web search', () => {
   });
 
   test('asks nobody who keeps the question where nothing may be kept', async () => {
-    const llama = { model: LLAMA, provider: { zdr: true } };
-    expect((await ask(llama)).status).toBe(200);
+    const open = { model: OPEN, provider: { zdr: true } };
+    expect((await ask(open)).status).toBe(200);
     for (const more of [web(), { tools: [{ type: 'web_search' }] }, { web_search_options: {} }]) {
-      const { status, body } = await ask({ ...llama, ...more });
+      const { status, body } = await ask({ ...open, ...more });
       expect([status, body.error.param]).toEqual([404, 'provider']);
     }
     expect((await world.bill.lines()).map(({ model }) => model)).not.toContain('exa/search');
@@ -146,8 +146,8 @@ describe('a chat with web search', () => {
         headers,
       });
     expect((await asUi({ model: 'deepseek/deepseek-r1', provider: { only: ['deepseek'] } })).status).toBe(200);
-    expect((await asUi({ model: LLAMA })).status).toBe(200);
-    expect((await asUi({ model: LLAMA, ...web() })).status).toBe(404);
+    expect((await asUi({ model: OPEN })).status).toBe(200);
+    expect((await asUi({ model: OPEN, ...web() })).status).toBe(404);
     expect((await asUi({ model: MODEL, ...web() })).status).toBe(200);
     expect((await asUi({ model: KEEPING, provider: { only: ['keeper'] } })).status).toBe(404);
     expect((await asUi({ model: KEEPING })).body.provider).toBe('Forgetful');

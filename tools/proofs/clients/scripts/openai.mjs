@@ -4,7 +4,7 @@ import OpenAI from 'openai';
 
 const { GATEWAY_URL, API_KEY, TOOL_SAYS } = process.env;
 const client = new OpenAI({ baseURL: `${GATEWAY_URL}/v1`, apiKey: API_KEY, maxRetries: 0 });
-const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'meta-llama/llama-3.3-70b-instruct'];
+const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-oss-120b'];
 const WORDS = '[[sandbox tokens=3]]';
 const SAID = 'every coin that';
 

@@ -7,7 +7,7 @@ const client = new OpenRouter({ apiKey: API_KEY, serverURL: `${GATEWAY_URL}/v1`,
 const parameters = { type: 'object', properties: { city: { type: 'string', enum: ['Ur'] } }, required: ['city'] };
 const tools = [{ type: 'function', function: { name: 'weather', description: 'The weather', parameters } }];
 
-for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'meta-llama/llama-3.3-70b-instruct']) {
+for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-oss-120b']) {
   const messages = [{ role: 'user', content: 'Weather? [[sandbox tools=2]]' }];
   for (let round = 1; ; round++) {
     const { choices } = await client.chat.send({ chatRequest: { model, messages, tools, stream: false } });
