@@ -84,6 +84,7 @@ export type {
   VideoLook,
   VideoMaker,
   VideoOrder,
+  Wire,
 } from './inference/vocabulary/media-calls.ts';
 export {
   type AnswerIdentity,

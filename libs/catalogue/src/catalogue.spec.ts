@@ -221,7 +221,11 @@ describe('the catalogue that ships', () => {
 
   test('owes the router for what is had through one', () => {
     const [endpoint] = catalogue.find('google/gemini-2.5-pro')?.endpoints ?? [];
-    expect(endpoint?.tariff).toMatchObject({ of: 'google/gemini-2.5-pro', provider: 'google-vertex', creditor: 'openrouter' });
+    expect(endpoint?.tariff).toMatchObject({
+      of: 'google/gemini-2.5-pro',
+      provider: 'google-vertex',
+      creditor: 'openrouter',
+    });
   });
 
   test('gives nothing away: the least use of a model costs something, and is not sold below its cost', () => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { type PriceLine, priceToJson, type Tariff } from '#domain';
 import { type AnyModelFile, assertConsistent, type FeeFile, isMedia } from './data-files.ts';
-import type { MediaModelFile } from './media-file.ts';
+import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
 import {
   type EndpointFile,
   type Language,
@@ -15,7 +15,10 @@ import { mediaTariff, modelTariff, serviceTariff } from './tariffs.ts';
 import type { Voice, VoiceFile } from './voices-file.ts';
 
 /** Where a model can be had. */
-export interface Endpoint extends Omit<OfferFile, 'margin'>, Pick<EndpointFile, 'searchFee'> {
+export interface Endpoint
+  extends Omit<OfferFile, 'margin'>,
+    Pick<EndpointFile, 'searchFee'>,
+    Pick<MediaEndpointFile, 'imagesPerCall' | 'wire'> {
   /** The provider as requests and the books name it. */
   readonly slug: string;
   /** What it costs and is sold for, and who invoices it. */
@@ -147,7 +150,7 @@ function mediaModelOf(
     voices: voices.filter(({ models }) => models.includes(model.id)).map(({ models, ...voice }) => voice),
     created: secondsOf(released),
     endpoints: endpoints.map((endpoint) => {
-      const { usdPerUnit, ...offer } = endpoint;
+      const { usdPerUnit, usdPerMillionTokens, ...offer } = endpoint;
       return endpointOf(offer, mediaTariff(model.id, endpoint), lists);
     }),
   };

@@ -16,6 +16,7 @@ export {
   MEDIA_UNITS,
   type MediaModelFile,
   type MediaUnit,
+  type Wire,
 } from './media-file.ts';
 export {
   type Language,

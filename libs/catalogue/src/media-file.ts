@@ -1,6 +1,20 @@
 /** Models that are not paid by tokens, as they stand in a data file: images, videos, and audio in both directions. */
 import { DESCRIBED, type DescribedFile, OFFER, type OfferFile } from './model-file.ts';
-import { amount, count, listOf, mistakeAt, object, oneOf, optional, type Place, text, texts, within } from './rules.ts';
+import {
+  amount,
+  count,
+  listOf,
+  mapOf,
+  mistakeAt,
+  must,
+  object,
+  oneOf,
+  optional,
+  type Place,
+  text,
+  texts,
+  within,
+} from './rules.ts';
 
 /** What a price is for. A clip is a whole video, whatever its length. */
 export const MEDIA_UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'] as const;
@@ -28,8 +42,30 @@ export interface UnitPriceFile {
   readonly variants?: readonly { readonly when: Choices; readonly usd: string }[];
 }
 
+/** What of an image model can be billed by tokens: texts and pictures in both directions. */
+export const BILLED_TOKENS = ['input', 'imageInput', 'output', 'imageOutput'] as const;
+
+/** How a vendor is told what was chosen, where that differs from our names and words. */
+export interface Wire {
+  /** Its names of our parameters. */
+  readonly names?: Readonly<Record<string, string>>;
+  /** Its words for ours, by our parameter; what has none there is not sent. */
+  readonly words?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** What is sent with every request, such as what would change its price. */
+  readonly always?: WireFields;
+  /** What differs for requests that bring a picture: its name of the model, and what is sent with all of these. */
+  readonly withImage?: { readonly model?: string; readonly always?: WireFields };
+}
+
+type WireFields = Readonly<Record<string, string | number | boolean>>;
+
 export interface MediaEndpointFile extends OfferFile {
   readonly usdPerUnit: UnitPriceFile;
+  /** What the vendor bills in place of the unit, which then is only what is sold. */
+  readonly usdPerMillionTokens?: Readonly<Partial<Record<(typeof BILLED_TOKENS)[number], string>>>;
+  /** Images that one call makes at most. */
+  readonly imagesPerCall?: number;
+  readonly wire?: Wire;
 }
 
 export interface MediaModelFile extends DescribedFile {
@@ -40,6 +76,8 @@ export interface MediaModelFile extends DescribedFile {
   readonly choices?: Readonly<Partial<Record<Choice, readonly string[]>>>;
   /** Images of one request at most. */
   readonly maxImages?: number;
+  /** Characters of a prompt at most. */
+  readonly maxPrompt?: number;
   /** Characters of one text at most. */
   readonly maxCharacters?: number;
   readonly endpoints: readonly MediaEndpointFile[];
@@ -47,9 +85,19 @@ export interface MediaModelFile extends DescribedFile {
 
 const perChoice = <T>(rule: T) => Object.fromEntries(CHOICES.map((choice) => [choice, rule]));
 
-const endpointPaidBy = (units: readonly MediaUnit[]) =>
+const scalar = must('a text, a number, true or false', (it) => ['string', 'number', 'boolean'].includes(typeof it));
+const wire = object({
+  names: optional(mapOf(text)),
+  words: optional(mapOf(mapOf(text))),
+  always: optional(mapOf(scalar)),
+  withImage: optional(object({ model: optional(text), always: optional(mapOf(scalar)) })),
+});
+
+const endpointPaidBy = (units: readonly MediaUnit[], more: Parameters<typeof object>[0]) =>
   object({
     ...OFFER,
+    ...more,
+    wire: optional(wire),
     usdPerUnit: object({
       unit: oneOf(units),
       usd: amount,
@@ -57,17 +105,29 @@ const endpointPaidBy = (units: readonly MediaUnit[]) =>
     }),
   });
 
-const mediaModel = (type: MediaType, units: readonly MediaUnit[], more: Parameters<typeof object>[0]) =>
+const mediaModel = (
+  type: MediaType,
+  units: readonly MediaUnit[],
+  more: Parameters<typeof object>[0],
+  ofEndpoints: Parameters<typeof object>[0] = {},
+) =>
   object({
     ...DESCRIBED,
     outputs: texts,
     capabilities: listOf(oneOf(CAPABILITIES[type])),
     choices: optional(object(perChoice(optional(texts)))),
-    endpoints: listOf(endpointPaidBy(units)),
+    endpoints: listOf(endpointPaidBy(units, ofEndpoints)),
     ...more,
   });
 
-export const imageModel = mediaModel('image', ['image'], { maxImages: count });
+const billedTokens = object(Object.fromEntries(BILLED_TOKENS.map((unit) => [unit, optional(amount)])));
+
+export const imageModel = mediaModel(
+  'image',
+  ['image'],
+  { maxImages: count, maxPrompt: optional(count) },
+  { usdPerMillionTokens: optional(billedTokens), imagesPerCall: count },
+);
 export const videoModel = mediaModel('video', ['second', 'clip'], {});
 export const audioModel = mediaModel('audio', ['minute', '1k_characters'], { maxCharacters: optional(count) });
 
@@ -87,7 +147,12 @@ export function assertSensible(model: MediaModelFile, place: Place): void {
     throw mistakeAt(within(place, 'capabilities'), 'must be speech_to_text or text_to_speech');
   if (speaks !== (model.maxCharacters !== undefined))
     throw mistakeAt(within(place, 'maxCharacters'), 'must be there for text_to_speech, and only for it');
-  for (const [i, { usdPerUnit }] of endpoints.entries()) {
+  if (type === 'image') assertSensibleImages(model, place);
+  for (const [i, { usdPerUnit, wire }] of endpoints.entries()) {
+    for (const [choice, words] of Object.entries(wire?.words ?? {}))
+      for (const word of choices[choice as Choice] ?? [])
+        if (!Object.hasOwn(words, word))
+          throw mistakeAt(within(place, 'endpoints', i, 'wire', 'words', choice), `must have a word for ${word}`);
     const priced = within(place, 'endpoints', i, 'usdPerUnit');
     const unit = speaks ? '1k_characters' : 'minute';
     if (type === 'audio' && usdPerUnit.unit !== unit) throw mistakeAt(within(priced, 'unit'), `must be ${unit}`);
@@ -99,4 +164,16 @@ export function assertSensible(model: MediaModelFile, place: Place): void {
           throw mistakeAt(within(named, choice), `must be one of the choices of ${choice}`);
     }
   }
+}
+
+const RATIO = /^[1-9]\d?:[1-9]\d?$/;
+
+/** Whoever serves a request, its price is the one that is listed. */
+function assertSensibleImages({ choices = {}, endpoints }: MediaModelFile, place: Place): void {
+  if (choices.size?.some((size) => !RATIO.test(size)))
+    throw mistakeAt(within(place, 'choices', 'size'), 'must be ratios, such as 16:9');
+  const prices = endpoints.map(({ usdPerUnit, margin }) => JSON.stringify([usdPerUnit, margin]));
+  const other = prices.findIndex((each) => each !== prices[0]);
+  if (other > 0)
+    throw mistakeAt(within(place, 'endpoints', other, 'usdPerUnit'), 'must be the same for all endpoints of the model');
 }

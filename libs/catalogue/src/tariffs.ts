@@ -2,7 +2,7 @@
 import { type Amounts, type Price, priceOf, type Tariff, type Unit, type Usage } from '#domain';
 import { money, ZERO } from '#kernel';
 import type { FeeFile } from './data-files.ts';
-import type { MediaEndpointFile, MediaUnit } from './media-file.ts';
+import { BILLED_TOKENS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
 import { type EndpointFile, type OfferFile, slugOf } from './model-file.ts';
 import { marginOf } from './rules.ts';
 
@@ -37,11 +37,18 @@ export function modelTariff(model: string, endpoint: EndpointFile): Tariff {
 
 /** Prices that depend on what is chosen stand before the one for everything else. */
 export function mediaTariff(model: string, endpoint: MediaEndpointFile): Tariff {
-  const { usdPerUnit, margin } = endpoint;
+  const { usdPerUnit, usdPerMillionTokens: billed, margin } = endpoint;
   const { unit, quantity } = LISTED_UNITS[usdPerUnit.unit];
-  const listed = (usd: string) => sold(unit, BigInt(quantity), usd, margin);
+  const listed = (usd: string): Price => {
+    const { cost, ...price } = sold(unit, BigInt(quantity), usd, margin);
+    return billed ? price : { ...price, cost };
+  };
   const variants = (usdPerUnit.variants ?? []).map(({ when, usd }) => ({ ...listed(usd), when }));
-  return { ...offeredBy(model, endpoint), prices: [...variants, listed(usdPerUnit.usd)] };
+  const tokens = BILLED_TOKENS.flatMap((token): readonly Price[] => {
+    const usd = billed?.[token];
+    return usd === undefined ? [] : [{ unit: token, per: BigInt(LISTED_TOKENS), cost: money.usd(usd) }];
+  });
+  return { ...offeredBy(model, endpoint), prices: [...variants, listed(usdPerUnit.usd), ...tokens] };
 }
 
 /** All services beside the models are searches of the web: invoiced one by one, sold one by one or by the request. */
@@ -58,7 +65,7 @@ function offeredBy(of: string, { provider, upstream }: OfferFile) {
 }
 
 /** Cost and price of `per` units; of ten thousand times as many where the margin leaves no whole pico-USD. */
-function sold(unit: Unit, per: bigint, usd: string, margin: string): Price {
+function sold(unit: Unit, per: bigint, usd: string, margin: string): Required<Omit<Price, 'when'>> {
   const cost: bigint = money.usd(usd);
   const price = cost * marginOf(margin);
   return price % BASIS_POINTS === 0n

@@ -52,10 +52,11 @@ test('an account has so many free requests a minute, whole or streamed, which sa
   expect((await world.chat(await world.account(), 'tokens=1', { model: FREE[0] })).status).toBe(200);
 });
 
-test.each([
-  ['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended'],
-])('%s has its longer context', async (name, model) => {
-  const account = await world.account(1.05);
-  const long = await world.chat(account, 'tokens=2', { model: name });
-  expect([long.status, long.body.model]).toEqual([200, model]);
-});
+test.each([['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended']])(
+  '%s has its longer context',
+  async (name, model) => {
+    const account = await world.account(1.05);
+    const long = await world.chat(account, 'tokens=2', { model: name });
+    expect([long.status, long.body.model]).toEqual([200, model]);
+  },
+);

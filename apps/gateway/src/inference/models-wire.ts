@@ -130,7 +130,7 @@ function tokenPricing(endpoints: readonly Endpoint[]) {
 
 /** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */
 function unitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
-  const { unit, base, variants } = cheapest(endpoints.map(listing), ({ base }) => base.cost);
+  const { unit, base, variants } = cheapest(endpoints.map(listing), ({ base }) => base.price);
   const both = { base_price: usdNumber(base.price) };
   return {
     unit,

@@ -223,11 +223,14 @@ describe('a response whose client did not wait for it', () => {
     expect(await rows(`resp_${record.request_id}`)).toEqual([]);
   });
 
-  test.each([GPT, 'google/gemini-2.5-flash'])('is made to its end and kept where that was asked for: %s', async (model) => {
-    const { record, payer } = await left(model, { store: true });
-    expect(record).toMatchObject({ output_count: 4, error_code: null, isEstimated: false });
-    await world.until(async () => (await read(`resp_${record.request_id}`, payer)).status === 200);
-  });
+  test.each([GPT, 'google/gemini-2.5-flash'])(
+    'is made to its end and kept where that was asked for: %s',
+    async (model) => {
+      const { record, payer } = await left(model, { store: true });
+      expect(record).toMatchObject({ output_count: 4, error_code: null, isEstimated: false });
+      await world.until(async () => (await read(`resp_${record.request_id}`, payer)).status === 200);
+    },
+  );
 });
 
 /** A store that does what a test wants. */

@@ -1,6 +1,6 @@
 /** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
-import { type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
-import type { Usage } from '#domain';
+import { type AnyModel, type Endpoint, LISTED_TOKENS, listPriceOf, type Model } from '#catalogue';
+import { UnpricedUnit, type Usage } from '#domain';
 import { UnservableRequest } from '../failures.ts';
 import { impliesZdr, NO_PREFERENCES, type RoutingPreferences, type Sort } from './preferences.ts';
 
@@ -13,9 +13,12 @@ export interface Health {
   readonly coolingDown: boolean;
 }
 
+/** A model as far as its endpoints are chosen by it. */
+export type RoutedModel = Pick<AnyModel, 'id' | 'endpoints' | 'left' | 'privacy'> & Pick<Model, 'routing'>;
+
 /** What decides who is able to serve a request. */
 interface PlainRequest {
-  readonly model: Model;
+  readonly model: RoutedModel;
   readonly preferences: RoutingPreferences;
   /** Fields of the request that an endpoint may not know. */
   readonly fields: readonly string[];
@@ -97,7 +100,7 @@ export function routeFor(request: RouteRequest): Route {
  * The endpoints that a request is served by that says nothing of providers: their prices are listed as the model's. None
  * where no endpoint that the model's rules allow can be had here.
  */
-export function defaultEndpoints(model: Model): readonly Endpoint[] {
+export function defaultEndpoints(model: RoutedModel): readonly Endpoint[] {
   const asked = { fields: [], usesTools: false, searchesWeb: false, source: 'api' };
   const plain = { ...asked, model, preferences: NO_PREFERENCES };
   const preferences = enforced(plain);
@@ -112,7 +115,7 @@ function aboutCheapest(endpoints: readonly Endpoint[]): readonly Endpoint[] {
 }
 
 function noneLeft(
-  model: Model,
+  model: RoutedModel,
   { order, only }: RoutingPreferences,
   left: Readonly<Record<string, string>>,
 ): UnservableRequest {
@@ -193,21 +196,31 @@ function objection(endpoint: Endpoint, request: PlainRequest, preferences: Routi
 }
 
 /** A router behind us may know providers that we do not. */
-function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: Model): boolean {
+function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: RoutedModel): boolean {
   return names.includes(slug) || (routes === true && names.some((name) => isUnknown(name, model)));
 }
 
-function isUnknown(name: string, { endpoints, left = {} }: Model): boolean {
+function isUnknown(name: string, { endpoints, left = {} }: RoutedModel): boolean {
   return !endpoints.some(({ slug }) => slug === name) && !(name in left);
 }
 
 function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingPreferences['maxPrice']): boolean {
-  const usd = (usage: Usage) => Number(listPriceOf(usage, tariff).price) / PICO_USD_PER_USD;
+  const usd = (usage: Usage) => Number(listedOrNone(usage, tariff)) / PICO_USD_PER_USD;
   return (
     (prompt !== undefined && usd({ input: LISTED_TOKENS }) > prompt) ||
     (completion !== undefined && usd({ output: LISTED_TOKENS }) > completion) ||
     (request !== undefined && usd({ request: 1 }) > request)
   );
+}
+
+/** 0 where it is not sold by what is asked about. */
+function listedOrNone(usage: Usage, tariff: Endpoint['tariff']): bigint {
+  try {
+    return listPriceOf(usage, tariff).price;
+  } catch (error) {
+    if (error instanceof UnpricedUnit) return 0n;
+    throw error;
+  }
 }
 
 /** The ranking criteria, the most important first; less is better. */
@@ -240,11 +253,15 @@ function rankOf(
 
 const priceLevels = new WeakMap<Endpoint, number>();
 
-/** What a typical use costs, three parts of input to one of output: only good for comparing. */
+/** What a typical use costs, of tokens three parts of input to one of output: only good for comparing. */
 function priceLevel(endpoint: Endpoint): number {
   let level = priceLevels.get(endpoint);
   if (level === undefined) {
-    level = Number(listPriceOf({ input: 3_000, output: 1_000, request: 1 }, endpoint.tariff).price);
+    const { tariff } = endpoint;
+    const [first] = tariff.prices;
+    const typical =
+      first?.unit === 'input' ? { input: 3_000, output: 1_000, request: 1 } : { [first?.unit ?? '']: 1_000 };
+    level = Number(listPriceOf(typical, tariff).price);
     priceLevels.set(endpoint, level);
   }
   return level;

@@ -1,4 +1,5 @@
 /** Calls of vendors that make images, videos and sound, and what they answer. */
+import type { Wire } from '#catalogue';
 import type { Terms, Usage } from '#domain';
 
 /** A picture that a request brings, or a mask for one. */
@@ -26,6 +27,8 @@ export interface MadeUse {
   readonly vendorId: string | undefined;
 }
 
+export type { Wire };
+
 export interface ImageCall {
   /** The vendor's name of the model. */
   readonly model: string;
@@ -36,10 +39,15 @@ export interface ImageCall {
   /** How many are wanted of this call: at most what the model makes at once. */
   readonly count: number;
   readonly parameters: MediaParameters;
+  /** How this model's vendor is told of them. */
+  readonly wire: Wire;
   readonly signal: AbortSignal;
 }
 
-/** There may be fewer than were wanted. */
+/**
+ * There may be fewer than were wanted. Where the vendor bills by the image, and invoices more than there are, its usage
+ * says how many.
+ */
 export interface MadeImages extends MadeUse {
   readonly files: readonly MadeFile[];
 }

@@ -1,9 +1,13 @@
 import type { Provider } from '#application';
 import type { At } from '../provider.ts';
+import { GeminiImages } from './gemini-images.ts';
 
 /** Google's Gemini API, at the address before `/v1beta`. */
-export function google({ http }: At) {
+export function google({ http, credential }: At) {
+  const headers = { 'x-goog-api-key': credential };
+  const images = new GeminiImages(http, headers);
   return {
+    images: (call) => images.make(call),
     close: () => http.close(),
   } satisfies Provider;
 }

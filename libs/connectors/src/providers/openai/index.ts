@@ -3,6 +3,7 @@ import type { At, Vendor } from '../provider.ts';
 import { allowedChat, allowedEmbeddings, allowedResponses } from './allowed.ts';
 import { OpenAiChat } from './openai-chat.ts';
 import { OpenAiEmbeddings } from './openai-embeddings.ts';
+import { OpenAiImages } from './openai-images.ts';
 
 /** A vendor that speaks OpenAI's protocol, at an address up to and including `/v1`. */
 export function openAi({ http, credential }: At, { dialect = {} }: Pick<Vendor, 'dialect'>) {
@@ -11,10 +12,12 @@ export function openAi({ http, credential }: At, { dialect = {} }: Pick<Vendor, 
   const conversations = http.endpoint('/responses', { headers, allowed: allowedResponses });
   const chat = new OpenAiChat(completions, conversations, dialect);
   const vectors = new OpenAiEmbeddings(http.endpoint('/embeddings', { headers, allowed: allowedEmbeddings }));
+  const images = new OpenAiImages(http, headers);
   return {
     chat: (call) => chat.chat(call),
     responses: (call) => chat.responses(call),
     embeddings: (call) => vectors.embed(call),
+    images: (call) => images.make(call),
     close: () => http.close(),
   } satisfies Provider;
 }

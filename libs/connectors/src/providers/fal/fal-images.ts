@@ -1,0 +1,57 @@
+/** Images of fal's queue: https://docs.fal.ai/model-apis */
+import { type ImageCall, type MadeFile, type MadeImages, type SourceImage, UpstreamFailure } from '#application';
+import { inVendorsWords } from '../wire.ts';
+import type { FalQueue } from './queue.ts';
+
+const USUAL = { size: 'aspect_ratio' };
+
+/** Most models say how many; one that makes a single picture is not asked. */
+const COUNT = 'num_images';
+
+export class FalImages {
+  constructor(private readonly queue: FalQueue) {}
+
+  async make({ model, prompt, images, count, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
+    const [image] = images;
+    const input = {
+      ...(prompt === '' ? {} : { prompt }),
+      ...(count === 1 ? {} : { [COUNT]: count }),
+      ...inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
+      ...(image === undefined ? {} : sourceOf(image, wire.withImage?.model !== undefined)),
+    };
+    const asked = image === undefined ? model : (wire.withImage?.model ?? model);
+    const { requestId, result } = await this.queue.make(asked, input, signal);
+    return madeIn(result, requestId);
+  }
+}
+
+/** Models that edit take a list where they have another name for it, and else one picture. */
+function sourceOf({ bytes, mediaType }: SourceImage, isList: boolean) {
+  const url = `data:${mediaType};base64,${Buffer.from(bytes).toString('base64')}`;
+  return isList ? { image_urls: [url] } : { image_url: url };
+}
+
+interface Result {
+  readonly images?: unknown;
+  readonly image?: unknown;
+  readonly has_nsfw_concepts?: unknown;
+}
+
+/** A picture that fal finds indecent is handed over black, and is billed. */
+function madeIn(result: unknown, vendorId: string): MadeImages {
+  const { images, image, has_nsfw_concepts: flags } = (result ?? {}) as Result;
+  const all: readonly unknown[] = Array.isArray(images) ? images : image === undefined ? [] : [image];
+  const isBlack = (i: number) => Array.isArray(flags) && flags[i] === true;
+  const files = all.flatMap((each, i) => (isBlack(i) ? [] : fileIn(each)));
+  const usage = { image: all.length };
+  if (files.length > 0) return { files, usage, vendorId };
+  const more = { usage, vendorId };
+  if (all.some((_, i) => isBlack(i)))
+    throw new UpstreamFailure('content_policy_violation', 'What was made is against the rules of the vendor', more);
+  throw new UpstreamFailure('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
+}
+
+function fileIn(each: unknown): readonly MadeFile[] {
+  const url = (each as { readonly url?: unknown } | null)?.url;
+  return typeof url === 'string' && url !== '' ? [{ kind: 'address', url }] : [];
+}

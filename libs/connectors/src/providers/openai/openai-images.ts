@@ -1,0 +1,109 @@
+/** Images by OpenAI's protocol: https://platform.openai.com/docs/api-reference/images */
+import { FormData } from 'undici';
+import { type ImageCall, type MadeFile, type MadeImages, type SourceImage, UpstreamFailure } from '#application';
+import type { Usage } from '#domain';
+import { refusal } from '../../http/http-endpoint.ts';
+import { tokenCount, vendorIdIn } from '../../http/reported.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import type { AnswerHeaders, VendorAnswer } from '../../http/vendor-request.ts';
+import { inVendorsWords } from '../wire.ts';
+
+/** The request's words are against the vendor's rules, or what was made of them is. */
+const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['moderation_blocked', 'content_policy_violation']);
+/** The house's account: nothing that the caller could mend. */
+const OURS: ReadonlySet<unknown> = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active']);
+
+/** Edits are what OpenAI calls everything that a picture is brought to. */
+export class OpenAiImages {
+  constructor(
+    private readonly http: VendorHttp,
+    private readonly headers: Readonly<Record<string, string>>,
+  ) {}
+
+  async make(call: ImageCall): Promise<MadeImages> {
+    const { model, prompt, count, images, parameters, wire, signal } = call;
+    const bringsImage = images.length > 0;
+    const told = { model, prompt, n: count, ...inVendorsWords(parameters, wire, { bringsImage }) };
+    const answer = await this.http.request(bringsImage ? '/images/edits' : '/images/generations', {
+      method: 'POST',
+      headers: this.headers,
+      body: bringsImage ? formOf(told, call) : told,
+      signal,
+      refusalOf: imageRefusal,
+    });
+    return madeIn(await answer.json(), answer);
+  }
+}
+
+function formOf(told: Readonly<Record<string, string | number | boolean>>, { images, mask }: ImageCall): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(told)) form.set(name, String(value));
+  for (const [i, image] of images.entries()) form.append('image[]', blobOf(image), fileName(`image-${i}`, image));
+  if (mask) form.set('mask', blobOf(mask), fileName('mask', mask));
+  return form;
+}
+
+function blobOf({ bytes, mediaType }: SourceImage): Blob {
+  return new Blob([bytes as Uint8Array<ArrayBuffer>], { type: mediaType });
+}
+
+function fileName(name: string, { mediaType }: SourceImage): string {
+  return `${name}.${mediaType.replace('image/', '')}`;
+}
+
+interface Answer {
+  readonly id?: unknown;
+  readonly data?: unknown;
+  readonly usage?: unknown;
+}
+
+function madeIn(body: unknown, { headers, status }: VendorAnswer): MadeImages {
+  const answer = (body ?? {}) as Answer;
+  const data: readonly unknown[] = Array.isArray(answer.data) ? answer.data : [];
+  const files = data.flatMap(fileIn);
+  const vendorId = vendorIdIn(answer) ?? vendorIdIn({ id: headers['x-request-id'] });
+  const usage = usageIn(answer.usage);
+  if (files.length > 0) return { files, usage, vendorId };
+  const more = { status, usage, vendorId, delivered: '' };
+  throw new UpstreamFailure('upstream_error', 'The upstream answered without an image', more);
+}
+
+function fileIn(each: unknown): readonly MadeFile[] {
+  const { b64_json: base64, url } = (each ?? {}) as { readonly b64_json?: unknown; readonly url?: unknown };
+  if (typeof base64 === 'string' && base64 !== '') return [{ kind: 'bytes', bytes: Buffer.from(base64, 'base64') }];
+  return typeof url === 'string' ? [{ kind: 'address', url }] : [];
+}
+
+interface Reported {
+  readonly input_tokens?: unknown;
+  readonly output_tokens?: unknown;
+  readonly input_tokens_details?: { readonly image_tokens?: unknown } | null;
+  readonly output_tokens_details?: { readonly text_tokens?: unknown } | null;
+}
+
+/** Texts and pictures have prices of their own, in both directions. */
+function usageIn(reported: unknown): Usage | undefined {
+  const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = (reported ?? {}) as Reported;
+  const [input, output] = [tokenCount(input_tokens), tokenCount(output_tokens)];
+  if (input === undefined || output === undefined) return undefined;
+  const imageInput = Math.min(tokenCount(input_tokens_details?.image_tokens) ?? 0, input);
+  const texts = Math.min(tokenCount(output_tokens_details?.text_tokens) ?? 0, output);
+  return { input: input - imageInput, imageInput, output: texts, imageOutput: output - texts };
+}
+
+function imageRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+  const failure = refusal(status, headers, body);
+  const code = codeIn(body);
+  if (OURS.has(code) || status === 401 || status === 403)
+    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', { status });
+  if (!AGAINST_POLICY.has(code)) return failure;
+  return new UpstreamFailure('content_policy_violation', failure.message, { status });
+}
+
+function codeIn(body: string): unknown {
+  try {
+    return JSON.parse(body).error.code;
+  } catch {
+    return undefined;
+  }
+}
