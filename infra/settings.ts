@@ -50,6 +50,13 @@ export const SETTINGS = {
     'The least that is logged: trace, debug, info, warn, error or fatal',
   ),
   dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
+  filesDir: optional(
+    text(
+      'FILES_DIR',
+      '',
+      'Where files that are handed out are kept, the same for every process; unset: files in DATA_DIR',
+    ),
+  ),
   uploadsDir: optional(
     text('UPLOADS_DIR', '', 'Where files of requests lie until these are answered; unset: uploads in DATA_DIR'),
   ),

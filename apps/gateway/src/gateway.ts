@@ -15,13 +15,14 @@ import { recordSent } from './edge/recording.ts';
 import { refuseUnbuilt } from './edge/unbuilt.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { GatewayModule } from './gateway.module.ts';
+import { forbidOtherMethods } from './media/files.controller.ts';
 
 const CORS = {
   origin: '*',
   allowedHeaders:
     '*, authorization, api-key, x-api-key, x-credit-id, x-query-source, x-private-model, ehbp-encapsulated-key, content-type, idempotency-key',
   exposedHeaders:
-    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, www-authenticate, payment-receipt, retry-after, idempotent-replayed',
+    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, www-authenticate, payment-receipt, retry-after, idempotent-replayed, accept-ranges, content-range, etag',
   methods: 'GET, POST, PATCH, DELETE, OPTIONS',
   maxAge: 86_400,
   // OPTIONS is answered for every path, also to a client that is no browser.
@@ -77,6 +78,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   fastify.after(() => refuseUnbuilt(fastify));
   refuseUnknownPaths(fastify);
   await app.init();
+  forbidOtherMethods(fastify);
   refuseOtherMethods();
   return app;
 }

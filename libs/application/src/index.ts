@@ -118,12 +118,22 @@ export {
   type FileName,
   type FilePurpose,
   FileStore,
+  FilesUnavailable,
   type FileToKeep,
   type KeptFile,
   newFileId,
   readFileId,
 } from './media/file-store.ts';
 export { MediaLinks } from './media/media-links.ts';
+export {
+  filePath,
+  type LinkCheck,
+  type LinkPurpose,
+  LinkSigner,
+  type Signed,
+  SignedLinks,
+  statusPath,
+} from './media/signed-links.ts';
 export { Payers } from './paying/account-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
 export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';

@@ -20,11 +20,15 @@ export class Secrets {
   readonly keyId: string;
 
   /** @param masterKey 32 random bytes */
-  constructor(masterKey: Buffer) {
-    const derive = (purpose: string, bytes: number) => Buffer.from(hkdfSync('sha256', masterKey, '', purpose, bytes));
-    this.hashKey = derive('countinghouse key hash', 32).toString('hex');
-    this.sealKey = derive('countinghouse seal', 32);
-    this.keyId = derive('countinghouse key id', 6).toString('hex');
+  constructor(private readonly masterKey: Buffer) {
+    this.hashKey = this.keyFor('countinghouse key hash').toString('hex');
+    this.sealKey = this.keyFor('countinghouse seal');
+    this.keyId = this.keyFor('countinghouse key id', 6).toString('hex');
+  }
+
+  /** A key of its own for each purpose, derived from the master key. */
+  keyFor(purpose: string, bytes = 32): Buffer {
+    return Buffer.from(hkdfSync('sha256', this.masterKey, '', purpose, bytes));
   }
 
   mintApiKey(): string {

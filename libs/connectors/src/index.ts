@@ -1,3 +1,4 @@
+export { LocalFiles } from './files/local-files.ts';
 export { mediaTypeOf, mediaTypeOfFile } from './files/media-type.ts';
 export { BACKEND_KINDS, openPaymentBackends, type PaymentSettings } from './payments/backends.ts';
 export { BtcPayServer } from './payments/btcpay/index.ts';

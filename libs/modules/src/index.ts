@@ -1,5 +1,6 @@
 export { CatalogueModule } from './catalogue.module.ts';
 export { openContext, rootOf } from './container.ts';
+export { FilesModule } from './files.module.ts';
 export { PayingModule } from './paying.module.ts';
 export { PaymentsModule } from './payments.module.ts';
 export { ProvidersModule } from './providers.module.ts';

@@ -13,6 +13,7 @@ export {
   usageIn,
 } from './charges.ts';
 export { eventStoreContract, type Opened } from './contracts/event-store.ts';
+export { fileStoreContract } from './contracts/file-store.ts';
 export {
   type OpenBackend,
   type Payable,

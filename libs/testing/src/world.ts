@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { INestApplicationContext } from '@nestjs/common';
-import { Clock } from '#application';
+import { Clock, FileStore, filePath, LinkSigner, newFileId } from '#application';
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { createLog, Foundation, readSettings, type Settings } from '#infra';
@@ -207,6 +207,19 @@ export class World {
   async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<Answer> {
     const json = asJson(body);
     return answered(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
+  }
+
+  /** Keeps a file for a day. @returns the path and query of its signed address */
+  async keepFile(bytes: Uint8Array, mediaType: string): Promise<string> {
+    const until = this.app.get(Clock).milliseconds() + 24 * 3_600_000;
+    const id = newFileId('gen', until);
+    await this.app.get(FileStore).keep({ id, n: 0, mediaType, bytes });
+    return `${filePath(id, 0)}?${this.app.get(LinkSigner).query('file', filePath(id, 0), until)}`;
+  }
+
+  /** A part of the product, by its port. */
+  part<T>(port: abstract new (...parts: never[]) => T): T {
+    return this.app.get(port);
   }
 
   /** Everything that has been stated so far, of one account's stream or of all. */

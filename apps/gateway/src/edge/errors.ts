@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   CONFLICTING_KEYS,
   type FailureCode,
+  FilesUnavailable,
   HoldTaken,
   IdempotencyConflict,
   UnservableRequest,
@@ -51,6 +52,18 @@ export class TooLarge extends Error {
 export class TooSlow extends Error {
   override readonly name = 'TooSlow';
   readonly statusCode = 408;
+}
+
+/** Who asks may not have it, whoever it is. */
+export class Forbidden extends Error {
+  override readonly name = 'Forbidden';
+  readonly statusCode = 403;
+}
+
+/** A range that a file does not have. */
+export class NoSuchRange extends Error {
+  override readonly name = 'NoSuchRange';
+  readonly statusCode = 416;
 }
 
 /** There is no room for it at the moment. */
@@ -133,12 +146,14 @@ const FAILURES: Readonly<Record<FailureCode, Kind>> = {
 const STATUSES: Readonly<Record<number, Kind>> = {
   400: INVALID,
   401: UNAUTHORIZED,
+  403: [403, 'permission_error', 'permission_denied'],
   404: NOT_FOUND,
   405: [405, 'method_not_allowed', 'invalid_request'],
   408: [408, 'request_timeout', 'invalid_request'],
   413: [413, 'payload_too_large', 'payload_too_large'],
   414: [414, 'address_too_long', 'invalid_request'],
   415: [415, 'unsupported_media_type', 'invalid_request'],
+  416: [416, 'range_not_satisfiable', 'invalid_request'],
   417: [417, 'expectation_failed', 'invalid_request'],
   426: [426, 'upgrade_required', 'invalid_request'],
   431: [431, 'headers_too_large', 'invalid_request'],
@@ -204,6 +219,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   }
   if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
   if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
+  if (error instanceof FilesUnavailable) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof StoreUnavailable) {
     return answer([503, 'unavailable', 'server'], 'The books cannot be written at the moment', {
       retryAfterSeconds: 1,

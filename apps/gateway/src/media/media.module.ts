@@ -1,11 +1,20 @@
 import { Module } from '@nestjs/common';
-import { CatalogueModule, ProvidersModule } from '#modules';
+import { LinkSigner, MediaLinks, SignedLinks } from '#application';
+import { CatalogueModule, FilesModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
+import { PublicAddress } from '../edge/public-address.ts';
+import { FilesController } from './files.controller.ts';
 
 /** Images, videos and sound, and the files that come of them. */
 @Module({
-  imports: [EdgeModule, CatalogueModule, ProvidersModule],
-  controllers: [],
-  providers: [],
+  imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule],
+  controllers: [FilesController],
+  providers: [
+    {
+      provide: MediaLinks,
+      inject: [LinkSigner, PublicAddress],
+      useFactory: (signer: LinkSigner, address: PublicAddress) => new SignedLinks(signer, () => address.url),
+    },
+  ],
 })
 export class MediaModule {}

@@ -52,10 +52,20 @@ export interface KeptFile {
   read(range?: ByteRange): AsyncIterable<Uint8Array>;
 }
 
+/** Files cannot be kept or had at the moment: a disk that is full, a service that does not answer. */
+export class FilesUnavailable extends Error {
+  override readonly name = 'FilesUnavailable';
+
+  constructor(cause: unknown) {
+    super('Files cannot be kept or read at the moment', { cause });
+  }
+}
+
 export abstract class FileStore {
   /**
    * Keeps a file: all of it, or none is seen. Keeping it again under the same name replaces it.
    * @returns its size in bytes
+   * @throws FilesUnavailable, or what reading its bytes threw
    */
   abstract keep(file: FileToKeep): Promise<number>;
   /** Undefined where there is none, or no more. */

@@ -1,0 +1,140 @@
+/** Files that are opened by their signed addresses, without a credential. */
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { Controller, Get, Req, Res } from '@nestjs/common';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type ByteRange, FileStore, filePath, type KeptFile, LinkSigner } from '#application';
+import { Forbidden, NoSuchRange, NotFound } from '../edge/errors.ts';
+import { Operation } from '../openapi/operation.ts';
+import { Field } from '../openapi/request-schema.ts';
+import { wantedOf } from './ranges.ts';
+
+const PATHS = ['v1/media/:id/:n', 'media/:id/:n'];
+const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** A file is shown and nothing in it runs, wherever it is opened. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
+
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/webp': 'webp',
+  'image/gif': 'gif',
+  'video/mp4': 'mp4',
+  'video/webm': 'webm',
+  'video/quicktime': 'mov',
+  'audio/mpeg': 'mp3',
+  'audio/wav': 'wav',
+  'audio/mp4': 'm4a',
+  'audio/ogg': 'ogg',
+  'audio/flac': 'flac',
+};
+
+const FILES = Object.fromEntries(
+  Object.keys(EXTENSIONS).map((contentMediaType) => [contentMediaType, { type: 'string', contentMediaType }]),
+);
+
+/** What a signed address carries beside its path. */
+class SignatureQuery {
+  @Field({ type: 'string', description: 'When the address ends, in seconds since 1970' }, true)
+  exp!: string;
+
+  @Field({ type: 'string', description: 'The signature' }, true)
+  sig!: string;
+}
+
+@Controller()
+export class FilesController {
+  constructor(
+    private readonly files: FileStore,
+    private readonly signer: LinkSigner,
+  ) {}
+
+  @Get(PATHS)
+  @Operation({
+    id: 'getMedia',
+    tag: 'Media',
+    summary: 'Returns a file, by an address that another answer had',
+    description:
+      'The address is signed, good for GET and HEAD, and needs no credential. It ends at most 24 hours after it was given out. Ranges are served.',
+    auth: 'public',
+    params: {
+      id: { description: 'The id of what was made', example: 'gen_0a1b2c00112233445566778899aabbccddeeff' },
+      n: { description: 'Which of its files, from 0', example: '0' },
+    },
+    query: SignatureQuery,
+    answer: FILES,
+    errors: [403, 404, 416, 503],
+    others: { 206: FILES, 304: {} },
+  })
+  async get(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    const { id, n } = request.params as { readonly id: string; readonly n: string };
+    const checked = this.signer.check('file', filePath(id, n), request.query as object);
+    if (!checked.ok)
+      throw new Forbidden(checked.why === 'expired' ? 'This address has expired' : 'This address is not valid');
+    const file = await this.files.find({ id, n: Number(n) });
+    if (file === undefined) throw new NotFound('This file is not there any more');
+    send(request, reply, { file, name: `${id}-${n}`, seconds: checked.seconds });
+  }
+}
+
+interface Sent {
+  readonly file: KeptFile;
+  readonly name: string;
+  /** How long the address is good for. */
+  readonly seconds: number;
+}
+
+function send({ headers, method }: FastifyRequest, reply: FastifyReply, { file, name, seconds }: Sent): void {
+  const { size, mediaType } = file;
+  const etag = etagOf(name, file);
+  const wanted = wantedOf(headers.range, headers['if-range'] as string | undefined, etag, size);
+  if (wanted.kind === 'none') {
+    reply.header('content-range', `bytes */${size}`);
+    throw new NoSuchRange(`The file has ${size} bytes only`);
+  }
+  reply.headers({
+    etag,
+    'cache-control': `private, max-age=${seconds}`,
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': CONTENT_SECURITY_POLICY,
+    'cross-origin-resource-policy': 'cross-origin',
+    'accept-ranges': 'bytes',
+  });
+  if (isKnown(headers['if-none-match'], etag)) return void reply.status(304).send();
+  const range: ByteRange | undefined = wanted.kind === 'part' ? wanted.range : undefined;
+  if (range) reply.status(206).header('content-range', `bytes ${range.start}-${range.end}/${size}`);
+  reply.headers({
+    'content-type': mediaType,
+    'content-disposition': `inline; filename="${name}.${EXTENSIONS[mediaType] ?? 'bin'}"`,
+    'content-length': String(range ? range.end - range.start + 1 : size),
+  });
+  reply.send(method === 'HEAD' ? Readable.from([]) : Readable.from(file.read(range), { objectMode: false }));
+}
+
+/** A file does not change once its address is given out. */
+function etagOf(name: string, { size, mediaType }: KeptFile): string {
+  return `"${createHash('sha256').update(`${name} ${size} ${mediaType}`).digest('base64url').slice(0, 22)}"`;
+}
+
+function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  return ifNoneMatch?.split(',').some((each) => [etag, `W/${etag}`, '*'].includes(each.trim())) ?? false;
+}
+
+/** A signature is good for reading alone: any other method is forbidden, whatever is signed. */
+export function forbidOtherMethods(fastify: FastifyInstance): void {
+  for (const url of PATHS) {
+    const refusal = () => new Forbidden('A signed address is for GET and HEAD only');
+    fastify.route({
+      method: OTHER_METHODS,
+      url: `/${url}`,
+      // Before the body is read, after CORS.
+      preParsing: (_request, reply, _payload, done) => {
+        reply.header('allow', 'GET, HEAD');
+        done(refusal());
+      },
+      handler: () => Promise.reject(refusal()),
+    });
+  }
+}

@@ -1,0 +1,178 @@
+/** Signed addresses: what they open, and what they do not. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { FileStore, LinkSigner, MediaLinks, statusPath } from '#application';
+import { World } from '#testing';
+
+const BYTES = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 11) % 253));
+const HOUR = 3_600_000;
+/** Headers that differ from answer to answer. */
+const OF_ITS_OWN = ['date', 'x-request-id', 'connection', 'keep-alive'];
+
+let world: World;
+let signed: string;
+beforeAll(async () => {
+  world = await World.open({ PUBLIC_BASE_URL: 'https://api.example.dev/' });
+  signed = await world.keepFile(BYTES, 'video/mp4');
+});
+afterAll(() => world.close());
+
+const ask = (address: string, init: RequestInit = {}) => fetch(`${world.api}${address}`, init);
+const bytesOf = async (answer: Response) => Buffer.from(await answer.arrayBuffer());
+
+describe('a signed address', () => {
+  test.each(['/v1', ''])('opens its file without a credential, below "%s"', async (prefix) => {
+    const answer = await ask(signed.replace('/v1', prefix));
+    expect(answer.status).toBe(200);
+    expect((await bytesOf(answer)).equals(BYTES)).toBe(true);
+    const { headers } = answer;
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'video/mp4',
+      'content-length': '300000',
+      'content-disposition': expect.stringMatching(/^inline; filename="gen_\w+-0\.mp4"$/),
+      'x-content-type-options': 'nosniff',
+      'accept-ranges': 'bytes',
+      'access-control-allow-origin': '*',
+      'cross-origin-resource-policy': 'cross-origin',
+      'content-security-policy': expect.stringContaining('sandbox'),
+    });
+    const [, seconds] = /^private, max-age=(\d+)$/.exec(headers.get('cache-control') ?? '') ?? [];
+    expect(Number(seconds)).toBeGreaterThan(24 * 3_600 - 60);
+    expect(Number(seconds)).toBeLessThanOrEqual(24 * 3_600);
+  });
+
+  test('answers to HEAD as to GET', async () => {
+    for (const range of ['', 'bytes=0-9', 'bytes=-0']) {
+      const init = { headers: range ? { range } : {} };
+      const [got, head] = await Promise.all([ask(signed, init), ask(signed, { ...init, method: 'HEAD' })]);
+      await got.arrayBuffer();
+      expect(await bytesOf(head)).toHaveLength(0);
+      expect(head.status).toBe(got.status);
+      const said = ({ headers }: Response) => [...headers].filter(([name]) => !OF_ITS_OWN.includes(name));
+      expect(said(head)).toEqual(said(got));
+    }
+  });
+
+  test.each([
+    ['bytes=0-0', 0, 0],
+    ['bytes=1000-2000', 1_000, 2_000],
+    ['bytes=299990-', 299_990, 299_999],
+    ['bytes=-10', 299_990, 299_999],
+  ])('serves the range %s', async (range, start, end) => {
+    const answer = await ask(signed, { headers: { range } });
+    expect([answer.status, answer.headers.get('content-range')]).toEqual([206, `bytes ${start}-${end}/300000`]);
+    expect((await bytesOf(answer)).equals(BYTES.subarray(start, end + 1))).toBe(true);
+  });
+
+  test('says which ranges there are, and serves all where several are wanted or the file is another', async () => {
+    const none = await ask(signed, { headers: { range: 'bytes=300000-' } });
+    expect([none.status, none.headers.get('content-range')]).toEqual([416, 'bytes */300000']);
+    expect(await none.json()).toMatchObject({ status: 'error', statusCode: 416 });
+    const several = await ask(signed, { headers: { range: 'bytes=0-1,5-6' } });
+    expect([several.status, (await bytesOf(several)).length]).toEqual([200, BYTES.length]);
+    const etag = several.headers.get('etag') ?? '';
+    for (const [ifRange, status] of [
+      [etag, 206],
+      ['"x"', 200],
+    ] as const) {
+      const answer = await ask(signed, { headers: { range: 'bytes=0-1', 'if-range': ifRange } });
+      await answer.arrayBuffer();
+      expect(answer.status).toBe(status);
+    }
+    const known = await ask(signed, { headers: { 'if-none-match': etag } });
+    expect([known.status, (await bytesOf(known)).length]).toEqual([304, 0]);
+  });
+
+  test('may be read in part and left', async () => {
+    const large = await world.keepFile(Buffer.alloc(20_000_000), 'video/mp4');
+    const answer = await ask(large);
+    const reader = answer.body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    expect((await ask(signed)).status).toBe(200);
+  });
+});
+
+describe('nothing but its own file is opened', () => {
+  const expectForbidden = async (answer: Response, message = 'This address is not valid') => {
+    const body = (await answer.json()) as { message: string };
+    expect([answer.status, body.message]).toEqual([403, message]);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+  };
+
+  test('by an address with any changed byte', async () => {
+    const [address = '', query = ''] = signed.split('?');
+    const changed = (text: string, at: number) => {
+      const other = text[at] === 'a' ? 'b' : 'a';
+      return text.slice(0, at) + other + text.slice(at + 1);
+    };
+    const places = (text: string, from: number) => Array.from({ length: text.length - from }, (_, i) => i + from);
+    const addresses = [
+      ...places(address, '/v1/media/'.length)
+        .filter((at) => address[at] !== '/')
+        .map((at) => `${changed(address, at)}?${query}`),
+      ...places(query, 0).map((at) => `${address}?${changed(query, at)}`),
+    ];
+    expect(addresses.length).toBeGreaterThan(100);
+    for (const each of addresses) expect([each, (await ask(each)).status]).toEqual([each, 403]);
+  });
+
+  test.each<[string, (address: string) => string]>([
+    ['a longer time', (address) => address.replace(/exp=(\d+)/, (_, exp) => `exp=${Number(exp) + 1}`)],
+    ['a time in other words', (address) => address.replace('exp=', 'exp=0')],
+    ['no time', (address) => address.replace(/exp=\d+&/, '')],
+    ['two times', (address) => `${address}&exp=99999999999`],
+    ['no signature', (address) => address.replace(/&sig=.*/, '')],
+    ['an empty signature', (address) => address.replace(/sig=.*/, 'sig=')],
+    ['two signatures', (address) => `${address}&sig=x`],
+    ['a signature with more behind it', (address) => `${address}A`],
+    ['a padded signature', (address) => `${address}=`],
+    ['no query', (address) => address.replace(/\?.*/, '')],
+    ['another number', (address) => address.replace('/0?', '/1?')],
+    ['another spelling of its number', (address) => address.replace('/0?', '/00?')],
+    ['another id', (address) => address.replace('gen_', 'req_')],
+    ['the parent of an id', (address) => address.replace(/gen_\w+/, '%2e%2e%2fsecret')],
+  ])('by one with %s', async (_, change) => {
+    await expectForbidden(await ask(change(signed)));
+  });
+
+  test('by the signature of another file, or one for a status', async () => {
+    const other = await world.keepFile(Buffer.from('other'), 'image/png');
+    await expectForbidden(await ask(`${signed.split('?')[0]}?${other.split('?')[1]}`));
+    const signer = world.part(LinkSigner);
+    const [address = ''] = signed.split('?');
+    await expectForbidden(await ask(`${address}?${signer.query('status', address, Date.now() + HOUR)}`));
+    const forFile = new URLSearchParams(signer.query('file', statusPath('gen_x'), Date.now() + HOUR));
+    expect(signer.check('status', statusPath('gen_x'), Object.fromEntries(forFile)).ok).toBe(false);
+  });
+
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE'])('by %s', async (method) => {
+    await expectForbidden(await ask(signed, { method }), 'A signed address is for GET and HEAD only');
+  });
+
+  test('after its time', async () => {
+    const [address = ''] = signed.split('?');
+    const query = world.part(LinkSigner).query('file', address, Date.now() - 1);
+    await expectForbidden(await ask(`${address}?${query}`), 'This address has expired');
+  });
+
+  test('for longer than 24 hours, whatever is asked for', async () => {
+    const query = new URLSearchParams(world.part(LinkSigner).query('file', '/x', Date.now() + 1_000 * HOUR));
+    expect(Number(query.get('exp')) * 1000).toBeLessThanOrEqual(Date.now() + 24 * HOUR);
+  });
+
+  test('that is not there any more, which is said only to who has an address for it', async () => {
+    const gone = await world.keepFile(Buffer.from('gone'), 'image/png');
+    await world.part(FileStore).remove(/gen_\w+/.exec(gone)?.[0] ?? '');
+    const answer = await ask(gone);
+    expect(answer.status).toBe(404);
+    await expectForbidden(await ask(gone.replace('sig=', 'sig=x')));
+  });
+});
+
+test('an address begins with the one that clients reach the API at, whatever host is asked for', async () => {
+  const links = world.part(MediaLinks);
+  expect(links.file('gen_a', 1, Date.now() + HOUR)).toMatch(
+    /^https:\/\/api\.example\.dev\/v1\/media\/gen_a\/1\?exp=\d+&sig=[\w-]{43}$/,
+  );
+  expect(links.status('gen_a', Date.now() + HOUR)).toMatch(/^https:\/\/api\.example\.dev\/v1\/videos\/gen_a\?exp=/);
+});

@@ -1,0 +1,47 @@
+import { expect, test } from '@jest/globals';
+import { wantedOf } from './ranges.ts';
+
+const part = (start: number, end: number) => ({ kind: 'part', range: { start, end } });
+const whole = { kind: 'whole' };
+const none = { kind: 'none' };
+
+test.each<[string | undefined, object]>([
+  [undefined, whole],
+  ['bytes=0-0', part(0, 0)],
+  ['bytes=0-99', part(0, 99)],
+  ['bytes=0-1000000', part(0, 99)],
+  ['bytes=10-', part(10, 99)],
+  ['BYTES= 10-20 ', part(10, 20)],
+  ['bytes=-1', part(99, 99)],
+  ['bytes=-100', part(0, 99)],
+  ['bytes=-5000', part(0, 99)],
+  ['bytes=99-', part(99, 99)],
+  ['bytes=100-', none],
+  ['bytes=100-200', none],
+  ['bytes=-0', none],
+  ['bytes=20-10', whole],
+  ['bytes=-', whole],
+  ['bytes=', whole],
+  ['bytes=a-b', whole],
+  ['bytes=1-2,5-6', whole],
+  ['bytes=0x1-2', whole],
+  ['lines=1-2', whole],
+  ['bytes=1-99999999999999999999', whole],
+])('of 100 bytes, %s is %j', (range, wanted) => {
+  expect(wantedOf(range, undefined, '"e"', 100)).toEqual(wanted);
+});
+
+test('of no bytes there is no range', () => {
+  expect(wantedOf('bytes=0-', undefined, '"e"', 0)).toEqual(none);
+  expect(wantedOf('bytes=-5', undefined, '"e"', 0)).toEqual(none);
+  expect(wantedOf(undefined, undefined, '"e"', 0)).toEqual(whole);
+});
+
+test.each([
+  ['"e"', part(1, 2)],
+  ['"other"', whole],
+  ['W/"e"', whole],
+  ['Sun, 22 Nov 2026 12:00:00 GMT', whole],
+])('a range of a file that is not %s any more is all of it', (ifRange, wanted) => {
+  expect(wantedOf('bytes=1-2', ifRange, '"e"', 100)).toEqual(wanted);
+});

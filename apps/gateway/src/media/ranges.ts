@@ -1,0 +1,24 @@
+/** Parts of a file that a client asks for (RFC 9110, section 14). */
+import type { ByteRange } from '#application';
+
+const ONE_RANGE = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i;
+
+export type Wanted =
+  | { readonly kind: 'whole' }
+  | { readonly kind: 'part'; readonly range: ByteRange }
+  | { readonly kind: 'none' };
+
+/**
+ * What to send of a file of `size` bytes. Several ranges at once are answered with the whole file, as is what is no range,
+ * and a range of a file that has changed since (`If-Range`).
+ */
+export function wantedOf(range: string | undefined, ifRange: string | undefined, etag: string, size: number): Wanted {
+  const [, first = '', last = ''] = ONE_RANGE.exec(range ?? '') ?? [];
+  const isRange = first !== '' || last !== '';
+  if (!isRange || (ifRange !== undefined && ifRange !== etag)) return { kind: 'whole' };
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return { kind: 'whole' };
+  const isThere = start < size && !(first === '' && Number(last) === 0);
+  return isThere ? { kind: 'part', range: { start, end } } : { kind: 'none' };
+}

@@ -1,0 +1,86 @@
+/** Signed addresses: made here, and checked here. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import type { Secrets } from '../secrets.ts';
+import { MediaLinks } from './media-links.ts';
+
+/** What a signature is for: one for a file opens no status, and the other way round. */
+export type LinkPurpose = 'file' | 'status';
+
+/** What an address carries, as it came. */
+export interface Signed {
+  readonly exp?: unknown;
+  readonly sig?: unknown;
+}
+
+export type LinkCheck =
+  | { readonly ok: true /** Seconds that it is good for from now on. */; readonly seconds: number }
+  | { readonly ok: false; readonly why: 'wrong' | 'expired' };
+
+const LONGEST_MS = 24 * 3_600_000;
+const EXPIRY = /^[1-9]\d{0,11}$/;
+/** Said first in what is signed, so that another form of it can never be taken for this one. */
+const VERSION = 'v1';
+
+export function filePath(id: string, n: number | string): string {
+  return `/v1/media/${id}/${n}`;
+}
+
+export function statusPath(jobId: string): string {
+  return `/v1/videos/${jobId}`;
+}
+
+/** Signs paths for a while with a key that is derived from the master key: HMAC-SHA256 over purpose, path and expiry. */
+export class LinkSigner {
+  private readonly key: Buffer;
+
+  constructor(
+    secrets: Secrets,
+    private readonly clock: Clock,
+  ) {
+    this.key = secrets.keyFor('countinghouse signed addresses');
+  }
+
+  /** @param until milliseconds since 1970; more than 24 hours ahead is as good as 24 hours */
+  query(purpose: LinkPurpose, path: string, until: number): string {
+    const expiry = Math.floor(Math.min(until, this.clock.milliseconds() + LONGEST_MS) / 1000);
+    return `exp=${expiry}&sig=${this.signature(purpose, path, String(expiry))}`;
+  }
+
+  /** @param path as it was signed, however it came */
+  check(purpose: LinkPurpose, path: string, { exp, sig }: Signed): LinkCheck {
+    if (typeof exp !== 'string' || typeof sig !== 'string' || !EXPIRY.test(exp)) return { ok: false, why: 'wrong' };
+    // Compared as text: several texts of base64 stand for the same bytes.
+    const [wanted, given] = [Buffer.from(this.signature(purpose, path, exp)), Buffer.from(sig)];
+    if (wanted.length !== given.length || !timingSafeEqual(wanted, given)) return { ok: false, why: 'wrong' };
+    const seconds = Number(exp) - Math.floor(this.clock.milliseconds() / 1000);
+    return seconds > 0 ? { ok: true, seconds } : { ok: false, why: 'expired' };
+  }
+
+  private signature(purpose: LinkPurpose, path: string, expiry: string): string {
+    const said = `${VERSION}\n${purpose}\nGET\n${path}\n${expiry}`;
+    return createHmac('sha256', this.key).update(said).digest('base64url');
+  }
+}
+
+/** Addresses below the one that clients reach the API at; never below what a request calls its host. */
+export class SignedLinks extends MediaLinks {
+  constructor(
+    private readonly signer: LinkSigner,
+    private readonly base: () => string,
+  ) {
+    super();
+  }
+
+  override file(id: string, n: number, until: number): string {
+    return this.address('file', filePath(id, n), until);
+  }
+
+  override status(jobId: string, until: number): string {
+    return this.address('status', statusPath(jobId), until);
+  }
+
+  private address(purpose: LinkPurpose, path: string, until: number): string {
+    return `${this.base()}${path}?${this.signer.query(purpose, path, until)}`;
+  }
+}

@@ -1,0 +1,142 @@
+/** Files in a directory of this machine, or of one that all processes share. */
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  type ByteRange,
+  type FileName,
+  FileStore,
+  FilesUnavailable,
+  type FileToKeep,
+  type KeptFile,
+} from '#application';
+import { assertKeepable, hourNameOf, isNumber, isOver } from './names.ts';
+
+/** Before the bytes of a file stands its media type, so that both appear at once: with spaces up to so many bytes. */
+const HEAD_BYTES = 128;
+const HEAD_END = '\n';
+
+/**
+ * `<hour>/<id>/<n>`: all of an hour go with one directory. A file is written beside its place and put there when all of it
+ * is on disk; what a dead process leaves of it goes with the hour.
+ */
+export class LocalFiles extends FileStore {
+  private constructor(private readonly root: string) {
+    super();
+  }
+
+  /** @throws FilesUnavailable when the directory cannot be used */
+  static async open(root: string): Promise<LocalFiles> {
+    await reaching(() => mkdir(root, { recursive: true, mode: 0o700 }));
+    return new LocalFiles(root);
+  }
+
+  override async keep({ id, n, mediaType, bytes }: FileToKeep): Promise<number> {
+    const directory = path.join(this.root, assertKeepable(id, n, mediaType), id);
+    const made = await reaching(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+    const unfinished = path.join(directory, `${n}.${randomUUID()}`);
+    try {
+      const size = await written(unfinished, mediaType, bytes);
+      await reaching(() => rename(unfinished, path.join(directory, String(n))));
+      await reaching(() => synced(directory));
+      if (made) for (const above of [path.dirname(directory), this.root]) await reaching(() => synced(above));
+      return size;
+    } catch (error) {
+      await rm(unfinished, { force: true }).catch(() => {});
+      throw error;
+    }
+  }
+
+  override async find({ id, n }: FileName): Promise<KeptFile | undefined> {
+    const hour = hourNameOf(id);
+    if (hour === undefined || !isNumber(n)) return undefined;
+    const file = path.join(this.root, hour, id, String(n));
+    return reaching(async () => {
+      const handle = await open(file).catch(absent);
+      if (handle === undefined) return undefined;
+      try {
+        const mediaType = await mediaTypeIn(handle);
+        const { size } = await handle.stat();
+        return { mediaType, size: size - HEAD_BYTES, read: (range) => piecesOf(file, range) };
+      } finally {
+        await handle.close();
+      }
+    });
+  }
+
+  override async remove(id: string): Promise<void> {
+    const hour = hourNameOf(id);
+    if (hour === undefined) return;
+    await reaching(() => rm(path.join(this.root, hour, id), { recursive: true, force: true }));
+  }
+
+  override async removeExpired(now: number): Promise<number> {
+    return reaching(async () => {
+      let ids = 0;
+      for (const hour of (await readdir(this.root)).filter((name) => isOver(name, now))) {
+        const directory = path.join(this.root, hour);
+        ids += (await readdir(directory).catch(absent))?.length ?? 0;
+        await rm(directory, { recursive: true, force: true });
+      }
+      return ids;
+    });
+  }
+
+  override async close(): Promise<void> {}
+}
+
+/** @returns how many bytes it has */
+async function written(file: string, mediaType: string, bytes: FileToKeep['bytes']): Promise<number> {
+  const handle = await reaching(() => open(file, 'wx', 0o600));
+  try {
+    let size = 0;
+    await reaching(() => handle.writeFile(`${mediaType}${HEAD_END}`.padEnd(HEAD_BYTES)));
+    const write = (piece: Uint8Array) => reaching(() => handle.writeFile(piece));
+    for await (const piece of bytes instanceof Uint8Array ? [bytes] : bytes) {
+      await write(piece);
+      size += piece.byteLength;
+    }
+    await reaching(() => handle.sync());
+    return size;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A name in a directory is only there after a power cut when the directory has been written. */
+async function synced(directory: string): Promise<void> {
+  const handle = await open(directory);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function mediaTypeIn(handle: FileHandle): Promise<string> {
+  const { buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+  return buffer.toString('latin1').split(HEAD_END, 1)[0] ?? '';
+}
+
+async function* piecesOf(file: string, range?: ByteRange): AsyncIterable<Uint8Array> {
+  const start = HEAD_BYTES + (range?.start ?? 0);
+  const pieces = createReadStream(file, range ? { start, end: HEAD_BYTES + range.end } : { start });
+  try {
+    yield* pieces;
+  } catch (cause) {
+    throw new FilesUnavailable(cause);
+  }
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+}
+
+async function reaching<T>(step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (cause) {
+    throw new FilesUnavailable(cause);
+  }
+}

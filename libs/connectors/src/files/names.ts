@@ -1,0 +1,35 @@
+/** What stores share: what may be called what, and which hour a file's time is over. */
+import { readFileId } from '#application';
+
+const HOUR_MS = 3_600_000;
+/** `2026-11-22T13`: people find it, and names are in the order of time. */
+const HOUR_NAME = /^\d{4}-\d\d-\d\dT\d\d$/;
+const MEDIA_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,64}$/;
+const MOST_FILES = 1_000;
+
+/** The name of the hour at which the files of an id are deleted; undefined: it is no id. */
+export function hourNameOf(id: string): string | undefined {
+  const read = readFileId(id);
+  return read && nameOfHour(read.hour);
+}
+
+export function nameOfHour(hour: number): string {
+  return new Date(hour * HOUR_MS).toISOString().slice(0, 'YYYY-MM-DDTHH'.length);
+}
+
+/** Whether it is the name of an hour that has begun at `now`. */
+export function isOver(hourName: string, now: number): boolean {
+  return HOUR_NAME.test(hourName) && Date.parse(`${hourName}:00:00Z`) <= now;
+}
+
+export function isNumber(n: number): boolean {
+  return Number.isInteger(n) && n >= 0 && n < MOST_FILES;
+}
+
+/** @throws Error when nothing may be kept under such a name */
+export function assertKeepable(id: string, n: number, mediaType: string): string {
+  const hour = hourNameOf(id);
+  if (hour === undefined || !isNumber(n) || !MEDIA_TYPE.test(mediaType))
+    throw new Error(`no file can be kept as ${id}/${n} of the type ${mediaType}`);
+  return hour;
+}

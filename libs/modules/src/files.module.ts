@@ -1,0 +1,33 @@
+import path from 'node:path';
+import { Module } from '@nestjs/common';
+import { Clock, FileStore, FilesUnavailable, LinkSigner, Secrets } from '#application';
+import { LocalFiles } from '#connectors';
+import { StartError } from '#infra';
+import { Role } from './role.ts';
+import { SecretsModule } from './secrets.module.ts';
+import { StoresModule } from './stores.module.ts';
+
+/** Files that are kept for a while, and the signatures that open them. */
+@Module({
+  imports: [SecretsModule, StoresModule],
+  providers: [
+    {
+      provide: LinkSigner,
+      inject: [Secrets, Clock],
+      useFactory: (secrets: Secrets, clock: Clock) => new LinkSigner(secrets, clock),
+    },
+    { provide: FileStore, inject: [Role], useFactory: async (role: Role) => role.keep(await openFileStore(role)) },
+  ],
+  exports: [FileStore, LinkSigner],
+})
+export class FilesModule {}
+
+async function openFileStore({ settings }: Role): Promise<FileStore> {
+  const { filesDir = path.join(settings.dataDir, 'files') } = settings;
+  try {
+    return await LocalFiles.open(filesDir);
+  } catch (error) {
+    if (!(error instanceof FilesUnavailable)) throw error;
+    throw new StartError(`The directory of files ${filesDir} cannot be used: ${(error.cause as Error).message}.`);
+  }
+}

@@ -1,0 +1,162 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { type FileStore, type KeptFile, newFileId } from '#application';
+
+const HOUR = 3_600_000;
+const NOW = Date.parse('2026-11-22T13:10:00Z');
+const BYTES = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 7) % 251));
+
+async function read(file: KeptFile | undefined, range?: { start: number; end: number }): Promise<Buffer> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of file?.read(range) ?? []) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+async function* inPieces(bytes: Buffer, size: number): AsyncIterable<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+/** What every adapter of the `FileStore` port keeps to. `open` gives an empty one; `leftovers`, what it has there in all. */
+export function fileStoreContract(
+  name: string,
+  open: () => Promise<{ readonly store: FileStore; leftovers(): Promise<readonly string[]> }>,
+): void {
+  describe(`${name}: a file`, () => {
+    let store: FileStore;
+    let leftovers: () => Promise<readonly string[]>;
+    let id: string;
+    beforeEach(async () => {
+      ({ store, leftovers } = await open());
+      id = newFileId('gen', NOW + 24 * HOUR);
+    });
+
+    test('is found as it was kept, with its type and its size', async () => {
+      expect(await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES })).toBe(BYTES.length);
+      const found = await store.find({ id, n: 0 });
+      expect(found).toMatchObject({ mediaType: 'image/png', size: BYTES.length });
+      expect(await read(found)).toEqual(BYTES);
+    });
+
+    test.each([1, 1_000, 150_000])('is kept as it comes, in pieces of %d bytes', async (size) => {
+      const bytes = BYTES.subarray(0, size * 1_500);
+      const kept = { id, n: 3, mediaType: 'video/mp4', bytes: inPieces(bytes, size) };
+      expect(await store.keep(kept)).toBe(bytes.length);
+      expect(await read(await store.find({ id, n: 3 }))).toEqual(bytes);
+    });
+
+    test('may be empty', async () => {
+      expect(await store.keep({ id, n: 0, mediaType: 'audio/mpeg', bytes: inPieces(Buffer.alloc(0), 1) })).toBe(0);
+      const found = await store.find({ id, n: 0 });
+      expect(found).toMatchObject({ mediaType: 'audio/mpeg', size: 0 });
+      expect(await read(found)).toHaveLength(0);
+    });
+
+    test('is read in part, to the byte', async () => {
+      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      for (const [start, end] of [
+        [0, 0],
+        [0, 99],
+        [100_000, 100_010],
+        [BYTES.length - 1, BYTES.length - 1],
+        [1, BYTES.length - 1],
+      ] as const) {
+        expect(await read(await store.find({ id, n: 0 }), { start, end })).toEqual(BYTES.subarray(start, end + 1));
+      }
+    });
+
+    test('need not be read to its end', async () => {
+      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      for await (const piece of (await store.find({ id, n: 0 }))?.read() ?? []) {
+        expect(piece.length).toBeGreaterThan(0);
+        break;
+      }
+    });
+
+    test('is replaced when it is kept again', async () => {
+      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      await store.keep({ id, n: 0, mediaType: 'image/jpeg', bytes: Buffer.from('abc') });
+      expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/jpeg', size: 3 });
+      expect(String(await read(await store.find({ id, n: 0 })))).toBe('abc');
+    });
+
+    test.each([0, 100_000, 6_000_000])(
+      'that breaks off after %d bytes is not there, and nothing stays of it',
+      async (size) => {
+        const bytes = (async function* () {
+          for (let left = size; left > 0; left -= 50_000) yield Buffer.alloc(50_000);
+          throw new Error('it broke off');
+        })();
+        await expect(store.keep({ id, n: 0, mediaType: 'image/png', bytes })).rejects.toThrow('it broke off');
+        expect(await store.find({ id, n: 0 })).toBeUndefined();
+        expect(await leftovers()).toEqual([]);
+      },
+    );
+
+    test('that is replaced by one that breaks off stays as it was', async () => {
+      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
+      const bytes = (async function* () {
+        yield Buffer.from('def');
+        throw new Error('it broke off');
+      })();
+      await expect(store.keep({ id, n: 0, mediaType: 'image/jpeg', bytes })).rejects.toThrow('it broke off');
+      expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/png' });
+      expect(String(await read(await store.find({ id, n: 0 })))).toBe('abc');
+    });
+
+    test('is one of two that are kept under its name at once', async () => {
+      const kept = [Buffer.alloc(100_000, 'a'), Buffer.alloc(100_000, 'b')];
+      await Promise.all(
+        kept.map((bytes) => store.keep({ id, n: 0, mediaType: 'image/png', bytes: inPieces(bytes, 10_000) })),
+      );
+      const found = await read(await store.find({ id, n: 0 }));
+      expect(kept.some((bytes) => bytes.equals(found))).toBe(true);
+    });
+
+    test('that was never kept is not found, by whatever name', async () => {
+      await store.keep({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
+      expect(await store.find({ id, n: 1 })).toBeUndefined();
+      expect(await store.find({ id: newFileId('gen', NOW), n: 0 })).toBeUndefined();
+      for (const odd of ['', '..', `${id}/..`, `../${id}`, id.toUpperCase(), `${id} `, 'gen_'])
+        expect(await store.find({ id: odd, n: 0 })).toBeUndefined();
+      for (const n of [-1, 0.5, Number.NaN, 1e9]) expect(await store.find({ id, n })).toBeUndefined();
+    });
+
+    test.each([
+      ['no id', '../secret', 0, 'image/png'],
+      ['no number', undefined, -1, 'image/png'],
+      ['a type that is none', undefined, 0, 'image/png\r\nx: y'],
+    ])('is not kept under %s', async (_, odd, n, mediaType) => {
+      await expect(store.keep({ id: odd ?? id, n, mediaType, bytes: BYTES })).rejects.toThrow('no file can be kept');
+    });
+
+    test('is deleted with all others of its id, and with no other', async () => {
+      const other = newFileId('gen', NOW + 24 * HOUR);
+      for (const n of [0, 1, 2]) await store.keep({ id, n, mediaType: 'image/png', bytes: BYTES });
+      await store.keep({ id: other, n: 0, mediaType: 'image/png', bytes: BYTES });
+      await store.remove(id);
+      await store.remove(id);
+      await store.remove('../x');
+      for (const n of [0, 1, 2]) expect(await store.find({ id, n })).toBeUndefined();
+      expect(await store.find({ id: other, n: 0 })).toBeDefined();
+    });
+
+    test('is deleted when its time is over, and no sooner', async () => {
+      const ids = [1, 2, 24].map((hours) => newFileId('gen', NOW + hours * HOUR));
+      const sealed = newFileId('req', NOW + HOUR);
+      for (const each of [...ids, sealed]) {
+        for (const n of [0, 1]) await store.keep({ id: each, n, mediaType: 'image/png', bytes: BYTES.subarray(0, 9) });
+      }
+      const there = async () => {
+        const found = await Promise.all([...ids, sealed].map((each) => store.find({ id: each, n: 1 })));
+        return found.map((each) => each !== undefined);
+      };
+      expect(await store.removeExpired(NOW + HOUR)).toBe(0);
+      expect(await there()).toEqual([true, true, true, true]);
+      expect(await store.removeExpired(NOW + 2 * HOUR)).toBe(2);
+      expect(await there()).toEqual([false, true, true, false]);
+      expect(await store.removeExpired(NOW + 100 * HOUR)).toBe(2);
+      expect(await there()).toEqual([false, false, false, false]);
+      expect(await store.removeExpired(NOW + 100 * HOUR)).toBe(0);
+      expect(await leftovers()).toEqual([]);
+    });
+  });
+}
