@@ -33,6 +33,7 @@ interface Line {
   readonly model: string;
   readonly tokens?: BilledTokens;
   readonly units?: BilledUnits;
+  readonly parts?: readonly BilledUnits[];
   readonly cost: PicoUsd;
   readonly at: number;
   readonly fault: Fault | undefined;
@@ -60,6 +61,15 @@ export class Bill {
   chargeUnits(id: string, model: string, { price, ...units }: PricedUnits, fault: Fault | undefined): void {
     const cost = money.divideUp(BigInt(units.quantity) * usd(price), BigInt(units.per));
     this.add({ id, model, units, cost: picoUsd(cost), at: Date.now(), fault });
+  }
+
+  /** Charges for several units at once, such as kinds of tokens; each rounded up to the next pico-USD. */
+  chargeParts(id: string, model: string, priced: readonly PricedUnits[], fault: Fault | undefined): void {
+    const cost = priced.reduce((sum, { price, quantity, per }) => {
+      return sum + money.divideUp(BigInt(quantity) * usd(price), BigInt(per));
+    }, 0n);
+    const parts = priced.map(({ price: _, ...units }) => units);
+    this.add({ id, model, parts, cost: picoUsd(cost), at: Date.now(), fault });
   }
 
   summary() {

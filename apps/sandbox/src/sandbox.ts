@@ -20,9 +20,11 @@ import { LightningNode } from './lightning/node.ts';
 import { walletRoutes } from './lightning/wallet.ts';
 import { deepgramRoutes } from './media/deepgram.ts';
 import { elevenLabsRoutes } from './media/elevenlabs.ts';
-import { falRoutes } from './media/fal.ts';
+import { FalServer } from './media/fal/queue.ts';
 import { moneroRoutes } from './monero/wallet-rpc.ts';
 import { NostrWalletConnect } from './nostr/nwc.ts';
+import { SPEECH_MODELS, speechRoutes } from './openai/audio/speech.ts';
+import { TRANSCRIPTION_MODELS, transcriptionRoutes } from './openai/audio/transcriptions.ts';
 import { chatRoutes } from './openai/chat.ts';
 import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
@@ -87,6 +89,7 @@ function world(): World {
   const stripe = new StripeServer();
   const phoenixd = new PhoenixdPeer(node);
   const nwc = new NostrWalletConnect(node);
+  const fal = new FalServer(bill);
   const routes: Routes = {
     ...Object.assign(
       {},
@@ -100,7 +103,9 @@ function world(): World {
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),
     ...imageRoutes(bill),
-    ...falRoutes(bill),
+    ...speechRoutes(bill),
+    ...transcriptionRoutes(bill),
+    ...fal.routes(),
     ...elevenLabsRoutes(bill),
     ...deepgramRoutes(bill),
     ...exaRoutes(bill),
@@ -121,14 +126,16 @@ function world(): World {
     routes: { ...routes, 'GET /': (call) => call.json(200, index) },
     nwc,
     close: async () => {
-      for (const each of [btcpay, stripe, phoenixd, nwc]) await each.close();
+      for (const each of [btcpay, stripe, phoenixd, nwc, fal]) await each.close();
     },
   };
 }
 
 /** Models that do not chat. */
 function othersOf(provider: string): readonly string[] {
-  return [...(EMBEDDING_MODELS[provider] ?? []), ...(IMAGE_MODELS[provider] ?? [])].map(({ id }) => id);
+  const ofSound = provider === 'openai' ? Object.keys({ ...SPEECH_MODELS, ...TRANSCRIPTION_MODELS }) : [];
+  const others = [...(EMBEDDING_MODELS[provider] ?? []), ...(IMAGE_MODELS[provider] ?? [])];
+  return [...others.map(({ id }) => id), ...ofSound];
 }
 
 async function listen(server: Server, port: number, host: string): Promise<void> {

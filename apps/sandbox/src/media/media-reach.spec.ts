@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import OpenAI, { toFile } from 'openai';
 import {
   type Choices,
   type Endpoint,
@@ -10,6 +11,7 @@ import {
 } from '#catalogue';
 import { priceOf, type Unit, type Usage } from '#domain';
 import { formatUsd } from '#kernel';
+import { soundFile } from '#testing';
 import { startSandbox } from '../sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -20,19 +22,8 @@ afterAll(() => sandbox.close());
 
 const media = readCatalogue().models.filter(isMedia) as readonly MediaModel[];
 const TEXT = 'Every coin is counted, and none of them twice.';
-const SECONDS = 1.5;
-
-/** Eight kilobytes of silence for each second. */
-function recording(seconds: number): Buffer {
-  const data = Buffer.alloc(8_000 * seconds, 0x80);
-  const head = Buffer.from(
-    'RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\0\0\0\0',
-    'latin1',
-  );
-  head.writeUInt32LE(data.length + 36, 4);
-  head.writeUInt32LE(data.length, 40);
-  return Buffer.concat([head, data]);
-}
+/** Whole ones, which is what some vendors bill. */
+const SECONDS = 2;
 
 const PIXELS: Readonly<Record<string, string>> = { '1:1': '1024x1024', '3:2': '1536x1024', '2:3': '1024x1536' };
 
@@ -50,7 +41,11 @@ async function ask({ upstream, model }: Endpoint, chosen: Choices, images: numbe
     expect([path, answer.status, answer.ok ? '' : await answer.text()]).toEqual([path, 200, '']);
     return answer;
   };
-  if (upstream === 'openai' || upstream === 'deepinfra') {
+  if (model.startsWith('tts')) {
+    const body = { model, input: TEXT, voice: 'alloy' };
+    await send('/openai/v1/audio/speech', body, { authorization: 'Bearer k' });
+  } else if (model.startsWith('whisper')) await transcribe(model);
+  else if (upstream === 'openai' || upstream === 'deepinfra') {
     const body = { model, prompt: TEXT, n: images, quality, size: PIXELS[size ?? ''] };
     await send(`/${upstream}/v1/images/generations`, body, { authorization: 'Bearer k' });
   } else if (upstream === 'fal') {
@@ -75,10 +70,17 @@ async function ask({ upstream, model }: Endpoint, chosen: Choices, images: numbe
     const path = '/elevenlabs/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM';
     await send(path, { text: TEXT, model_id: model }, { 'xi-api-key': 'k' });
   } else if (model.startsWith('nova')) {
-    await send(`/deepgram/v1/listen?model=${model}&language=${language}`, recording(SECONDS), {
+    await send(`/deepgram/v1/listen?model=${model}&language=${language}`, soundFile('wav', { seconds: SECONDS }), {
       authorization: 'Token k',
     });
   } else await send(`/deepgram/v1/speak?model=${model}`, { text: TEXT }, { authorization: 'Token k' });
+}
+
+/** OpenAI bills a recording in whatever language at one price. */
+async function transcribe(model: string): Promise<void> {
+  const client = new OpenAI({ apiKey: 'k', baseURL: `${sandbox.url}/openai/v1` });
+  const file = await toFile(soundFile('wav', { seconds: SECONDS }), 'a.wav');
+  await client.audio.transcriptions.create({ model, file });
 }
 
 /** Every way to choose from a model's words. */

@@ -3,6 +3,22 @@
  * `[[sandbox latency=200 tokens=64 chunks=16 chunk_delay=5 reasoning=10 fault=cut]]`
  */
 
+/** What may be wrong with a file that was made. */
+export const FILE_FAULTS = [
+  'html',
+  'svg',
+  'exe',
+  'disguised_html',
+  'disguised_svg',
+  'disguised_exe',
+  'expired',
+  'too_large',
+  'truncated',
+  'broken',
+] as const;
+
+export type FileFault = (typeof FILE_FAULTS)[number];
+
 export const FAULTS = [
   '400',
   '429',
@@ -16,6 +32,12 @@ export const FAULTS = [
   'cached',
   'overloaded',
   'error',
+  ...FILE_FAULTS,
+  'policy',
+  'policy_billed',
+  'lost',
+  'fewer',
+  'duplicate',
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];

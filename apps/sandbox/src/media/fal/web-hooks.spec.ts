@@ -1,0 +1,87 @@
+import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startSandbox } from '../../sandbox.ts';
+
+interface Hook {
+  readonly isSigned: boolean;
+  readonly status: string;
+  readonly request_id: string;
+  readonly error?: string;
+  readonly payload: Record<string, unknown> | null;
+}
+
+const received: Hook[] = [];
+const waiting: { readonly count: number; resolve(): void }[] = [];
+let key: ReturnType<typeof createPublicKey>;
+const server = createServer(async (request, response) => {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece);
+  const body = Buffer.concat(pieces);
+  received.push({ ...JSON.parse(body.toString()), isSigned: isSigned(request.headers, body) });
+  response.end();
+  for (const { count, resolve } of waiting) if (received.length >= count) resolve();
+});
+const hooks = async (count: number) => {
+  if (received.length < count) await new Promise<void>((resolve) => waiting.push({ count, resolve }));
+  return received.splice(0);
+};
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { keys } = (await (await fetch(`${sandbox.url}/fal-rest/.well-known/jwks.json`)).json()) as {
+    keys: JsonWebKey[];
+  };
+  key = createPublicKey({ key: keys[0] as JsonWebKey, format: 'jwk' });
+});
+afterAll(async () => {
+  await sandbox.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+/** As fal tells its customers to check it. */
+function isSigned(headers: IncomingHttpHeaders, body: Buffer): boolean {
+  const of = (name: string) => String(headers[`x-fal-webhook-${name}`]);
+  const digest = createHash('sha256').update(body).digest('hex');
+  const message = [of('request-id'), of('user-id'), of('timestamp'), digest].join('\n');
+  const isNew = Math.abs(Date.now() / 1_000 - Number(of('timestamp'))) < 300;
+  return isNew && verify(null, Buffer.from(message), key, Buffer.from(of('signature'), 'hex'));
+}
+
+async function submit(prompt: string): Promise<string> {
+  const url = encodeURIComponent(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`);
+  const answer = await fetch(`${sandbox.url}/fal/fal-ai/qwen-image?fal_webhook=${url}`, {
+    method: 'POST',
+    headers: { authorization: 'Key k' },
+    body: JSON.stringify({ prompt }),
+  });
+  return ((await answer.json()) as { request_id: string }).request_id;
+}
+
+test('a web hook says what came of a request, signed', async () => {
+  const id = await submit('A coin');
+  const payload = expect.objectContaining({ images: [expect.objectContaining({ content_type: 'image/png' })] });
+  expect(await hooks(1)).toEqual([expect.objectContaining({ isSigned: true, status: 'OK', request_id: id, payload })]);
+});
+
+test('a web hook says that nothing came of it', async () => {
+  const id = await submit('[[sandbox fault=policy]]');
+  const payload = { detail: [expect.objectContaining({ type: 'content_policy_violation' })] };
+  const told = { isSigned: true, status: 'ERROR', error: 'Invalid status code: 422', request_id: id, payload };
+  expect(await hooks(1)).toEqual([expect.objectContaining(told)]);
+});
+
+test('web hooks may come too early, too often, and from somebody else', async () => {
+  const id = await submit('[[sandbox fault=duplicate latency=10]]');
+  const all = await hooks(5);
+  expect(new Set(all.map((each) => each.request_id))).toEqual(new Set([id]));
+  expect(all.map(({ isSigned, status, payload }) => [isSigned, status, payload !== null])).toEqual([
+    [false, 'ERROR', true],
+    [true, 'OK', false],
+    ...Array.from({ length: 3 }, () => [true, 'OK', true]),
+  ]);
+});

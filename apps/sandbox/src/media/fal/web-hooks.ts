@@ -1,0 +1,72 @@
+/** fal's web hooks: signed with its own key, which it publishes, and repeated until somebody says 2xx. */
+import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Ten times within two hours. */
+const REPEATED_AFTER_MS = [5_000, 15_000, 45_000, 120_000, 300_000, 600_000, 900_000, 1_200_000, 1_800_000, 1_800_000];
+const TIMEOUT_MS = 15_000;
+const USER = 'sandbox-user';
+
+export interface Happened {
+  readonly requestId: string;
+  readonly url: string;
+  readonly status: 'OK' | 'ERROR';
+  readonly payload: unknown;
+  readonly error?: string;
+}
+
+export class WebHooks {
+  private readonly keys = generateKeyPairSync('ed25519');
+  private readonly closing = new AbortController();
+
+  /** What anybody may check signatures with. */
+  jwks() {
+    const { kty, crv, x } = this.keys.publicKey.export({ format: 'jwk' });
+    return { keys: [{ kty, crv, x, kid: 'sandbox', use: 'sig' }] };
+  }
+
+  async send(happened: Happened): Promise<void> {
+    for (const wait of [0, ...REPEATED_AFTER_MS]) {
+      try {
+        if (wait > 0) await delay(wait, undefined, { ref: false, signal: this.closing.signal });
+        if (await this.post(happened, this.keys.privateKey)) return;
+      } catch {
+        if (this.closing.signal.aborted) return; // else nobody answered, and it is repeated
+      }
+    }
+  }
+
+  /** Somebody else says it, who has not the key. */
+  async forge(happened: Happened): Promise<void> {
+    await this.post(happened, generateKeyPairSync('ed25519').privateKey).catch(() => false);
+  }
+
+  close(): void {
+    this.closing.abort();
+  }
+
+  private async post({ requestId, url, status, payload, error }: Happened, key: KeyObject): Promise<boolean> {
+    const told = { request_id: requestId, gateway_request_id: requestId, status, ...(error ? { error } : {}), payload };
+    const body = JSON.stringify(told);
+    const time = String(Math.floor(Date.now() / 1_000));
+    const digest = createHash('sha256').update(body).digest('hex');
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'fal.ai webhook',
+      'x-fal-webhook-request-id': randomUUID(),
+      'x-fal-webhook-user-id': USER,
+      'x-fal-webhook-timestamp': time,
+    };
+    const signed = [headers['x-fal-webhook-request-id'], USER, time, digest].join('\n');
+    const signature = sign(null, Buffer.from(signed), key).toString('hex');
+    const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { ...headers, 'x-fal-webhook-signature': signature },
+      body,
+      signal,
+    });
+    await answer.arrayBuffer();
+    return answer.ok;
+  }
+}

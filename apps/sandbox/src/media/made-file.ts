@@ -1,0 +1,67 @@
+/** Files that vendors have made: how they reach who asked for them, and what can be wrong with them. */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Fault } from '../provider/directive.ts';
+import { type Call, Refusal } from '../router.ts';
+
+export interface MadeFile {
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+const PIECE = Buffer.alloc(1024 * 1024);
+/** Of a file that is too large: more than anybody wants. */
+const TOO_LARGE_PIECES = 1_024;
+/** In an answer, all of which is in memory. */
+const TOO_LARGE_INLINE_BYTES = 64 * 1024 * 1024;
+
+/** What no player and no viewer is to be given. */
+const MISFITS: Readonly<Record<string, MadeFile>> = {
+  html: {
+    type: 'text/html; charset=utf-8',
+    bytes: Buffer.from('<!DOCTYPE html><html><body><script>alert(document.cookie)</script></body></html>'),
+  },
+  svg: {
+    type: 'image/svg+xml',
+    bytes: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><script>alert(1)</script></svg>'),
+  },
+  exe: {
+    type: 'application/x-msdownload',
+    bytes: Buffer.concat([Buffer.from('MZ\x90\0\x03\0\0\0', 'latin1'), PIECE.subarray(0, 504)]),
+  },
+};
+
+/** Hands a file out at its address. */
+export async function sendFile(call: Call, file: MadeFile, fault: Fault | undefined): Promise<void> {
+  if (fault === 'expired') throw new Refusal(404, 'Not Found');
+  const { type, bytes } = spoilt(file, fault === 'too_large' ? undefined : fault);
+  if (fault === 'broken') {
+    const length = bytes.length;
+    call.response.writeHead(200, { 'content-type': type, 'content-length': length });
+    call.response.write(bytes.subarray(0, length / 2), () => call.request.socket.destroy());
+  } else if (fault === 'too_large') {
+    call.response.writeHead(200, { 'content-type': type });
+    await pipeline(Readable.from(withoutEnd(bytes)), call.response).catch(() => {}); // who has had enough hangs up
+  } else call.bytes(200, type, bytes);
+}
+
+/** A file that is part of an answer. */
+export function spoilt(file: MadeFile, fault: Fault | undefined): MadeFile {
+  const [, disguised, name = ''] = /^(disguised_)?(html|svg|exe)$/.exec(fault ?? '') ?? [];
+  const misfit = MISFITS[name];
+  if (misfit) return disguised ? { ...file, bytes: misfit.bytes } : misfit;
+  const { bytes } = file;
+  if (fault === 'truncated' || fault === 'broken') return { ...file, bytes: bytes.subarray(0, bytes.length / 2) };
+  if (fault === 'too_large') return { ...file, bytes: Buffer.concat([bytes, Buffer.alloc(TOO_LARGE_INLINE_BYTES)]) };
+  return file;
+}
+
+function* withoutEnd(start: Buffer): Generator<Buffer> {
+  yield start;
+  for (let i = 0; i < TOO_LARGE_PIECES; i += 1) yield PIECE;
+}
+
+/** Takes an answer away: what it was for is done, and billed. */
+export function loseAnswer({ request }: Call): void {
+  request.socket.destroy();
+}
