@@ -124,7 +124,18 @@ export {
   newFileId,
   readFileId,
 } from './media/file-store.ts';
+export { ImageFiles, type UploadedImages } from './media/images/image-files.ts';
+export { ImageMaker } from './media/images/image-maker.ts';
+export { ImageQuotes } from './media/images/image-quotes.ts';
+export type { ImageBody } from './media/images/image-request.ts';
+export {
+  type DeliveredImage,
+  type ImageAnswer,
+  MakeImages,
+  MakeImagesHandler,
+} from './media/images/make-images.ts';
 export { MediaLinks } from './media/media-links.ts';
+export { RefusedPrompts } from './media/refused-prompts.ts';
 export {
   filePath,
   type LinkCheck,
@@ -134,9 +145,6 @@ export {
   SignedLinks,
   statusPath,
 } from './media/signed-links.ts';
-export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/kept-requests.ts';
-export { type HookedSubmission, VideoHints, VideoHooks } from './media/videos/video-hooks.ts';
-export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
 export { Payers } from './paying/account-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
 export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';
@@ -156,7 +164,7 @@ export { Refusals } from './paying/refusals.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';
-export { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Streams, Topups, Videos } from './streams.ts';
+export { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Streams, Topups } from './streams.ts';
 export {
   type CreatedTopup,
   CreateTopup,

@@ -272,7 +272,7 @@ export class Purchase {
   /** Bills what the endpoint has made that is not paid by tokens alone: images, seconds, characters. */
   billMade(use: Use): void {
     this.bill((this.endpoint as Endpoint).tariff, use);
-    this.usage = addedUsage(this.usage, use.usage);
+    if (use.absorbed === undefined) this.usage = addedUsage(this.usage, use.usage);
   }
 
   /**

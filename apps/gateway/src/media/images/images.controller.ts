@@ -1,0 +1,101 @@
+import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, type ImageAnswer, type ImageBody, MakeImages, type UploadedImages } from '#application';
+import { usdNumber } from '#kernel';
+import { Authenticated } from '../../edge/caller.ts';
+import { PaidRequests, sourceOf } from '../../edge/paid-requests.ts';
+import { Upload, type UploadedFile } from '../../edge/uploads/upload.ts';
+import { json, Operation } from '../../openapi/operation.ts';
+import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';
+import { ImageList } from './images.schemas.ts';
+
+const ERRORS = [402, 404, 409, 429, 502, 504];
+/** Of each file. */
+const MAX_PICTURE_BYTES = 25 * 1024 * 1024;
+/** OpenAI's clients may send several pictures, of which the first is used, and a mask. */
+const MAX_FILES = 17;
+
+type Wanted = ImageBody & { readonly response_format?: string | null };
+
+@Controller()
+export class ImagesController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly paid: PaidRequests,
+  ) {}
+
+  @Post(['v1/images/generations', 'images/generations'])
+  @HttpCode(200)
+  @Operation({
+    id: 'createImages',
+    tag: 'Media',
+    summary: 'Makes images',
+    description:
+      'What a model lacks is left aside, and what it has is applied: its `capabilities` in the list of models say what it lets choose, and the first word of each is what a request gets that says nothing. Upscalers, removers of backgrounds and models that only edit need `image_url`. Each image that is delivered is charged at its listed price.',
+    auth: 'key',
+    paid: true,
+    body: ImageGenerationRequest,
+    example: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' },
+    answer: json(ImageList),
+    errors: ERRORS,
+  })
+  async generate(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() body: ImageGenerationRequest,
+  ) {
+    await this.make(request, reply, caller, body);
+  }
+
+  @Post(['v1/images/edits', 'images/edits'])
+  @HttpCode(200)
+  @Operation({
+    id: 'editImage',
+    tag: 'Media',
+    summary: 'Makes images from one that is sent',
+    description: 'As `POST /v1/images/generations`, at the same prices. Of several pictures the first is used.',
+    auth: 'key',
+    paid: true,
+    upload: { maxBytes: MAX_PICTURE_BYTES, files: ['image', 'mask'], optional: ['mask'], maxFiles: MAX_FILES },
+    body: ImageEditRequest,
+    example: { model: 'openai/gpt-image-1.5', prompt: 'The same at night' },
+    answer: json(ImageList),
+    errors: ERRORS,
+  })
+  async edit(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() body: ImageEditRequest,
+  ) {
+    await this.make(request, reply, caller, body);
+  }
+
+  private async make(request: FastifyRequest, reply: FastifyReply, caller: Caller, body: Wanted): Promise<void> {
+    const upload = request.body instanceof Upload ? request.body : undefined;
+    const as = (body.response_format ?? (upload ? 'b64_json' : 'url')) === 'url' ? 'addresses' : 'bytes';
+    await this.paid.once(request, reply, caller, async (payer, audience) => {
+      const asked = { requestId: request.id, source: sourceOf(request), audience, as } as const;
+      const make = () =>
+        this.commands.execute(new MakeImages(payer, asked, body, upload ? picturesOf(upload) : undefined));
+      reply.type('application/json').send(wire(await (upload ? upload.during(make) : make())));
+    });
+  }
+}
+
+function picturesOf({ files }: Upload): UploadedImages {
+  const file = (name: string) => files.find(({ field }) => field === name);
+  return { image: file('image') as UploadedFile, mask: file('mask') };
+}
+
+function wire({ model, images, charged }: ImageAnswer) {
+  const data = images.map((image) => {
+    const content_type = image.mediaType;
+    return 'url' in image
+      ? { url: image.url, content_type }
+      : { b64_json: Buffer.from(image.bytes).toString('base64'), content_type };
+  });
+  return JSON.stringify({ created: Math.floor(Date.now() / 1_000), model, cost: usdNumber(charged), data });
+}

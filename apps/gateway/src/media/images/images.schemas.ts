@@ -1,0 +1,21 @@
+import { named } from '../../openapi/operation.ts';
+import { array, object, STRING, seconds, text, usd } from '../../openapi/schemas.ts';
+
+export const ImageList = named(
+  'ImageList',
+  object({
+    created: seconds('When they were made'),
+    model: STRING,
+    cost: usd('Charged'),
+    data: array(
+      object(
+        {
+          url: text('A signed address that needs no credential and lasts 24 hours'),
+          b64_json: text('The image itself in base64, where that was asked for'),
+          content_type: text('What it is, by its content', { examples: ['image/png'] }),
+        },
+        ['url', 'b64_json'],
+      ),
+    ),
+  }),
+);

@@ -1,0 +1,151 @@
+/** Pictures that requests bring, and pictures that vendors have made: fetched within bounds, and known by their content. */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../clock.ts';
+import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
+import type { MadeFile, SourceImage } from '../../inference/vocabulary/media-calls.ts';
+import { type Download, DownloadFailure, type Downloads } from '../downloads.ts';
+import { type FileStore, newFileId } from '../file-store.ts';
+import type { MediaLinks } from '../media-links.ts';
+
+/** A picture of 4,096 × 4,096 pixels as a PNG has some 30 MiB; an upscaled one more. */
+const MAX_MADE_BYTES = 100 * 1024 * 1024;
+const MAX_SOURCE_BYTES = 25 * 1024 * 1024;
+const FETCH_WITHIN_MS = 60_000;
+const LINK_LASTS_MS = 24 * 60 * 60_000;
+const MADE_TRIES = 3;
+const WAIT_MS = 200;
+
+/** What is taken, and what is handed out. */
+const PICTURES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp']);
+const DATA_URI = /^data:[\w.+/-]*(?:;[\w=.+-]+)*;base64,/i;
+/** The longest beginning of one that is read. */
+const DATA_URI_HEAD = 256;
+
+const NO_PICTURE = 'must be a picture: PNG, JPEG or WebP';
+
+/** A picture under an address that opens it for a day. */
+export interface KeptImage {
+  readonly mediaType: string;
+  readonly url: string;
+}
+
+/** A file that came with a request, on this machine's disk. */
+export interface UploadedPicture {
+  /** By its content; undefined where that is not known. */
+  readonly mediaType: string | undefined;
+  readonly path: string;
+}
+
+export interface UploadedImages {
+  readonly image: UploadedPicture;
+  readonly mask?: UploadedPicture | undefined;
+}
+
+/** What a request brings: pictures that are there, or can be had. */
+export type Sources = (signal: AbortSignal) => Promise<{
+  readonly image?: SourceImage;
+  readonly mask?: SourceImage;
+}>;
+
+interface Ports {
+  readonly downloads: Downloads;
+  readonly store: FileStore;
+  readonly links: MediaLinks;
+  readonly clock: Clock;
+  /** What a file is by its content; undefined where that is not known. */
+  mediaTypeOf(bytes: Uint8Array): Promise<string | undefined>;
+}
+
+export class ImageFiles {
+  constructor(private readonly ports: Ports) {}
+
+  /**
+   * What a request brings: an `image_url`, or files that came with it. What an address names is fetched once that is paid
+   * for; what is there already is read, and refused, at once.
+   * @throws UnservableRequest 400
+   */
+  async sources(brought: string | UploadedImages | undefined): Promise<Sources> {
+    if (brought === undefined) return async () => ({});
+    if (typeof brought !== 'string') return this.uploaded(brought);
+    if (/^https?:\/\//i.test(brought)) return async (signal) => ({ image: await this.fetched(brought, signal) });
+    const [head] = DATA_URI.exec(brought.slice(0, DATA_URI_HEAD)) ?? [];
+    if (head === undefined)
+      throw new UnservableRequest(400, 'image_url must be an http(s) address or a data URI in base64', 'image_url');
+    const image = await this.picture(Buffer.from(brought.slice(head.length), 'base64'));
+    if (!image) throw notAPicture('image_url');
+    return async () => ({ image });
+  }
+
+  private async uploaded({ image, mask }: UploadedImages): Promise<Sources> {
+    for (const [field, file] of Object.entries({ image, mask }))
+      if (file && !isPicture(file.mediaType)) throw notAPicture(field);
+    return async () => ({ image: await read(image), ...(mask ? { mask: await read(mask) } : {}) });
+  }
+
+  /**
+   * What a vendor has made, at once: its addresses do not last.
+   * @returns undefined when it cannot be had, or is no picture
+   */
+  async made(upstream: string, file: MadeFile, signal: AbortSignal): Promise<SourceImage | undefined> {
+    if (file.kind === 'bytes') return file.bytes.length > MAX_MADE_BYTES ? undefined : this.picture(file.bytes);
+    const limits = { maxBytes: MAX_MADE_BYTES, timeoutMs: FETCH_WITHIN_MS, signal };
+    for (let left = MADE_TRIES; left > 0 && !signal.aborted; left--) {
+      try {
+        return await this.picture(await bytesOf(await this.ports.downloads.ofVendor(upstream, file, limits)));
+      } catch (error) {
+        if (!(error instanceof DownloadFailure) || error.why !== 'failed') return undefined;
+        await delay(WAIT_MS, undefined, { signal }).catch(() => {}); // an abort ends the loop
+      }
+    }
+    return undefined;
+  }
+
+  /** The pictures of one request. */
+  async kept(made: readonly SourceImage[]): Promise<readonly KeptImage[]> {
+    const { store, links, clock } = this.ports;
+    const until = clock.milliseconds() + LINK_LASTS_MS;
+    const id = newFileId('gen', until);
+    await Promise.all(made.map(({ mediaType, bytes }, n) => store.keep({ id, n, mediaType, bytes }))).catch((cause) => {
+      throw new UpstreamFailure('upstream_unavailable', 'Images cannot be kept at the moment', { cause });
+    });
+    return made.map(({ mediaType }, n) => ({ mediaType, url: links.file(id, n, until) }));
+  }
+
+  /** @throws UpstreamFailure, since it is paid for by then */
+  private async fetched(url: string, signal: AbortSignal): Promise<SourceImage> {
+    try {
+      const limits = { maxBytes: MAX_SOURCE_BYTES, timeoutMs: FETCH_WITHIN_MS, signal };
+      const image = await this.picture(await bytesOf(await this.ports.downloads.ofCustomer(url, limits)));
+      if (image) return image;
+    } catch (error) {
+      if (signal.aborted) throw asFailure(signal.reason);
+      if (!(error instanceof DownloadFailure)) throw error;
+      throw new UpstreamFailure('invalid_request', `image_url: ${error.message}`, { param: 'image_url' });
+    }
+    throw new UpstreamFailure('invalid_request', `image_url ${NO_PICTURE}`, { param: 'image_url' });
+  }
+
+  private async picture(bytes: Uint8Array): Promise<SourceImage | undefined> {
+    const mediaType = await this.ports.mediaTypeOf(bytes);
+    return isPicture(mediaType) ? { mediaType, bytes } : undefined;
+  }
+}
+
+function isPicture(mediaType: string | undefined): mediaType is string {
+  return mediaType !== undefined && PICTURES.has(mediaType);
+}
+
+function notAPicture(field: string): UnservableRequest {
+  return new UnservableRequest(400, `${field} ${NO_PICTURE}`, field);
+}
+
+async function read({ mediaType = '', path }: UploadedPicture): Promise<SourceImage> {
+  return { mediaType, bytes: await readFile(path) };
+}
+
+async function bytesOf({ bytes }: Download): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of bytes) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
