@@ -25,7 +25,7 @@ export type FailureCode =
 type FailureDetails = Partial<
   Pick<
     UpstreamFailure,
-    'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'usage' | 'param' | 'word' | 'cause'
+    'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'usage' | 'param' | 'word' | 'unsent' | 'cause'
   >
 >;
 
@@ -46,6 +46,8 @@ export class UpstreamFailure extends Error {
   readonly param: string | undefined;
   /** OpenAI's word for what is wrong with the request, such as `context_length_exceeded`, where the upstream says one. */
   readonly word: string | undefined;
+  /** It surely never got there: there was no connection. */
+  readonly unsent: boolean;
 
   constructor(code: FailureCode, message: string, more: FailureDetails = {}) {
     super(message, { cause: more.cause });
@@ -57,6 +59,7 @@ export class UpstreamFailure extends Error {
     this.usage = more.usage;
     this.param = more.param;
     this.word = more.word;
+    this.unsent = more.unsent ?? false;
   }
 
   /** The same failure, of which more is known. */

@@ -145,6 +145,9 @@ export {
   SignedLinks,
   statusPath,
 } from './media/signed-links.ts';
+export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/kept-requests.ts';
+export { type HookedSubmission, VideoHints, VideoHooks } from './media/videos/video-hooks.ts';
+export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
 export { Payers } from './paying/account-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
 export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';
@@ -164,7 +167,7 @@ export { Refusals } from './paying/refusals.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';
-export { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Streams, Topups } from './streams.ts';
+export { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Streams, Topups, Videos } from './streams.ts';
 export {
   type CreatedTopup,
   CreateTopup,

@@ -33,8 +33,8 @@ export interface VendorAnswer {
 }
 
 /**
- * @throws UpstreamFailure; one without a `status` leaves it open whether the vendor has taken the request, and one of a
- * POST with `delivered` says that it has been sent, so that what it asked for may be invoiced
+ * @throws UpstreamFailure; one without a `status` leaves it open whether the vendor has taken the request, unless it was
+ * `unsent`, and one of a POST with `delivered` says that it has been sent, so that what it asked for may be invoiced
  */
 export async function vendorRequest(
   url: string,
@@ -52,7 +52,8 @@ export async function vendorRequest(
     // Such an answer is silent until it is complete: only its signal bounds it.
     headersTimeout: 0,
   }).catch((error: unknown) => {
-    throw isPost && !isNotConnected(error) ? lost(error, signal, LOST) : failureOf(error, signal, UNREACHED);
+    if (isNotConnected(error)) throw failureOf(error, signal, UNREACHED).with({ unsent: true });
+    throw isPost ? lost(error, signal, LOST) : failureOf(error, signal, UNREACHED);
   });
   const { statusCode: status } = answer;
   const broken = isPost ? lost : failureOf;

@@ -45,10 +45,10 @@ export class OpenedProviders extends Providers implements Vendors {
 
   of<C extends Capability>(_hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]> {
     const why = this.objection(upstream);
-    if (why !== undefined) throw new UpstreamFailure('upstream_unavailable', `"${upstream}" ${why}`);
+    if (why !== undefined) throw unavailable(`"${upstream}" ${why}`);
     const able = this.providers.get(upstream)?.[capability];
     if (able) return able;
-    throw new UpstreamFailure('upstream_unavailable', `"${upstream}" does not offer ${capability}`);
+    throw unavailable(`"${upstream}" does not offer ${capability}`);
   }
 
   can(upstream: string, capability: Capability): boolean {
@@ -62,4 +62,8 @@ export class OpenedProviders extends Providers implements Vendors {
   async close(): Promise<void> {
     await Promise.all([...this.providers.values()].map((provider) => provider.close()));
   }
+}
+
+function unavailable(message: string): UpstreamFailure {
+  return new UpstreamFailure('upstream_unavailable', message, { unsent: true });
 }

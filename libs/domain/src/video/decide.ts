@@ -25,7 +25,7 @@ import { endpointOf, evolve, NO_VIDEO, type Video, type VideoPhase } from './sta
 const MOST_TRIES = 3;
 /** How often something is fetched that will hardly be there the next time, and something that could not be reached. */
 const MOST_FINAL_FETCHES = 3;
-const MOST_FETCHES = 10;
+const MOST_FETCHES = 20;
 /** Characters of what a vendor says. */
 const MOST_SAID = 500;
 

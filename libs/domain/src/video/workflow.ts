@@ -27,6 +27,7 @@ export type VideoSend =
   | { readonly of: 'time out' };
 
 interface AtVendor {
+  readonly hold: Hold;
   /** The slug of the vendor. */
   readonly upstream: string;
   readonly reference: string;
@@ -44,6 +45,7 @@ export interface VideoHandover {
   /** Which of the endpoints, from 0. */
   readonly nth: number;
   readonly endpoint: VideoEndpoint;
+  readonly hold: Hold;
   readonly request: VideoRequested['data']['request'];
 }
 
@@ -88,15 +90,16 @@ function sending(command: VideoSend, now: Instant): Next<VideoStep> {
   return { steps: [{ step: 'send', command }], dueAt: later(now, AGAIN_MS) };
 }
 
-function handingOver(video: Video, { request, deadline }: VideoRequested['data'], now: Instant): Next<VideoStep> {
+function handingOver(video: Video, { request, hold, deadline }: VideoRequested['data'], now: Instant): Next<VideoStep> {
   if (!maySubmit(video, now)) return { steps: [], dueAt: video.notBefore < deadline ? video.notBefore : deadline };
   const submission = nextSubmission(video);
-  const effect = { submission, nth: video.endpoint, endpoint: endpointOf(video), request };
+  const effect = { submission, nth: video.endpoint, endpoint: endpointOf(video), hold, request };
   return { steps: [{ step: 'do', key: keyOf(submission), effect }], dueAt: later(now, AGAIN_MS) };
 }
 
 /** After its time is over it is looked at once more, for as long as its vendor cannot be asked, but not for ever. */
-function looking(video: Video, { deadline, result }: VideoRequested['data'], now: Instant): Next<VideoStep> {
+function looking(video: Video, request: VideoRequested['data'], now: Instant): Next<VideoStep> {
+  const { deadline, result } = request;
   const { taken } = video.submission as Submission;
   if (!taken) return { steps: [] };
   if (now >= later(deadline, OVERTIME_MS)) return sending({ of: 'time out' }, now);
@@ -104,21 +107,27 @@ function looking(video: Video, { deadline, result }: VideoRequested['data'], now
   const isOver = now >= deadline;
   const dueAt = isOver ? later(now, AGAIN_MS) : due < deadline ? due : deadline;
   if (!isOver && !isDue) return { steps: [], dueAt };
-  const question = { ...atVendor(video, taken.reference), of: 'state', isOver } as const;
+  const question = { ...atVendor(video, request, taken.reference), of: 'state', isOver } as const;
   return { steps: [{ step: 'ask', question }], dueAt };
 }
 
-function fetching(video: Video, { result }: VideoRequested['data'], now: Instant): Next<VideoStep> {
+function fetching(video: Video, request: VideoRequested['data'], now: Instant): Next<VideoStep> {
+  const { result } = request;
   const { taken } = video.submission as Submission;
   if (!taken) return { steps: [] };
   const due = nextFetch(video);
   if (now < due) return { steps: [], dueAt: due };
-  const question = { ...atVendor(video, taken.reference), of: 'result', fetch: video.fetches + 1, result } as const;
+  const question = {
+    ...atVendor(video, request, taken.reference),
+    of: 'result',
+    fetch: video.fetches + 1,
+    result,
+  } as const;
   return { steps: [{ step: 'ask', question }], dueAt: later(now, AGAIN_MS) };
 }
 
-function atVendor(video: Video, reference: string): AtVendor {
-  return { upstream: endpointOf(video).creditor, reference };
+function atVendor(video: Video, { hold }: VideoRequested['data'], reference: string): AtVendor {
+  return { hold, upstream: endpointOf(video).creditor, reference };
 }
 
 /** Also the one of which nobody knows what became of it. */

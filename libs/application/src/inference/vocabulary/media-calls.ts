@@ -55,8 +55,8 @@ export interface MadeImages extends MadeUse {
 /** What can be asked of a vendor that makes videos: each takes long, and is asked for again and again. */
 export interface VideoMaker {
   /**
-   * Hands a job over. Only an `UpstreamFailure` with a `status` says for certain that it was not taken: anything else
-   * leaves it unknown, and it must not be handed over again.
+   * Hands a job over. Only an `UpstreamFailure` with a `status`, or that was `unsent`, says for certain that it was not
+   * taken: anything else leaves it unknown, and it must not be handed over again.
    */
   submit(order: VideoOrder): Promise<SubmittedVideo>;
   /** Changes nothing, and may be repeated. @throws UpstreamFailure when the vendor cannot be asked */

@@ -1,0 +1,98 @@
+/** What a vendor has made: fetched, checked and kept. */
+import type { MadeFile } from '../../inference/vocabulary/media-calls.ts';
+import { DownloadFailure, type DownloadLimits, type Downloads } from '../downloads.ts';
+import type { FileStore } from '../file-store.ts';
+
+const MAX_BYTES = 512 * 1024 * 1024;
+const TIMEOUT_MS = 5 * 60_000;
+/** What is known of a file by so many bytes is what it is. */
+const HEAD_BYTES = 4_100;
+const VIDEO_TYPES: ReadonlySet<string> = new Set(['video/mp4', 'video/webm']);
+
+/** The vendor has no video for us. */
+export class NoVideo extends Error {
+  override readonly name = 'NoVideo';
+
+  constructor(
+    message: string,
+    /** It would be the same again. */
+    readonly final: boolean,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export interface StoredVideo {
+  readonly mediaType: string;
+  readonly size: number;
+}
+
+/** Fetches videos. Done again, the same is kept under the same id. */
+export class VideoResults {
+  constructor(
+    private readonly files: FileStore,
+    private readonly downloads: Downloads,
+    /** What bytes are, by themselves. */
+    private readonly mediaTypeOf: (head: Uint8Array) => Promise<string | undefined>,
+  ) {}
+
+  /** @throws NoVideo when it is the vendor's fault; anything else when the file store is away */
+  async fetch(upstream: string, file: MadeFile, id: string, signal: AbortSignal): Promise<StoredVideo> {
+    const bytes = file.kind === 'bytes' ? once(file.bytes) : vendors(await this.download(upstream, file, signal));
+    const { head, all } = await peeked(bytes);
+    const mediaType = await this.mediaTypeOf(head);
+    if (mediaType === undefined || !VIDEO_TYPES.has(mediaType)) {
+      await all.return?.(undefined);
+      throw new NoVideo('What the vendor has made is no video', true);
+    }
+    return { mediaType, size: await this.files.keep({ id, n: 0, mediaType, bytes: all }) };
+  }
+
+  private async download(upstream: string, file: Extract<MadeFile, { kind: 'address' }>, signal: AbortSignal) {
+    const limits: DownloadLimits = { maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS, signal };
+    try {
+      return (await this.downloads.ofVendor(upstream, file, limits)).bytes;
+    } catch (error) {
+      throw asNoVideo(error);
+    }
+  }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+async function* vendors(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* bytes;
+  } catch (error) {
+    throw asNoVideo(error);
+  }
+}
+
+function asNoVideo(error: unknown): unknown {
+  if (!(error instanceof DownloadFailure)) return error;
+  return new NoVideo(error.message, error.why !== 'failed', { cause: error });
+}
+
+/** The first bytes, and all of them once more. */
+async function peeked(bytes: AsyncGenerator<Uint8Array>) {
+  const taken: Uint8Array[] = [];
+  let size = 0;
+  while (size < HEAD_BYTES) {
+    const { done, value } = await bytes.next();
+    if (done) break;
+    taken.push(value);
+    size += value.length;
+  }
+  async function* all(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* taken;
+      yield* bytes;
+    } finally {
+      await bytes.return(undefined);
+    }
+  }
+  return { head: Buffer.concat(taken), all: all() };
+}

@@ -1,0 +1,589 @@
+/**
+ * A process that has videos made dies at every single thing that it does, before it or behind it, and another one goes on. In
+ * memory and in virtual time; with processes, a vendor of its own and real files it is `npm run prove:jobs`.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  type Download,
+  DownloadFailure,
+  Downloads,
+  type FileName,
+  FileStore,
+  type FileToKeep,
+  KeptRequests,
+  openStreams,
+  Providers,
+  Secrets,
+  type SubmittedVideo,
+  UpstreamFailure,
+  VideoHooks,
+  type VideoLook,
+  type VideoMaker,
+  type VideoOrder,
+  VideoResults,
+} from '#application';
+import { mediaTypeOf } from '#connectors';
+import { type DomainEvent, KNOWN_FACTS, type SubmissionMade, type VideoEvent } from '#domain';
+import { MemoryEventStore } from '#eventstore';
+import {
+  type CheckpointStore,
+  decoded,
+  type EventStore,
+  formatUsd,
+  money,
+  type Recorded,
+  type Runtime,
+  START,
+  startedBy,
+  usd,
+} from '#kernel';
+import { runVideos } from '#sagas';
+import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
+import { film } from '../../../apps/sandbox/src/media/files/films.ts';
+import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
+import { VirtualTime } from '../../testing/src/virtual-time.ts';
+
+const SECOND = 1_000;
+const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';
+const DEADLINE_S = 60;
+const COST = '3.2';
+const FILM = film({ words: 'A harbour', seconds: 1, width: 16, height: 16 });
+const cause = startedBy('test', 'test');
+
+/** Thrown by whatever a process does after it has died. */
+class Died extends Error {}
+
+type Act = <T>(what: string, work: () => Promise<T>) => Promise<T>;
+const alive: Act = (_, work) => work();
+
+// the world outside ---------------------------------------------------------------------------------------------------
+
+interface Behaviour {
+  /** What it says to the nth submission, which it has noted; throws what it refuses. */
+  submit?(nth: number): void;
+  /** Whether it takes it, of which it says nothing where it refuses. */
+  readonly takes?: boolean;
+  look?(age: number): VideoLook | undefined;
+  /** Seconds until it is made and billed; undefined: never. */
+  readonly made?: number;
+  file?(nth: number): Buffer | DownloadFailure;
+  /** Seconds until it calls, each time with what it has taken. */
+  readonly calls?: readonly number[];
+}
+
+const refusal = (status: number) => {
+  const code = status === 429 ? 'rate_limited' : 'invalid_request';
+  return new UpstreamFailure(code, 'As it was told', { status });
+};
+const lostAnswer = () => {
+  throw new UpstreamFailure('upstream_error', 'The upstream broke off the answer');
+};
+const inDoubt: Behaviour = { submit: lostAnswer };
+
+const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+  'makes it': {},
+  'is busy at first': {
+    submit: (nth) => {
+      if (nth === 1) throw refusal(429);
+    },
+  },
+  'refuses it': {
+    submit: () => {
+      throw refusal(422);
+    },
+  },
+  'loses its answer': inDoubt,
+  'loses its answer, and calls': { ...inDoubt, calls: [4, 5, 12, 12] },
+  'calls twice, also before it has answered': { calls: [0, 6, 6] },
+  'fails for nothing': { look: () => failed(false), made: Number.POSITIVE_INFINITY },
+  'fails, and sends its invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed(true)) },
+  'never ends, and sends its invoice': { look: () => ({ state: 'pending' }) },
+  'has lost the file': { file: () => new DownloadFailure('It is gone', 'gone') },
+  'has made a text': { file: () => Buffer.from('Good evening') },
+  'loses the connection': {
+    file: (nth) => (nth < 4 ? new DownloadFailure('It broke off', 'failed') : FILM),
+  },
+  'cannot be asked for a while': {
+    look: (age) => {
+      if (age < 20) throw new UpstreamFailure('upstream_unavailable', 'The upstream cannot be reached');
+      return undefined;
+    },
+  },
+};
+
+function failed(invoiced: boolean): VideoLook {
+  return { state: 'failed', code: 'content_policy_violation', message: 'It may not be shown', invoiced };
+}
+
+interface Order {
+  readonly id: string;
+  readonly at: number;
+  readonly hook: string | undefined;
+  billed: boolean;
+}
+
+/** The vendor: what it has taken it works on, whatever anybody knows of it. */
+class Vendor {
+  readonly orders: Order[] = [];
+  submissions = 0;
+  fetches = 0;
+
+  get bill() {
+    this.work();
+    return money.sum(this.orders.filter(({ billed }) => billed).map(() => usd(COST)));
+  }
+
+  maker(act: Act): VideoMaker {
+    return {
+      submit: (order) => act('submit', async () => this.submit(order)),
+      look: (reference) => act('look', async () => this.look(reference)),
+      notified: async () => undefined,
+    };
+  }
+
+  private submit({ hookUrl }: VideoOrder): SubmittedVideo {
+    this.submissions++;
+    const refused = caught(() => behaviour.submit?.(this.submissions));
+    if (refused instanceof UpstreamFailure && refused.status !== undefined) throw refused;
+    const order: Order = { id: randomUUID(), at: time.milliseconds(), hook: hookUrl, billed: false };
+    this.orders.push(order);
+    for (const seconds of behaviour.calls ?? []) void call(order, seconds * SECOND);
+    if (refused) throw refused;
+    return { reference: order.id, vendorId: order.id };
+  }
+
+  private look(reference: string): VideoLook {
+    this.work();
+    const order = this.orders.find(({ id }) => id === reference);
+    if (!order) throw refusal(404);
+    const said = behaviour.look?.((time.milliseconds() - order.at) / SECOND);
+    if (said) return said;
+    if (!order.billed) return { state: 'pending' };
+    return { state: 'made', usage: undefined, vendorId: order.id, file: { kind: 'address', url: order.id } };
+  }
+
+  private work(): void {
+    for (const order of this.orders)
+      if (time.milliseconds() - order.at >= (behaviour.made ?? 3) * SECOND) order.billed = true;
+  }
+}
+
+function caught(work: () => void): unknown {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** What a gateway makes of a web hook. */
+async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
+  await time.delay(milliseconds);
+  const named = hooks.read('fal', hook?.split('/').at(-1) ?? '');
+  if (!named) throw new Error('its address names no video');
+  const answer: SubmissionMade = { taken: true, reference: id, vendorId: id, hooked: true };
+  const data = { submission: named.submission, outcome: { known: true, answer } as const, at: time.now() };
+  await openStreams(store, snapshots, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
+  await due.wake('videos', [named.jobId], time.now());
+}
+
+class Files extends FileStore {
+  readonly kept = new Map<string, { readonly mediaType: string; readonly bytes: Buffer }>();
+
+  constructor(
+    private readonly act: Act,
+    private readonly shared: Files | undefined = undefined,
+  ) {
+    super();
+  }
+
+  keep({ id, n, mediaType, bytes }: FileToKeep): Promise<number> {
+    return this.act('keep', async () => {
+      const pieces: Uint8Array[] = [];
+      if (bytes instanceof Uint8Array) pieces.push(bytes);
+      else for await (const piece of bytes) pieces.push(piece);
+      const whole = Buffer.concat(pieces);
+      (this.shared ?? this).kept.set(`${id}/${n}`, { mediaType, bytes: whole });
+      return whole.length;
+    });
+  }
+
+  find({ id, n }: FileName) {
+    return this.act('find', async () => {
+      const found = (this.shared ?? this).kept.get(`${id}/${n}`);
+      if (!found) return undefined;
+      const { mediaType, bytes } = found;
+      return { mediaType, size: bytes.length, read: () => pieces(bytes) };
+    });
+  }
+
+  async remove(): Promise<void> {}
+  async removeExpired(): Promise<number> {
+    return 0;
+  }
+  async close(): Promise<void> {}
+}
+
+async function* pieces(bytes: Buffer) {
+  yield bytes;
+}
+
+class Net extends Downloads {
+  constructor(private readonly act: Act) {
+    super();
+  }
+
+  ofCustomer(): never {
+    throw new Error('no customer here');
+  }
+
+  ofVendor(): Promise<Download> {
+    return this.act('download', async () => {
+      const file = behaviour.file?.(++vendor.fetches) ?? FILM;
+      if (file instanceof DownloadFailure) throw file;
+      return { bytes: pieces(file), declaredType: undefined, declaredSize: undefined };
+    });
+  }
+}
+
+// processes -----------------------------------------------------------------------------------------------------------
+
+let time: VirtualTime;
+let store: EventStore;
+/** Types of all facts so far. */
+let appended: string[];
+let due: MemoryDueTable;
+let positions: Map<string, bigint>;
+let files: Files;
+let vendor: Vendor;
+let behaviour: Behaviour;
+let stops: AbortController[];
+let parts: Promise<void>[];
+let token: number;
+
+const secrets = new Secrets(Buffer.alloc(32, 7));
+const hooks = new VideoHooks('https://gateway.example', secrets);
+const snapshots = { load: async () => undefined, save: async () => {} };
+const runtime: Runtime = {
+  newId: randomUUID,
+  sleep: (milliseconds, signal) =>
+    time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
+      () => {},
+      () => {},
+    ),
+  alarm: () => {},
+};
+
+beforeEach(() => start());
+afterEach(() => stopAll());
+
+function start(): void {
+  time = new VirtualTime('2026-11-20T12:00:00.000Z');
+  const facts = decoded(new MemoryEventStore(), KNOWN_FACTS);
+  appended = [];
+  const append: EventStore['append'] = (stream, expected, events) => {
+    appended.push(...events.map(({ type }) => type));
+    return facts.append(stream, expected, events);
+  };
+  store = Object.create(facts, { append: { value: append } });
+  [due, positions, files] = [new MemoryDueTable(), new Map(), new Files(alive)];
+  [vendor, behaviour, stops, parts, token] = [new Vendor(), {}, [], [], 0];
+}
+
+async function stopAll(): Promise<void> {
+  for (const stop of stops) stop.abort();
+  await Promise.allSettled(parts);
+}
+
+function checkpointsOf(act: Act): CheckpointStore {
+  return {
+    load: async (reader) => positions.get(reader) ?? START,
+    save: (reader, position) => act('save', async () => void positions.set(reader, position)),
+  };
+}
+
+/** A process that has videos made, until it dies. */
+function work(act: Act = alive): void {
+  const stop = new AbortController();
+  stops.push(stop);
+  let dead = false;
+  const doing: Act = async (what, work) => {
+    if (dead) throw new Died();
+    try {
+      return await act(what, work);
+    } catch (error) {
+      if (error instanceof Died) {
+        dead = true;
+        stop.abort();
+      }
+      throw error;
+    }
+  };
+  const appending: EventStore = Object.create(store, {
+    append: { value: (...args: Parameters<EventStore['append']>) => doing('append', () => store.append(...args)) },
+  });
+  const own = new Files(doing, files);
+  const maker = vendor.maker(doing);
+  const providers: Providers = Object.create(Providers.prototype, { of: { value: () => maker } });
+  const running = runVideos(
+    {
+      ...{ facts: store, streams: openStreams(appending, snapshots, runtime), providers, hooks },
+      requests: new KeptRequests(own, secrets),
+      results: new VideoResults(own, new Net(doing), mediaTypeOf),
+      looksPerSecond: 100,
+      due: {
+        due: (...args) => due.due(...args),
+        waiting: (name) => due.waiting(name),
+        wake: (...args) => doing('wake', () => due.wake(...args)),
+        putOff: (...args) => doing('put off', () => due.putOff(...args)),
+      },
+      ...{ checkpoints: checkpointsOf(doing), clock: time, runtime },
+    },
+    { token: ++token, signal: stop.signal, holds: () => !stop.signal.aborted },
+  );
+  parts.push(...running.map((part) => part.catch(() => {})));
+}
+
+const query = { model: 'google/veo-3', type: 'video_generation', source: 'api', online: false, free: false } as const;
+const prices = [{ unit: 'videoSecond', per: 1, cost: usd('0.4').toString(), price: usd('0.46').toString() }] as const;
+const endpoint = { of: query.model, provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } };
+
+/** An account with 10 USD asks for a video, as a gateway does it. */
+async function request(holdId: string = randomUUID()): Promise<string> {
+  const jobId = `gen_${randomUUID().replaceAll('-', '')}`;
+  const { accounts, videos, priceLists } = openStreams(store, snapshots, runtime);
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' } };
+  const free = { limit: null, resetPeriod: null, expireAt: null };
+  const at = time.now();
+  const lines = [{ of: endpoint.of, provider: 'fal', creditor: 'fal', prices }];
+  await priceLists.run('p', { type: 'PublishPriceList', data: { version: 'p', lines, at } }, cause);
+  const run = (command: Parameters<typeof accounts.run>[1]) => accounts.run(ACCOUNT, command, cause);
+  await run({ type: 'OpenAccount', data: { key: { ...key, ...free }, at } });
+  const credit = { creditId: 'c', method: 'card', amount: usd('10'), bonus: usd('0') };
+  await run({ type: 'AddCredit', data: { ...credit, at } });
+  const amount = usd('3.68');
+  const terms = { holdId, keyId: null, atLeast: amount, atMost: amount, owner: 'gateway-1', query };
+  await run({ type: 'HoldFunds', data: { ...terms, expiresAt: time.in(600 * SECOND), at } });
+  const kept = await new KeptRequests(files, secrets).keep(
+    { prompt: 'A harbour', image: undefined, parameters: [{ duration: '8' }] },
+    time.milliseconds(),
+  );
+  const hold = { holdId, payer: `account-${ACCOUNT}`, amount: amount.toString() };
+  const about = { accountId: ACCOUNT, keyId: null, query, hold, endpoints: [{ ...endpoint, prices }], terms: {} };
+  const data = {
+    ...about,
+    priceList: 'p',
+    request: kept,
+    result: 'gen_result',
+    deadline: time.in(DEADLINE_S * SECOND),
+    at,
+  };
+  await videos.run(jobId, { type: 'RequestVideo', data }, cause);
+  return jobId;
+}
+
+async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
+  const all: Recorded<DomainEvent>[] = [];
+  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+  return all;
+}
+
+async function journal(): Promise<readonly Recorded<VideoEvent>[]> {
+  return (await facts()).filter(({ stream }) => stream.startsWith('video-')) as never;
+}
+
+async function hasEnded(): Promise<boolean> {
+  return (await journal()).some(({ type }) => type === 'VideoSettled' || type === 'VideoReleased');
+}
+
+const pass = (seconds: number) => time.pass(seconds * SECOND);
+
+/** In how many steps of ten seconds it has ended. */
+async function untilEnded(): Promise<void> {
+  for (let i = 0; i < 30; i++) {
+    if (await hasEnded()) return;
+    await pass(10);
+  }
+}
+
+/** What became of the money, and what the auditor says. */
+async function books() {
+  const all = await facts();
+  const { available, held } = await openStreams(store, snapshots, runtime).accounts.read(ACCOUNT);
+  const costs = all.flatMap(({ type, data }) =>
+    type === 'HoldSettled' || type === 'ChargeAbsorbed' ? [money.fromJson(data.charge.cost)] : [],
+  );
+  const open = all.flatMap(({ type, data }) => (type === 'VideoFailed' && data.open ? [data.open] : []));
+  const differences: string[] = [];
+  const auditor = new Auditor((difference) => void differences.push(difference));
+  for (const fact of all) auditor.see(fact, fact);
+  return {
+    ...{ balance: formatUsd(available), held, open, differences, ends: all.filter(isEnd).length },
+    unexplained: vendor.bill - money.sum(costs),
+  };
+}
+
+const isEnd = ({ type }: DomainEvent) => type === 'HoldSettled' || type === 'HoldReleased' || type === 'HoldExpired';
+/**
+ * Dies at its nth action: before it, or behind it when its answer is lost.
+ * @returns whether the video had not ended by then
+ */
+async function dieAt(n: number, behind: boolean): Promise<boolean> {
+  let actions = 0;
+  let died = false;
+  work(async (_, act) => {
+    if (++actions < n) return act();
+    died = true;
+    if (behind) await act();
+    throw new Died();
+  });
+  for (let i = 0; i < 12 && !died && !(await hasEnded()); i++) await pass(10);
+  return died && !(await hasEnded());
+}
+
+describe.each(Object.keys(BEHAVIOURS))('of a vendor that %s', (vendorThat) => {
+  test.each(['before', 'behind'])(
+    'a process that dies %s any action leaves a video that ends, is paid once or not at all, and is explained',
+    async (where) => {
+      for (let n = 1, open = true; open; n++) {
+        start();
+        behaviour = BEHAVIOURS[vendorThat] as Behaviour;
+        await request();
+        open = await dieAt(n, where === 'behind');
+        work();
+        await untilEnded();
+        const { balance, held, ends, differences, open: items, unexplained } = await books();
+        expect({ n, held, ends, differences }).toEqual({ n, held: 0n, ends: 1, differences: [] });
+        const paid = (await journal()).some(({ type }) => type === 'VideoSettled');
+        expect(balance).toBe(paid ? '6.32' : '10');
+        expect(vendor.orders.length).toBeLessThanOrEqual(1);
+        // What nobody knows is listed, and nothing else: it may have cost as much as is said there, or nothing.
+        if (items.length === 0) expect({ n, unexplained }).toEqual({ n, unexplained: 0n });
+        else expect([0n, usd(COST)]).toContain(unexplained);
+        expect(items.length).toBeLessThanOrEqual(1);
+        if (paid) expect(files.kept.get('gen_result/0')?.mediaType).toBe('video/mp4');
+        await stopAll();
+        expect(open || n > 6).toBe(true);
+      }
+    },
+  );
+});
+
+describe('without anybody dying', () => {
+  test.each<[string, string, string, number]>([
+    ['makes it', 'VideoSettled', '6.32', 0],
+    ['is busy at first', 'VideoSettled', '6.32', 0],
+    ['refuses it', 'VideoReleased', '10', 0],
+    ['loses its answer', 'VideoReleased', '10', 1],
+    ['loses its answer, and calls', 'VideoSettled', '6.32', 0],
+    ['calls twice, also before it has answered', 'VideoSettled', '6.32', 0],
+    ['fails for nothing', 'VideoReleased', '10', 0],
+    ['fails, and sends its invoice', 'VideoReleased', '10', 0],
+    ['never ends, and sends its invoice', 'VideoReleased', '10', 1],
+    ['has lost the file', 'VideoReleased', '10', 0],
+    ['has made a text', 'VideoReleased', '10', 0],
+    ['loses the connection', 'VideoSettled', '6.32', 0],
+    ['cannot be asked for a while', 'VideoSettled', '6.32', 0],
+  ])('a vendor that %s leads to %s, a balance of %s and %d open items', async (vendorThat, last, balance, open) => {
+    behaviour = BEHAVIOURS[vendorThat] as Behaviour;
+    await request();
+    work();
+    await untilEnded();
+    expect((await journal()).at(-1)?.type).toBe(last);
+    const after = await books();
+    expect({ balance: after.balance, open: after.open.length }).toEqual({ balance, open });
+    expect(after.unexplained).toBe(open === 0 ? 0n : usd(COST));
+  });
+
+  test('a video takes seven facts, however often it is looked at', async () => {
+    behaviour = { made: 50 };
+    await request();
+    work();
+    await untilEnded();
+    expect((await journal()).map(({ type }) => type)).toEqual([
+      ...['VideoRequested', 'VideoHeld', 'VideoSubmissionBegun', 'VideoSubmitted', 'VideoMade', 'VideoStored'],
+      'VideoSettled',
+    ]);
+  });
+
+  test('a hold that has ended before it was kept is never handed to a vendor', async () => {
+    await request();
+    const { accounts } = openStreams(store, snapshots, runtime);
+    await accounts.run(ACCOUNT, { type: 'AbandonHolds', data: { owner: 'gateway-1', at: time.now() } }, cause);
+    work();
+    await untilEnded();
+    expect(vendor.submissions).toBe(0);
+    expect((await journal()).find(({ type }) => type === 'VideoFailed')?.data).toMatchObject({
+      errorCode: 'hold_ended',
+    });
+    expect((await books()).differences).toEqual([]);
+  });
+
+  test('a request that is not there any more is never handed to a vendor', async () => {
+    await request();
+    files.kept.clear();
+    work();
+    await untilEnded();
+    expect(vendor.submissions).toBe(0);
+    expect((await books()).balance).toBe('10');
+  });
+});
+
+test('two processes that both believe to have the turn hand it over once', async () => {
+  for (let n = 0; n < 20; n++) {
+    start();
+    await request();
+    let actions = 0;
+    const slow: Act = async (_, act) => {
+      if (++actions === n) await time.delay(7 * SECOND);
+      return act();
+    };
+    work(slow);
+    await pass(1);
+    work();
+    await untilEnded();
+    const { balance, ends, differences, unexplained } = await books();
+    expect({ n, balance, ends, differences, unexplained }).toEqual({
+      ...{ n, balance: '6.32', ends: 1, differences: [], unexplained: 0n },
+    });
+    expect(vendor.submissions).toBe(1);
+    await stopAll();
+  }
+});
+
+test('an end that the account has forgotten is not made again', async () => {
+  for (const vendorThat of ['makes it', 'fails, and sends its invoice']) {
+    start();
+    behaviour = BEHAVIOURS[vendorThat] as Behaviour;
+    await request('the hold');
+    // It dies once the account has heard of the end, and before the video knows.
+    let ended = false;
+    work(async (_, act) => {
+      if (ended) throw new Died();
+      const answer = await act();
+      ended ||= appended.some((type) => isEnd({ type } as DomainEvent));
+      return answer;
+    });
+    await pass(50);
+    const { accounts } = openStreams(store, snapshots, runtime);
+    for (let i = 0; i < 1_100; i++) {
+      const hold = { holdId: `h${i}`, keyId: null, atLeast: usd('1'), atMost: usd('1'), query };
+      const at = time.now();
+      const terms = { ...hold, expiresAt: time.in(SECOND), at };
+      await accounts.run(ACCOUNT, { type: 'HoldFunds', data: terms }, cause);
+      const why = { errorCode: 'timeout', reason: 'so', attempts: [] };
+      await accounts.run(ACCOUNT, { type: 'ReleaseHold', data: { holdId: `h${i}`, ...why, at } }, cause);
+    }
+    const before = await books();
+    expect(before.ends).toBe(1_101);
+    work();
+    await untilEnded();
+    expect(await hasEnded()).toBe(true);
+    expect(await books()).toEqual(before);
+    const charged = (await journal()).flatMap(({ type, data }) => (type === 'VideoSettled' ? [data.charged] : []));
+    expect(charged).toEqual(vendorThat === 'makes it' ? [usd('3.68').toString()] : []);
+    await stopAll();
+  }
+});

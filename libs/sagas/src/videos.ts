@@ -1,0 +1,244 @@
+import {
+  asFailure,
+  type Clock,
+  type Hold,
+  type KeptRequest,
+  type KeptRequests,
+  NoVideo,
+  type Providers,
+  RequestLost,
+  type Streams,
+  UpstreamFailure,
+  type VideoHooks,
+  type VideoMaker,
+  type VideoResults,
+} from '#application';
+import {
+  type AccountCommand,
+  type SubmissionMade,
+  VIDEO,
+  type VideoCommand,
+  type VideoEvent,
+  type VideoHandover,
+  type VideoQuestion,
+  type VideoRequested,
+  type VideoSend,
+  type VideoStep,
+  videoWorkflow,
+} from '#domain';
+import {
+  type Cause,
+  type CheckpointStore,
+  type DueTable,
+  type FactReader,
+  type Lease,
+  money,
+  Rejection,
+  type Runtime,
+  startWorkflow,
+  streamName,
+  type WorkflowPorts,
+  ZERO,
+} from '#kernel';
+import { LookPace } from './look-pace.ts';
+
+/** Handing over a picture takes a while; who has not answered by then may have taken it. */
+const SUBMIT_MS = 60_000;
+const LOOK_MS = 30_000;
+/** A vendor's names of things are kept in facts. */
+const MOST_REFERENCE = 1_000;
+/** Answers of something between us and the vendor, which may have passed the request on. */
+const PERHAPS_PASSED_ON: ReadonlySet<number> = new Set([408, 502, 504]);
+/** What may be over in a moment. */
+const PASSING: ReadonlySet<string> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
+
+const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video was not held any more' } as const;
+
+export interface VideoPorts {
+  readonly facts: FactReader;
+  readonly streams: Pick<Streams, 'accounts' | 'videos'>;
+  readonly providers: Providers;
+  readonly requests: KeptRequests;
+  readonly results: VideoResults;
+  readonly hooks: VideoHooks;
+  /** Looks at each vendor in a second. */
+  readonly looksPerSecond: number;
+  readonly due: DueTable;
+  readonly checkpoints: CheckpointStore;
+  readonly clock: Clock;
+  readonly runtime: Runtime;
+}
+
+/** Has videos made, as long as this process has the turn. */
+export function runVideos(ports: VideoPorts, lease: Lease): readonly Promise<void>[] {
+  return startWorkflow(videoWorkflow, new VideoSteps(ports, lease.signal).ports(), lease).parts;
+}
+
+type Commands = readonly VideoCommand[];
+type AccountWish = Exclude<VideoSend, { of: 'time out' }>;
+
+class VideoSteps {
+  private readonly paces = new Map<string, LookPace>();
+
+  /** @param over ends fetches: they are made again */
+  constructor(
+    private readonly given: VideoPorts,
+    private readonly over: AbortSignal,
+  ) {}
+
+  ports(): WorkflowPorts<VideoCommand, VideoEvent, VideoStep> {
+    const { facts, streams, due, checkpoints, clock, runtime } = this.given;
+    return {
+      ...{ facts, own: streams.videos, due, checkpoints, runtime },
+      send: ({ command }, jobId, cause) => this.send(command, jobId, cause),
+      ask: (questions) => questions.map(({ question, ahead }) => this.ask(question, ahead)),
+      // Not with the turn's signal: what is broken off may have been taken.
+      perform: ({ effect }, jobId) => this.submit(effect, jobId),
+      now: () => clock.now(),
+    };
+  }
+
+  private async send(wish: VideoSend, jobId: string, cause: Cause): Promise<void> {
+    const own = (command: VideoCommand) => this.given.streams.videos.run(jobId, command, cause);
+    const at = this.given.clock.now();
+    if (wish.of === 'time out') return void (await own({ type: 'TimeOutVideo', data: { at } }));
+    const done = await this.tell(wish, jobId, cause);
+    if (wish.of === 'settle') await own({ type: 'RecordSettled', data: { at } });
+    else if (wish.of === 'release') await own({ type: 'RecordReleased', data: { at } });
+    else if (done) await own({ type: 'RecordHeld', data: { at } });
+    else await own({ type: 'FailVideo', data: { phase: 'requested', ...HOLD_ENDED, at } });
+  }
+
+  /**
+   * Tells the account. A hold that is kept ends by its job alone, so an account that does not know it (any more) has ended
+   * it before, as the job says.
+   * @returns false when the hold has ended that should be kept
+   */
+  private async tell(wish: AccountWish, jobId: string, cause: Cause): Promise<boolean> {
+    try {
+      await this.given.streams.accounts.run(wish.accountId, this.commandOf(wish, jobId), cause);
+      return true;
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+      if (wish.of === 'keep' && error.code === 'hold_resolved') return false;
+      if (wish.of !== 'keep' && error.code === 'hold_not_found') return true;
+      throw error;
+    }
+  }
+
+  private commandOf(wish: AccountWish, jobId: string): AccountCommand {
+    const { holdId } = wish.hold;
+    const at = this.given.clock.now();
+    if (wish.of === 'keep') return { type: 'KeepHold', data: { holdId, owner: streamName(VIDEO, jobId), at } };
+    if (wish.of === 'settle') return { type: 'SettleHold', data: { holdId, charge: wish.charge, at } };
+    const { errorCode, message: reason, absorbed } = wish.failure;
+    const cost = absorbed ? { absorbed } : {};
+    return { type: 'ReleaseHold', data: { holdId, errorCode, reason, attempts: wish.attempts, ...cost, at } };
+  }
+
+  private async submit(
+    { submission, nth, hold, endpoint, request }: VideoHandover,
+    jobId: string,
+  ): Promise<SubmissionMade> {
+    const upstream = endpoint.creditor;
+    const opened = await this.opened(request);
+    if ('taken' in opened) return opened;
+    const { prompt, image, parameters } = opened;
+    try {
+      const maker = this.maker(upstream, hold);
+      const hookUrl = maker.notified && this.given.hooks.addressOf(upstream, { jobId, submission });
+      const signal = AbortSignal.timeout(SUBMIT_MS);
+      const order = { model: endpoint.model, prompt, image, parameters: parameters[nth] ?? {}, hookUrl, signal };
+      const { reference, vendorId } = await maker.submit(order);
+      if (reference.length > MOST_REFERENCE || vendorId.length > MOST_REFERENCE)
+        throw new Error('the vendor calls it by a name that is too long');
+      return { taken: true, reference, vendorId, hooked: hookUrl !== undefined };
+    } catch (error) {
+      const failure = asFailure(error);
+      if (!isRefused(failure)) {
+        this.given.runtime.alarm(`it is not known whether ${upstream} has taken video ${jobId}`, error);
+        throw error;
+      }
+      const { code, status, word, message: why } = failure;
+      const refused = code === 'invalid_request' && status !== 404;
+      return { taken: false, refused, again: PASSING.has(code), code: word ?? code, why, status };
+    }
+  }
+
+  /** Nothing is handed over without it. */
+  private async opened(request: VideoRequested['data']['request']): Promise<KeptRequest | SubmissionMade> {
+    try {
+      return await this.given.requests.open(request);
+    } catch (error) {
+      const lost = error instanceof RequestLost;
+      this.given.runtime.alarm('the request of a video cannot be read', error);
+      const why = 'The request could not be read again';
+      return { taken: false, refused: lost, again: !lost, code: lost ? 'request_lost' : 'storage_unavailable', why };
+    }
+  }
+
+  private ask(question: VideoQuestion, ahead: boolean): Promise<Commands> {
+    return question.of === 'state' ? this.state(question, ahead) : this.result(question);
+  }
+
+  private async state(
+    { upstream, reference, hold, isOver }: Extract<VideoQuestion, { of: 'state' }>,
+    ahead: boolean,
+  ): Promise<Commands> {
+    const pace = this.paceOf(upstream);
+    if (!pace.allows(ahead || isOver)) return [];
+    const look = await this.maker(upstream, hold)
+      .look(reference, AbortSignal.timeout(LOOK_MS))
+      .catch((error: unknown) => {
+        if (error instanceof UpstreamFailure && error.code === 'upstream_unavailable') pace.leaveAlone();
+        throw error;
+      });
+    const at = this.given.clock.now();
+    if (look.state === 'made') return [{ type: 'RecordMade', data: { at } }];
+    if (look.state === 'pending') return isOver ? [{ type: 'TimeOutVideo', data: { at } }] : [];
+    const { code: errorCode, message, invoiced } = look;
+    return [{ type: 'FailVideo', data: { phase: 'submitted', errorCode, message, invoiced, at } }];
+  }
+
+  private async result({
+    upstream,
+    reference,
+    hold,
+    fetch,
+    result,
+  }: Extract<VideoQuestion, { of: 'result' }>): Promise<Commands> {
+    const failed = (final: boolean, why: string): Commands => [
+      { type: 'RecordFetchFailure', data: { fetch, final, why, at: this.given.clock.now() } },
+    ];
+    try {
+      const look = await this.maker(upstream, hold).look(reference, AbortSignal.timeout(LOOK_MS));
+      if (look.state !== 'made') return failed(look.state === 'failed', `Its vendor says now that it is ${look.state}`);
+      const stored = await this.given.results.fetch(upstream, look.file, result, this.over);
+      return [{ type: 'RecordStored', data: { ...stored, at: this.given.clock.now() } }];
+    } catch (error) {
+      if (this.over.aborted) throw error;
+      if (error instanceof NoVideo) return failed(error.final, error.message);
+      if (error instanceof UpstreamFailure) return failed(false, error.message);
+      throw error; // the file store is away: it is not the vendor's fault
+    }
+  }
+
+  private maker(upstream: string, { holdId, payer, amount }: VideoHandover['hold']): VideoMaker {
+    const held = money.fromJson(amount);
+    const hold: Hold = { holdId, payer, amount: held, beside: ZERO, reach: held, expiresAt: Number.POSITIVE_INFINITY };
+    return this.given.providers.of(hold, upstream, 'videos');
+  }
+
+  private paceOf(upstream: string): LookPace {
+    const known = this.paces.get(upstream);
+    if (known) return known;
+    const pace = new LookPace(this.given.looksPerSecond, this.given.clock);
+    this.paces.set(upstream, pace);
+    return pace;
+  }
+}
+
+/** Whether it has surely not been taken. */
+function isRefused({ status, unsent }: UpstreamFailure): boolean {
+  return unsent || (status !== undefined && status >= 300 && !PERHAPS_PASSED_ON.has(status));
+}
