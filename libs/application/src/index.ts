@@ -80,7 +80,6 @@ export type {
   Transcript,
   TranscriptionCall,
   VendorHook,
-  VideoHint,
   VideoLook,
   VideoMaker,
   VideoOrder,

@@ -78,6 +78,8 @@ export interface MediaModelFile extends DescribedFile {
   readonly maxImages?: number;
   /** Characters of a prompt at most. */
   readonly maxPrompt?: number;
+  /** How long a video may take before it is given up. */
+  readonly deadlineMinutes?: number;
   /** Characters of one text at most. */
   readonly maxCharacters?: number;
   readonly endpoints: readonly MediaEndpointFile[];
@@ -128,7 +130,10 @@ export const imageModel = mediaModel(
   { maxImages: count, maxPrompt: optional(count) },
   { usdPerMillionTokens: optional(billedTokens), imagesPerCall: count },
 );
-export const videoModel = mediaModel('video', ['second', 'clip'], {});
+export const videoModel = mediaModel('video', ['second', 'clip'], {
+  deadlineMinutes: optional(count),
+  maxPrompt: optional(count),
+});
 export const audioModel = mediaModel('audio', ['minute', '1k_characters'], { maxCharacters: optional(count) });
 
 /**
@@ -147,7 +152,7 @@ export function assertSensible(model: MediaModelFile, place: Place): void {
     throw mistakeAt(within(place, 'capabilities'), 'must be speech_to_text or text_to_speech');
   if (speaks !== (model.maxCharacters !== undefined))
     throw mistakeAt(within(place, 'maxCharacters'), 'must be there for text_to_speech, and only for it');
-  if (type === 'image') assertSensibleImages(model, place);
+  if (type !== 'audio') assertSensiblePictures(model, place);
   for (const [i, { usdPerUnit, wire }] of endpoints.entries()) {
     for (const [choice, words] of Object.entries(wire?.words ?? {}))
       for (const word of choices[choice as Choice] ?? [])
@@ -169,7 +174,7 @@ export function assertSensible(model: MediaModelFile, place: Place): void {
 const RATIO = /^[1-9]\d?:[1-9]\d?$/;
 
 /** Whoever serves a request, its price is the one that is listed. */
-function assertSensibleImages({ choices = {}, endpoints }: MediaModelFile, place: Place): void {
+function assertSensiblePictures({ choices = {}, endpoints }: MediaModelFile, place: Place): void {
   if (choices.size?.some((size) => !RATIO.test(size)))
     throw mistakeAt(within(place, 'choices', 'size'), 'must be ratios, such as 16:9');
   const prices = endpoints.map(({ usdPerUnit, margin }) => JSON.stringify([usdPerUnit, margin]));

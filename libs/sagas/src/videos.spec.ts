@@ -96,8 +96,9 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'loses its answer': inDoubt,
   'loses its answer, and calls': { ...inDoubt, calls: [4, 5, 12, 12] },
   'calls twice, also before it has answered': { calls: [0, 6, 6] },
-  'fails for nothing': { look: () => failed(false), made: Number.POSITIVE_INFINITY },
-  'fails, and sends its invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed(true)) },
+  'fails for nothing': { look: () => failed('no'), made: Number.POSITIVE_INFINITY },
+  'fails, and sends its invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('yes')) },
+  'fails, and says nothing of an invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('perhaps')) },
   'never ends, and sends its invoice': { look: () => ({ state: 'pending' }) },
   'has lost the file': { file: () => new DownloadFailure('It is gone', 'gone') },
   'has made a text': { file: () => Buffer.from('Good evening') },
@@ -112,7 +113,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   },
 };
 
-function failed(invoiced: boolean): VideoLook {
+function failed(invoiced: 'no' | 'yes' | 'perhaps'): VideoLook {
   return { state: 'failed', code: 'content_policy_violation', message: 'It may not be shown', invoiced };
 }
 
@@ -367,7 +368,7 @@ async function request(holdId: string = randomUUID()): Promise<string> {
   const terms = { holdId, keyId: null, atLeast: amount, atMost: amount, owner: 'gateway-1', query };
   await run({ type: 'HoldFunds', data: { ...terms, expiresAt: time.in(600 * SECOND), at } });
   const kept = await new KeptRequests(files, secrets).keep(
-    { prompt: 'A harbour', image: undefined, parameters: [{ duration: '8' }] },
+    { prompt: 'A harbour', image: undefined, orders: [{ parameters: { duration: '8' }, wire: {} }] },
     time.milliseconds(),
   );
   const hold = { holdId, payer: `account-${ACCOUNT}`, amount: amount.toString() };
@@ -481,6 +482,7 @@ describe('without anybody dying', () => {
     ['calls twice, also before it has answered', 'VideoSettled', '6.32', 0],
     ['fails for nothing', 'VideoReleased', '10', 0],
     ['fails, and sends its invoice', 'VideoReleased', '10', 0],
+    ['fails, and says nothing of an invoice', 'VideoReleased', '10', 1],
     ['never ends, and sends its invoice', 'VideoReleased', '10', 1],
     ['has lost the file', 'VideoReleased', '10', 0],
     ['has made a text', 'VideoReleased', '10', 0],

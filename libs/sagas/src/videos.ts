@@ -52,6 +52,8 @@ const PERHAPS_PASSED_ON: ReadonlySet<number> = new Set([408, 502, 504]);
 /** What may be over in a moment. */
 const PASSING: ReadonlySet<string> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 
+const AT_FAULT: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
+const NO_ORDER = { parameters: {}, wire: {} } as const;
 const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video was not held any more' } as const;
 
 export interface VideoPorts {
@@ -143,12 +145,13 @@ class VideoSteps {
     const upstream = endpoint.creditor;
     const opened = await this.opened(request);
     if ('taken' in opened) return opened;
-    const { prompt, image, parameters } = opened;
+    const { prompt, image, orders } = opened;
     try {
       const maker = this.maker(upstream, hold);
       const hookUrl = maker.notified && this.given.hooks.addressOf(upstream, { jobId, submission });
       const signal = AbortSignal.timeout(SUBMIT_MS);
-      const order = { model: endpoint.model, prompt, image, parameters: parameters[nth] ?? {}, hookUrl, signal };
+      const { parameters, wire } = orders[nth] ?? NO_ORDER;
+      const order = { model: endpoint.model, prompt, image, parameters, wire, hookUrl, signal };
       const { reference, vendorId } = await maker.submit(order);
       if (reference.length > MOST_REFERENCE || vendorId.length > MOST_REFERENCE)
         throw new Error('the vendor calls it by a name that is too long');
@@ -160,7 +163,7 @@ class VideoSteps {
         throw error;
       }
       const { code, status, word, message: why } = failure;
-      const refused = code === 'invalid_request' && status !== 404;
+      const refused = AT_FAULT.has(code) && status !== 404;
       return { taken: false, refused, again: PASSING.has(code), code: word ?? code, why, status };
     }
   }

@@ -17,7 +17,7 @@ export class VendorHttp {
 
   /** @param baseUrl the vendor's address, to which paths are added */
   constructor(
-    private readonly baseUrl: string,
+    readonly baseUrl: string,
     private readonly timeouts: Timeouts,
   ) {
     this.dispatcher = new Agent({

@@ -9,6 +9,7 @@ import { reject } from '../rejections.ts';
 import { priceFromJson } from '../tariff.ts';
 import type { Instant } from '../values.ts';
 import type {
+  Invoiced,
   OpenCost,
   VideoCostClosed,
   VideoEvent,
@@ -55,8 +56,8 @@ interface Failing {
   readonly phase: VideoPhase;
   readonly errorCode: string;
   readonly message: string;
-  /** The vendor sends its invoice nevertheless. */
-  readonly invoiced?: boolean;
+  /** Whether its vendor sends its invoice nevertheless. */
+  readonly invoiced?: Invoiced;
 }
 
 /** What a vendor has answered that was handed a video. What leaves it open whether it has it is thrown instead. */
@@ -182,11 +183,21 @@ function recordSettled({ at }: DataOf<'RecordSettled'>, video: Video): readonly 
 }
 
 /** Only before it is made: what the vendor says afterwards changes nothing. */
-function fail({ phase, errorCode, message, invoiced, at }: DataOf<'FailVideo'>, video: Video): readonly VideoEvent[] {
+function fail({ phase, invoiced, ...why }: DataOf<'FailVideo'>, video: Video): readonly VideoEvent[] {
   const isOpen = phase === 'requested' || phase === 'held' || phase === 'submitted';
   if (!isOpen || phase !== video.phase) return [];
-  const cost = invoiced && phase === 'submitted' ? { absorbed: absorbed(errorCode, video) } : {};
-  return [failing({ errorCode, message: said(message), ...cost, at })];
+  return [
+    failing({ ...why, message: said(why.message), ...costOf(phase === 'submitted' ? invoiced : 'no', why, video) }),
+  ];
+}
+
+function costOf(
+  invoiced: Invoiced = 'no',
+  { errorCode }: { readonly errorCode: string },
+  video: Video,
+): Pick<VideoFailed['data'], 'absorbed' | 'open'> {
+  if (invoiced === 'no') return {};
+  return invoiced === 'yes' ? { absorbed: absorbed(errorCode, video) } : { open: openCostOf(video) };
 }
 
 function timeOut({ at }: DataOf<'TimeOutVideo'>, video: Video): readonly VideoEvent[] {

@@ -116,7 +116,10 @@ export type VideoStored = Message<
 
 export type VideoSettled = Message<'VideoSettled', { readonly charged: Amount; readonly at: Instant }>;
 
-/** What a vendor may invoice for a job that failed before it was known whether it was made. */
+/** Whether a vendor invoices what came to nothing; `perhaps`: it does not say. */
+export type Invoiced = 'no' | 'yes' | 'perhaps';
+
+/** What a vendor may invoice for a job that failed, of which it has not said whether it does. */
 export interface OpenCost extends Sold {
   readonly of: string;
   /** The vendor's id of the job, where it is known. */

@@ -69,7 +69,7 @@ const busy: SubmissionMade = { taken: false, refused: false, again: true, code: 
 const wrong: SubmissionMade = { taken: false, refused: true, again: false, code: 'invalid_request', why: 'so' };
 const recordMade: VideoCommand = { type: 'RecordMade', data: { at } };
 const store: VideoCommand = { type: 'RecordStored', data: { mediaType: 'video/mp4', size: 9, at } };
-const fail = (phase: 'requested' | 'held' | 'submitted', invoiced = false): VideoCommand => ({
+const fail = (phase: 'requested' | 'held' | 'submitted', invoiced: 'no' | 'yes' | 'perhaps' = 'no'): VideoCommand => ({
   type: 'FailVideo',
   data: { phase, errorCode: 'upstream_error', message: 'It broke', invoiced, at },
 });
@@ -187,9 +187,13 @@ describe('a video', () => {
       .events();
     expect(free?.data).toEqual({ errorCode: 'upstream_error', message: 'It broke', at });
     const [dear] = given(...atVendor)
-      .when(fail('submitted', true))
+      .when(fail('submitted', 'yes'))
       .events();
     expect(dear).toMatchObject({ data: { absorbed: { cost: usd('3.2').toString(), price: '0' } } });
+    const [open] = given(...atVendor)
+      .when(fail('submitted', 'perhaps'))
+      .events();
+    expect(open).toMatchObject({ data: { open: { creditor: 'fal', vendorId: 'id', most: usd('3.2').toString() } } });
   });
 
   test('that has failed is not made any more, and one that was made does not fail', () => {

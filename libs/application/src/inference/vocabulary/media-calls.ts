@@ -1,6 +1,6 @@
 /** Calls of vendors that make images, videos and sound, and what they answer. */
 import type { Wire } from '#catalogue';
-import type { Terms, Usage } from '#domain';
+import type { Invoiced, Terms, Usage } from '#domain';
 
 /** A picture that a request brings, or a mask for one. */
 export interface SourceImage {
@@ -61,8 +61,11 @@ export interface VideoMaker {
   submit(order: VideoOrder): Promise<SubmittedVideo>;
   /** Changes nothing, and may be repeated. @throws UpstreamFailure when the vendor cannot be asked */
   look(reference: string, signal: AbortSignal): Promise<VideoLook>;
-  /** What a web hook of the vendor's names; undefined: it is not the vendor's (its signature), or says nothing. */
-  notified?(hook: VendorHook): Promise<VideoHint | undefined>;
+  /**
+   * What a web hook names that was asked for with a video of this model (the vendor's name of it); undefined: it is not the
+   * vendor's (its signature), or says nothing.
+   */
+  notified?(hook: VendorHook, model: string): Promise<SubmittedVideo | undefined>;
 }
 
 export interface VideoOrder {
@@ -71,6 +74,8 @@ export interface VideoOrder {
   readonly prompt: string;
   readonly image?: SourceImage | undefined;
   readonly parameters: MediaParameters;
+  /** How this model's vendor is told of them. */
+  readonly wire: Wire;
   /** Where the vendor may say that it is done, where it can and we are reached from outside. */
   readonly hookUrl?: string | undefined;
   readonly signal: AbortSignal;
@@ -87,17 +92,12 @@ export type VideoLook =
   | { readonly state: 'pending' }
   | (MadeUse & { readonly state: 'made'; readonly file: MadeFile })
   /** Nothing comes of it. What the vendor invoices nevertheless is the loss of the house. */
-  | { readonly state: 'failed'; readonly code: string; readonly message: string; readonly invoiced: boolean };
+  | { readonly state: 'failed'; readonly code: string; readonly message: string; readonly invoiced: Invoiced };
 
 /** A request that a vendor sends us, as it came. */
 export interface VendorHook {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Uint8Array;
-}
-
-export interface VideoHint {
-  readonly reference: string;
-  readonly vendorId: string;
 }
 
 export interface SpeechCall {

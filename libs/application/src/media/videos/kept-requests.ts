@@ -1,15 +1,15 @@
 /** What was asked of a video: sealed in the file store until its vendor has it, since it is too large and too private for facts. */
 import { createHash } from 'node:crypto';
 import type { VideoRequested } from '#domain';
-import type { MediaParameters, SourceImage } from '../../inference/vocabulary/media-calls.ts';
+import type { MediaParameters, SourceImage, Wire } from '../../inference/vocabulary/media-calls.ts';
 import type { Secrets } from '../../secrets.ts';
 import { type FileStore, newFileId } from '../file-store.ts';
 
 export interface KeptRequest {
   readonly prompt: string;
   readonly image: SourceImage | undefined;
-  /** For each endpoint, in their order: what it is told beside the prompt. */
-  readonly parameters: readonly MediaParameters[];
+  /** For each endpoint, in their order: what it is told beside the prompt, and how. */
+  readonly orders: readonly { readonly parameters: MediaParameters; readonly wire: Wire }[];
 }
 
 type Place = VideoRequested['data']['request'];

@@ -1,14 +1,22 @@
 import type { Provider } from '#application';
-import type { At } from '../provider.ts';
+import type { At, Vendor } from '../provider.ts';
 import { FalImages } from './fal-images.ts';
+import { FalVideos } from './fal-videos.ts';
+import { FalHooks } from './hooks.ts';
 import { FalQueue } from './queue.ts';
 
+const KEYS = '/.well-known/jwks.json';
+/** Where fal publishes what its web hooks are signed with; anybody else's queue has its keys below itself. */
+const FALS_KEYS = `https://rest.fal.ai${KEYS}`;
+
 /** fal, at the address of its queue. */
-export function fal({ http, credential }: At) {
+export function fal({ http, credential }: At, vendor: Vendor) {
   const queue = new FalQueue(http, credential);
   const images = new FalImages(queue);
+  const keysUrl = http.baseUrl === vendor.baseUrl ? FALS_KEYS : `${http.baseUrl}${KEYS}`;
   return {
     images: (call) => images.make(call),
+    videos: new FalVideos(queue, new FalHooks(keysUrl)),
     close: () => http.close(),
   } satisfies Provider;
 }

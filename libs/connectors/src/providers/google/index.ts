@@ -1,6 +1,7 @@
 import type { Provider } from '#application';
 import type { At } from '../provider.ts';
 import { GeminiImages } from './gemini-images.ts';
+import { VeoVideos } from './veo-videos.ts';
 
 /** Google's Gemini API, at the address before `/v1beta`. */
 export function google({ http, credential }: At) {
@@ -8,6 +9,7 @@ export function google({ http, credential }: At) {
   const images = new GeminiImages(http, headers);
   return {
     images: (call) => images.make(call),
+    videos: new VeoVideos(http, headers),
     close: () => http.close(),
   } satisfies Provider;
 }

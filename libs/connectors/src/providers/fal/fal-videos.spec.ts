@@ -1,0 +1,130 @@
+/** Against the simulated fal, which speaks its protocol. */
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { VendorHook, VideoMaker } from '#application';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { VendorHttp } from '../../http/vendor-http.ts';
+import { FalHooks } from './hooks.ts';
+import { fal } from './index.ts';
+
+const MODEL = 'fal-ai/kling-video/v2.5-turbo/pro/text-to-video';
+const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
+const signal = new AbortController().signal;
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let opened: ReturnType<typeof fal>;
+let videos: VideoMaker;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  opened = at(`${sandbox.url}/fal`);
+  videos = opened.videos;
+});
+afterAll(async () => {
+  await opened.close();
+  await sandbox.close();
+});
+
+function at(baseUrl: string) {
+  const vendor = { slug: 'fal', protocol: 'fal', baseUrl: 'https://queue.fal.run' };
+  return fal({ http: new VendorHttp(baseUrl, TIMEOUTS), credential: 'k' }, vendor);
+}
+
+const order = (directive = '', hookUrl?: string) => {
+  const prompt = directive === '' ? 'A harbour' : `[[sandbox ${directive}]]`;
+  const parameters = { duration: '5', size: '9:16' };
+  return { model: MODEL, prompt, parameters, wire: {}, hookUrl, signal };
+};
+
+async function fateOf(directive: string) {
+  const { reference } = await videos.submit(order(directive));
+  return videos.look(reference, signal);
+}
+
+test('a video is pending until it is made, and is then at an address', async () => {
+  const { reference, vendorId } = await videos.submit(order('latency=100'));
+  expect(vendorId).toMatch(/^[\w-]{36}$/);
+  expect(await videos.look(reference, signal)).toEqual({ state: 'pending' });
+  let look = await videos.look(reference, signal);
+  while (look.state === 'pending') look = await videos.look(reference, signal);
+  expect(look).toMatchObject({ state: 'made', file: { kind: 'address', url: expect.stringMatching(/\.mp4$/) } });
+});
+
+test.each([
+  ['policy', 'content_policy_violation', 'perhaps'],
+  ['error', 'upstream_error', 'no'],
+])('one that comes to nothing by %s fails', async (fault, code, invoiced) => {
+  expect(await fateOf(`fault=${fault}`)).toMatchObject({ state: 'failed', code, invoiced });
+});
+
+test('what it has surely not taken has a status, or was not sent; an answer that is lost has neither', async () => {
+  await expect(videos.submit(order('fault=429'))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
+  await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, unsent: false });
+  const nobody = at('http://127.0.0.1:9/fal');
+  await expect(nobody.videos.submit(order())).rejects.toMatchObject({ status: undefined, unsent: true });
+  await nobody.close();
+});
+
+test('an address that is not its own is never asked', async () => {
+  const elsewhere = 'http://127.0.0.1:9/status http://127.0.0.1:9/result';
+  await expect(videos.look(elsewhere, signal)).rejects.toMatchObject({ code: 'upstream_error' });
+});
+
+/** The first web hook of a video. */
+async function hookOf(directive: string) {
+  const heard = Promise.withResolvers<{ headers: IncomingHttpHeaders; body: Buffer }>();
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    heard.resolve({ headers: request.headers, body: Buffer.concat(pieces) });
+    response.end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const submitted = await videos.submit(order(directive, `http://127.0.0.1:${port}/hook`));
+  const hook: VendorHook = await heard.promise;
+  server.close();
+  return { hook, ...submitted };
+}
+
+test('a web hook that fal has signed names its video, and one that was forged, changed or is old does not', async () => {
+  const { hook, vendorId, reference } = await hookOf('latency=1');
+  const told = await videos.notified?.(hook, MODEL);
+  expect(told?.vendorId).toBe(vendorId);
+  expect(told?.reference).toBe(
+    `/fal-ai/kling-video/requests/${vendorId}/status /fal-ai/kling-video/requests/${vendorId}`,
+  );
+  expect(await videos.look(told?.reference ?? '', signal)).toEqual(await videos.look(reference, signal));
+
+  const changed = Buffer.from(Buffer.from(hook.body).toString().replace(vendorId, 'another'));
+  expect(await videos.notified?.({ ...hook, body: changed }, MODEL)).toBeUndefined();
+  const unsigned = { ...hook.headers, 'x-fal-webhook-signature': '00'.repeat(64) };
+  expect(await videos.notified?.({ ...hook, headers: unsigned }, MODEL)).toBeUndefined();
+  expect(await videos.notified?.({ headers: {}, body: hook.body }, MODEL)).toBeUndefined();
+  for (const minutes of [-6, 6]) {
+    const late = new FalHooks(`${sandbox.url}/fal/.well-known/jwks.json`, () => Date.now() + minutes * 60_000);
+    expect(await late.isSigned(hook)).toBe(false);
+  }
+  const { hook: forged } = await hookOf('fault=duplicate latency=50'); // the first of them comes from somebody else
+  expect(await videos.notified?.(forged, MODEL)).toBeUndefined();
+});
+
+test('keys are asked for once, and for a hook that none of them fits once a minute', async () => {
+  let asked = 0;
+  const server = createServer((_, response) => {
+    asked++;
+    response.end('{"keys":[]}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  let now = Date.now();
+  const hooks = new FalHooks(`http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`, () => now);
+  const { hook } = await hookOf('latency=1');
+  for (let i = 0; i < 3; i++) expect(await hooks.isSigned(hook)).toBe(false);
+  expect(asked).toBe(1);
+  now += 61_000;
+  expect(await hooks.isSigned(hook)).toBe(false);
+  expect(asked).toBe(2);
+  server.close();
+  server.closeAllConnections();
+});

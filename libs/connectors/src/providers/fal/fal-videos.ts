@@ -1,0 +1,76 @@
+/** Videos of fal's queue: https://docs.fal.ai/model-apis */
+import {
+  asFailure,
+  type SubmittedVideo,
+  type VendorHook,
+  type VideoLook,
+  type VideoMaker,
+  type VideoOrder,
+} from '#application';
+import { inVendorsWords } from '../wire.ts';
+import type { FalHooks } from './hooks.ts';
+import type { FalQueue } from './queue.ts';
+
+const USUAL = { size: 'aspect_ratio', quality: 'resolution' };
+/** What became of a request, rather than of asking for it. */
+const ENDS: ReadonlySet<number | undefined> = new Set([400, 422, 500]);
+const REQUEST_ID = /^[\w-]{1,100}$/;
+
+export class FalVideos implements VideoMaker {
+  constructor(
+    private readonly queue: FalQueue,
+    private readonly hooks: FalHooks,
+  ) {}
+
+  async submit({ model, prompt, image, parameters, wire, hookUrl, signal }: VideoOrder): Promise<SubmittedVideo> {
+    const source = image && `data:${image.mediaType};base64,${Buffer.from(image.bytes).toString('base64')}`;
+    const input = {
+      prompt,
+      ...inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
+      ...(source === undefined ? {} : { image_url: source }),
+    };
+    const { requestId, statusUrl, responseUrl } = await this.queue.submit(model, input, { signal, hookUrl });
+    return { reference: `${statusUrl} ${responseUrl}`, vendorId: requestId };
+  }
+
+  async look(reference: string, signal: AbortSignal): Promise<VideoLook> {
+    const [statusUrl = '', responseUrl = ''] = reference.split(' ');
+    if ((await this.queue.look({ statusUrl }, signal)) !== 'ended') return { state: 'pending' };
+    try {
+      return madeOf(await this.queue.result({ responseUrl }, signal));
+    } catch (error) {
+      const failure = asFailure(error);
+      if (!ENDS.has(failure.status)) throw error;
+      // What fails is not billed; of what it has made and then kept back fal does not say.
+      const invoiced = failure.code === 'content_policy_violation' ? 'perhaps' : 'no';
+      return { state: 'failed', code: failure.code, message: failure.message, invoiced };
+    }
+  }
+
+  /** All requests of a model are its application's, which is the beginning of its name. */
+  async notified(hook: VendorHook, model: string): Promise<SubmittedVideo | undefined> {
+    if (!(await this.hooks.isSigned(hook))) return undefined;
+    const requestId = requestIn(hook.body);
+    if (requestId === undefined) return undefined;
+    const place = `/${model.split('/').slice(0, 2).join('/')}/requests/${requestId}`;
+    return { reference: `${place}/status ${place}`, vendorId: requestId };
+  }
+}
+
+function madeOf(result: unknown): VideoLook {
+  const { video } = (result ?? {}) as { readonly video?: { readonly url?: unknown } | null };
+  const url = video?.url;
+  if (typeof url === 'string' && url !== '')
+    return { state: 'made', usage: undefined, vendorId: undefined, file: { kind: 'address', url } };
+  const message = 'The upstream answered without a video';
+  return { state: 'failed', code: 'upstream_error', message, invoiced: 'perhaps' };
+}
+
+function requestIn(body: Uint8Array): string | undefined {
+  try {
+    const { request_id: id } = JSON.parse(Buffer.from(body).toString()) as { readonly request_id?: unknown };
+    return typeof id === 'string' && REQUEST_ID.test(id) ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,88 @@
+/** Google's Veo: https://ai.google.dev/gemini-api/docs/video */
+import { type SubmittedVideo, UpstreamFailure, type VideoLook, type VideoMaker, type VideoOrder } from '#application';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import { inVendorsWords } from '../wire.ts';
+import { googleRefusal } from './refusal.ts';
+
+const USUAL = {
+  size: 'aspectRatio',
+  quality: 'resolution',
+  duration: 'durationSeconds',
+  negative_prompt: 'negativePrompt',
+};
+const OPERATION = /^models\/[\w.-]{1,100}\/operations\/([\w-]{1,200})$/;
+/** gRPC's `INVALID_ARGUMENT`. */
+const INVALID_ARGUMENT = 3;
+
+interface Operation {
+  readonly done?: unknown;
+  readonly error?: { readonly code?: unknown; readonly message?: unknown };
+  readonly response?: { readonly generateVideoResponse?: Generated };
+}
+
+interface Generated {
+  readonly generatedSamples?: readonly { readonly video?: { readonly uri?: unknown } }[];
+  /** Why it keeps back what it has made, or did not make it: neither is billed. */
+  readonly raiMediaFilteredReasons?: readonly unknown[];
+}
+
+export class VeoVideos implements VideoMaker {
+  constructor(
+    private readonly http: VendorHttp,
+    private readonly headers: Readonly<Record<string, string>>,
+  ) {}
+
+  async submit({ model, prompt, image, parameters, wire, signal }: VideoOrder): Promise<SubmittedVideo> {
+    const bytesBase64Encoded = image && Buffer.from(image.bytes).toString('base64');
+    const source = image ? { image: { bytesBase64Encoded, mimeType: image.mediaType } } : {};
+    const told = inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined });
+    const answer = await this.http.request(`/v1beta/models/${model}:predictLongRunning`, {
+      method: 'POST',
+      headers: this.headers,
+      body: {
+        instances: [{ prompt, ...source }],
+        parameters: { ...told, durationSeconds: Number(told.durationSeconds), sampleCount: 1 },
+      },
+      signal,
+      refusalOf: googleRefusal,
+    });
+    const { name } = ((await answer.json()) ?? {}) as { readonly name?: unknown };
+    const [reference, vendorId] = OPERATION.exec(String(name)) ?? [];
+    if (reference !== undefined && vendorId !== undefined) return { reference, vendorId };
+    throw new UpstreamFailure('upstream_error', 'The upstream does not say where its answer will be');
+  }
+
+  async look(reference: string, signal: AbortSignal): Promise<VideoLook> {
+    const answer = await this.http.request(`/v1beta/${reference}`, {
+      method: 'GET',
+      headers: this.headers,
+      signal,
+      refusalOf: googleRefusal,
+    });
+    const { done, error, response } = ((await answer.json()) ?? {}) as Operation;
+    if (done !== true) return { state: 'pending' };
+    if (error) return failed(error);
+    const { generatedSamples: samples, raiMediaFilteredReasons: reasons } = response?.generateVideoResponse ?? {};
+    const uri = Array.isArray(samples) ? samples[0]?.video?.uri : undefined;
+    if (typeof uri === 'string' && uri !== '') {
+      const file = { kind: 'address', url: uri, headers: this.headers } as const;
+      return { state: 'made', usage: undefined, vendorId: undefined, file };
+    }
+    const why = Array.isArray(reasons) && typeof reasons[0] === 'string' ? reasons[0] : undefined;
+    if (why !== undefined) return { state: 'failed', code: 'content_policy_violation', message: why, invoiced: 'no' };
+    const message = 'The upstream answered without a video';
+    return { state: 'failed', code: 'upstream_error', message, invoiced: 'perhaps' };
+  }
+}
+
+/** Google bills what it hands over. */
+function failed({ code, message }: NonNullable<Operation['error']>): VideoLook {
+  const isOurs = code !== INVALID_ARGUMENT;
+  const said = typeof message === 'string' && message !== '' ? message : 'The upstream could not make the video';
+  return {
+    state: 'failed',
+    code: isOurs ? 'upstream_error' : 'invalid_request',
+    message: isOurs ? 'The upstream could not make the video' : said,
+    invoiced: 'no',
+  };
+}
