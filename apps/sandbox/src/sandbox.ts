@@ -15,6 +15,7 @@ import { Chains } from './chains/chain.ts';
 import { chainRoutes } from './chains/wallet.ts';
 import { clnRoutes } from './cln/clnrest.ts';
 import { exaRoutes } from './exa.ts';
+import { GoogleServer } from './google/google.ts';
 import { lndRoutes } from './lightning/lnd-rest.ts';
 import { LightningNode } from './lightning/node.ts';
 import { walletRoutes } from './lightning/wallet.ts';
@@ -28,6 +29,7 @@ import { TRANSCRIPTION_MODELS, transcriptionRoutes } from './openai/audio/transc
 import { chatRoutes } from './openai/chat.ts';
 import { EMBEDDING_MODELS } from './openai/embeddings/embedding-models.ts';
 import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
+import { deepInfraImageRoutes } from './openai/images/deepinfra-images.ts';
 import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
 import { modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
@@ -90,6 +92,7 @@ function world(): World {
   const phoenixd = new PhoenixdPeer(node);
   const nwc = new NostrWalletConnect(node);
   const fal = new FalServer(bill);
+  const google = new GoogleServer(bill);
   const routes: Routes = {
     ...Object.assign(
       {},
@@ -103,9 +106,11 @@ function world(): World {
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),
     ...imageRoutes(bill),
+    ...deepInfraImageRoutes(bill),
     ...speechRoutes(bill),
     ...transcriptionRoutes(bill),
     ...fal.routes(),
+    ...google.routes(),
     ...elevenLabsRoutes(bill),
     ...deepgramRoutes(bill),
     ...exaRoutes(bill),
@@ -126,7 +131,7 @@ function world(): World {
     routes: { ...routes, 'GET /': (call) => call.json(200, index) },
     nwc,
     close: async () => {
-      for (const each of [btcpay, stripe, phoenixd, nwc, fal]) await each.close();
+      for (const each of [btcpay, stripe, phoenixd, nwc, fal, google]) await each.close();
     },
   };
 }

@@ -65,3 +65,25 @@ function* withoutEnd(start: Buffer): Generator<Buffer> {
 export function loseAnswer({ request }: Call): void {
   request.socket.destroy();
 }
+
+/** Whether an answer is on the bill: not one that was refused for free, or never made. */
+export function isBilled(fault: Fault | undefined): boolean {
+  return fault !== 'policy' && fault !== 'malformed';
+}
+
+/** Sends an answer with what was made, unless it is to be lost, to break off, or to be no JSON. */
+export function sendAnswer(
+  call: Call,
+  answer: object,
+  fault: Fault | undefined,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  if (fault === 'lost') return void loseAnswer(call);
+  const json = JSON.stringify(answer);
+  const half = json.slice(0, json.length / 2);
+  if (fault === 'malformed') return void call.send(200, half, headers);
+  if (fault !== 'cut') return void call.send(200, json, headers);
+  const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) };
+  call.response.writeHead(200, { ...length, ...headers });
+  call.response.write(half, () => call.request.socket.destroy());
+}

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import OpenAI, { toFile } from 'openai';
+import OpenAI from 'openai';
 import { soundFile } from '#testing';
 import { startSandbox } from '../sandbox.ts';
-import { isPicture } from './files/pictures.ts';
 import { millisecondsOf } from './length/recording.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -21,45 +20,6 @@ async function post(path: string, body: unknown, headers: Record<string, string>
   const json = answer.headers.get('content-type') === 'application/json' ? JSON.parse(bytes.toString()) : undefined;
   return { status: answer.status, headers: answer.headers, bytes, json };
 }
-
-describe("OpenAI's images", () => {
-  const client = () => new OpenAI({ apiKey: 'k', baseURL: `${sandbox.url}/openai/v1`, maxRetries: 0 });
-
-  test("are made and edited by OpenAI's own client", async () => {
-    const made = await client().images.generate({ model: 'gpt-image-1', prompt: 'A coin', n: 2, quality: 'low' });
-    expect(made.data).toHaveLength(2);
-    const png = Buffer.from(made.data?.[0]?.b64_json ?? '', 'base64');
-    expect(isPicture(png)).toBe(true);
-    const image = await toFile(png, 'a.png', { type: 'image/png' });
-    const edited = await client().images.edit({ model: 'gpt-image-1', prompt: 'Two coins', image, size: '1536x1024' });
-    expect(isPicture(Buffer.from(edited.data?.[0]?.b64_json ?? '', 'base64'))).toBe(true);
-    expect(await bill()).toEqual({ total_usd: '0.085', lines: 2 }); // 2 × 0.011 and 0.063
-  });
-
-  test.each<[string, object, number]>([
-    ['an unknown model', { model: 'dall-e-9', prompt: 'a' }, 400],
-    ['an unknown field', { model: 'gpt-image-1', prompt: 'a', ratio: '1:1' }, 400],
-    ['a ratio as the size', { model: 'gpt-image-1', prompt: 'a', size: '16:9' }, 400],
-    ['no prompt', { model: 'gpt-image-1' }, 400],
-    ['a fault', { model: 'gpt-image-1', prompt: '[[sandbox fault=500]]' }, 500],
-  ])('are refused for %s and cost nothing', async (_, body, status) => {
-    const { status: answered, json } = await post('/openai/v1/images/generations', body, { authorization: 'Bearer k' });
-    expect(answered).toBe(status);
-    expect(json.error.message).toEqual(expect.any(String));
-    expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
-  });
-
-  test('are not edited without an image', async () => {
-    const form = new FormData();
-    form.set('model', 'gpt-image-1');
-    form.set('prompt', 'a');
-    form.set('image', new File(['no image'], 'a.png'));
-    const headers = { authorization: 'Bearer k' };
-    const answer = await fetch(`${sandbox.url}/openai/v1/images/edits`, { method: 'POST', headers, body: form });
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toMatchObject({ error: { code: 'invalid_image_file' } });
-  });
-});
 
 describe('speech', () => {
   const VOICE = '/elevenlabs/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM';

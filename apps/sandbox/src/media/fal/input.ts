@@ -3,6 +3,7 @@
 import { parseObject, Refusal } from '../../router.ts';
 import { isPicture } from '../files/pictures.ts';
 import { wordsAmong } from '../instructions.ts';
+import { filmSize, ratioOf } from '../sizes.ts';
 import type { FalOffer } from './offers.ts';
 
 export interface Input {
@@ -131,24 +132,6 @@ function pictureSize(body: Body, { imageSize }: FalOffer, fields: Input['fields'
     if (typeof side !== 'number' || !Number.isInteger(side) || side < 1 || side > MOST_PIXELS_ACROSS)
       throw wrong('image_size', `Input should be from 1 to ${MOST_PIXELS_ACROSS}`, 'less_than_equal', chosen);
   return [width as number, height as number];
-}
-
-/** As large as a square of this side, in exactly this ratio. */
-export function ratioOf(ratio = '1:1', side = 1_024): readonly [number, number] {
-  const [across = 1, down = 1] = ratio === 'auto' ? [] : ratio.split(':').map(Number);
-  const unit = Math.max(1, Math.floor(side / Math.sqrt(across * down)));
-  return [across * unit, down * unit];
-}
-
-/** By the lines of its shorter side. */
-export function filmSize({
-  aspect_ratio: ratio = '16:9',
-  resolution = '720p',
-}: Input['fields']): readonly [number, number] {
-  const [across = 16, down = 9] = ratio === 'auto' ? [] : ratio.split(':').map(Number);
-  const lines = Number(/(\d+)p$/.exec(resolution)?.[1] ?? 720);
-  const longer = Math.round((lines * Math.max(across, down)) / Math.min(across, down) / 2) * 2;
-  return across >= down ? [longer, lines] : [lines, longer];
 }
 
 function missing(field: string): Refusal {

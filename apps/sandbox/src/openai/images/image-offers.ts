@@ -1,35 +1,66 @@
 /** The image models of the simulated providers that speak OpenAI's images API, each with its own prices. */
+import type { PricedUnits } from '../../bill.ts';
 import { refusalOf } from '../errors.ts';
 
-export interface ImageModel {
+/** OpenAI's own, billed by tokens. */
+export interface GptImage {
   readonly id: string;
-  /** USD for an image by its quality: a square one, and one of another shape. */
-  readonly usd: Readonly<Record<string, readonly [square: string, oblong: string]>>;
-  /** Whether a request may choose the quality, and hand in an image. */
-  readonly isOpenAi: boolean;
+  /** USD for a million tokens. */
+  readonly usd: { readonly input: string; readonly imageInput: string; readonly imageOutput: string };
+  /** Output tokens of a picture by its quality: a square one, and one of another shape. */
+  readonly tokens: Readonly<Record<string, readonly [square: number, oblong: number]>>;
+  readonly fidelities: readonly string[];
 }
 
-function gpt(id: string, low: [string, string], medium: [string, string], high: [string, string]): ImageModel {
-  return { id, usd: { low, medium, high }, isOpenAi: true };
+/** Billed by the picture. */
+export interface FlatImage {
+  readonly id: string;
+  readonly usd: string;
 }
 
-function flat(id: string, usd: string): ImageModel {
-  return { id, usd: { medium: [usd, usd] }, isOpenAi: false };
-}
+const TOKENS = { low: [272, 408], medium: [1_056, 1_584], high: [4_160, 6_240] } as const;
+const MINI_TOKENS = { low: [625, 750], medium: [1_375, 1_875], high: [4_500, 6_500] } as const;
+const FULL_USD = { input: '5.00', imageInput: '8.00', imageOutput: '32.00' };
+const NEWER_USD = { input: '5.00', imageInput: '8.00', imageOutput: '30.00' };
+const MINI_USD = { input: '2.00', imageInput: '2.50', imageOutput: '8.00' };
 
-export const IMAGE_MODELS: Readonly<Record<string, readonly ImageModel[]>> = {
-  openai: [
-    gpt('gpt-image-1.5', ['0.009', '0.013'], ['0.034', '0.05'], ['0.133', '0.2']),
-    gpt('gpt-image-1', ['0.011', '0.016'], ['0.042', '0.063'], ['0.167', '0.25']),
-    gpt('gpt-image-1-mini', ['0.005', '0.006'], ['0.011', '0.015'], ['0.036', '0.052']),
-  ],
-  deepinfra: [flat('black-forest-labs/FLUX-1.1-pro', '0.04'), flat('black-forest-labs/FLUX-1-schnell', '0.0005')],
+/** Those that have not been shut down. */
+export const GPT_IMAGES: readonly GptImage[] = [
+  { id: 'gpt-image-1.5', usd: FULL_USD, tokens: TOKENS, fidelities: ['low', 'high'] },
+  { id: 'gpt-image-1-mini', usd: MINI_USD, tokens: MINI_TOKENS, fidelities: ['low'] },
+  { id: 'gpt-image-2', usd: NEWER_USD, tokens: TOKENS, fidelities: [] },
+  { id: 'gpt-image-2.5-sunburst', usd: NEWER_USD, tokens: TOKENS, fidelities: [] },
+  { id: 'gpt-image-2.5-flare', usd: NEWER_USD, tokens: TOKENS, fidelities: [] },
+];
+
+export const FLAT_IMAGES: readonly FlatImage[] = [
+  { id: 'black-forest-labs/FLUX-1.1-pro', usd: '0.04' },
+  { id: 'black-forest-labs/FLUX-1-schnell', usd: '0.0005' },
+];
+
+export const IMAGE_MODELS: Readonly<Record<string, readonly { readonly id: string }[]>> = {
+  openai: GPT_IMAGES,
+  deepinfra: FLAT_IMAGES,
 };
 
 /** @throws Refusal 400 */
-export function findImageModel(provider: string, id: unknown): ImageModel {
-  const model = IMAGE_MODELS[provider]?.find((each) => each.id === id);
+export function gptImage(id: unknown): GptImage {
+  const model = GPT_IMAGES.find((each) => each.id === id);
   if (model) return model;
   const message = `Invalid value: '${id}'. No such image model.`;
   throw refusalOf('image_generation_user_error', 400, message, { param: 'model', code: 'invalid_value' });
+}
+
+const PER_PRICE = 1_000_000;
+
+export interface ImageTokens {
+  readonly input: number;
+  readonly imageInput: number;
+  readonly imageOutput: number;
+}
+
+export function pricedBy({ usd }: GptImage, tokens: ImageTokens): readonly PricedUnits[] {
+  return (['input', 'imageInput', 'imageOutput'] as const).map((unit) => {
+    return { unit, quantity: tokens[unit], per: PER_PRICE, price: usd[unit] };
+  });
 }

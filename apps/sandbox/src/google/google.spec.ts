@@ -1,0 +1,155 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { ApiError, type GenerateContentConfig, GoogleGenAI, type Part } from '@google/genai';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+import { picture } from '../media/files/pictures.ts';
+import { startSandbox } from '../sandbox.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let client: GoogleGenAI;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  client = new GoogleGenAI({ apiKey: 'k', httpOptions: { baseUrl: `${sandbox.url}/google` } });
+});
+afterAll(() => sandbox.close());
+beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
+
+const bill = async () => (await (await fetch(`${sandbox.url}/bill`)).json()) as { total_usd: string; lines: number };
+const PROMPT = 'A coin on snow'; // 4 tokens
+
+function draw(model: string, contents: string | (string | Part)[], config: GenerateContentConfig = {}) {
+  return client.models.generateContent({ model, contents, config: { responseModalities: ['IMAGE'], ...config } });
+}
+
+describe("Gemini, by Google's own client", () => {
+  test('draws a picture, and bills what its usage says', async () => {
+    const answer = await draw('gemini-2.5-flash-image', PROMPT, { imageConfig: { aspectRatio: '16:9' } });
+    const { width, height } = await sharp(Buffer.from(answer.data ?? '', 'base64')).metadata();
+    expect(width / height).toBeCloseTo(16 / 9, 5);
+    expect(answer.usageMetadata).toEqual({
+      promptTokenCount: 4,
+      promptTokensDetails: [{ modality: 'TEXT', tokenCount: 4 }],
+      candidatesTokenCount: 1_290,
+      candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 1_290 }],
+      totalTokenCount: 1_294,
+    });
+    expect(await bill()).toEqual({ total_usd: '0.0387012', lines: 1 });
+  });
+
+  test('thinks, speaks, takes pictures, and bills all of it', async () => {
+    const data = picture({ words: 'a', width: 4, height: 4 }).toString('base64');
+    const part = { inlineData: { mimeType: 'image/png', data } };
+    const config = { responseModalities: ['TEXT', 'IMAGE'], imageConfig: { imageSize: '4K' } };
+    const { usageMetadata, candidates } = await draw('gemini-3-pro-image', [PROMPT, part], config);
+    expect(candidates?.[0]?.content?.parts?.[0]).toEqual({ text: 'Here is your picture.' });
+    expect(usageMetadata).toMatchObject({
+      promptTokensDetails: [
+        { modality: 'TEXT', tokenCount: 4 },
+        { modality: 'IMAGE', tokenCount: 560 },
+      ],
+      candidatesTokensDetails: [
+        { modality: 'TEXT', tokenCount: 6 },
+        { modality: 'IMAGE', tokenCount: 2_000 },
+      ],
+      thoughtsTokenCount: 64,
+      totalTokenCount: 4 + 560 + 6 + 2_000 + 64,
+    });
+    expect(await bill()).toEqual({ total_usd: '0.241968', lines: 1 }); // 564 × 2, 70 × 12, 2,000 × 120, a million
+  });
+
+  test('refuses prompts, and withholds pictures, that its rules forbid', async () => {
+    const blocked = await draw('gemini-2.5-flash-image', '[[sandbox fault=policy]]');
+    expect(blocked.promptFeedback?.blockReason).toBe('PROHIBITED_CONTENT');
+    expect(blocked.candidates).toBeUndefined();
+    expect(await bill()).toMatchObject({ lines: 0 });
+    const withheld = await draw('gemini-2.5-flash-image', '[[sandbox fault=policy_billed]]');
+    expect(withheld.candidates?.[0]).toMatchObject({ finishReason: 'IMAGE_SAFETY' });
+    expect(withheld.data).toBeUndefined();
+    const nothing = await draw('gemini-2.5-flash-image', '[[sandbox fault=fewer]]');
+    expect(nothing.candidates?.[0]).toMatchObject({ finishReason: 'NO_IMAGE' });
+    expect(await bill()).toMatchObject({ lines: 2 });
+  });
+
+  test.each<[string, string, string, GenerateContentConfig, number]>([
+    ['a model that is none', 'gemini-9', PROMPT, {}, 404],
+    ['a ratio that is none', 'gemini-2.5-flash-image', PROMPT, { imageConfig: { aspectRatio: '7:5' } }, 400],
+    ['a size that it does not make', 'gemini-2.5-flash-image', PROMPT, { imageConfig: { imageSize: '4K' } }, 400],
+    ['several candidates', 'gemini-2.5-flash-image', PROMPT, { candidateCount: 2 }, 400],
+    ['a limit', 'gemini-2.5-flash-image', '[[sandbox fault=429]]', {}, 429],
+    ['an overload', 'gemini-2.5-flash-image', '[[sandbox fault=overloaded]]', {}, 503],
+  ])('says what is wrong: %s', async (_, model, prompt, config, status) => {
+    const error = await draw(model, prompt, config).catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error.status).toBe(status);
+    expect(JSON.parse(error.message).error).toMatchObject({ code: status, status: expect.stringMatching(/^[A-Z_]+$/) });
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+
+  test('loses answers that are billed', async () => {
+    await expect(draw('gemini-2.5-flash-image', '[[sandbox fault=lost]]')).rejects.toThrow('fetch failed');
+    expect(await bill()).toMatchObject({ lines: 1 });
+  });
+
+  test('wants a key, and knows no other fields', async () => {
+    const ask = async (headers: Record<string, string>, body: object) => {
+      const url = `${sandbox.url}/google/v1beta/models/gemini-2.5-flash-image:generateContent`;
+      const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+      return [answer.status, ((await answer.json()) as { error: { message: string } }).error.message];
+    };
+    expect(await ask({}, {})).toEqual([403, expect.any(String)]);
+    expect(await ask({ 'x-goog-api-key': 'k' }, { prompt: 'a' })).toEqual([400, expect.stringContaining('"prompt"')]);
+  });
+});
+
+describe("Veo, by Google's own client", () => {
+  const model = 'veo-3.0-fast-generate-001';
+  const made = async (prompt: string, config = {}) => {
+    let operation = await client.models.generateVideos({ model, source: { prompt }, config });
+    while (!operation.done) operation = await client.operations.getVideosOperation({ operation });
+    return operation;
+  };
+
+  test('makes a video that only who has the key can download, billed by the second when it is done', async () => {
+    const { name, response } = await made('A coin [[sandbox latency=30]]', { durationSeconds: 4 });
+    expect(name).toMatch(/^models\/veo-3\.0-fast-generate-001\/operations\/\w+$/);
+    const file = response?.generatedVideos?.[0]?.video;
+    expect((await fetch(file?.uri ?? '')).status).toBe(403);
+    const folder = await mkdtemp(path.join(tmpdir(), 'veo-'));
+    const downloadPath = path.join(folder, 'a.mp4');
+    const named = /files\/\w+/.exec(file?.uri ?? '')?.[0] ?? ''; // by itself the client finds it only in an https address
+    await client.files.download({ file: named, downloadPath });
+    expect((await readFile(downloadPath)).toString('latin1', 4, 8)).toBe('ftyp');
+    await rm(folder, { recursive: true });
+    expect(await bill()).toEqual({ total_usd: '0.6', lines: 1 });
+  });
+
+  test('withholds what its rules forbid, fails, or makes nothing, which costs nothing', async () => {
+    const { response } = await made('[[sandbox fault=policy]]');
+    expect(response).toMatchObject({ raiMediaFilteredCount: 1, raiMediaFilteredReasons: [expect.any(String)] });
+    expect((await made('[[sandbox fault=error]]')).error).toMatchObject({ code: 13 });
+    expect((await made('[[sandbox fault=fewer]]')).response?.generatedVideos).toBeUndefined();
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+
+  test('leaves files that are something else, or gone', async () => {
+    const headers = { 'x-goog-api-key': 'k' };
+    const fetched = async (fault: string) => {
+      const { response } = await made(`[[sandbox fault=${fault}]]`);
+      return fetch(response?.generatedVideos?.[0]?.video?.uri ?? '', { headers });
+    };
+    expect((await fetched('expired')).status).toBe(404);
+    expect((await fetched('disguised_html')).headers.get('content-type')).toBe('video/mp4');
+  });
+
+  test.each([
+    ['a length', { durationSeconds: 5 }],
+    ['a short one in high resolution', { durationSeconds: 4, resolution: '1080p' }],
+    ['a ratio', { aspectRatio: '1:1' }],
+    ['several', { numberOfVideos: 2 }],
+  ])('refuses what it does not make: %s', async (_, config) => {
+    await expect(made('A coin', config)).rejects.toMatchObject({ status: 400 });
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+});

@@ -1,0 +1,118 @@
+/** A request for OpenAI's images, as JSON or as a form, judged as OpenAI judges it. */
+import { isPicture } from '../../media/files/pictures.ts';
+import { type Call, parseObject } from '../../router.ts';
+import { refusal } from '../errors.ts';
+import { formIn } from '../forms.ts';
+import { type GptImage, gptImage } from './image-offers.ts';
+
+export interface ImageRequest {
+  readonly model: GptImage;
+  readonly prompt: string;
+  readonly n: number;
+  readonly quality: string;
+  readonly size: string;
+  readonly width: number;
+  readonly height: number;
+  readonly format: 'png' | 'jpeg' | 'webp';
+  readonly background: string;
+  /** Pictures that it brings, and whether they are looked at closely. */
+  readonly sources: number;
+  readonly fidelity: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const PARAMETERS = [
+  ...['model', 'prompt', 'n', 'size', 'quality', 'output_format', 'output_compression', 'background', 'user'],
+  ...['stream', 'partial_images'],
+];
+const OF_GENERATIONS: ReadonlySet<string> = new Set([...PARAMETERS, 'moderation']);
+const OF_EDITS: ReadonlySet<string> = new Set([...PARAMETERS, 'input_fidelity', 'image', 'image[]', 'mask']);
+const SIZES = ['1024x1024', '1536x1024', '1024x1536'];
+const FORMATS = ['png', 'jpeg', 'webp'];
+const MOST_IMAGES = 10;
+const MOST_SOURCES = 16;
+const LONGEST_PROMPT = 32_000;
+
+/** @throws Refusal 400 */
+export async function generationIn(call: Call): Promise<ImageRequest> {
+  const body = parseObject(await call.text());
+  if (!body) throw refusal(400, 'We could not parse the JSON body of your request.');
+  return requestIn(body, OF_GENERATIONS, 0);
+}
+
+/** @throws Refusal 400 unless there is a picture in it */
+export async function editIn(call: Call): Promise<ImageRequest> {
+  const form = await formIn(call);
+  const files = [...form.getAll('image'), ...form.getAll('image[]')];
+  if (files.length === 0)
+    throw refusal(400, "Missing required parameter: 'image'.", 'image', 'missing_required_parameter');
+  if (files.length > MOST_SOURCES)
+    throw refusal(400, `Too many images: at most ${MOST_SOURCES}.`, 'image', 'array_above_max_length');
+  for (const [i, file] of files.entries()) await assertPicture(file, i);
+  const mask = form.get('mask');
+  if (mask !== null) await assertPicture(mask, 0);
+  const fields = Object.fromEntries([...form].map(([name, value]) => [name, name === 'n' ? Number(value) : value]));
+  return requestIn(fields, OF_EDITS, files.length);
+}
+
+async function assertPicture(file: File | string, index: number): Promise<void> {
+  if (file instanceof File && isPicture(Buffer.from(await file.arrayBuffer()))) return;
+  const message = `Invalid image file or mode for image ${index + 1}, please check your image file.`;
+  throw refusal(400, message, 'image', 'invalid_image_file');
+}
+
+function requestIn(fields: Fields, parameters: ReadonlySet<string>, sources: number): ImageRequest {
+  const model = gptImage(fields.model);
+  const unknown = Object.keys(fields).find((name) => !parameters.has(name));
+  if (unknown !== undefined) throw refusal(400, `Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter');
+  const { prompt, n = 1 } = fields;
+  if (typeof prompt !== 'string' || prompt === '')
+    throw refusal(400, "Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter');
+  if (prompt.length > LONGEST_PROMPT)
+    throw refusal(400, `Invalid 'prompt': string too long.`, 'prompt', 'string_above_max_length');
+  if (typeof n !== 'number' || !Number.isInteger(n) || n < 1 || n > MOST_IMAGES)
+    throw refusal(400, `Invalid 'n': expected a value from 1 to ${MOST_IMAGES}.`, 'n', 'integer_out_of_range');
+  if (fields.stream !== undefined && String(fields.stream) !== 'false')
+    throw refusal(400, 'The sandbox does not stream images.', 'stream', 'unsupported_value');
+  const size = wordIn(fields, 'size', SIZES, SIZES[0] as string);
+  const [width = 0, height = 0] = size.split('x').map(Number);
+  const format = wordIn(fields, 'output_format', FORMATS, 'png') as ImageRequest['format'];
+  const background = wordIn(fields, 'background', ['transparent', 'opaque'], 'opaque');
+  if (background === 'transparent' && format === 'jpeg')
+    throw refusal(
+      400,
+      'Transparent background is not supported for JPEG output format.',
+      'background',
+      'invalid_value',
+    );
+  if (fields.input_fidelity !== undefined && model.fidelities.length === 0)
+    throw refusal(
+      400,
+      `The model '${model.id}' does not support the 'input_fidelity' parameter.`,
+      'input_fidelity',
+      'invalid_input_fidelity_model',
+    );
+  wordIn(fields, 'moderation', ['low'], 'low');
+  return {
+    model,
+    prompt,
+    n,
+    quality: wordIn(fields, 'quality', Object.keys(model.tokens), 'high'),
+    size,
+    width,
+    height,
+    format,
+    background,
+    sources,
+    fidelity: wordIn(fields, 'input_fidelity', model.fidelities, 'low'),
+  };
+}
+
+function wordIn(fields: Fields, name: string, words: readonly string[], byDefault: string): string {
+  const { [name]: word = 'auto' } = fields;
+  if (word === 'auto') return byDefault;
+  if (typeof word === 'string' && words.includes(word)) return word;
+  const supported = [...words, 'auto'].map((each) => `'${each}'`).join(', ');
+  throw refusal(400, `Invalid value: '${word}'. Supported values are: ${supported}.`, name, 'invalid_value');
+}
