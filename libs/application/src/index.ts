@@ -145,11 +145,31 @@ export {
   statusPath,
 } from './media/signed-links.ts';
 export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/kept-requests.ts';
-export { type HookedSubmission, VideoHints, VideoHooks } from './media/videos/video-hooks.ts';
+export {
+  RequestVideo,
+  RequestVideoHandler,
+  type VideoPreparations,
+  type VideoRequest,
+  videoIdOf,
+} from './media/videos/request-video.ts';
+export {
+  evidenceOf,
+  type HookedSubmission,
+  VideoHints,
+  VideoHookReceiver,
+  VideoHooks,
+} from './media/videos/video-hooks.ts';
+export { type VideoBody, type VideoQuote, VideoQuotes } from './media/videos/video-quotes.ts';
 export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
 export { Payers } from './paying/account-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
-export { CONFLICTING_KEYS, Idempotency, IdempotencyConflict, leaseOf } from './paying/idempotency.ts';
+export {
+  CONFLICTING_KEYS,
+  Idempotency,
+  IdempotencyConflict,
+  type KeyedRequest,
+  leaseOf,
+} from './paying/idempotency.ts';
 export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './paying/kept-answers.ts';
 export {
   actorOf,

@@ -1,7 +1,7 @@
 import {
   asFailure,
   type Clock,
-  type Hold,
+  evidenceOf,
   type KeptRequest,
   type KeptRequests,
   NoVideo,
@@ -32,13 +32,11 @@ import {
   type DueTable,
   type FactReader,
   type Lease,
-  money,
   Rejection,
   type Runtime,
   startWorkflow,
   streamName,
   type WorkflowPorts,
-  ZERO,
 } from '#kernel';
 import { LookPace } from './look-pace.ts';
 
@@ -226,10 +224,8 @@ class VideoSteps {
     }
   }
 
-  private maker(upstream: string, { holdId, payer, amount }: VideoHandover['hold']): VideoMaker {
-    const held = money.fromJson(amount);
-    const hold: Hold = { holdId, payer, amount: held, beside: ZERO, reach: held, expiresAt: Number.POSITIVE_INFINITY };
-    return this.given.providers.of(hold, upstream, 'videos');
+  private maker(upstream: string, hold: VideoHandover['hold']): VideoMaker {
+    return this.given.providers.of(evidenceOf(hold), upstream, 'videos');
   }
 
   private paceOf(upstream: string): LookPace {

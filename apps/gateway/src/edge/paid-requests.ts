@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Audience, Caller, FreeUse, Idempotency, KeptAnswer, Payer, Payers } from '#application';
+import type { Audience, Caller, FreeUse, Idempotency, KeptAnswer, KeyedRequest, Payer, Payers } from '#application';
 import type { Authenticator } from './caller.ts';
 import { InvalidRequest } from './errors.ts';
 import { Recording, record, WholeAudience } from './recording.ts';
@@ -11,6 +11,8 @@ const PRINTABLE = /^[\x20-\x7e]{1,255}$/;
 export function sourceOf({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
+
+type Serve = (payer: Payer, audience: Audience) => Promise<unknown>;
 
 /** What all requests begin with that are paid for, or that create something: each is served once for its Idempotency-Key. */
 export class PaidRequests {
@@ -30,23 +32,25 @@ export class PaidRequests {
 
   /**
    * Serves a request that is known to be well-formed: once, where it has an Idempotency-Key, and with the answer of then
-   * from then on. It is served under `request.id`.
+   * from then on. It is served under `request.id`. What goes on without its gateway is not lost with its answer: `leftBy` says it.
    * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
    */
   async once(
     request: FastifyRequest,
     reply: FastifyReply,
     caller: Caller,
-    serve: (payer: Payer, audience: Audience) => Promise<unknown>,
+    serving: Serve | { readonly serve: Serve; readonly leftBy: NonNullable<KeyedRequest['leftBy']> },
   ): Promise<void> {
     const payer = this.payers.of(caller);
     const key = request.headers['idempotency-key'];
-    const served = key === undefined ? { payer } : await this.claimed(String(key), request, caller, payer);
+    const job = typeof serving === 'function' ? { serve: serving } : serving;
+    const claimed = () => this.idempotency.claim({ ...this.keyedBy(String(key), request, caller), ...job }, payer);
+    const served = key === undefined ? { payer } : await claimed();
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${request.id}`);
-    const serving = () => serve(this.freeUse.payerOf(served.payer), new WholeAudience(reply));
-    await (request.body instanceof Upload ? request.body.during(serving) : serving());
+    const answering = () => job.serve(this.freeUse.payerOf(served.payer), new WholeAudience(reply));
+    await (request.body instanceof Upload ? request.body.during(answering) : answering());
   }
 
   /**
@@ -65,9 +69,8 @@ export class PaidRequests {
     return create();
   }
 
-  private claimed(key: string, request: FastifyRequest, caller: Caller, payer: Payer) {
-    const mayRead = () => this.authenticator.mayRead(request);
-    return this.idempotency.claim({ ...this.keyed(key, request, caller), mayRead }, payer);
+  private keyedBy(key: string, request: FastifyRequest, caller: Caller): KeyedRequest {
+    return { ...this.keyed(key, request, caller), mayRead: () => this.authenticator.mayRead(request) };
   }
 
   private keyed(key: string, request: FastifyRequest, caller: Caller) {

@@ -47,6 +47,11 @@ export interface KeyedRequest {
   readonly requestId: string;
   /** Whether the caller's credential is still good. A hold would see; for a replay nothing is held. @throws Error */
   mayRead(): Promise<unknown>;
+  /**
+   * What an earlier request has left behind that held money, where its answer follows from that: it goes on without the
+   * gateway that may have died. Undefined where there is nothing.
+   */
+  leftBy?(requestId: string): Promise<KeptAnswer | undefined>;
 }
 
 /** The request is to be served: with this payer, and `ended` is called with the answer, if it can be kept, before its end is sent. */
@@ -112,7 +117,7 @@ export class Idempotency {
     };
     if (await available(kept.claim(claim))) return claim;
     await request.mayRead();
-    return (await this.answeredBefore(claim)) ?? claim;
+    return (await this.answeredBefore(claim, request)) ?? claim;
   }
 
   /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
@@ -125,12 +130,14 @@ export class Idempotency {
   }
 
   /** The answer to an earlier request with the same key; undefined when this one has taken its key over. */
-  private async answeredBefore(claim: Claim): Promise<KeptAnswer | undefined> {
+  private async answeredBefore(claim: Claim, { leftBy }: KeyedRequest): Promise<KeptAnswer | undefined> {
     const { kept } = this.ports;
     const earlier = await available(kept.find(claim));
     if (!earlier) throw inProgress(); // it has just ended without being charged
     if (earlier.request !== claim.request) throw reused();
     if (earlier.answer) return kept.open(earlier.answer);
+    const left = earlier.held ? await leftBy?.(earlier.requestId) : undefined;
+    if (left) return left;
     if (earlier.lost) throw lost();
     if (earlier.running && !(await this.givenUp(earlier))) throw inProgress();
     if (earlier.held) await this.assertUnpaid(earlier);

@@ -22,7 +22,7 @@ interface Operation {
 
 interface Generated {
   readonly generatedSamples?: readonly { readonly video?: { readonly uri?: unknown } }[];
-  /** Why it keeps back what it has made, or did not make it: neither is billed. */
+  /** Why it keeps back what it has made, or did not make it. */
   readonly raiMediaFilteredReasons?: readonly unknown[];
 }
 
@@ -69,13 +69,14 @@ export class VeoVideos implements VideoMaker {
       return { state: 'made', usage: undefined, vendorId: undefined, file };
     }
     const why = Array.isArray(reasons) && typeof reasons[0] === 'string' ? reasons[0] : undefined;
-    if (why !== undefined) return { state: 'failed', code: 'content_policy_violation', message: why, invoiced: 'no' };
-    const message = 'The upstream answered without a video';
-    return { state: 'failed', code: 'upstream_error', message, invoiced: 'perhaps' };
+    const [code, message] = why
+      ? ['content_policy_violation', why]
+      : ['upstream_error', 'The upstream answered without a video'];
+    return { state: 'failed', code, message, invoiced: 'perhaps' };
   }
 }
 
-/** Google bills what it hands over. */
+/** An operation that ended in an error is not billed. */
 function failed({ code, message }: NonNullable<Operation['error']>): VideoLook {
   const isOurs = code !== INVALID_ARGUMENT;
   const said = typeof message === 'string' && message !== '' ? message : 'The upstream could not make the video';

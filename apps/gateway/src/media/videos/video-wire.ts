@@ -1,0 +1,51 @@
+import { type MediaLinks, readFileId } from '#application';
+import type { Video, VideoRequested } from '#domain';
+import { money, usdNumber } from '#kernel';
+
+const HOUR_MS = 3_600_000;
+const LINK_LASTS_MS = 24 * HOUR_MS;
+/** Seconds after which a client is to look again. */
+export const LOOK_AGAIN_SECONDS = '5';
+
+/** What links are made with. */
+interface Links {
+  readonly links: MediaLinks;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+type Requested = VideoRequested['data'];
+
+/** What a request for a video is answered with; the same again, whenever it is asked again. */
+export function submitted(id: string, request: Requested, links: MediaLinks) {
+  const until = Date.parse(request.at) + LINK_LASTS_MS;
+  return {
+    ...headOf(id, request),
+    status: 'pending',
+    estimated_cost: usdNumber(money.fromJson(request.hold.amount)),
+    status_url: links.status(id, until),
+  };
+}
+
+/** How far a video is. It is over once its money is where it belongs. */
+export function statusOf(id: string, request: Requested, { phase, stored, charged, failure }: Video, links: Links) {
+  const head = headOf(id, request);
+  if (phase === 'settled' && stored && charged !== undefined) {
+    const file = fileOf(request, stored.mediaType, links);
+    return { ...head, status: 'completed', ...file, cost: usdNumber(money.fromJson(charged)) };
+  }
+  if (phase === 'released' && failure)
+    return { ...head, status: 'failed', error: failure.message, error_code: failure.errorCode };
+  return { ...head, status: 'pending' };
+}
+
+function headOf(id: string, { query, at }: Requested) {
+  return { id, model: query.model, created: Math.floor(Date.parse(at) / 1_000) };
+}
+
+/** Its address ends with the file. */
+function fileOf({ result }: Requested, content_type: string, { links, now }: Links) {
+  const end = (readFileId(result)?.hour ?? 0) * HOUR_MS;
+  if (now >= end) return {};
+  return { data: { url: links.file(result, 0, Math.min(now + LINK_LASTS_MS, end)), content_type } };
+}

@@ -1,0 +1,103 @@
+import { Body, Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  type Caller,
+  type Clock,
+  type LinkSigner,
+  type MediaLinks,
+  RequestVideo,
+  type Secrets,
+  type Streams,
+  statusPath,
+  videoIdOf,
+} from '#application';
+import type { Video } from '#domain';
+import { Authenticated } from '../../edge/caller.ts';
+import { Forbidden, NotFound, Unauthorized } from '../../edge/errors.ts';
+import { PaidRequests, sourceOf } from '../../edge/paid-requests.ts';
+import { Operation } from '../../openapi/operation.ts';
+import { LOOK_AGAIN_SECONDS, statusOf, submitted } from './video-wire.ts';
+import * as operations from './videos.operations.ts';
+import { StatusQuery, VideoRequest } from './videos.requests.ts';
+
+const ID = /^gen_[0-9a-f]{32}$/;
+const NONE = 'There is no such video';
+const NO_CREDENTIAL =
+  'A credential is missing: send "Authorization: Bearer <API key>" or x-api-key, or use the status_url of the video';
+
+/** What videos are read and shown with. */
+export abstract class VideoSurroundings {
+  abstract readonly videos: Streams['videos'];
+  abstract readonly links: MediaLinks;
+  abstract readonly signer: LinkSigner;
+  abstract readonly secrets: Secrets;
+  abstract readonly clock: Clock;
+}
+
+@Controller()
+export class VideosController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly paid: PaidRequests,
+    private readonly given: VideoSurroundings,
+  ) {}
+
+  @Post(['v1/videos', 'videos'])
+  @HttpCode(202)
+  @Operation(operations.createVideo)
+  async create(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() body: VideoRequest,
+  ): Promise<void> {
+    await this.paid.once(request, reply, caller, {
+      serve: async (payer) => {
+        const asked = { requestId: request.id, caller, source: sourceOf(request) };
+        const { id, video } = await this.commands.execute(new RequestVideo(payer, asked, body));
+        reply.status(202).header('retry-after', LOOK_AGAIN_SECONDS).send(this.answer(id, video));
+      },
+      leftBy: (requestId) => this.leftBy(requestId),
+    });
+  }
+
+  @Get(['v1/videos/:id', 'videos/:id'])
+  @Operation(operations.getVideo)
+  async get(
+    @Param('id') id: string,
+    @Query() query: StatusQuery,
+    @Req() { caller }: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const { videos, signer, links, clock } = this.given;
+    const isSigned = query.sig !== undefined || query.exp !== undefined;
+    if (isSigned) {
+      const checked = signer.check('status', statusPath(id), query);
+      if (!checked.ok)
+        throw new Forbidden(checked.why === 'expired' ? 'This address has expired' : 'This address is not valid');
+    } else if (!caller) throw new Unauthorized(NO_CREDENTIAL);
+    if (!ID.test(id)) throw new NotFound(NONE);
+    const video = await videos.read(id);
+    const { request } = video;
+    if (!request || (!isSigned && request.accountId !== caller?.accountId)) throw new NotFound(NONE);
+    const answer = statusOf(id, request, video, { links, now: clock.milliseconds() });
+    reply.header('cache-control', 'no-store');
+    if (answer.status === 'pending') reply.status(202).header('retry-after', LOOK_AGAIN_SECONDS);
+    return answer;
+  }
+
+  private answer(id: string, { request }: Video) {
+    if (!request) throw new Error('a video was stated without what was asked');
+    return submitted(id, request, this.given.links);
+  }
+
+  /** The gateway of an earlier request may have died behind the video's first fact: the video is made all the same. */
+  private async leftBy(requestId: string) {
+    const id = videoIdOf(requestId, this.given.secrets);
+    const video = await this.given.videos.read(id);
+    if (!video.request) return undefined;
+    const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': LOOK_AGAIN_SECONDS };
+    return { status: 202, headers, body: Buffer.from(JSON.stringify(this.answer(id, video))) };
+  }
+}

@@ -1,0 +1,106 @@
+/** A video is asked for: quote → hold → keep the request → state it. What follows is the workflow's, in any process. */
+import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import { type Video, type VideoRequested } from '#domain';
+import { money, Rejection, StoreUnavailable, startedBy } from '#kernel';
+import type { Clock } from '../../clock.ts';
+import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
+import { actorOf, type Caller, type Hold, type Payer } from '../../paying/payer.ts';
+import { Paying } from '../../paying/paying.ts';
+import type { Secrets } from '../../secrets.ts';
+import { Videos } from '../../streams.ts';
+import { newFileId } from '../file-store.ts';
+import type { ImageFiles, Sources } from '../images/image-files.ts';
+import type { KeptRequests } from './kept-requests.ts';
+import { type VideoBody, type VideoQuote, VideoQuotes } from './video-quotes.ts';
+
+const HOUR_MS = 60 * 60_000;
+/** A request is kept for a day after it may have been handed over. */
+const REQUEST_KEPT_MS = 24 * HOUR_MS;
+/** A video can be had for a day, also one that was fetched hours after its deadline. */
+const RESULT_KEPT_MS = 27 * HOUR_MS;
+/** A picture is fetched within this time. */
+const FETCH_MS = 60_000;
+const ID_DIGITS = 32;
+
+/** The id of the video that a request asks for: the same for the same request, and nobody else can guess it. */
+export function videoIdOf(requestId: string, secrets: Secrets): string {
+  const hash = Buffer.from(secrets.hash(`video of request ${requestId}`), 'base64url');
+  return `gen_${hash.toString('hex').slice(0, ID_DIGITS)}`;
+}
+
+/** What the handler keeps requests with. */
+export interface VideoPreparations {
+  readonly images: Pick<ImageFiles, 'sources'>;
+  readonly requests: KeptRequests;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+}
+
+export interface VideoRequest {
+  readonly requestId: string;
+  readonly caller: Caller;
+  /** Where the request came from, as the query history shows it. */
+  readonly source: string;
+}
+
+export class RequestVideo extends Command<{ readonly id: string; readonly video: Video }> {
+  constructor(
+    readonly payer: Payer,
+    readonly request: VideoRequest,
+    readonly body: VideoBody,
+  ) {
+    super();
+  }
+}
+
+@CommandHandler(RequestVideo)
+export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
+  constructor(
+    private readonly quotes: VideoQuotes,
+    private readonly paying: Paying,
+    private readonly given: VideoPreparations,
+    private readonly videos: Videos,
+  ) {}
+
+  async execute({ payer, request, body }: RequestVideo) {
+    const { requestId, caller, source } = request;
+    const quote = this.quotes.quote(body, requestId, source);
+    const sources = await this.given.images.sources(quote.imageUrl);
+    const hold = await this.paying.holdForJob(payer, quote.sale);
+    const data = await this.prepared(quote, { hold, caller, sources }).catch(async (error) => {
+      await payer.release(hold, { failure: asFailure(error), attempts: [] });
+      throw isExpected(error) ? error : new StoreUnavailable('a request cannot be kept', { cause: error });
+    });
+    const id = videoIdOf(requestId, this.given.secrets);
+    // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
+    const { state } = await this.videos.run(id, { type: 'RequestVideo', data }, startedBy(actorOf(caller), requestId));
+    return { id, video: state };
+  }
+
+  private async prepared(
+    { sale, endpoints, choices, prompt, orders, deadlineMs }: VideoQuote,
+    { hold, caller, sources }: { readonly hold: Hold; readonly caller: Caller; readonly sources: Sources },
+  ): Promise<VideoRequested['data']> {
+    const { requests, clock } = this.given;
+    const { image } = await sources(AbortSignal.timeout(FETCH_MS));
+    const now = clock.milliseconds();
+    const deadline = now + deadlineMs;
+    const { holdId, payer, amount } = hold;
+    return {
+      ...caller,
+      query: sale.query,
+      hold: { holdId, payer, amount: money.toJson(amount) },
+      endpoints,
+      terms: choices,
+      priceList: sale.priceList.version,
+      request: await requests.keep({ prompt, image, orders }, deadline + REQUEST_KEPT_MS),
+      result: newFileId('gen', deadline + RESULT_KEPT_MS),
+      deadline: clock.at(deadline),
+      at: clock.at(now),
+    };
+  }
+}
+
+function isExpected(error: unknown): boolean {
+  return error instanceof UpstreamFailure || error instanceof UnservableRequest || error instanceof Rejection;
+}

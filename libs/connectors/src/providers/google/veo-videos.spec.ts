@@ -1,0 +1,65 @@
+/** Against the simulated Google, which speaks its protocol. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { VideoMaker } from '#application';
+import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { VendorHttp } from '../../http/vendor-http.ts';
+import { google } from './index.ts';
+
+const TIMEOUTS = { connectTimeoutMs: 1_000, idleTimeoutMs: 5_000 };
+const signal = new AbortController().signal;
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let opened: ReturnType<typeof google>;
+let videos: VideoMaker;
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  opened = google({ http: new VendorHttp(`${sandbox.url}/google`, TIMEOUTS), credential: 'k' });
+  videos = opened.videos;
+});
+afterAll(async () => {
+  await opened.close();
+  await sandbox.close();
+});
+
+const order = (directive = '', more: object = {}) => ({
+  model: 'veo-3.0-generate-001',
+  prompt: directive === '' ? 'A harbour' : `[[sandbox ${directive}]]`,
+  parameters: { duration: '4', size: '9:16', negative_prompt: 'people', ...more },
+  wire: { always: { resolution: '720p' } },
+  signal,
+});
+
+async function fateOf(directive: string) {
+  const { reference } = await videos.submit(order(directive));
+  let look = await videos.look(reference, signal);
+  while (look.state === 'pending') look = await videos.look(reference, signal);
+  return look;
+}
+
+test('a video is pending until it is made, and is then at an address that wants the key', async () => {
+  const { reference, vendorId } = await videos.submit(order('latency=100'));
+  expect(reference).toBe(`models/veo-3.0-generate-001/operations/${vendorId}`);
+  expect(await videos.look(reference, signal)).toEqual({ state: 'pending' });
+  const look = await fateOf('');
+  expect(look).toMatchObject({ state: 'made', file: { kind: 'address', headers: { 'x-goog-api-key': 'k' } } });
+  const { url = '', headers = {} } = (look as { file: { url?: string; headers?: Record<string, string> } }).file;
+  const file = await fetch(url, { headers });
+  expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 8)).toBe('ftyp');
+});
+
+test.each([
+  ['policy', 'content_policy_violation', 'perhaps'],
+  ['fewer', 'upstream_error', 'perhaps'],
+  ['error', 'upstream_error', 'no'],
+])('one that comes to nothing by %s fails', async (fault, code, invoiced) => {
+  expect(await fateOf(`fault=${fault}`)).toMatchObject({ state: 'failed', code, invoiced });
+});
+
+test('what it has surely not taken has a status; an answer that is lost has none', async () => {
+  await expect(videos.submit(order('fault=429'))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
+  await expect(videos.submit(order('', { duration: '5' }))).rejects.toMatchObject({
+    code: 'invalid_request',
+    status: 400,
+  });
+  await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, unsent: false });
+});
