@@ -43,6 +43,7 @@ describe('without any setting', () => {
       cardMaxUsd: 1_000,
       topupBackends: {},
       topupConfirmations: {},
+      privateSources: [],
       uploadsMaxBytes: 4 * 1024 ** 3,
       maxOpenInvoices: 50,
       looksPerSecond: 50,

@@ -9,6 +9,7 @@ import {
   optionalBeside,
   payment,
   privateRelays,
+  privateSources,
   rateSource,
   SANDBOX,
   SANDBOX_KEY,
@@ -185,6 +186,10 @@ export const SETTINGS = {
   privateRelays: privateRelays(
     'PRIVATE_RELAYS',
     'Relays of wallets that may be reached at private addresses, and without TLS: their exact addresses, separated by commas',
+  ),
+  privateSources: privateSources(
+    'PRIVATE_SOURCES',
+    'Origins such as http://10.0.0.7:8080 from which the pictures that requests name may come though they are private, separated by commas',
   ),
   krakenUrl: rateSource('KRAKEN_URL', '/kraken', 'Kraken'),
   coinbaseUrl: rateSource('COINBASE_URL', '/coinbase', 'Coinbase'),

@@ -111,6 +111,7 @@ export {
   type SearchQuery,
   type SearchResult,
 } from './inference/vocabulary/web-search.ts';
+export { type DataUri, dataUri, isDataUri } from './media/data-uri.ts';
 export { type Download, DownloadFailure, type DownloadLimits, Downloads } from './media/downloads.ts';
 export {
   type ByteRange,

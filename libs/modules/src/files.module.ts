@@ -1,13 +1,13 @@
 import path from 'node:path';
 import { Module } from '@nestjs/common';
-import { Clock, FileStore, FilesUnavailable, LinkSigner, Secrets } from '#application';
-import { LocalFiles } from '#connectors';
+import { Clock, Downloads, FileStore, FilesUnavailable, LinkSigner, Secrets } from '#application';
+import { HttpDownloads, LocalFiles } from '#connectors';
 import { StartError } from '#infra';
 import { Role } from './role.ts';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
-/** Files that are kept for a while, and the signatures that open them. */
+/** Files that are kept for a while, the signatures that open them, and files of others. */
 @Module({
   imports: [SecretsModule, StoresModule],
   providers: [
@@ -16,9 +16,14 @@ import { StoresModule } from './stores.module.ts';
       inject: [Secrets, Clock],
       useFactory: (secrets: Secrets, clock: Clock) => new LinkSigner(secrets, clock),
     },
+    {
+      provide: Downloads,
+      inject: [Role],
+      useFactory: ({ settings }: Role) => new HttpDownloads({ ...settings, admitted: settings.privateSources }),
+    },
     { provide: FileStore, inject: [Role], useFactory: async (role: Role) => role.keep(await openFileStore(role)) },
   ],
-  exports: [FileStore, LinkSigner],
+  exports: [Downloads, FileStore, LinkSigner],
 })
 export class FilesModule {}
 

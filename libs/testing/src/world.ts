@@ -90,6 +90,7 @@ export class World {
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
       LOG_LEVEL: 'fatal',
+      PRIVATE_SOURCES: sandbox.url,
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
       ...inSandbox({ ...RATES, ...environment }, sandbox.url),
     };

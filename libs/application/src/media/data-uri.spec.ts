@@ -1,0 +1,44 @@
+import { expect, test } from '@jest/globals';
+import { dataUri, isDataUri } from './data-uri.ts';
+
+test.each([
+  ['data:image/png;base64,AAEC', 'image/png', [0, 1, 2]],
+  ['DATA:Image/PNG;BASE64,AAE=', 'image/png', [0, 1]],
+  ['data:image/png;charset=utf-8;base64,AA==', 'image/png', [0]],
+  ['data:;base64,//+/', undefined, [255, 255, 191]],
+])('%s is read', (text, declaredType, bytes) => {
+  expect(isDataUri(text)).toBe(true);
+  expect(dataUri(text, 3)).toEqual({ declaredType, bytes: Buffer.from(bytes) });
+});
+
+test.each([
+  ...[
+    '',
+    'data:',
+    'data:,abc',
+    'data:image/png,abc',
+    'data:image/png;base64,',
+    'data:image/png;base64',
+    'image/png;base64,AA==',
+  ],
+  ...['data:image/png;base64,A', 'data:image/png;base64,AA', 'data:image/png;base64,AA=', 'data:image/png;base64,A=AA'],
+  ...[
+    'data:image/png;base64,AA==\n',
+    'data:image/png;base64, AA==',
+    'data:image/png;base64,A_-A',
+    'data:image/png;base64,AA%3D%3D',
+  ],
+  ...['http://data:image/png;base64,AA==', 'data:image;base64,AA==', `data:image/${'x'.repeat(300)};base64,AA==`],
+])('%s is refused', (text) => {
+  expect(() => dataUri(text, 100)).toThrow(expect.objectContaining({ name: 'DownloadFailure', why: 'refused' }));
+});
+
+test('one that is too large is refused before it is read', () => {
+  for (const bytes of [4, 5, 6, 1_000_000]) {
+    const text = `data:image/png;base64,${Buffer.alloc(bytes).toString('base64')}`;
+    expect(() => dataUri(text, 3)).toThrow(expect.objectContaining({ why: 'too_large' }));
+  }
+  expect(dataUri(`data:image/png;base64,${Buffer.alloc(3_000_000).toString('base64')}`, 3_000_000).bytes).toHaveLength(
+    3_000_000,
+  );
+});
