@@ -95,6 +95,7 @@ describe('verify', () => {
         'topups: 3 rows compared',
         'holds: 2 rows compared',
         'autotopups: 2 rows compared',
+        'video_jobs: 0 rows compared',
         'drift 0',
       ],
     });

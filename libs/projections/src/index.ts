@@ -6,6 +6,7 @@ import { keys } from './keys.ts';
 import { checkpointMigrations, type Projection } from './projection.ts';
 import { queries } from './queries.ts';
 import { topups } from './topups.ts';
+import { videoJobs } from './video-jobs.ts';
 
 export { type AutoTopupView, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
@@ -26,6 +27,7 @@ export {
 export { type HistoryFilter, type HistoryRecord, type MedianCost, readHistory, readMedianCosts } from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export { findTopups, readTopup, type TopupStatus, type TopupView } from './topups.ts';
+export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 
 /** Every read model. The order is that of their migrations. */
 export const projections = [
@@ -36,6 +38,7 @@ export const projections = [
   topups,
   holds,
   autoTopups,
+  videoJobs,
 ] as unknown as readonly Projection[];
 
 export const projectionMigrations = [...checkpointMigrations, ...projections.flatMap(({ migrations }) => migrations)];

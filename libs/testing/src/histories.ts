@@ -10,8 +10,6 @@ import {
   type AutoTopupCommand,
   accountDecider,
   autoTopupDecider,
-  type Charge,
-  chargeOf,
   type DomainEvent,
   type Payment,
   type PriceListPublished,
@@ -21,6 +19,9 @@ import {
   type Topup,
   type TopupCommand,
   topupDecider,
+  type Video,
+  type VideoCommand,
+  videoDecider,
 } from '#domain';
 import {
   type Decider,
@@ -34,7 +35,9 @@ import {
   usd,
 } from '#kernel';
 import { type Attempt, attempts, lifeOf } from './auto-topup-lives.ts';
+import { chargeIn } from './history-charges.ts';
 import { issuedInvoice, paymentOf } from './top-ups.ts';
+import { liveVideo, videoLives } from './video-lives.ts';
 
 export type Fact = Recorded<DomainEvent>;
 
@@ -67,6 +70,9 @@ class Story {
   readonly accounts = new Map<string, Account>();
   readonly topups = new Map<string, Topup>();
   readonly autoTopups = new Map<string, AutoTopup>();
+  readonly videos = new Map<string, Video>();
+  /** Also those that came to nothing. */
+  videosAsked = 0;
   /** Which account asked for each hold, `h0` and on. */
   readonly holds: number[] = [];
   private now = BEGIN;
@@ -97,6 +103,10 @@ class Story {
 
   autoTopup(nr: number, command: AutoTopupCommand): void {
     this.run({ category: 'autotopup', decider: autoTopupDecider, states: this.autoTopups }, accountId(nr), command);
+  }
+
+  video(id: string, command: VideoCommand): void {
+    this.run({ category: 'video', decider: videoDecider, states: this.videos }, id, command);
   }
 
   publish(version: string): void {
@@ -206,16 +216,6 @@ function reverse(story: Story, id: string, whole: Payment): void {
   story.account(Number(fact.data.accountId.slice(-1)), { type: 'ReverseCredit', data });
 }
 
-function charge(price: bigint, output: number): Charge {
-  const amounts = { price: price.toString(), cost: ((price * 9n) / 10n).toString() };
-  const sold = { of: query.model, provider: 'openai', creditor: 'router', vendorId: `gen-${output}` };
-  const usage = { input: 3, cacheRead: 2, cacheWrite: 1, output, reasoning: 1, request: 1 };
-  const broken = output % 3 === 0 ? { errorCode: 'timeout' } : {};
-  return chargeOf([{ ...sold, usage, estimated: output % 2 === 0, ...amounts }], {
-    ...{ priceList: 'v1', attempts: [], ...broken },
-  });
-}
-
 interface Ending {
   /** How many holds ago. It may have ended long since. */
   readonly back: number;
@@ -228,7 +228,7 @@ function endHold(story: Story, { back, how, price, output }: Ending): void {
   const nr = story.holds.at(-back);
   if (nr === undefined) return;
   const hold = { holdId: `h${story.holds.length - back}`, at: story.at() };
-  const made = charge(price, output);
+  const made = chargeIn(query.model, price, output);
   const failed = { ...hold, errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
   if (how === 'settle') story.account(nr, { type: 'SettleHold', data: { ...hold, charge: made } });
   if (how === 'release') story.account(nr, { type: 'ReleaseHold', data: failed });
@@ -311,6 +311,9 @@ const steps = fc.oneof(
   }),
   step(1, who, (story, nr) => story.account(nr, { type: 'RevokeKey', data: { keyId: `k${nr}b`, at: story.at() } })),
   step(2, fc.tuple(who, attempts), (story, [nr, attempt]) => autoTopUp(story, nr, attempt)),
+  step(2, fc.tuple(who, videoLives), (story, [nr, life]) =>
+    liveVideo(story, { nr, accountId: accountId(nr), deadline: story.at(EXPIRY_MS) }, life),
+  ),
   step(1, fc.constantFrom('v1', 'v2'), (story, version) => story.publish(version)),
 );
 
@@ -338,7 +341,7 @@ export function histories(maxSteps: number): fc.Arbitrary<History> {
 
 /** The same long history each time, for specs that need just one. */
 export function someHistory(): History {
-  return fc.sample(histories(300), { numRuns: 1, seed: 20_261_126 })[0] as History;
+  return fc.sample(histories(300), { numRuns: 1, seed: 20_261_127 })[0] as History;
 }
 
 export function asNew({ id, type, data, metadata }: Fact): NewEvent {

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { openStreams } from '#application';
+import { PostgresSnapshots } from '#eventstore';
+import { type Foundation, StartError } from '#infra';
+import { formatUsd, money, type PicoUsd, Rejection, startedBy, usd, ZERO } from '#kernel';
+import { BOOKS_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';
+
+type Print = (line: string) => void;
+
+/**
+ * Lists the videos that are being made, and those that failed and that a vendor may nevertheless invoice. Its invoice says
+ * whether it does: `jobs close` notes that.
+ */
+export async function jobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: BOOKS_OPTIONS });
+  try {
+    const all = await readVideoJobs(pool);
+    const [running, open] = [all.filter(({ state }) => state !== 'open'), all.filter(({ state }) => state === 'open')];
+    print(
+      `${running.length} jobs are running, ${formatUsd(totalOf(running.map(({ held }) => held)))} USD are held for them`,
+    );
+    for (const job of running) print(runningLine(job));
+    const most = totalOf(open.map(({ openCost = ZERO }) => openCost));
+    print(`${open.length} costs are open, ${formatUsd(most)} USD at most`);
+    for (const job of open) print(openLine(job));
+  } finally {
+    await pool.end();
+  }
+}
+
+/** Notes what a vendor has invoiced for a job that failed: the house bears it. @param cost USD, or `none` */
+export async function closeJob(foundation: Foundation, jobId: string, cost: string, print: Print): Promise<void> {
+  const { store, runtime, databaseUrl } = foundation;
+  const amount = amountIn(cost);
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  try {
+    const { videos } = openStreams(store, new PostgresSnapshots(pool), runtime);
+    const data = { cost: amount, at: new Date().toISOString() };
+    const { events } = await videos.run(jobId, { type: 'CloseVideoCost', data }, startedBy('ledger', randomUUID()));
+    print(`${jobId}: ${formatUsd(amount)} USD ${events.length === 0 ? 'was noted before' : 'is booked as its cost'}`);
+  } catch (error) {
+    if (error instanceof Rejection) throw new StartError(`${error.message}: ${jobId}.`);
+    throw error;
+  } finally {
+    await pool.end();
+  }
+}
+
+function amountIn(cost: string): PicoUsd {
+  if (cost === 'none') return ZERO;
+  try {
+    const amount = usd(cost);
+    if (amount >= 0n) return amount;
+  } catch {}
+  throw new StartError('--cost must be USD, such as 3.2, or none.');
+}
+
+function totalOf(amounts: readonly PicoUsd[]): PicoUsd {
+  return money.sum(amounts);
+}
+
+function runningLine({ jobId, accountId, model, state, held, vendor, vendorId, requestedAt, deadline }: VideoJobView) {
+  const at = vendor === undefined ? '' : ` at ${vendor}${vendorId === undefined ? '' : ` as ${vendorId}`}`;
+  return `${requestedAt}  ${jobId}  ${state}${at}, ${model}, ${formatUsd(held)} USD of ${accountId}, until ${deadline}`;
+}
+
+function openLine({ jobId, model, openCost = ZERO, vendor = '', vendorId, changedAt }: VideoJobView): string {
+  const named = vendorId === undefined ? 'not known whether it was taken' : `as ${vendorId}`;
+  return `${changedAt}  ${jobId}  ${formatUsd(openCost)} USD at most to ${vendor} (${named}), ${model}`;
+}

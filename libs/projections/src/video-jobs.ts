@@ -1,0 +1,149 @@
+import type pg from 'pg';
+import { type DomainEvent, idOf, VIDEO, type VideoEvent, type VideoRequested } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import { asWritten, type FoldProjection } from './projection.ts';
+
+const FACTS: ReadonlySet<DomainEvent['type']> = new Set<VideoEvent['type']>([
+  'VideoRequested',
+  'VideoHeld',
+  'VideoSubmissionBegun',
+  'VideoSubmitted',
+  'VideoSubmissionFailed',
+  'VideoMade',
+  'VideoStored',
+  'VideoSettled',
+  'VideoFailed',
+  'VideoReleased',
+  'VideoCostClosed',
+]);
+
+/** `open`: it has failed, and its vendor may send an invoice that nobody has looked at. */
+type JobState = 'requested' | 'held' | 'submitting' | 'unknown' | 'submitted' | 'made' | 'stored' | 'failed' | 'open';
+
+type VideoJobRow = {
+  readonly job_id: string;
+  readonly account_id: string;
+  readonly model: string;
+  readonly state: JobState;
+  readonly held: string;
+  /** The vendors that it can be handed to, in their order. */
+  readonly vendors: string;
+  /** The one that has it, or may have it. */
+  readonly vendor: string | null;
+  readonly vendor_id: string | null;
+  /** What the vendor may invoice, once it is over. */
+  readonly open_cost: string | null;
+  readonly deadline: string;
+  readonly requested_at: string;
+  readonly changed_at: string;
+};
+
+/** Videos that are being made, and those whose cost is open. What is over and known has no row. */
+export const videoJobs: FoldProjection<VideoJobRow> = {
+  kind: 'fold',
+  name: 'video_jobs',
+  version: 1,
+  key: 'job_id',
+  begunBy: 'VideoRequested',
+  columns: [
+    ...['job_id', 'account_id', 'model', 'state', 'held', 'vendors', 'vendor', 'vendor_id', 'open_cost'],
+    ...['deadline', 'requested_at', 'changed_at'],
+  ] as (keyof VideoJobRow & string)[],
+  migrations: [
+    {
+      id: 'video-jobs-1',
+      sql: `create table books.video_jobs (
+              job_id       text primary key,
+              account_id   uuid not null,
+              model        text not null,
+              state        text not null,
+              held         numeric(38, 0) not null,
+              vendors      text not null,
+              vendor       text,
+              vendor_id    text,
+              open_cost    numeric(38, 0),
+              deadline     timestamptz not null,
+              requested_at timestamptz not null,
+              changed_at   timestamptz not null
+            );`,
+    },
+  ],
+  keyOf: (fact) => (FACTS.has(fact.type) && fact.stream.startsWith(`${VIDEO}-`) ? idOf(fact) : undefined),
+  evolve(row, fact) {
+    if (fact.type === 'VideoRequested') return requested(idOf(fact), fact.data);
+    return row ? evolved(row, fact as VideoEvent) : null;
+  },
+};
+
+function requested(job_id: string, data: VideoRequested['data']): VideoJobRow {
+  const { accountId: account_id, query, hold, endpoints, deadline, at } = data;
+  return {
+    ...{ job_id, account_id, model: query.model, state: 'requested', held: hold.amount },
+    vendors: endpoints.map(({ creditor }) => creditor).join(' '),
+    ...{ vendor: null, vendor_id: null, open_cost: null, deadline, requested_at: at, changed_at: at },
+  };
+}
+
+function evolved(row: VideoJobRow, { type, data }: VideoEvent): VideoJobRow | null {
+  const changed = { ...row, changed_at: data.at };
+  switch (type) {
+    case 'VideoHeld':
+      return { ...changed, state: 'held' };
+    case 'VideoSubmissionBegun':
+      return { ...changed, state: 'submitting', vendor: row.vendors.split(' ')[data.endpoint] ?? null };
+    case 'VideoSubmitted':
+      return { ...changed, state: 'submitted', vendor_id: data.vendorId };
+    case 'VideoSubmissionFailed':
+      return data.outcome === 'unknown'
+        ? { ...changed, state: 'unknown' }
+        : { ...changed, state: 'held', vendor: null };
+    case 'VideoMade':
+      return { ...changed, state: 'made' };
+    case 'VideoStored':
+      return { ...changed, state: 'stored' };
+    case 'VideoFailed':
+      return { ...changed, state: 'failed', open_cost: data.open?.most ?? null };
+    case 'VideoReleased':
+      return row.open_cost === null ? null : { ...changed, state: 'open' };
+    case 'VideoSettled':
+    case 'VideoCostClosed':
+      return null;
+    default:
+      return row;
+  }
+}
+
+export interface VideoJobView {
+  readonly jobId: string;
+  readonly accountId: string;
+  readonly model: string;
+  readonly state: JobState;
+  readonly held: PicoUsd;
+  readonly vendor: string | undefined;
+  readonly vendorId: string | undefined;
+  readonly openCost: PicoUsd | undefined;
+  readonly deadline: string;
+  readonly requestedAt: string;
+  readonly changedAt: string;
+}
+
+/** Videos that are being made, and those whose cost is open, the oldest first. */
+export async function readVideoJobs(pool: Pick<pg.Pool, 'query'>): Promise<readonly VideoJobView[]> {
+  const { rows } = await pool.query<VideoJobRow>({
+    text: 'select * from books.video_jobs order by requested_at, job_id',
+    types: asWritten,
+  });
+  return rows.map((row) => ({
+    jobId: row.job_id,
+    accountId: row.account_id,
+    model: row.model,
+    state: row.state,
+    held: money.fromJson(row.held),
+    vendor: row.vendor ?? undefined,
+    vendorId: row.vendor_id ?? undefined,
+    openCost: row.open_cost === null ? undefined : money.fromJson(row.open_cost),
+    deadline: row.deadline,
+    requestedAt: row.requested_at,
+    changedAt: row.changed_at,
+  }));
+}
