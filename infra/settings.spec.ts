@@ -62,6 +62,7 @@ describe('without any setting', () => {
       firstCommentMs: 12_000,
       freePerMinute: 20,
       freePerDay: 200,
+      refusedPerHour: 50,
       totalTimeoutMs: 600_000,
       drainTimeoutMs: 120_000,
       heldInFullTokens: 4_096,

@@ -241,6 +241,12 @@ export const SETTINGS = {
     'Requests to free models that each gateway takes of an account in a minute',
   ),
   freePerDay: integer('FREE_REQUESTS_PER_DAY', 200, [0, 1_000_000], 'The same in a day'),
+  refusedPerHour: integer(
+    'REFUSED_PROMPTS_PER_HOUR',
+    50,
+    [1, 1_000_000],
+    'Prompts of an account that vendors may refuse in an hour, for each gateway: they cost it nothing, and vendors may invoice them',
+  ),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',
     120_000,

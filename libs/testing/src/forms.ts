@@ -7,16 +7,16 @@ export const PIXEL = Buffer.from(
 );
 
 /** What examples call the files that they send: `@image`. */
-const FILES: Readonly<Record<string, () => File>> = {
-  '@image': () => new File([PIXEL], 'pixel.png'),
-  '@mask': () => new File([PIXEL], 'mask.png'),
-};
+const FILES: ReadonlyMap<string, () => File> = new Map([
+  ['@image', () => new File([PIXEL], 'pixel.png')],
+  ['@mask', () => new File([PIXEL], 'mask.png')],
+]);
 
 /** A form with these fields. A value as `@image` is a file. */
 export function formOf(fields: Readonly<Record<string, string | File>>): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) {
-    const file = typeof value === 'string' ? FILES[value]?.() : value;
+    const file = typeof value === 'string' ? FILES.get(value)?.() : value;
     if (file) form.append(name, file);
     else form.append(name, String(value));
   }

@@ -127,8 +127,6 @@ describe('an address', () => {
   });
 
   test.each([
-    'POST /v1/images/generations',
-    'POST /v1/images/edits',
     'POST /v1/videos',
     'GET /v1/videos/gen_1',
     'POST /v1/audio/transcriptions',

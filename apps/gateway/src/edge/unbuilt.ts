@@ -3,7 +3,7 @@ import { NotBuilt } from './errors.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-const MEDIA = ['images/generations', 'images/edits', 'videos', 'videos/:id'];
+const MEDIA = ['videos', 'videos/:id'];
 const AUDIO = ['audio/models', 'audio/voices', 'audio/speech', 'audio/transcriptions'];
 const DATA = ['data/endpoints', 'data/api/*', 'data/x/*'];
 

@@ -4,12 +4,15 @@ import { CatalogueModule, FilesModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { PublicAddress } from '../edge/public-address.ts';
 import { FilesController } from './files.controller.ts';
+import { ImagesController } from './images/images.controller.ts';
+import { imageProviders } from './images/images.providers.ts';
 
 /** Images, videos and sound, and the files that come of them. */
 @Module({
   imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule],
-  controllers: [FilesController],
+  controllers: [FilesController, ImagesController],
   providers: [
+    ...imageProviders,
     {
       provide: MediaLinks,
       inject: [LinkSigner, PublicAddress],

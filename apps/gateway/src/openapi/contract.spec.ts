@@ -481,6 +481,7 @@ describe('answers that need more than an example', () => {
     expect(new Set(takers.map(({ path }) => path.replace('/v1', '')))).toEqual(
       new Set([
         ...['/chat/completions', '/completions', '/responses', '/responses/compact', '/embeddings', '/messages'],
+        ...['/images/generations', '/images/edits'],
         ...['/keys', '/topup/create/{method}', '/topup/card/session'],
       ]),
     );

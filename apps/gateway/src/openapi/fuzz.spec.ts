@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type Answer, formOf, type TestAccount, World } from '#testing';
 import type { OpenApiDocument, PathOperation } from './document.ts';
 import type { Schema } from './operation.ts';
 
@@ -132,6 +132,10 @@ function credentials({ security }: PathOperation): fc.Arbitrary<Headers> {
   );
 }
 
+function asField(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
 const segment = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
   fc.constantFrom(...ODD_TEXT, 'a/b', '..'),
@@ -169,20 +173,27 @@ const places = () =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
 
+/** Operations with bodies of a type, each at one of its paths. */
+const firstOfAll = (type: string) =>
+  places().filter(({ operation }) => operation.requestBody?.content[type] && !operation['x-alias-of']);
+
 async function newKey(): Promise<string> {
   const headers = { 'x-credit-id': account.creditId };
   return (await world.send('POST', '/keys', { headers, body: { name: 'to be changed' } })).body.data._id;
 }
 
-const contentOf = ({ requestBody }: PathOperation) => {
-  const { schema = {}, example = {} } = requestBody?.content['application/json'] ?? {};
+const JSON_TYPE = 'application/json';
+const FORM = 'multipart/form-data';
+
+const contentOf = ({ requestBody }: PathOperation, type = JSON_TYPE) => {
+  const { schema = {}, example = {} } = requestBody?.content[type] ?? {};
   const name = String(schema.$ref).split('/').at(-1) ?? '';
   return { schema: document.components.schemas[name] ?? {}, example: example as object };
 };
 
 describe('whatever is sent', () => {
   test('as a body gets a documented answer, and an error costs nothing and holds nothing', async () => {
-    const first = places().filter(({ operation }) => operation.requestBody && !operation['x-alias-of']);
+    const first = firstOfAll(JSON_TYPE);
     expect(first.length).toBeGreaterThan(4);
     const key = await newKey();
     const seen = new Set<string>();
@@ -206,6 +217,30 @@ describe('whatever is sent', () => {
       ...first.flatMap(({ operation }) => [`${operation.operationId} 400`, `${operation.operationId} 401`]),
     ];
     expect([...seen]).toEqual(expect.arrayContaining(reached));
+  }, 60_000);
+
+  test('as a form gets a documented answer, and an error costs nothing and holds nothing', async () => {
+    const forms = firstOfAll(FORM);
+    expect(forms.length).toBeGreaterThan(0);
+    for (const { path, operation } of forms) {
+      const { schema, example } = contentOf(operation, FORM);
+      await fc.assert(
+        fc.asyncProperty(credentials(operation), bodies(schema, example), async (headers, body) => {
+          const before = await money();
+          const fields = Object.entries((body ?? {}) as object).map(([name, value]) => [name, asField(value)]);
+          const answer = await fetch(`${world.api}${path}`, {
+            method: 'POST',
+            headers,
+            body: formOf(Object.fromEntries(fields)),
+          });
+          const text = await answer.text();
+          const read = { status: answer.status, headers: answer.headers, text, body: JSON.parse(text), events: [] };
+          expectDecent(read, operation);
+          await expectFair(read, before.balance);
+        }),
+        { numRuns: RUNS, seed: SEED, endOnFailure: true },
+      );
+    }
   }, 60_000);
 
   test('as a conversation gets a documented answer, and an error costs nothing and holds nothing', async () => {

@@ -4,6 +4,7 @@ import { Agent, type Dispatcher, request } from 'undici';
 import { type Download, DownloadFailure, type DownloadLimits, Downloads } from '#application';
 import { publicAddresses, type Resolve, resolveByDns } from './public-address.ts';
 import { agentTo } from './safe-dial.ts';
+import { USER_AGENT } from './user-agent.ts';
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -11,7 +12,7 @@ const GONE: ReadonlySet<number> = new Set([404, 410]);
 /** Signed addresses of object stores have some thousand characters. */
 const MAX_ADDRESS = 8_192;
 /** Nothing packed is taken: what it would unpack to, nobody knows. */
-const HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'Countinghouse' };
+const HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': USER_AGENT };
 /** A failure is told at a whole number of these, so that its time does not tell how far it came. */
 const FAILURE_STEP_MS = 500;
 

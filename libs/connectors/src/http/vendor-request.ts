@@ -15,6 +15,8 @@ export interface VendorRequest {
   /** An object goes as JSON. */
   readonly body?: object | Uint8Array | Readable | FormData | undefined;
   readonly signal: AbortSignal;
+  /** It is made, and invoiced, though we hang up. */
+  readonly billsOn?: true;
   /** What an answer with a status from 300 on means. */
   refusalOf(status: number, headers: AnswerHeaders, body: string): UpstreamFailure;
 }
@@ -39,7 +41,7 @@ export interface VendorAnswer {
 export async function vendorRequest(
   url: string,
   dispatcher: Dispatcher,
-  { method, headers, body, signal, refusalOf }: VendorRequest,
+  { method, headers, body, signal, billsOn, refusalOf }: VendorRequest,
 ): Promise<VendorAnswer> {
   const isPost = method === 'POST';
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
@@ -53,11 +55,11 @@ export async function vendorRequest(
     headersTimeout: 0,
   }).catch((error: unknown) => {
     if (isNotConnected(error)) throw failureOf(error, signal, UNREACHED).with({ unsent: true });
-    throw isPost ? lost(error, signal, LOST) : failureOf(error, signal, UNREACHED);
+    throw isPost ? lost(error, signal, LOST, billsOn) : failureOf(error, signal, UNREACHED);
   });
   const { statusCode: status } = answer;
   const broken = isPost ? lost : failureOf;
-  const pieces = () => readable(answer.body, (error) => broken(error, signal, BROKEN));
+  const pieces = () => readable(answer.body, (error) => broken(error, signal, BROKEN, billsOn));
   if (status >= 300) {
     const refusal = await atMost(MAX_REFUSAL_BYTES, pieces()).catch(() => '');
     throw refusalOf(status, answer.headers, refusal.toString());
@@ -120,10 +122,10 @@ function isNotConnected(error: unknown): boolean {
   return NOT_CONNECTED.has(code) || NOT_CONNECTED.has(cause?.code);
 }
 
-/** What was asked for may have been made, and be invoiced; unless it was ended from here, which vendors notice. */
-function lost(error: unknown, signal: AbortSignal, said: Said): UpstreamFailure {
+/** What was asked for may have been made, and be invoiced; unless it was ended from here, which many vendors notice. */
+function lost(error: unknown, signal: AbortSignal, said: Said, billsOn = false): UpstreamFailure {
   const failure = failureOf(error, signal, said);
-  return signal.aborted ? failure : failure.with({ delivered: '' });
+  return signal.aborted && !billsOn ? failure : failure.with({ delivered: '' });
 }
 
 function failureOf(error: unknown, signal: AbortSignal, [code, message]: Said): UpstreamFailure {

@@ -4,12 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
 import type { MadeFile, SourceImage } from '../../inference/vocabulary/media-calls.ts';
+import { dataUri, isDataUri } from '../data-uri.ts';
 import { type Download, DownloadFailure, type Downloads } from '../downloads.ts';
 import { type FileStore, newFileId } from '../file-store.ts';
 import type { MediaLinks } from '../media-links.ts';
+import { isWhole } from './whole-picture.ts';
 
 /** A picture of 4,096 × 4,096 pixels as a PNG has some 30 MiB; an upscaled one more. */
-const MAX_MADE_BYTES = 100 * 1024 * 1024;
+const MAX_MADE_BYTES = 64 * 1024 * 1024;
 const MAX_SOURCE_BYTES = 25 * 1024 * 1024;
 const FETCH_WITHIN_MS = 60_000;
 const LINK_LASTS_MS = 24 * 60 * 60_000;
@@ -18,10 +20,6 @@ const WAIT_MS = 200;
 
 /** What is taken, and what is handed out. */
 const PICTURES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp']);
-const DATA_URI = /^data:[\w.+/-]*(?:;[\w=.+-]+)*;base64,/i;
-/** The longest beginning of one that is read. */
-const DATA_URI_HEAD = 256;
-
 const NO_PICTURE = 'must be a picture: PNG, JPEG or WebP';
 
 /** A picture under an address that opens it for a day. */
@@ -53,8 +51,8 @@ interface Ports {
   readonly store: FileStore;
   readonly links: MediaLinks;
   readonly clock: Clock;
-  /** What a file is by its content; undefined where that is not known. */
-  mediaTypeOf(bytes: Uint8Array): Promise<string | undefined>;
+  /** What a picture is by its content; undefined where it is none, or one that nobody should unpack. */
+  pictureTypeOf(bytes: Uint8Array): Promise<string | undefined>;
 }
 
 export class ImageFiles {
@@ -69,10 +67,9 @@ export class ImageFiles {
     if (brought === undefined) return async () => ({});
     if (typeof brought !== 'string') return this.uploaded(brought);
     if (/^https?:\/\//i.test(brought)) return async (signal) => ({ image: await this.fetched(brought, signal) });
-    const [head] = DATA_URI.exec(brought.slice(0, DATA_URI_HEAD)) ?? [];
-    if (head === undefined)
+    if (!isDataUri(brought))
       throw new UnservableRequest(400, 'image_url must be an http(s) address or a data URI in base64', 'image_url');
-    const image = await this.picture(Buffer.from(brought.slice(head.length), 'base64'));
+    const image = await this.picture(bytesIn(brought));
     if (!image) throw notAPicture('image_url');
     return async () => ({ image });
   }
@@ -88,11 +85,11 @@ export class ImageFiles {
    * @returns undefined when it cannot be had, or is no picture
    */
   async made(upstream: string, file: MadeFile, signal: AbortSignal): Promise<SourceImage | undefined> {
-    if (file.kind === 'bytes') return file.bytes.length > MAX_MADE_BYTES ? undefined : this.picture(file.bytes);
+    if (file.kind === 'bytes') return file.bytes.length > MAX_MADE_BYTES ? undefined : this.whole(file.bytes);
     const limits = { maxBytes: MAX_MADE_BYTES, timeoutMs: FETCH_WITHIN_MS, signal };
     for (let left = MADE_TRIES; left > 0 && !signal.aborted; left--) {
       try {
-        return await this.picture(await bytesOf(await this.ports.downloads.ofVendor(upstream, file, limits)));
+        return await this.whole(await bytesOf(await this.ports.downloads.ofVendor(upstream, file, limits)));
       } catch (error) {
         if (!(error instanceof DownloadFailure) || error.why !== 'failed') return undefined;
         await delay(WAIT_MS, undefined, { signal }).catch(() => {}); // an abort ends the loop
@@ -126,8 +123,13 @@ export class ImageFiles {
     throw new UpstreamFailure('invalid_request', `image_url ${NO_PICTURE}`, { param: 'image_url' });
   }
 
+  private async whole(bytes: Uint8Array): Promise<SourceImage | undefined> {
+    const image = await this.picture(bytes);
+    return image && isWhole(image) ? image : undefined;
+  }
+
   private async picture(bytes: Uint8Array): Promise<SourceImage | undefined> {
-    const mediaType = await this.ports.mediaTypeOf(bytes);
+    const mediaType = await this.ports.pictureTypeOf(bytes);
     return isPicture(mediaType) ? { mediaType, bytes } : undefined;
   }
 }
@@ -138,6 +140,16 @@ function isPicture(mediaType: string | undefined): mediaType is string {
 
 function notAPicture(field: string): UnservableRequest {
   return new UnservableRequest(400, `${field} ${NO_PICTURE}`, field);
+}
+
+/** @throws UnservableRequest 400 */
+function bytesIn(uri: string): Uint8Array {
+  try {
+    return dataUri(uri, MAX_SOURCE_BYTES).bytes;
+  } catch (error) {
+    if (!(error instanceof DownloadFailure)) throw error;
+    throw new UnservableRequest(400, `image_url: ${error.message}`, 'image_url');
+  }
 }
 
 async function read({ mediaType = '', path }: UploadedPicture): Promise<SourceImage> {

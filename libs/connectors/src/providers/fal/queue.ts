@@ -53,6 +53,7 @@ export class FalQueue {
       headers: this.headers,
       body: { ...input },
       signal,
+      billsOn: true,
       refusalOf: falRefusal,
     });
     const told = (await answer.json()) as Readonly<Record<string, unknown>> | null;
@@ -101,10 +102,16 @@ export class FalQueue {
       return { requestId, result: await this.resultSurely(queued, signal) };
     } catch (error) {
       const failure = asFailure(error);
-      if (signal.aborted && state.last !== 'ended') await this.cancel(queued).catch(() => {});
+      if (signal.aborted && state.last !== 'ended') state.last = await this.calledOff(queued, state.last);
       const isOpen = failure.status === undefined && state.last !== 'waiting';
       throw failure.with({ vendorId: requestId, ...(isOpen ? { delivered: '' } : {}) });
     }
+  }
+
+  /** It may have begun since it was last looked at. What is not known any more was waiting. */
+  private async calledOff(queued: Queued, last: QueueState): Promise<QueueState> {
+    await this.cancel(queued).catch(() => {}); // shows in the look
+    return this.look(queued, AbortSignal.timeout(CANCEL_WITHIN_MS)).catch(() => last);
   }
 
   /** Being asked often costs it nothing, and a look that fails changes nothing: the deadline is the caller's. */

@@ -30,6 +30,7 @@ export class GeminiImages {
         generationConfig: { responseModalities: ['IMAGE'], imageConfig },
       },
       signal,
+      billsOn: true,
       refusalOf: googleRefusal,
     });
     return madeIn((await answer.json()) as Answer | null);

@@ -1,0 +1,81 @@
+import { createOpenAI } from '@ai-sdk/openai';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { generateImage } from 'ai';
+import OpenAI, { APIError, toFile } from 'openai';
+import sharp from 'sharp';
+import { PIXEL, type TestAccount, World } from '#testing';
+
+const GPT = 'openai/gpt-image-1.5';
+const BANANA = 'google/nano-banana-2';
+
+let world: World;
+let account: TestAccount;
+let settings: { readonly apiKey: string; readonly baseURL: string };
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(10.5);
+  settings = { apiKey: account.apiKey, baseURL: `${world.api}/v1` };
+});
+afterAll(() => world.close());
+
+async function decoded(bytes: Uint8Array | ArrayBuffer) {
+  const { format, width = 0, height = 0 } = await sharp(bytes).metadata();
+  return { format, isWide: width > height };
+}
+
+const picture = () => toFile(PIXEL, 'pixel.png');
+
+describe("OpenAI's client", () => {
+  let client: OpenAI;
+  beforeAll(() => {
+    client = new OpenAI({ ...settings, maxRetries: 0 });
+  });
+
+  test('has images made, as addresses by default', async () => {
+    const { data = [] } = await client.images.generate({ model: GPT, prompt: 'A coin', n: 2, size: '1536x1024' });
+    expect(data).toHaveLength(2);
+    for (const { url = '' } of data) {
+      expect(await decoded(await (await fetch(url)).arrayBuffer())).toEqual({ format: 'png', isWide: true });
+    }
+  });
+
+  test('has them in base64, in the format that it asks for', async () => {
+    const wanted = { model: GPT, prompt: 'A coin', response_format: 'b64_json', output_format: 'webp' } as const;
+    const { data = [] } = await client.images.generate(wanted);
+    expect(await decoded(Buffer.from(data[0]?.b64_json ?? '', 'base64'))).toEqual({ format: 'webp', isWide: false });
+  });
+
+  test('edits one, with a mask, or several of which the first is used', async () => {
+    const mask = await picture();
+    for (const image of [await picture(), [await picture(), await picture()]]) {
+      const { data = [] } = await client.images.edit({ model: GPT, image, mask, prompt: 'At night', quality: 'low' });
+      expect(await decoded(Buffer.from(data[0]?.b64_json ?? '', 'base64'))).toMatchObject({ format: 'png' });
+    }
+  });
+
+  test('reads a refusal of a prompt, and of a size', async () => {
+    const refused = { model: BANANA, prompt: '[[sandbox fault=policy]]' };
+    const error = await client.images.generate(refused).catch((each) => each);
+    expect(error).toBeInstanceOf(APIError);
+    expect(error).toMatchObject({ status: 400, type: 'content_policy_violation', code: 'content_policy_violation' });
+    const wide = { model: BANANA, prompt: 'A coin', size: 'wide' as '1024x1024' };
+    expect(await client.images.generate(wide).catch((each) => each)).toMatchObject({ status: 400, param: 'size' });
+  });
+});
+
+describe("Vercel's AI SDK", () => {
+  test.each([
+    ['@ai-sdk/openai', () => createOpenAI(settings).image(GPT)],
+    ['@ai-sdk/openai-compatible', () => createOpenAICompatible({ name: 'house', ...settings }).imageModel(GPT)],
+  ])('has images made and edited with %s', async (_, model) => {
+    const asked = { model: model(), prompt: 'A coin', size: '1024x1536' as const, maxRetries: 0 };
+    const { images } = await generateImage({ ...asked, n: 2 });
+    expect(images).toHaveLength(2);
+    for (const { uint8Array, mediaType } of images) {
+      expect([mediaType, await decoded(uint8Array)]).toEqual(['image/png', { format: 'png', isWide: false }]);
+    }
+    const { image } = await generateImage({ ...asked, prompt: { text: 'At night', images: [PIXEL] } });
+    expect(await decoded(image.uint8Array)).toMatchObject({ format: 'png' });
+  });
+});

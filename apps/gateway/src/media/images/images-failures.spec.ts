@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { billed, chargesIn, isEstimated, World } from '#testing';
+
+const BANANA = 'google/nano-banana-2';
+const DEADLINE_MS = 2_500;
+const DRAIN_MS = 400;
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open({
+    UPSTREAM_TOTAL_TIMEOUT_MS: String(DEADLINE_MS),
+    DISCONNECT_DRAIN_MS: String(DRAIN_MS),
+    REFUSED_PROMPTS_PER_HOUR: '3',
+  });
+});
+afterAll(() => world.close());
+
+const NOTHING = '0.000000000000';
+
+/** One request of a new account: its answer, the facts behind the hold, its record, and what it cost whom. */
+async function exchange(directive: string, more: object = {}) {
+  const by = await world.account(1.05);
+  await world.bill.clear();
+  const body = { model: BANANA, prompt: `A coin [[sandbox ${directive}]]`, provider: { only: ['fal'] }, ...more };
+  const answer = await world.post('/v1/images/generations', body, by);
+  return { answer, ...(await outcomeFor(by)) };
+}
+
+async function outcomeFor(by: Awaited<ReturnType<World['account']>>) {
+  const facts = await world.facts(by);
+  const held = facts.findIndex(({ type }) => type === 'FundsHeld');
+  const [record] = (await world.get('/queries/history', by)).body.data;
+  const { balance, held_usd } = (await world.post('/credits/balance', undefined, by)).body;
+  expect(held_usd).toBe(0);
+  const charges = chargesIn(facts);
+  return {
+    types: facts.slice(held + 1).map(({ type }) => type),
+    charges,
+    record,
+    spent: (1.05 - balance).toFixed(12),
+    owed: billed(charges),
+    invoiced: (await world.bill.total()).total_usd,
+  };
+}
+
+const RELEASED = ['HoldReleased'];
+const ABSORBED = ['HoldReleased', 'ChargeAbsorbed'];
+
+describe('an image that does not come costs nothing', () => {
+  test.each<[string, number, string, string[], string]>([
+    ['fault=400', 400, 'invalid_request', RELEASED, '0'],
+    ['fault=429', 429, 'rate_limit_exceeded', RELEASED, '0'],
+    ['fault=500', 502, 'upstream_error', RELEASED, '0'],
+    ['fault=overloaded', 503, 'upstream_unavailable', RELEASED, '0'],
+    ['fault=error', 502, 'upstream_error', RELEASED, '0'],
+    ['fault=policy', 400, 'content_policy_violation', RELEASED, '0'],
+    ['fault=lost', 503, 'upstream_unavailable', ABSORBED, '0.08'],
+    ['fault=html', 502, 'upstream_error', ABSORBED, '0.08'],
+    ['fault=disguised_svg', 502, 'upstream_error', ABSORBED, '0.08'],
+    ['fault=disguised_exe', 502, 'upstream_error', ABSORBED, '0.08'],
+    ['fault=expired', 502, 'upstream_error', ABSORBED, '0.08'],
+    ['fault=truncated', 502, 'upstream_error', ABSORBED, '0.08'],
+    ['fault=broken', 502, 'upstream_error', ABSORBED, '0.08'],
+    ['fault=too_large', 502, 'upstream_error', ABSORBED, '0.08'],
+  ])('%s is answered with %d and %s', async (directive, status, code, types, cost) => {
+    const outcome = await exchange(directive);
+    const { answer, record } = outcome;
+    expect([answer.status, answer.body.error.code]).toEqual([status, code]);
+    expect(outcome.types).toEqual(types);
+    expect(record).toMatchObject({ query_type: 'image_generation', model: BANANA, price_in_usd: 0, output_count: 0 });
+    expect([outcome.spent, outcome.owed, outcome.invoiced]).toEqual([NOTHING, cost, cost]);
+  });
+
+  test('also when nobody can know whether it was made', async () => {
+    const { answer, types, charges, spent, owed } = await exchange('fault=refuse');
+    expect([answer.status, types, spent, owed]).toEqual([503, ABSORBED, NOTHING, '0.08']);
+    expect(charges.map(isEstimated)).toEqual([true]);
+  });
+
+  test('and is given up when it takes too long; what waits is called off', async () => {
+    const { answer, types, spent, owed, invoiced } = await exchange(`latency=${DEADLINE_MS * 4}`);
+    expect([answer.status, types, spent, owed, invoiced]).toEqual([504, RELEASED, NOTHING, '0', '0']);
+  });
+});
+
+describe('an image that comes', () => {
+  test('after a failure is charged once', async () => {
+    const { answer, types, spent, owed, invoiced } = await exchange('id=again fault=500 fault_times=2');
+    expect([answer.status, types, spent]).toEqual([200, ['HoldSettled'], '0.092000000000']);
+    expect([owed, invoiced]).toEqual(['0.08', '0.08']);
+  });
+
+  test('alone where two were wanted is charged alone', async () => {
+    const { answer, record, spent, owed, invoiced } = await exchange('fault=fewer', { n: 2 });
+    expect([answer.status, answer.body.data.length, answer.body.cost, spent]).toEqual([
+      200,
+      1,
+      0.092,
+      '0.092000000000',
+    ]);
+    expect(record).toMatchObject({ price_in_usd: 0.092, output_count: 1 });
+    expect([owed, invoiced]).toEqual(['0.08', '0.08']);
+  });
+
+  test('behind many looks at a queue is charged as ever', async () => {
+    const { answer, spent } = await exchange('latency=900');
+    expect([answer.status, spent]).toEqual([200, '0.092000000000']);
+  });
+});
+
+describe('a client that has gone', () => {
+  async function leaves(directive: string) {
+    const by = await world.account(1.05);
+    await world.bill.clear();
+    const body = JSON.stringify({ model: BANANA, prompt: `[[sandbox ${directive}]]`, provider: { only: ['fal'] } });
+    const headers = { authorization: `Bearer ${by.apiKey}`, 'content-type': 'application/json' };
+    const leave = new AbortController();
+    const asked = fetch(`${world.api}/v1/images/generations`, { method: 'POST', headers, body, signal: leave.signal });
+    await world.until(async () => (await world.facts(by)).some(({ type }) => type === 'FundsHeld'));
+    leave.abort();
+    await expect(asked).rejects.toThrow();
+    const ends = new Set(['HoldSettled', 'HoldReleased']);
+    await world.until(async () => (await world.facts(by)).some(({ type }) => ends.has(type)));
+    return by;
+  }
+
+  test('pays for what is made soon', async () => {
+    const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=200'));
+    expect([types, spent, owed, invoiced]).toEqual([['HoldSettled'], '0.092000000000', '0.08', '0.08']);
+  });
+
+  test('does not pay for what takes long, and what waits is called off', async () => {
+    const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=2000'));
+    expect([types, spent, owed, invoiced]).toEqual([RELEASED, NOTHING, '0', '0']);
+  });
+
+  test('does not pay for what is being made either: the house does', async () => {
+    const by = await leaves('latency=700');
+    await world.until(async () => (await world.bill.total()).lines > 0);
+    const { types, spent, owed, invoiced } = await outcomeFor(by);
+    expect([types, spent, owed, invoiced]).toEqual([ABSORBED, NOTHING, '0.08', '0.08']);
+  });
+});
+
+test('an account whose prompts are refused again and again is told to wait', async () => {
+  const by = await world.account(1.05);
+  const ask = (prompt: string) =>
+    world.post('/v1/images/generations', { model: BANANA, prompt, provider: { only: ['fal'] } }, by);
+  for (let i = 0; i < 3; i++) expect((await ask('[[sandbox fault=policy]]')).status).toBe(400);
+  const { status, headers, body } = await ask('A coin');
+  expect([status, body.error.type]).toEqual([429, 'rate_limit_error']);
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(3_500);
+  const other = await world.account(1.05);
+  expect((await world.post('/v1/images/generations', { model: BANANA, prompt: 'A coin' }, other)).status).toBe(200);
+});

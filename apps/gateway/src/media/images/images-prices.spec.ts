@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Choices, isMedia, type MediaModel, readCatalogue } from '#catalogue';
+import { billed, chargesIn, isExplained, PIXEL, type TestAccount, World } from '#testing';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(105);
+});
+afterAll(() => world.close());
+
+const IMAGE = `data:image/png;base64,${PIXEL.toString('base64')}`;
+const models = (readCatalogue().models.filter(isMedia) as readonly MediaModel[]).filter(({ type }) => type === 'image');
+const offers = models.flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug, model] as const));
+
+/** Every way to choose from a model's words. */
+function combinations({ choices = {} }: MediaModel): readonly Choices[] {
+  return Object.entries(choices).reduce<readonly Choices[]>(
+    (all, [choice, words]) => all.flatMap((each) => words.map((word) => ({ ...each, [choice]: word }))),
+    [{}],
+  );
+}
+
+interface Listed {
+  readonly id: string;
+  readonly pricing: { readonly base_price: number; readonly variants?: readonly Readonly<Record<string, unknown>>[] };
+}
+
+/** What a client expects to pay who reads the list as it says: the first variant that fits, else the base price. */
+function listedPrice({ pricing }: Listed, chosen: Choices): number {
+  const fits = ({ price, ...when }: Readonly<Record<string, unknown>>) =>
+    Object.entries(when).every(([choice, word]) => chosen[choice as keyof Choices] === word);
+  return Number(pricing.variants?.find(fits)?.price ?? pricing.base_price);
+}
+
+describe('the listed price of an image is what is charged, and the vendor bills what the books say', () => {
+  test.each(offers)('%s of %s', async (id, slug, model) => {
+    const { body: list } = await world.get('/v1/models?type=image');
+    const listed = list.data.find((each: Listed) => each.id === id) as Listed;
+    const before = (await world.facts(account)).length;
+    await world.bill.clear();
+    const images = Math.min(model.maxImages ?? 1, 2);
+    const chosen = combinations(model);
+    for (const choices of chosen) {
+      const asked = { model: id, prompt: 'A coin', n: images, provider: { only: [slug] }, ...choices };
+      const image = model.capabilities.includes('requires_image') ? { image_url: IMAGE } : {};
+      const { status, body, text } = await world.post('/v1/images/generations', { ...asked, ...image }, account);
+      expect([choices, status, status === 200 ? '' : text]).toEqual([choices, 200, '']);
+      expect([choices, body.cost]).toEqual([choices, Number((listedPrice(listed, choices) * images).toFixed(12))]);
+      expect(body.data).toHaveLength(images);
+    }
+    const charges = chargesIn((await world.facts(account)).slice(before));
+    expect(charges).toHaveLength(chosen.length);
+    for (const charge of charges) expect(isExplained(charge, readCatalogue().priceList.lines)).toBe(true);
+    expect((await world.bill.total()).total_usd).toBe(billed(charges));
+  });
+});

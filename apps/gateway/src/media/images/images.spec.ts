@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+import { formOf, PIXEL, type TestAccount, World } from '#testing';
+
+const BANANA = 'google/nano-banana-2';
+const FLUX = 'black-forest-labs/flux-1.1-pro';
+const SCHNELL = 'black-forest-labs/flux-1-schnell';
+const ONE_AT_A_TIME = 'recraft/recraft-v3';
+const GPT = 'openai/gpt-image-1-mini';
+const UPSCALE = 'recraft/recraft-crisp-upscale';
+const KONTEXT = 'black-forest-labs/flux-kontext-pro';
+const IMAGE = `data:image/png;base64,${PIXEL.toString('base64')}`;
+const FAL = { only: ['fal'] };
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open(async (sandbox) => ({ PRIVATE_SOURCES: sandbox }));
+  account = await world.account(105);
+});
+afterAll(() => world.close());
+
+const generate = (body: object, by = account, path = '/v1/images/generations') =>
+  world.post(path, { model: BANANA, prompt: 'A coin', provider: FAL, ...body }, by);
+
+async function edit(fields: Readonly<Record<string, string | File>>, path = '/v1/images/edits') {
+  const headers = { authorization: `Bearer ${account.apiKey}` };
+  const answer = await fetch(`${world.api}${path}`, { method: 'POST', headers, body: formOf(fields) });
+  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+  return { status: answer.status, body: (await answer.json()) as any };
+}
+
+async function pictureOf({ url, b64_json }: { readonly url?: string; readonly b64_json?: string }) {
+  const bytes = url ? await (await fetch(url)).arrayBuffer() : Buffer.from(b64_json ?? '', 'base64');
+  return sharp(bytes).metadata();
+}
+
+describe('images', () => {
+  test('are addresses that open without a credential, with what they cost and nothing else', async () => {
+    const { status, headers, body, text } = await generate({});
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(headers.get('x-generation-id')).toBe(`gen-${headers.get('x-request-id')}`);
+    const url = expect.stringMatching(/\/v1\/media\/gen_[0-9a-z]{38}\/0\?/);
+    const data = [{ url, content_type: 'image/png' }];
+    expect(body).toEqual({ created: expect.any(Number), model: BANANA, cost: 0.092, data });
+    expect(text).toContain('"cost":0.092,');
+    expect(Math.abs(body.created - Date.now() / 1_000)).toBeLessThan(60);
+    const opened = await fetch(body.data[0].url);
+    expect([opened.status, opened.headers.get('content-type')]).toEqual([200, 'image/png']);
+    expect((await sharp(await opened.arrayBuffer()).metadata()).format).toBe('png');
+    const [record] = (await world.get('/queries/history', account)).body.data;
+    const counted = { query_type: 'image_generation', model: BANANA, price_in_usd: 0.092, output_count: 1 };
+    expect(record).toMatchObject(counted);
+  });
+
+  test('come as they are where that is asked for', async () => {
+    const { body } = await generate({ response_format: 'b64_json', n: 2, model: SCHNELL, provider: null });
+    const each = { b64_json: expect.any(String), content_type: expect.stringMatching(/^image\//) };
+    expect(body.data).toEqual([each, each]);
+    expect((await pictureOf(body.data[1])).width).toBeGreaterThan(0);
+  });
+
+  test.each<[object, string]>([
+    [{}, '1:1'],
+    [{ size: '16:9' }, '16:9'],
+    [{ aspect_ratio: '9:16' }, '9:16'],
+    [{ size: '1792x1024' }, '16:9'],
+    [{ size: 'auto' }, '1:1'],
+    [{ size: '1:1', aspect_ratio: '4:3' }, '4:3'],
+  ])('have the ratio that %j means', async (said, ratio) => {
+    const { body } = await generate({ ...said });
+    const { width, height } = await pictureOf(body.data[0]);
+    const [w = 0, h = 0] = ratio.split(':').map(Number);
+    expect(Math.abs(width / height / (w / h) - 1)).toBeLessThan(0.05);
+  });
+
+  test('are as many as are wanted, by either name, also where a model makes one at a time', async () => {
+    const before = (await world.facts(account)).length;
+    const { body } = await generate({ model: ONE_AT_A_TIME, num_images: 3 });
+    expect([body.data.length, body.cost]).toEqual([3, 0.138]);
+    const facts = (await world.facts(account)).slice(before);
+    expect(facts.map(({ type }) => type)).toEqual(['FundsHeld', 'HoldSettled']);
+    const [, settled] = facts;
+    if (settled?.type !== 'HoldSettled') throw new Error('not settled');
+    expect(settled.data.charge.items.map(({ usage }) => usage)).toEqual(Array(3).fill({ image: 1 }));
+    expect(new Set(settled.data.charge.items.map(({ vendorId }) => vendorId)).size).toBe(3);
+  });
+
+  test('are made of what a model knows: the rest is left aside', async () => {
+    const more = { negative_prompt: 'rust', quality: 'high', style: 'vivid', background: 'opaque', stream: true, n: 1 };
+    expect((await generate(more)).status).toBe(200);
+    const { status, body } = await generate({ model: UPSCALE, image_url: IMAGE, n: 4, size: 'huge', prompt: null });
+    expect([status, body.data.length, body.cost]).toEqual([200, 1, 0.0046]);
+  });
+
+  test('are what is asked for in format, where the vendor makes it', async () => {
+    const { body } = await generate({ output_format: 'webp' });
+    expect(body.data[0].content_type).toBe('image/webp');
+    expect((await pictureOf(body.data[0])).format).toBe('webp');
+    const kontext = await generate({ model: KONTEXT, image_url: IMAGE, output_format: 'webp' });
+    expect([kontext.status, kontext.body.data[0].content_type]).toEqual([200, 'image/jpeg']);
+  });
+
+  test('are made from an image, which may be a data URI of several megabytes', async () => {
+    const large = await sharp({ create: { width: 1_500, height: 1_500, channels: 3, background: '#123456' } })
+      .raw()
+      .toBuffer();
+    for (const [i] of large.entries()) large[i] = (i * 7_919) % 251;
+    const png = await sharp(large, { raw: { width: 1_500, height: 1_500, channels: 3 } })
+      .png({ compressionLevel: 0 })
+      .toBuffer();
+    expect(png.length).toBeGreaterThan(6_000_000);
+    const { status } = await generate({ image_url: `data:image/png;base64,${png.toString('base64')}` });
+    expect(status).toBe(200);
+  });
+
+  test('are made from an image at an address', async () => {
+    const headers = { authorization: 'Key k', 'content-type': 'application/json' };
+    const body = JSON.stringify({ prompt: 'A note' });
+    const queued = await fetch(`${world.sandbox}/fal/fal-ai/imagen4/preview`, { method: 'POST', headers, body });
+    const { response_url } = (await queued.json()) as { response_url: string };
+    const made = (await (await fetch(response_url, { headers })).json()) as { images: readonly { url: string }[] };
+    expect((await generate({ image_url: made.images[0]?.url })).status).toBe(200);
+    const { status, body: refusal } = await generate({ image_url: `${world.sandbox}/bill` });
+    expect([status, refusal.message]).toEqual([400, 'image_url must be a picture: PNG, JPEG or WebP']);
+  });
+
+  test('are had at both paths, by alias, and once for an Idempotency-Key', async () => {
+    expect((await generate({ model: 'nano-banana-2' }, account, '/images/generations')).body.model).toBe(BANANA);
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'an image' };
+    const body = { model: FLUX, prompt: 'A coin' };
+    const first = await world.send('POST', '/v1/images/generations', { body, headers });
+    const before = (await world.facts(account)).length;
+    const again = await world.send('POST', '/v1/images/generations', { body, headers });
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(await world.facts(account)).toHaveLength(before);
+  });
+
+  test.each<[string, RegExp, object]>([
+    ['no prompt', /prompt is required/, { prompt: null }],
+    ['an empty prompt', /prompt is required/, { prompt: ' ' }],
+    ['too long a prompt', /at most 16,000 characters/, { prompt: 'a'.repeat(16_001) }],
+    ['five images', /n must be at most 4/, { n: 5 }],
+    ['no images', /n must be at least 1/, { n: 0 }],
+    ['half an image', /whole number/, { num_images: 1.5 }],
+    ['another ratio', /size must be one of 1:1, 16:9, 9:16, 4:3, 3:4/, { size: '21:9' }],
+    ['no ratio', /aspect_ratio must be one of 1:1, 16:9/, { aspect_ratio: 'wide' }],
+    ['another resolution', /resolution must be one of 1K, 2K, 4K/, { resolution: '8K' }],
+    ['another quality', /quality must be one of medium, low, high/, { model: GPT, quality: 'hd', provider: null }],
+    ['another format', /output_format must be one of/, { output_format: 'gif' }],
+    ['another form of answer', /response_format must be one of/, { response_format: 'binary' }],
+    ['no image where one is needed', /image_url is required/, { model: UPSCALE }],
+    ['an image that is none', /image_url must be a picture/, { image_url: 'data:image/png;base64,aGVsbG8=' }],
+    ['an image in no base64', /image_url: A data URI must be/, { image_url: 'data:image/png,hello' }],
+    ['an image at no address', /image_url must be/, { image_url: 'file:///etc/passwd' }],
+    ['a model that chats', /of type chat/, { model: 'openai/gpt-5-mini', provider: null }],
+    ['malformed preferences', /provider/, { provider: 5 }],
+  ])('are refused for %s, and nothing is held', async (_, message, body) => {
+    const before = (await world.facts(account)).length;
+    const answer = await generate(body);
+    expect([answer.status, answer.body.error.type]).toEqual([400, 'invalid_request_error']);
+    expect(answer.body.message).toMatch(message);
+    expect(await world.facts(account)).toHaveLength(before);
+  });
+
+  test('are not there for unknown models, without a key or without money', async () => {
+    const poor = await world.account();
+    expect((await generate({ model: 'nope' })).status).toBe(404);
+    expect((await world.post('/v1/images/generations', { model: BANANA, prompt: 'A coin' })).status).toBe(401);
+    expect((await generate({}, poor)).status).toBe(402);
+  });
+
+  test('are refused at an address that must not be fetched, at no cost', async () => {
+    const by = await world.account(1.05);
+    const { status, body } = await generate({ image_url: 'http://127.0.0.1:9/a.png' }, by);
+    expect([status, body.error.param]).toEqual([400, 'image_url']);
+    expect(await world.balance(by)).toBe('1.05');
+  });
+
+  test('are had from another vendor where one fails before it has made any', async () => {
+    for (const at of ['fal', 'google']) {
+      const prompt = `A coin [[sandbox fault=500 at=${at}]]`;
+      const { status, body } = await generate({ prompt, provider: null });
+      expect([status, body.cost]).toEqual([200, 0.092]);
+    }
+  });
+});
+
+describe('edits', () => {
+  test('come as they are, unless addresses are asked for', async () => {
+    const fields = {
+      model: GPT,
+      prompt: 'The same at night',
+      image: '@image',
+      mask: '@mask',
+      n: '2',
+      size: '1024x1024',
+    };
+    const { status, body } = await edit(fields);
+    expect([status, Object.keys(body)]).toEqual([200, ['created', 'model', 'cost', 'data']]);
+    expect(body.data.map(Object.keys)).toEqual(Array(2).fill(['b64_json', 'content_type']));
+    expect((await pictureOf(body.data[0])).format).toBe('png');
+    const [record] = (await world.get('/queries/history', account)).body.data;
+    expect(record).toMatchObject({ query_type: 'image_edit', model: GPT, output_count: 2 });
+    const [kept] = (await edit({ ...fields, response_format: 'url' }, '/images/edits')).body.data;
+    expect((await pictureOf(kept)).format).toBe('png');
+  });
+
+  test('cost what generations do, whoever makes them', async () => {
+    for (const model of [BANANA, KONTEXT, UPSCALE]) {
+      const { body } = await generate({ model, image_url: IMAGE });
+      const edited = await edit({ model, prompt: 'A coin', 'image[]': '@image' });
+      expect([model, edited.body.cost]).toEqual([model, body.cost]);
+    }
+  });
+
+  test.each<[string, number, RegExp, Readonly<Record<string, string | File>>]>([
+    ['no image', 400, /image/, { model: GPT, prompt: 'A coin' }],
+    ['a text as the image', 400, /image/, { model: GPT, prompt: 'A coin', image: 'hello' }],
+    ['a file that is none', 400, /must be a picture/, { model: GPT, prompt: 'a', image: new File(['hello'], 'a.png') }],
+    ['a model that makes images from words alone', 400, /words alone/, { model: FLUX, prompt: 'a', image: '@image' }],
+    ['no model', 400, /model/, { prompt: 'A coin', image: '@image' }],
+    ['an odd number', 400, /n must be/, { model: GPT, prompt: 'A coin', image: '@image', n: 'two' }],
+  ])('are refused for %s, and nothing is held', async (_, status, message, fields) => {
+    const before = (await world.facts(account)).length;
+    const answer = await edit(fields);
+    expect([answer.status, answer.body.message]).toEqual([status, expect.stringMatching(message)]);
+    expect(await world.facts(account)).toHaveLength(before);
+  });
+});

@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { ImageCall, MadeImages, UpstreamFailure } from '#application';
+import { PIXEL } from '#testing';
+import { type Answering, AnsweringServer, json } from '../../../testing/src/answering-server.ts';
+import { VendorHttp } from '../http/vendor-http.ts';
+import { fal } from './fal/index.ts';
+import { google } from './google/index.ts';
+import { openAi } from './openai/index.ts';
+
+type Make = (call: ImageCall) => Promise<MadeImages>;
+
+const server = new AnsweringServer();
+let http: VendorHttp;
+let url: string;
+let makers: Readonly<Record<'openai' | 'fal' | 'google', Make>>;
+beforeAll(async () => {
+  url = await server.listen();
+  http = new VendorHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 });
+  const at = { http, credential: 'k' };
+  const vendor = { slug: 'v', protocol: 'v', baseUrl: url };
+  makers = { openai: openAi(at, {}).images, fal: fal(at, vendor).images, google: google(at).images };
+});
+afterAll(async () => {
+  await http.close();
+  await server.close();
+});
+beforeEach(() => {
+  server.asked.length = 0;
+});
+
+const picture = { mediaType: 'image/png', bytes: PIXEL };
+const call = (more: Partial<ImageCall> = {}): ImageCall => ({
+  ...{ model: 'maker/model', prompt: 'A coin', images: [], count: 1, parameters: {}, wire: {} },
+  signal: new AbortController().signal,
+  ...more,
+});
+
+async function failureOf(vendor: keyof typeof makers, answer: Answering): Promise<UpstreamFailure> {
+  server.answer = answer;
+  return makers[vendor](call()).then(
+    () => {
+      throw new Error('it was made');
+    },
+    (failure: UpstreamFailure) => failure,
+  );
+}
+
+const BASE64 = PIXEL.toString('base64');
+
+describe('what a vendor refuses means the same, however it is said', () => {
+  const openAiError = (code: string | null, message = 'No') => ({ error: { message, code, param: null } });
+  const googleError = (status: string, details: unknown = []) => ({ error: { message: 'No', status, details } });
+  const falError = (type: string) => ({ detail: [{ loc: ['body', 'prompt'], msg: 'No', type }] });
+  test.each<[keyof typeof makers, number, unknown, string]>([
+    ['openai', 400, openAiError('moderation_blocked'), 'content_policy_violation'],
+    ['openai', 400, openAiError('content_policy_violation'), 'content_policy_violation'],
+    ['openai', 400, openAiError('invalid_value'), 'invalid_request'],
+    ['openai', 400, openAiError('billing_hard_limit_reached'), 'upstream_unavailable'],
+    ['openai', 429, openAiError('insufficient_quota'), 'upstream_unavailable'],
+    ['openai', 429, openAiError('rate_limit_exceeded'), 'rate_limited'],
+    ['openai', 401, openAiError('invalid_api_key'), 'upstream_unavailable'],
+    ['openai', 500, 'oops', 'upstream_error'],
+    ['fal', 422, falError('content_policy_violation'), 'content_policy_violation'],
+    ['fal', 422, falError('string_too_long'), 'invalid_request'],
+    ['fal', 403, { detail: 'User is locked. Reason: Exhausted balance.' }, 'upstream_unavailable'],
+    ['fal', 429, { detail: 'Too many' }, 'rate_limited'],
+    ['fal', 504, {}, 'timeout'],
+    ['google', 400, googleError('INVALID_ARGUMENT'), 'invalid_request'],
+    ['google', 400, googleError('INVALID_ARGUMENT', [{ reason: 'API_KEY_INVALID' }]), 'upstream_unavailable'],
+    ['google', 400, googleError('FAILED_PRECONDITION'), 'upstream_unavailable'],
+    ['google', 403, googleError('PERMISSION_DENIED'), 'upstream_unavailable'],
+    ['google', 429, googleError('RESOURCE_EXHAUSTED'), 'rate_limited'],
+    ['google', 503, googleError('UNAVAILABLE'), 'upstream_unavailable'],
+  ])('%s: %d %j is %s', async (vendor, status, body, code) => {
+    const failure = await failureOf(vendor, json(body, status));
+    expect(failure).toMatchObject({ code, status, delivered: undefined, usage: undefined });
+    expect(failure.message).not.toMatch(/balance|key/i);
+  });
+
+  test.each(['openai', 'fal', 'google'] as const)('%s: an answer that is lost may be invoiced', async (vendor) => {
+    const lost: Answering = (_, request) => void request.socket.destroy();
+    expect(await failureOf(vendor, lost)).toMatchObject({ code: 'upstream_unavailable', delivered: '' });
+    expect(await failureOf(vendor, json('{"broken'))).toMatchObject({ code: 'upstream_error', delivered: '' });
+  });
+
+  test.each(['openai', 'google'] as const)('%s: an answer without an image too', async (vendor) => {
+    expect(await failureOf(vendor, json({ created: 1 }))).toMatchObject({ code: 'upstream_error', delivered: '' });
+    expect(await failureOf(vendor, json(null))).toMatchObject({ code: 'upstream_error', delivered: '' });
+  });
+});
+
+test('all vendors are told who asks', async () => {
+  for (const vendor of ['openai', 'fal', 'google'] as const) await failureOf(vendor, json({}, 400));
+  expect(server.asked.map(({ headers }) => headers['user-agent'])).toEqual(Array(3).fill('Countinghouse/1'));
+});
+
+describe("OpenAI's images", () => {
+  test('are billed by texts and pictures in both directions', async () => {
+    const input_tokens_details = { text_tokens: 4, image_tokens: 300 };
+    const output_tokens_details = { text_tokens: 6, image_tokens: 1_000 };
+    const usage = { input_tokens: 304, output_tokens: 1_006, input_tokens_details, output_tokens_details };
+    server.answer = json({ data: [{ b64_json: BASE64 }, { url: 'https://x.example/a.png' }, null], usage });
+    expect(await makers.openai(call({ count: 3 }))).toEqual({
+      files: [
+        { kind: 'bytes', bytes: PIXEL },
+        { kind: 'address', url: 'https://x.example/a.png' },
+      ],
+      usage: { input: 4, imageInput: 300, output: 6, imageOutput: 1_000 },
+      vendorId: undefined,
+    });
+    const absurd = { input_tokens: 5, output_tokens: -1 };
+    server.answer = json({ data: [{ b64_json: BASE64 }], usage: absurd });
+    expect((await makers.openai(call())).usage).toBeUndefined();
+  });
+
+  test('from a picture are a form, with what is always told then', async () => {
+    server.answer = json({ data: [{ b64_json: BASE64 }] });
+    const wire = {
+      words: { size: { '3:2': '1536x1024' } },
+      withImage: { always: { input_fidelity: 'low' } },
+    };
+    await makers.openai(call({ images: [picture], mask: picture, parameters: { size: '3:2', quality: 'low' }, wire }));
+    const [{ line, headers, body }] = server.asked as [(typeof server.asked)[number]];
+    expect([line, headers['content-type']]).toEqual([
+      'POST /images/edits',
+      expect.stringMatching(/^multipart\/form-data; boundary=/),
+    ]);
+    for (const part of [/name="size"\s+1536x1024/, /name="input_fidelity"\s+low/, /name="image\[\]"/, /name="mask"/])
+      expect(body).toMatch(part);
+  });
+});
+
+describe("fal's images", () => {
+  const queue =
+    (result: Answering): Answering =>
+    (response, request, body) => {
+      const at = `${url}/maker/model/requests/r1`;
+      const told = { request_id: 'r1', status_url: `${at}/status`, response_url: at, cancel_url: `${at}/cancel` };
+      if (request.method === 'POST') json(told)(response, request, body);
+      else if (request.url?.endsWith('/status')) json({ status: 'COMPLETED' })(response, request, body);
+      else result(response, request, body);
+    };
+  const image = (name: string) => ({ url: `https://files.example/${name}.png` });
+
+  test('are asked for in its words, and fetched where it says', async () => {
+    server.answer = queue(json({ images: [image('a'), image('b')] }));
+    const wire = { names: { size: 'image_size' }, words: { size: { '1:1': 'square_hd' } }, always: { max_images: 1 } };
+    const parameters = { size: '1:1', seed: 7 };
+    expect(await makers.fal(call({ count: 2, parameters, wire }))).toEqual({
+      files: ['a', 'b'].map((name) => ({ kind: 'address', ...image(name) })),
+      usage: { image: 2 },
+      vendorId: 'r1',
+    });
+    const sent = { prompt: 'A coin', num_images: 2, image_size: 'square_hd', seed: 7, max_images: 1 };
+    expect(JSON.parse(server.asked[0]?.body ?? '')).toEqual(sent);
+    expect(server.asked.map(({ line }) => line)).toEqual([
+      'POST /maker/model',
+      'GET /maker/model/requests/r1/status',
+      'GET /maker/model/requests/r1',
+    ]);
+  });
+
+  test('from a picture go where edits go', async () => {
+    server.answer = queue(json({ image: image('a') }));
+    await makers.fal(call({ images: [picture], wire: { withImage: { model: 'maker/model/edit' } } }));
+    const [{ line, body }] = server.asked as [(typeof server.asked)[number]];
+    expect([line, JSON.parse(body).image_urls]).toEqual([
+      'POST /maker/model/edit',
+      [`data:image/png;base64,${BASE64}`],
+    ]);
+  });
+
+  test('that it finds indecent are not delivered, and billed', async () => {
+    server.answer = queue(json({ images: [image('a'), image('b')], has_nsfw_concepts: [true, false] }));
+    expect(await makers.fal(call())).toMatchObject({ files: [image('b')], usage: { image: 2 } });
+    const all = await failureOf('fal', queue(json({ images: [image('a')], has_nsfw_concepts: [true] })));
+    expect(all).toMatchObject({ code: 'content_policy_violation', usage: { image: 1 }, vendorId: 'r1' });
+  });
+
+  test('are not asked for at an address that is not its own', async () => {
+    const elsewhere = 'http://169.254.169.254/latest';
+    const told = { request_id: 'r1', status_url: elsewhere, response_url: elsewhere, cancel_url: elsewhere };
+    const signal = AbortSignal.timeout(300);
+    server.answer = json(told);
+    await expect(makers.fal(call({ signal }))).rejects.toMatchObject({ vendorId: 'r1' });
+  });
+});
+
+describe("Google's images", () => {
+  const usageMetadata = {
+    ...{ promptTokenCount: 1_124, candidatesTokenCount: 1_130, thoughtsTokenCount: 64 },
+    promptTokensDetails: [
+      { modality: 'TEXT', tokenCount: 4 },
+      { modality: 'IMAGE', tokenCount: 1_120 },
+    ],
+    candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 1_120 }],
+  };
+
+  test('are the last of its drafts, and counted with its thoughts', async () => {
+    const drawn = { inlineData: { mimeType: 'image/png', data: BASE64 } };
+    const parts = [{ text: 'Here' }, { thought: true, inlineData: { data: 'aaaa' } }, drawn, null];
+    server.answer = json({ candidates: [{ content: { parts } }], usageMetadata, responseId: 'g1' });
+    expect(await makers.google(call({ parameters: { size: '16:9', resolution: '2K' }, images: [picture] }))).toEqual({
+      files: [{ kind: 'bytes', bytes: PIXEL }],
+      usage: { input: 4, imageInput: 1_120, output: 74, imageOutput: 1_120 },
+      vendorId: 'g1',
+    });
+    const { contents, generationConfig } = JSON.parse(server.asked[0]?.body ?? '');
+    expect(contents[0].parts).toEqual([{ text: 'A coin' }, { inlineData: { mimeType: 'image/png', data: BASE64 } }]);
+    expect(generationConfig).toEqual({
+      responseModalities: ['IMAGE'],
+      imageConfig: { aspectRatio: '16:9', imageSize: '2K' },
+    });
+  });
+
+  test.each([
+    [{ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }],
+    [{ candidates: [{ finishReason: 'IMAGE_SAFETY' }] }],
+  ])('that are against its rules are refused with what they cost: %j', async (body) => {
+    const failure = await failureOf('google', json({ ...body, usageMetadata }));
+    expect(failure).toMatchObject({ code: 'content_policy_violation', delivered: undefined });
+    expect(failure.usage).toEqual({ input: 4, imageInput: 1_120, output: 74, imageOutput: 1_120 });
+  });
+});
