@@ -36,7 +36,7 @@ test('a mistake is reported with its file, its line and its field, as by the gat
   const good = await readFile(file, 'utf8');
   const line = good.slice(0, good.indexOf('"margin"')).split('\n').length;
   await writeFile(file, good.replace('"margin": "1.15"', '"margin": "15%"'));
-  const field = 'endpoints[0].margin of model "openai/gpt-image-1.5"';
+  const field = 'endpoints[0].margin of model "openai/gpt-image-2"';
   const err = `${file}:${line} cannot be used: ${field} must be a factor as text, such as "1.055"\n`;
   expect(await run('check', directory)).toEqual({ code: 1, out: '', err });
 });
