@@ -121,7 +121,13 @@ async function proveBooks(cluster: Cluster): Promise<boolean> {
   const overrun = /^.*\boverrun\b.*$/m.exec(replayed.output)?.[0];
   print(overrun === undefined ? 'overrun 0' : `FAILED: ${overrun}`);
   const { code, output } = await cluster.ledger('verify');
-  print(output.trim().split('\n').slice(code === 0 ? -1 : -10).join('\n'));
+  print(
+    output
+      .trim()
+      .split('\n')
+      .slice(code === 0 ? -1 : -10)
+      .join('\n'),
+  );
   return code === 0 && overrun === undefined;
 }
 
