@@ -4,18 +4,17 @@ import {
   Clock,
   CreateTopupHandler,
   ExchangeRates,
-  FileStore,
   OfferedPayments,
   Streams,
   TopupPayments,
 } from '#application';
 import type { Running } from '#infra';
-import { FilesModule, PaymentsModule, SecretsModule, StoresModule, WalletsModule } from '#modules';
+import { PaymentsModule, SecretsModule, StoresModule, WalletsModule } from '#modules';
 import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas } from './sagas.ts';
 
 /** The reaction side: facts become commands. */
 @Module({
-  imports: [StoresModule, FilesModule, PaymentsModule, SecretsModule, WalletsModule],
+  imports: [StoresModule, PaymentsModule, SecretsModule, WalletsModule],
   providers: [
     {
       provide: TopupPayments,
@@ -36,13 +35,10 @@ import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas } from './saga
 export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private running: Running | undefined;
 
-  constructor(
-    private readonly ports: SagaPorts,
-    private readonly files: FileStore,
-  ) {}
+  constructor(private readonly ports: SagaPorts) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    this.running = await startSagas(this.ports, this.files);
+    this.running = await startSagas(this.ports);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -79,12 +79,12 @@ export function asFailure(error: unknown): UpstreamFailure {
 /** The requested resource does not exist or is not available; nothing was held or called. */
 export class UnservableRequest extends Error {
   override readonly name = 'UnservableRequest';
-  readonly status: 400 | 404;
+  readonly status: 400 | 404 | 422;
   readonly param: string | null;
   /** It is more than the model reads at once. */
   readonly tooLong: boolean;
 
-  constructor(status: 400 | 404, message: string, param: string | null = null, { tooLong = false } = {}) {
+  constructor(status: 400 | 404 | 422, message: string, param: string | null = null, { tooLong = false } = {}) {
     super(message);
     this.status = status;
     this.param = param;

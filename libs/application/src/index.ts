@@ -145,6 +145,16 @@ export {
   SignedLinks,
   statusPath,
 } from './media/signed-links.ts';
+export { type Recording, RecordingLength } from './media/sound/recording-length.ts';
+export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody, type SpeechClient } from './media/sound/speak.ts';
+export {
+  DEFAULT_TRANSCRIBER,
+  Transcribe,
+  TranscribeHandler,
+  type Transcription,
+  type TranscriptionBody,
+} from './media/sound/transcribe.ts';
+export { languagesOf, speaks } from './media/sound/voices.ts';
 export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/kept-requests.ts';
 export {
   RequestVideo,

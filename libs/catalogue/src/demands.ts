@@ -24,7 +24,7 @@ export interface Demand {
 const SEARCH = 'web_search';
 
 /** What is only listed, and not served yet, is asked of nobody. */
-const UNSERVED: ReadonlySet<Capability> = new Set<Capability>(['videos', 'speech', 'transcription']);
+const UNSERVED: ReadonlySet<Capability> = new Set<Capability>(['videos']);
 
 /** What a model that is not paid by tokens wants of its vendors. */
 export function mediaCapability({ type, capabilities }: Pick<MediaModel, 'type' | 'capabilities'>): Capability {

@@ -1,7 +1,6 @@
 export { LocalFiles } from './files/local-files.ts';
 export { mediaTypeOf, mediaTypeOfFile } from './files/media-type.ts';
 export { pictureTypeOf } from './files/picture.ts';
-export { S3Files } from './files/s3-files.ts';
 export { HttpDownloads } from './http/downloads.ts';
 export { BACKEND_KINDS, openPaymentBackends, type PaymentSettings } from './payments/backends.ts';
 export { BtcPayServer } from './payments/btcpay/index.ts';
@@ -16,4 +15,5 @@ export { PostgresStoredResponses, storedResponseMigrations } from './postgres/st
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';
 export { MarketRates } from './rates/market-rates.ts';
 export { coinbase, coinGecko, kraken } from './rates/rate-sources.ts';
+export { CountedLengths } from './sound/counted-lengths.ts';
 export { type NwcOptions, NwcWallets } from './wallets/nwc/nwc-wallets.ts';

@@ -1,4 +1,5 @@
 /** Bodies with files in them. */
+import { soundFile } from './media-files.ts';
 
 /** A PNG of one pixel. */
 export const PIXEL = Buffer.from(
@@ -8,6 +9,7 @@ export const PIXEL = Buffer.from(
 
 /** What examples call the files that they send: `@image`. */
 const FILES: ReadonlyMap<string, () => File> = new Map([
+  ['@file', () => new File([new Uint8Array(soundFile('mp3', { seconds: 1 }))], 'recording.mp3')],
   ['@image', () => new File([PIXEL], 'pixel.png')],
   ['@mask', () => new File([PIXEL], 'mask.png')],
 ]);

@@ -91,6 +91,8 @@ type Kind = readonly [status: number, type: string, kind: string, code?: string]
 
 const INVALID: Kind = [400, 'invalid_request_error', 'invalid_request', 'invalid_request'];
 const TOO_LONG: Kind = [400, 'invalid_request_error', 'invalid_request', 'context_length_exceeded'];
+/** Each field is right, but not beside another. */
+const UNFIT: Kind = [422, 'invalid_request_error', 'unprocessable'];
 const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
 const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
@@ -175,6 +177,7 @@ export const ERROR_KINDS: readonly Kind[] = [
   ...Object.values(FAILURES),
   ...Object.values(STATUSES),
   TOO_LONG,
+  UNFIT,
   NOTHING_TO_SERVE,
   ...NOT_THERE.values(),
   ...CONFLICTING_KEYS.map((type): Kind => [409, type, 'invalid_request']),
@@ -215,7 +218,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   }
   if (error instanceof UnservableRequest) {
     const { status, message, param, tooLong } = error;
-    return status === 404 ? notThere(param, message) : answer(tooLong ? TOO_LONG : INVALID, message, { param });
+    if (status === 404) return notThere(param, message);
+    if (status === 422) return answer(UNFIT, message, { param });
+    return answer(tooLong ? TOO_LONG : INVALID, message, { param });
   }
   if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
   if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });

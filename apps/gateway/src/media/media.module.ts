@@ -6,13 +6,16 @@ import { PublicAddress } from '../edge/public-address.ts';
 import { FilesController } from './files.controller.ts';
 import { ImagesController } from './images/images.controller.ts';
 import { imageProviders } from './images/images.providers.ts';
+import { SoundController } from './sound/sound.controller.ts';
+import { soundProviders } from './sound/sound.providers.ts';
 
 /** Images, videos and sound, and the files that come of them. */
 @Module({
   imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule],
-  controllers: [FilesController, ImagesController],
+  controllers: [FilesController, ImagesController, SoundController],
   providers: [
     ...imageProviders,
+    ...soundProviders,
     {
       provide: MediaLinks,
       inject: [LinkSigner, PublicAddress],

@@ -482,6 +482,7 @@ describe('answers that need more than an example', () => {
       new Set([
         ...['/chat/completions', '/completions', '/responses', '/responses/compact', '/embeddings', '/messages'],
         ...['/images/generations', '/images/edits'],
+        ...['', '/api'].flatMap((at) => [`${at}/audio/speech`, `${at}/audio/transcriptions`]),
         ...['/keys', '/topup/create/{method}', '/topup/card/session'],
       ]),
     );

@@ -7,11 +7,9 @@ const AS: Readonly<Record<string, string>> = {
   cacheRead: 'input',
   cacheWrite: 'input',
   cacheWriteHour: 'cacheWrite',
-  imageInput: 'input',
   reasoning: 'output',
-  imageOutput: 'output',
 };
-const OF_INPUT = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'imageInput'];
+const OF_INPUT = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour'];
 
 /** Cost and price, each rounded once; undefined when something was used that has no price. */
 export function recomputed(part: Part, lines: readonly Line[]): { cost: bigint; price: bigint } | undefined {

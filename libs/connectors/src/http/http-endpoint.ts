@@ -101,14 +101,23 @@ export class HttpEndpoint {
 
 /** What an error answer means for the caller. The upstream's own words are passed on only where they are about the request. */
 export function refusal(status: number, headers: Headers, text: string): UpstreamFailure {
+  const { message, ...place } = complaintIn(text);
+  return refusalWith(status, headers, message, place);
+}
+
+/** The same of a vendor that writes its errors otherwise. @param message its own words */
+export function refusalWith(
+  status: number,
+  headers: Headers,
+  message = 'The upstream refused the request',
+  place: Omit<Complaint, 'message'> = {},
+): UpstreamFailure {
   const more = { status, ...retryAfterIn(headers) };
   if (status === 429)
     return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
   if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);
-  if (status === 400 || status === 413 || status === 422) {
-    const { message = 'The upstream refused the request', ...place } = complaintIn(text);
+  if (status === 400 || status === 413 || status === 422)
     return new UpstreamFailure('invalid_request', message, { ...more, ...place });
-  }
   if (status === 503)
     return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
   return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);

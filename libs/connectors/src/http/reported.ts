@@ -13,3 +13,23 @@ export function vendorIdIn(answer: unknown): string | undefined {
 export function tokenCount(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
+
+/** A number in a header of the answer. */
+export function headerCount(value: unknown): number | undefined {
+  return typeof value === 'string' && /^\d+$/.test(value) ? tokenCount(Number(value)) : undefined;
+}
+
+/** Seconds from the beginning of something. */
+export function secondsIn(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
+/** A length in seconds as milliseconds, rounded up: undefined where it can be none. */
+export function millisecondsIn(seconds: unknown): number | undefined {
+  const known = secondsIn(seconds);
+  return known === undefined ? undefined : tokenCount(Math.ceil(Number((known * 1_000).toFixed(3))));
+}
+
+export function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

@@ -2,6 +2,8 @@
 import { type Capability, type Hold, type Provider, Providers, UpstreamFailure, type Vendors } from '#application';
 import { type Timeouts, VendorHttp } from '../http/vendor-http.ts';
 import { anthropic } from './anthropic/index.ts';
+import { deepgram } from './deepgram/index.ts';
+import { elevenLabs } from './elevenlabs/index.ts';
 import { exa } from './exa/index.ts';
 import { fal } from './fal/index.ts';
 import { google } from './google/index.ts';
@@ -9,7 +11,15 @@ import { openAi } from './openai/index.ts';
 import type { OpenProvider, Vendor } from './provider.ts';
 
 /** What each protocol can do. A vendor whose protocol is not among them is listed, and can do nothing yet. */
-const PROTOCOLS: Readonly<Record<string, OpenProvider>> = { openai: openAi, anthropic, exa, fal, google };
+const PROTOCOLS: Readonly<Record<string, OpenProvider>> = {
+  openai: openAi,
+  anthropic,
+  exa,
+  fal,
+  google,
+  deepgram,
+  elevenlabs: elevenLabs,
+};
 
 const NO_CREDENTIAL = 'has no credential here';
 

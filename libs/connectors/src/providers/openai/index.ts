@@ -4,6 +4,7 @@ import { allowedChat, allowedEmbeddings, allowedResponses } from './allowed.ts';
 import { OpenAiChat } from './openai-chat.ts';
 import { OpenAiEmbeddings } from './openai-embeddings.ts';
 import { OpenAiImages } from './openai-images.ts';
+import { openAiSpeech, openAiTranscription } from './openai-sound.ts';
 
 /** A vendor that speaks OpenAI's protocol, at an address up to and including `/v1`. */
 export function openAi({ http, credential }: At, { dialect = {} }: Pick<Vendor, 'dialect'>) {
@@ -18,6 +19,8 @@ export function openAi({ http, credential }: At, { dialect = {} }: Pick<Vendor, 
     responses: (call) => chat.responses(call),
     embeddings: (call) => vectors.embed(call),
     images: (call) => images.make(call),
+    speech: (call) => openAiSpeech(http, headers, call),
+    transcription: (call) => openAiTranscription(http, headers, call),
     close: () => http.close(),
   } satisfies Provider;
 }

@@ -1,0 +1,50 @@
+/** Lists of what speaks and what transcribes, with prices and voices. */
+import { languagesOf } from '#application';
+import { type AnyModel, isMedia, LISTED_UNITS, type MediaModel, mediaCapability } from '#catalogue';
+import { priceOf } from '#domain';
+import { usdNumber } from '#kernel';
+
+/** Those that can be asked here. */
+export function soundModels(models: readonly AnyModel[]): readonly MediaModel[] {
+  return models.filter(isMedia).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
+}
+
+/** What is charged is what stands there; the web application pays the same. */
+export function audioModelWire(model: MediaModel) {
+  const { id, name, provider, choices, maxCharacters } = model;
+  const speaks = mediaCapability(model) === 'speech';
+  const unit = speaks ? '1k_characters' : 'minute';
+  const one = { [LISTED_UNITS[unit].unit]: LISTED_UNITS[unit].quantity };
+  const [endpoint] = model.endpoints;
+  const prices = endpoint?.tariff.prices ?? [];
+  const priced = (of: typeof prices) => {
+    const { cost, price } = priceOf(one, of);
+    return { base_price: usdNumber(cost), api_price: usdNumber(price), ui_price: usdNumber(price) };
+  };
+  return {
+    id,
+    object: 'model',
+    name,
+    type: speaks ? 'tts' : 'stt',
+    provider: provider.toLowerCase(),
+    unit,
+    ...priced(prices),
+    variants: prices.flatMap(({ when, ...price }) => (when ? [{ ...when, ...priced([price]) }] : [])),
+    languages: speaks ? languagesOf(model) : (choices?.language ?? []),
+    max_characters: maxCharacters ?? null,
+  };
+}
+
+/** A voice of several models stands there with each. */
+export function voicesWire(model: MediaModel) {
+  const provider = model.provider.toLowerCase();
+  return model.voices.map(({ id, name, language, gender, description }) => ({
+    id,
+    name,
+    provider,
+    model_id: model.id,
+    language,
+    gender,
+    description,
+  }));
+}

@@ -1,0 +1,10 @@
+import type { Provider } from '@nestjs/common';
+import { RecordingLength, SpeakHandler, TranscribeHandler } from '#application';
+import { CountedLengths } from '#connectors';
+import { Role } from '#modules';
+
+export const soundProviders: readonly Provider[] = [
+  SpeakHandler,
+  TranscribeHandler,
+  { provide: RecordingLength, inject: [Role], useFactory: (role: Role) => role.keep(new CountedLengths()) },
+];

@@ -1,0 +1,95 @@
+import { type Content, json, named } from '../../openapi/operation.ts';
+import { array, COUNT, nullable, object, STRING, text, usd } from '../../openapi/schemas.ts';
+
+const SECONDS = { type: 'number', minimum: 0 };
+const USAGE = object({ type: { const: 'duration' }, seconds: COUNT, cost: usd('Charged') });
+
+const TranscriptText = named('Transcript', object({ text: STRING, usage: USAGE }));
+
+const VerboseTranscript = named(
+  'VerboseTranscript',
+  object({
+    task: { const: 'transcribe' },
+    language: STRING,
+    duration: SECONDS,
+    text: STRING,
+    segments: array(
+      object({
+        id: COUNT,
+        seek: COUNT,
+        start: SECONDS,
+        end: SECONDS,
+        text: STRING,
+        tokens: array(COUNT),
+        temperature: { type: 'number' },
+        avg_logprob: { type: 'number' },
+        compression_ratio: { type: 'number' },
+        no_speech_prob: { type: 'number' },
+      }),
+    ),
+    words: array(object({ word: STRING, start: SECONDS, end: SECONDS })),
+    usage: USAGE,
+  }),
+);
+
+export const TRANSCRIPT: Content = {
+  ...json({ anyOf: [VerboseTranscript, TranscriptText] }),
+  'text/plain': STRING,
+  'application/x-subrip': STRING,
+  'text/vtt': STRING,
+};
+
+const SOUND = { type: 'string', contentMediaType: 'application/octet-stream' };
+
+/** As vendors name them. */
+const SOUND_TYPES = ['mpeg', 'ogg', 'opus', 'aac', 'flac', 'wav', 'pcm', 'l16'];
+
+export const SPEECH: Content = Object.fromEntries(SOUND_TYPES.map((type) => [`audio/${type}`, SOUND]));
+
+export const VoiceList = named(
+  'VoiceList',
+  object({
+    object: { const: 'list' },
+    data: array(
+      object({
+        id: STRING,
+        name: STRING,
+        provider: STRING,
+        model_id: text('The model that speaks with it'),
+        language: text('ISO 639-1, or `multi` for a voice that speaks all languages of its model'),
+        gender: STRING,
+        description: STRING,
+      }),
+    ),
+  }),
+);
+
+export const AudioModelList = named(
+  'AudioModelList',
+  object({
+    object: { const: 'list' },
+    data: array(
+      object({
+        id: STRING,
+        object: { const: 'model' },
+        name: STRING,
+        type: text('Speech to text, or text to speech', { enum: ['stt', 'tts'] }),
+        provider: STRING,
+        unit: text('What a price is for', { enum: ['minute', '1k_characters'] }),
+        base_price: usd('What the provider takes for a unit'),
+        api_price: usd('What is charged for a unit'),
+        ui_price: usd('What is charged for a unit in the web application'),
+        variants: array(
+          object({
+            language: STRING,
+            base_price: usd('The same'),
+            api_price: usd('The same'),
+            ui_price: usd('The same'),
+          }),
+        ),
+        languages: array(STRING),
+        max_characters: nullable(COUNT),
+      }),
+    ),
+  }),
+);

@@ -1,0 +1,256 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { DomainEvent } from '#domain';
+import { chargesIn, type TestAccount, World } from '#testing';
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(10.5);
+});
+afterAll(() => world.close());
+beforeEach(() => world.bill.clear());
+
+const DEEPGRAM = 'deepgram_aura_2';
+const OPENAI = 'tts-1';
+
+interface Heard {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly bytes: Buffer;
+  /** How many pieces it came in. */
+  readonly pieces: number;
+  /** It broke off before its end. */
+  readonly broken: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: errors
+  readonly body: any;
+}
+
+async function speak(input: unknown, more: object = {}, by = account, headers = {}): Promise<Heard> {
+  const response = await fetch(`${world.api}/v1/audio/speech`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${by.apiKey}`, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ input, ...more }),
+  });
+  const taken: Uint8Array[] = [];
+  let broken = false;
+  try {
+    for await (const piece of response.body ?? []) taken.push(piece);
+  } catch {
+    broken = true;
+  }
+  const bytes = Buffer.concat(taken);
+  const isJson = response.headers.get('content-type')?.includes('json');
+  const body = isJson ? JSON.parse(bytes.toString()) : undefined;
+  return { status: response.status, headers: response.headers, bytes, pieces: taken.length, broken, body };
+}
+
+const factCount = async () => (await world.facts(account)).length;
+const since = async (before: number): Promise<readonly DomainEvent[]> => (await world.facts(account)).slice(before);
+const typesSince = async (before: number) => (await since(before)).map(({ type }) => type);
+const ended = (before: number) => world.until(async () => (await factCount()) > before + 1);
+
+describe('speech', () => {
+  test('comes as it is made, as MP3 in the voice of the model', async () => {
+    const { status, headers, bytes, pieces } = await speak('Hello [[sandbox chunk_delay=20 chunks=4]]', {
+      model: OPENAI,
+    });
+    expect([status, headers.get('content-type')]).toEqual([200, 'audio/mpeg']);
+    expect(headers.get('x-generation-id')).toMatch(/^gen-/);
+    expect(bytes.subarray(0, 2).toString('hex')).toBe('fffb');
+    expect(pieces).toBeGreaterThan(1);
+  });
+
+  test('begins before the vendor has ended', async () => {
+    const response = await fetch(`${world.api}/audio/speech`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: OPENAI, input: '[[sandbox chunk_delay=150 chunks=4]]' }),
+    });
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const started = performance.now();
+    expect((await reader.read()).value?.length).toBeGreaterThan(0);
+    const first = performance.now() - started;
+    while (!(await reader.read()).done) {}
+    expect(performance.now() - started).toBeGreaterThan(first + 250);
+  });
+
+  test.each([
+    [{ model: OPENAI, voice: 'nova', response_format: 'opus', speed: 2 }, 'audio/opus', 'OggS'],
+    [{ model: OPENAI, voice: { id: 'nova' }, response_format: 'wav', instructions: 'Softly.' }, 'audio/wav', 'RIFF'],
+    [{ model: 'openai/tts-1-hd', response_format: 'flac' }, 'audio/flac', 'fLaC'],
+    [{ model: DEEPGRAM, voice: 'aura-2-agathe-fr' }, 'audio/mpeg', ''],
+    [{ model: DEEPGRAM, voice: 'Apollo', speed: 4 }, 'audio/mpeg', ''],
+    [{ model: DEEPGRAM, voice: 'alloy' }, 'audio/mpeg', ''],
+    [{ model: DEEPGRAM, language: 'de-CH' }, 'audio/mpeg', ''],
+    [{}, 'audio/mpeg', ''],
+  ])('is as %j asks for', async (more, type, start) => {
+    const { status, headers, bytes } = await speak('Hello', more);
+    expect([status, headers.get('content-type')]).toEqual([200, type]);
+    expect(bytes.toString('latin1', 0, start.length)).toBe(start);
+  });
+
+  test('is in a voice that speaks the language, by the vendor as well', async () => {
+    for (const [language, voice] of [
+      ['fr', 'aura-2-agathe-fr'],
+      ['es', 'aura-2-celeste-es'],
+    ]) {
+      await speak('Hello', { language });
+      expect((await world.bill.lines()).at(-1)?.model).toBe(voice);
+    }
+  });
+
+  test('stands in the history with its characters', async () => {
+    const by = await world.account(1.05);
+    await speak('Grüezi 👋', {}, by);
+    const [record] = (await world.get('/queries/history', by)).body.data;
+    expect(record).toMatchObject({ model: DEEPGRAM, query_type: 'text_to_speech', input_count: 8, output_count: 0 });
+  });
+});
+
+describe('speech is refused, and nothing is held,', () => {
+  test.each<[string, unknown, object, number, RegExp]>([
+    ['without a text', undefined, {}, 400, /input must be a text/],
+    ['of nothing', '  ', {}, 400, /with something in it/],
+    ['of more than 2,000 characters by the first vendor', 'a'.repeat(2_001), {}, 400, /at most 2000 characters/],
+    ['of more than 5,000 by the second', 'a'.repeat(5_001), { model: 'eleven_v3' }, 400, /at most 5000 characters/],
+    ['in a voice that is none', 'a', { voice: 'aura-2-nobody-en' }, 400, /no voice "aura-2-nobody-en"/],
+    ['in a voice of another model', 'a', { voice: 'aura-2-thalia-en', model: 'eleven_v3' }, 400, /no voice/],
+    ['in a voice that is no text', 'a', { voice: 7 }, 400, /voice must be/],
+    [
+      'in a voice that does not speak the language',
+      'a',
+      { voice: 'aura-2-thalia-en', language: 'fr' },
+      422,
+      /does not speak "fr"/,
+    ],
+    ['in a language that no voice speaks', 'a', { language: 'tlh' }, 400, /language must be one of en, es/],
+    ['in a format that is none', 'a', { response_format: 'midi' }, 400, /response_format must be one of/],
+    ['at a speed that is none', 'a', { speed: 9 }, 400, /speed must be from 0.25 to 4/],
+    ['by a model that is not there', 'a', { model: 'x' }, 404, /does not exist/],
+    ['by a model that transcribes', 'a', { model: 'nova-3' }, 400, /does not speak/],
+    ['where data must not be collected', 'a', { provider: { data_collection: 'deny' } }, 404, /deepgram collects data/],
+  ])('%s', async (_, input, more, status, message) => {
+    const before = await factCount();
+    const answer = await speak(input, more);
+    expect([answer.status, answer.body.status, answer.body.statusCode]).toEqual([status, 'error', status]);
+    expect(answer.body.message).toMatch(message);
+    expect(await factCount()).toBe(before);
+  });
+
+  test('without a key, and without money', async () => {
+    expect((await world.post('/v1/audio/speech', { input: 'a' })).status).toBe(401);
+    const poor = await speak('a', {}, await world.account());
+    expect([poor.status, poor.body.error.type]).toEqual([402, 'insufficient_balance']);
+    expect(await world.bill.total()).toMatchObject({ lines: 0 });
+  });
+});
+
+describe('the money for speech', () => {
+  test('is held and charged by the character, as the vendor bills it', async () => {
+    const before = await factCount();
+    await speak('a'.repeat(1_000));
+    const [held, settled] = await since(before);
+    expect(held).toMatchObject({ type: 'FundsHeld', data: { amount: '31650000000' } });
+    expect(settled).toMatchObject({ type: 'HoldSettled', data: { charged: '31650000000' } });
+    expect(chargesIn(await since(before))[0]?.items).toMatchObject([
+      { usage: { character: 1_000 }, estimated: false, cost: '30000000000', vendorId: expect.any(String) },
+    ]);
+    expect((await world.bill.total()).total_usd).toBe('0.03');
+  });
+
+  test.each<[string, number, readonly string[]]>([
+    ['400', 400, ['FundsHeld', 'HoldReleased']],
+    ['429', 429, ['FundsHeld', 'HoldReleased']],
+    ['500', 502, ['FundsHeld', 'HoldReleased']],
+    ['refuse', 503, ['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']],
+    ['lost', 503, ['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']],
+  ])('is given back when the vendor fails with %s before a sound', async (fault, status, facts) => {
+    const before = await factCount();
+    const answer = await speak(`[[sandbox fault=${fault}]]`, { model: OPENAI });
+    expect([answer.status, answer.body.statusCode]).toEqual([status, status]);
+    expect(await typesSince(before)).toEqual(facts);
+  });
+
+  test('is given back when the vendor breaks off, which the house bears and the client sees', async () => {
+    const before = await factCount();
+    const { status, broken, bytes } = await speak('[[sandbox fault=cut]]', { model: OPENAI });
+    expect([status, broken]).toEqual([200, true]);
+    expect(bytes.length).toBeGreaterThan(0);
+    await ended(before);
+    const facts = await since(before);
+    expect(facts.map(({ type }) => type)).toEqual(['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']);
+    expect(chargesIn(facts)[0]).toMatchObject({ cost: '315000000', errorCode: 'upstream_error' });
+    expect((await world.bill.total()).total_usd).toBe('0.000315');
+  });
+
+  test('is charged whole when the client leaves, since the vendor bills all of it', async () => {
+    const before = await factCount();
+    const leaving = new AbortController();
+    const response = await fetch(`${world.api}/v1/audio/speech`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: OPENAI, input: '[[sandbox chunk_delay=30 chunks=6]] and on, and on' }),
+      signal: leaving.signal,
+    });
+    await (response.body as ReadableStream<Uint8Array>).getReader().read();
+    leaving.abort();
+    await ended(before);
+    expect(await typesSince(before)).toEqual(['FundsHeld', 'HoldSettled']);
+    const [charge] = chargesIn(await since(before));
+    expect(charge?.items[0]?.usage).toEqual({ character: 50 });
+  });
+
+  test('is paid once for an Idempotency-Key, and the sound is the same', async () => {
+    const before = await factCount();
+    const key = { 'idempotency-key': 'speech-1' };
+    const first = await speak('Hello', {}, account, key);
+    const again = await speak('Hello', {}, account, key);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect([again.bytes.equals(first.bytes), again.headers.get('content-type')]).toEqual([true, 'audio/mpeg']);
+    expect(await typesSince(before)).toEqual(['FundsHeld', 'HoldSettled']);
+  });
+});
+
+describe('the lists', () => {
+  test('say what is charged', async () => {
+    const { data } = (await world.get('/v1/audio/models')).body;
+    expect(data.find(({ id }: { id: string }) => id === 'nova-3')).toMatchObject({
+      type: 'stt',
+      provider: 'deepgram',
+      unit: 'minute',
+      base_price: 0.0043,
+      api_price: 0.0045365,
+      variants: [{ language: 'multi', api_price: 0.005486 }],
+      languages: expect.arrayContaining(['en', 'multi']),
+    });
+    expect(data.find(({ id }: { id: string }) => id === DEEPGRAM)).toMatchObject({
+      type: 'tts',
+      unit: '1k_characters',
+      api_price: 0.03165,
+      max_characters: 2_000,
+      languages: ['en', 'es', 'fr', 'de', 'it', 'nl', 'ja'],
+    });
+    for (const at of ['/audio/models', '/api/v1/audio/models']) expect((await world.get(at)).body.data).toEqual(data);
+  });
+
+  test('have voices of all vendors, and for a language those that speak it and those that speak all', async () => {
+    const of = async (query = '') => (await world.get(`/v1/audio/voices${query}`)).body.data;
+    const all = await of();
+    expect(new Set(all.map(({ provider }: { provider: string }) => provider))).toEqual(
+      new Set(['deepgram', 'elevenlabs', 'openai']),
+    );
+    expect(all.find(({ id }: { id: string }) => id === 'aura-2-thalia-en')).toEqual({
+      id: 'aura-2-thalia-en',
+      name: 'Thalia',
+      provider: 'deepgram',
+      model_id: DEEPGRAM,
+      language: 'en',
+      gender: 'feminine',
+      description: 'A feminine voice that speaks English.',
+    });
+    const french: readonly { language: string }[] = await of('?language=fr');
+    expect(new Set(french.map(({ language }) => language))).toEqual(new Set(['fr', 'multi']));
+    expect(await of('?language=tlh')).toEqual([]);
+  });
+});

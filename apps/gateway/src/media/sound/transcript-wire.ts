@@ -1,0 +1,62 @@
+/** Transcripts in the formats that OpenAI's clients ask for. */
+import type { Transcription } from '#application';
+import { usdNumber } from '#kernel';
+import { segmentsOf, subRip, webVtt } from './subtitles.ts';
+
+export const TRANSCRIPT_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
+export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
+
+export interface WrittenTranscript {
+  readonly mediaType: string;
+  readonly body: string;
+}
+
+export function written(transcription: Transcription, format: TranscriptFormat): WrittenTranscript {
+  const { transcript, language, milliseconds } = transcription;
+  const segments = () => segmentsOf(transcript, language, milliseconds / 1_000);
+  switch (format) {
+    case 'json':
+      return json({ text: transcript.text, usage: usageOf(transcription) });
+    case 'text':
+      return { mediaType: 'text/plain; charset=utf-8', body: `${transcript.text}\n` };
+    case 'srt':
+      return { mediaType: 'application/x-subrip; charset=utf-8', body: subRip(segments()) };
+    case 'vtt':
+      return { mediaType: 'text/vtt; charset=utf-8', body: webVtt(segments()) };
+    default:
+      return json(verbose(transcription));
+  }
+}
+
+function json(body: object): WrittenTranscript {
+  return { mediaType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
+}
+
+function usageOf({ milliseconds, receipt }: Transcription) {
+  return { type: 'duration', seconds: Math.ceil(milliseconds / 1_000), cost: usdNumber(receipt.charged) };
+}
+
+/** What nobody measures here has the value of a segment that is beyond doubt. */
+const BEYOND_DOUBT = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
+
+function verbose(transcription: Transcription) {
+  const { transcript, language, milliseconds } = transcription;
+  const duration = milliseconds / 1_000;
+  const segments = segmentsOf(transcript, language, duration).map(({ text, start, end }, id) => ({
+    id,
+    seek: Math.round(start * 100),
+    start,
+    end,
+    text,
+    ...BEYOND_DOUBT,
+  }));
+  return {
+    task: 'transcribe',
+    language,
+    duration,
+    text: transcript.text,
+    segments,
+    words: transcript.words,
+    usage: usageOf(transcription),
+  };
+}

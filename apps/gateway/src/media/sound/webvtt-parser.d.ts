@@ -1,0 +1,17 @@
+declare module 'webvtt-parser' {
+  interface Cue {
+    /** Seconds. */
+    readonly startTime: number;
+    readonly endTime: number;
+    readonly tree: { readonly children: readonly { readonly value?: string }[] };
+  }
+
+  class WebVTTParser {
+    /** @param entities by how they are written, with ampersand and semicolon */
+    constructor(entities?: Readonly<Record<string, string>>);
+    parse(text: string, mode: 'subtitles'): { readonly cues: readonly Cue[]; readonly errors: readonly unknown[] };
+  }
+
+  const module: { readonly WebVTTParser: typeof WebVTTParser };
+  export default module;
+}

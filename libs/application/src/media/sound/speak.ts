@@ -1,0 +1,157 @@
+/** Text to speech: quote → hold → call → settle. The sound goes to the client as it comes. */
+import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import type { MediaModel } from '#catalogue';
+import type { Query } from '#domain';
+import { Catalogues } from '../../catalogues.ts';
+import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
+import type { Speech } from '../../inference/vocabulary/media-calls.ts';
+import { Providers } from '../../inference/vocabulary/providers.ts';
+import type { Payer } from '../../paying/payer.ts';
+import { Paying, type StreamClient } from '../../paying/paying.ts';
+import type { Purchase, Sale } from '../../paying/purchase.ts';
+import type { UpstreamCall } from '../../paying/upstream-call.ts';
+import { known, mostFor, primary, soundEndpoints, soundModel } from './sound-models.ts';
+import { voiceFor } from './voices.ts';
+
+export const DEFAULT_SPEAKER = 'deepgram_aura_2';
+
+/** A client that lets its sound wait for longer, in all, may be why a vendor gives up. */
+const KEEPS_UP_MS = 5_000;
+
+export interface SpeechBody {
+  readonly input: string;
+  readonly model?: string | null;
+  /** OpenAI's clients may send an object with an id. */
+  readonly voice?: string | { readonly id: string } | null;
+  readonly language?: string | null;
+  readonly response_format?: string | null;
+  readonly speed?: number | null;
+  readonly instructions?: string | null;
+  readonly provider?: unknown;
+}
+
+export interface SpeechRequest {
+  readonly requestId: string;
+  /** Where the request came from, as the query history shows it. */
+  readonly source: string;
+}
+
+export interface SpeechClient extends StreamClient {
+  /** Sends the head of the answer; only the first call counts. */
+  begin(mediaType: string): void;
+  /** Returns a promise when there is no room for more until that resolves. */
+  write(piece: Uint8Array): Promise<void> | undefined;
+  /** Whether anyone receives what is written. */
+  readonly listening: boolean;
+}
+
+export class Speak extends Command<void> {
+  constructor(
+    readonly payer: Payer,
+    readonly request: SpeechRequest,
+    readonly body: SpeechBody,
+    readonly client: SpeechClient,
+  ) {
+    super();
+  }
+}
+
+@CommandHandler(Speak)
+export class SpeakHandler implements ICommandHandler<Speak> {
+  constructor(
+    private readonly catalogues: Catalogues,
+    private readonly paying: Paying,
+    private readonly providers: Providers,
+  ) {}
+
+  async execute({ payer, request, body, client }: Speak): Promise<void> {
+    const { requestId: id, source } = request;
+    const { current: catalogue } = this.catalogues;
+    const { priceList } = catalogue;
+    const model = soundModel(body.model ?? DEFAULT_SPEAKER, 'speech', catalogue);
+    const usage = { character: charactersOf(body.input, model) };
+    const spoken = spokenAs(body, model);
+    const endpoints = soundEndpoints(model, body.provider);
+    const most = mostFor(usage, endpoints);
+    const query: Query = { model: model.id, type: 'text_to_speech', source, online: false, free: most === 0n };
+    const sale: Sale = { id, query, model, endpoints, priceList, atLeast: most, atMost: most };
+    const speak = async (purchase: Purchase) => {
+      const { hold, signal } = purchase;
+      const { input } = body;
+      const call: UpstreamCall<Speech> = {
+        make: (endpoint) => {
+          const { voice, ...said } = spoken;
+          const parameters = known<string | number>(endpoint, said);
+          const speech = this.providers.of(hold, endpoint.upstream, 'speech');
+          return speech({ model: endpoint.model, input, voice, parameters, signal });
+        },
+        counted: async () => usage,
+        lost: () => ({ usage }),
+      };
+      const { answer } = await purchase.ask(call);
+      const { characters, vendorId } = answer;
+      purchase.billMade({
+        usage: { character: characters ?? usage.character },
+        estimated: characters === undefined,
+        ...(vendorId === undefined ? {} : { vendorId }),
+      });
+      return relayed(answer, purchase, client);
+    };
+    await this.paying.stream(payer, sale, speak, client);
+  }
+}
+
+/**
+ * Passes the sound on until its end, or until nobody listens: all characters are invoiced from the first byte on, whoever
+ * hears them.
+ * @returns why it broke off where the client owes it all the same
+ * @throws UpstreamFailure where the client owes nothing: the vendor has not delivered, though the client kept up
+ */
+async function relayed(
+  { bytes, mediaType }: Speech,
+  purchase: Purchase,
+  client: SpeechClient,
+): Promise<UpstreamFailure | undefined> {
+  let waited = 0;
+  try {
+    for await (const piece of bytes) {
+      if (piece.length === 0) continue;
+      client.begin(mediaType);
+      const room = client.write(piece);
+      if (room) {
+        const from = performance.now();
+        await room;
+        waited += performance.now() - from;
+      }
+      if (!client.listening) return undefined;
+    }
+  } catch (error) {
+    const failure = purchase.brokenOff(asFailure(error));
+    if (client.started && (failure.code === 'client_disconnected' || waited > KEEPS_UP_MS)) return failure;
+    throw failure;
+  }
+  if (client.started) return undefined;
+  throw purchase.brokenOff(new UpstreamFailure('upstream_error', 'The upstream sent no sound', { status: 200 }));
+}
+
+/** @throws UnservableRequest when there is nothing to say, or too much */
+function charactersOf(input: string, { id, maxCharacters = 0 }: MediaModel): number {
+  const characters = [...input].length;
+  if (input.trim() === '') throw new UnservableRequest(400, 'input must be a text with something in it', 'input');
+  if (characters <= maxCharacters) return characters;
+  const message = `input must have at most ${maxCharacters} characters for the model "${id}"; it has ${characters}`;
+  throw new UnservableRequest(400, message, 'input');
+}
+
+/** @throws UnservableRequest */
+function spokenAs({ voice, language, response_format, speed, instructions }: SpeechBody, model: MediaModel) {
+  const name = typeof voice === 'object' && voice !== null ? voice.id : (voice ?? undefined);
+  const { id } = voiceFor(model, { voice: name, language: language ?? undefined });
+  return {
+    voice: id,
+    language: language ? primary(language) : undefined,
+    response_format: response_format ?? undefined,
+    speed: speed ?? undefined,
+    instructions: instructions ?? undefined,
+  };
+}

@@ -1,0 +1,74 @@
+/** Deepgram's transcriptions: https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded */
+import { createReadStream } from 'node:fs';
+import { type SpokenWord, type Transcript, type TranscriptionCall, UpstreamFailure } from '#application';
+import { millisecondsIn, secondsIn, textIn } from '../../http/reported.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import { deepgramRefusal, requestIdIn } from './refusal.ts';
+
+/** All that the price depends on is said, so that no default of the vendor's, or of the account's, can change it. */
+const PRICED = { multichannel: 'false', diarize: 'false', mip_opt_out: 'false' };
+
+export async function listen(
+  http: VendorHttp,
+  headers: Readonly<Record<string, string>>,
+  { model, file, parameters, signal }: TranscriptionCall,
+): Promise<Transcript> {
+  const language = String(parameters.language ?? 'en');
+  const query = new URLSearchParams({ model, language, smart_format: 'true', ...PRICED });
+  const answer = await http.request(`/v1/listen?${query}`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': file.mediaType, 'content-length': String(file.size) },
+    body: createReadStream(file.path),
+    signal,
+    refusalOf: deepgramRefusal,
+  });
+  return transcriptIn(await answer.json(), requestIdIn(answer.headers));
+}
+
+interface Heard {
+  readonly metadata?: { readonly request_id?: unknown; readonly duration?: unknown };
+  readonly results?: { readonly channels?: readonly Channel[] };
+}
+
+interface Channel {
+  readonly detected_language?: unknown;
+  readonly alternatives?: readonly { readonly transcript?: unknown; readonly words?: unknown; languages?: unknown }[];
+}
+
+function transcriptIn(answer: unknown, id: string | undefined): Transcript {
+  const { metadata, results } = (answer ?? {}) as Heard;
+  const vendorId = textIn(metadata?.request_id) ?? id;
+  const [channel] = Array.isArray(results?.channels) ? results.channels : [];
+  const [heard] = Array.isArray(channel?.alternatives) ? channel.alternatives : [];
+  if (typeof heard?.transcript !== 'string')
+    throw new UpstreamFailure('upstream_error', 'The upstream sent an answer that is no transcript', {
+      status: 200,
+      delivered: '',
+      vendorId,
+    });
+  const [language] = Array.isArray(heard.languages) ? heard.languages : [];
+  return {
+    text: heard.transcript,
+    language: textIn(channel?.detected_language) ?? textIn(language),
+    segments: [],
+    words: wordsIn(heard.words),
+    milliseconds: millisecondsIn(metadata?.duration),
+    vendorId,
+  };
+}
+
+interface Word {
+  readonly word?: unknown;
+  readonly punctuated_word?: unknown;
+  readonly start?: unknown;
+  readonly end?: unknown;
+}
+
+function wordsIn(words: unknown): readonly SpokenWord[] {
+  return (Array.isArray(words) ? (words as readonly (Word | null)[]) : []).flatMap((each) => {
+    const word = textIn(each?.punctuated_word) ?? textIn(each?.word);
+    const start = secondsIn(each?.start);
+    const end = secondsIn(each?.end);
+    return word === undefined || start === undefined || end === undefined ? [] : [{ word, start, end }];
+  });
+}

@@ -1,0 +1,30 @@
+/** What Deepgram says when it refuses or fails: https://developers.deepgram.com/docs/errors */
+import { UpstreamFailure } from '#application';
+import { refusalWith } from '../../http/http-endpoint.ts';
+import type { AnswerHeaders } from '../../http/vendor-request.ts';
+
+/** @returns the vendor's id of an answer */
+export function requestIdIn(headers: AnswerHeaders): string | undefined {
+  const id = headers['dg-request-id'];
+  return typeof id === 'string' && id !== '' ? id.slice(0, 200) : undefined;
+}
+
+/** An answer of Deepgram's with a status that is no success. */
+export function deepgramRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
+  const vendorId = requestIdIn(headers);
+  // Where it cannot read a file it says so with a status of its own.
+  const judged = status === 415 ? 400 : status;
+  const { code, message, retryAfterSeconds } = refusalWith(judged, headers, wordsIn(body));
+  return new UpstreamFailure(code, message, { status, retryAfterSeconds, vendorId });
+}
+
+/** In `{ err_code, err_msg }`, in `{ category, message, details }`, or as they are. */
+function wordsIn(body: string): string | undefined {
+  try {
+    const { err_msg, details, message } = JSON.parse(body) as Readonly<Record<string, unknown>>;
+    return [err_msg, details, message].find((each): each is string => typeof each === 'string' && each !== '');
+  } catch {
+    const plain = body.trim();
+    return plain === '' || plain.startsWith('<') || plain.length > 500 ? undefined : plain;
+  }
+}

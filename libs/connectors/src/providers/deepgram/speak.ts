@@ -1,0 +1,45 @@
+/** Deepgram's speech: https://developers.deepgram.com/reference/text-to-speech/speak-request */
+import type { Speech, SpeechCall } from '#application';
+import { headerCount } from '../../http/reported.ts';
+import { soundOf } from '../../http/sound-answer.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import { deepgramRefusal, requestIdIn } from './refusal.ts';
+
+/** By OpenAI's names of formats. */
+const FORMATS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  mp3: { encoding: 'mp3' },
+  opus: { encoding: 'opus', container: 'ogg' },
+  aac: { encoding: 'aac' },
+  flac: { encoding: 'flac' },
+  wav: { encoding: 'linear16', container: 'wav', sample_rate: '24000' },
+  pcm: { encoding: 'linear16', container: 'none', sample_rate: '24000' },
+};
+const SLOWEST = 0.7;
+const FASTEST = 1.5;
+
+/** The voice is the model. */
+export async function speak(
+  http: VendorHttp,
+  headers: Readonly<Record<string, string>>,
+  { input, voice, parameters, signal }: SpeechCall,
+): Promise<Speech> {
+  const format = FORMATS[String(parameters.response_format)] ?? FORMATS.mp3;
+  const query = new URLSearchParams({ model: voice, ...format, mip_opt_out: 'false', ...paceOf(voice, parameters) });
+  const answer = await http.request(`/v1/speak?${query}`, {
+    method: 'POST',
+    headers,
+    body: { text: input },
+    signal,
+    refusalOf: deepgramRefusal,
+  });
+  return soundOf(answer, {
+    characters: headerCount(answer.headers['dg-char-count']),
+    vendorId: requestIdIn(answer.headers),
+  });
+}
+
+/** Only English voices have it. */
+function paceOf(voice: string, { speed }: SpeechCall['parameters']): Record<string, string> {
+  if (speed === undefined || !voice.endsWith('-en')) return {};
+  return { speed: String(Math.min(Math.max(Number(speed), SLOWEST), FASTEST)) };
+}

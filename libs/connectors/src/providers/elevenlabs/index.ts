@@ -1,0 +1,57 @@
+/** ElevenLabs' text to speech: https://elevenlabs.io/docs/api-reference/text-to-speech/stream */
+import type { Provider, Speech, SpeechCall } from '#application';
+import { headerCount } from '../../http/reported.ts';
+import { soundOf } from '../../http/sound-answer.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import type { At } from '../provider.ts';
+import { elevenLabsRefusal, requestIdIn } from './refusal.ts';
+
+/** It says at its beginning how long it is, so it comes in one piece. */
+const WAV = 'wav_24000';
+/** By OpenAI's names; what is not there is made as MP3. */
+const FORMATS: Readonly<Record<string, string>> = {
+  mp3: 'mp3_44100_128',
+  opus: 'opus_48000_128',
+  wav: WAV,
+  pcm: 'pcm_24000',
+};
+const SLOWEST = 0.7;
+const FASTEST = 1.2;
+/** Speaks the language of the text, and refuses to be told one. */
+const NO_LANGUAGE: ReadonlySet<string> = new Set(['eleven_multilingual_v2']);
+
+export function elevenLabs({ http, credential }: At) {
+  const headers = { 'xi-api-key': credential };
+  return {
+    speech: (call) => speak(http, headers, call),
+    close: () => http.close(),
+  } satisfies Provider;
+}
+
+async function speak(
+  http: VendorHttp,
+  headers: Readonly<Record<string, string>>,
+  { model, input, voice, parameters, signal }: SpeechCall,
+): Promise<Speech> {
+  const { response_format, speed, language } = parameters;
+  const format = FORMATS[String(response_format)] ?? FORMATS.mp3;
+  const pace = speed === undefined ? undefined : Math.min(Math.max(Number(speed), SLOWEST), FASTEST);
+  const streamed = format === WAV ? '' : '/stream';
+  const path = `/v1/text-to-speech/${encodeURIComponent(voice)}${streamed}?output_format=${format}`;
+  const answer = await http.request(path, {
+    method: 'POST',
+    headers,
+    body: {
+      text: input,
+      model_id: model,
+      ...(language === undefined || NO_LANGUAGE.has(model) ? {} : { language_code: language }),
+      ...(pace === undefined ? {} : { voice_settings: { speed: pace } }),
+    },
+    signal,
+    refusalOf: elevenLabsRefusal,
+  });
+  return soundOf(answer, {
+    characters: headerCount(answer.headers['x-character-count']),
+    vendorId: requestIdIn(answer.headers),
+  });
+}

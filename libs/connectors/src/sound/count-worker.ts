@@ -1,0 +1,17 @@
+/** Counts recordings beside the main thread, one after the other. */
+import { readFile } from 'node:fs/promises';
+import { parentPort } from 'node:worker_threads';
+import { counted } from './count.ts';
+
+parentPort?.on('message', async (path: string) => {
+  parentPort?.postMessage(await countedIn(path));
+});
+
+/** What has more parts than a recording, or ends where there must be more, is none. */
+async function countedIn(path: string) {
+  try {
+    return counted(await readFile(path));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,156 @@
+/** The length of a recording is counted from what decoders play of it, whatever it says of itself. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { SOUND_FORMATS, soundFile } from '#testing';
+import { CountedLengths } from './counted-lengths.ts';
+
+/** Decoders add the end of a frame. */
+const FRAME_MS = 100;
+
+let directory: string;
+const lengths = new CountedLengths();
+
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-sound-'));
+});
+
+afterAll(async () => {
+  await lengths.close();
+  await rm(directory, { recursive: true });
+});
+
+async function counted(bytes: Buffer) {
+  const file = path.join(directory, String(Math.random()));
+  await writeFile(file, bytes);
+  return lengths.of(file);
+}
+
+function expectAbout(milliseconds: number | undefined, seconds: number): void {
+  expect(milliseconds).toBeGreaterThanOrEqual(seconds * 1_000 - FRAME_MS);
+  expect(milliseconds).toBeLessThanOrEqual(seconds * 1_000 + FRAME_MS);
+}
+
+describe.each(SOUND_FORMATS)('a recording as %s', (format) => {
+  test('has its true length', async () => {
+    expectAbout((await counted(soundFile(format, { seconds: 12 })))?.milliseconds, 12);
+  });
+
+  test('has its true length also where it claims a tenth, or ten times as much', async () => {
+    for (const claims of [0.1, 10])
+      expectAbout((await counted(soundFile(format, { seconds: 12, claims })))?.milliseconds, 12);
+  });
+
+  test('that was cut off has what is there', async () => {
+    const whole = soundFile(format, { seconds: 12 });
+    const recording = await counted(whole.subarray(0, Math.floor(whole.length * 0.6)));
+    // The tables of an MP4 stand behind its samples, or name what is not there: that is nothing, or more than there is.
+    if (recording) expect(recording.milliseconds).toBeGreaterThanOrEqual(12_000 * 0.55);
+  });
+});
+
+describe('frames of MPEG audio', () => {
+  const mp3 = soundFile('mp3', { seconds: 12 });
+  /** 44.1 kHz, 128 kbit/s. */
+  const FRAME = 417;
+  const frames = Array.from({ length: Math.floor(mp3.length / FRAME) }, (_, i) =>
+    mp3.subarray(i * FRAME, (i + 1) * FRAME),
+  );
+
+  test.each<[string, () => Buffer]>([
+    ['with a byte of garbage between them', () => Buffer.concat(frames.flatMap((frame) => [frame, Buffer.from([7])]))],
+    [
+      'behind the head of a frame that is as long as many of them',
+      () => Buffer.concat([Buffer.from('fffbe4c0', 'hex'), ...frames]),
+    ],
+    [
+      'each within what looks like a longer one',
+      () => Buffer.concat(frames.flatMap((frame) => [Buffer.from('fffbe4c0', 'hex'), frame])),
+    ],
+    [
+      'behind a tag that claims to be all of the file',
+      () => Buffer.concat([Buffer.from('49443303000007070707', 'hex'), ...frames]),
+    ],
+    [
+      'with so much garbage between them that few decoders find the next',
+      () => Buffer.concat(frames.slice(0, 40).flatMap((frame) => [frame, Buffer.alloc(20_000, 1)])),
+    ],
+  ])('are all counted %s', async (_, file) => {
+    const bytes = file();
+    const there = Math.min(frames.length, bytes.length > 500_000 ? 40 : frames.length);
+    const { milliseconds = 0 } = (await counted(bytes)) ?? {};
+    expect(milliseconds).toBeGreaterThanOrEqual(Math.floor(there * 26.1));
+  });
+
+  test('are not found where there is noise', async () => {
+    const noise = Buffer.alloc(5_000_000);
+    for (let i = 0, state = 1; i < noise.length; i++) {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+      noise[i] = state >>> 16;
+    }
+    const silence = Buffer.concat(
+      frames.flatMap((frame) => [Buffer.concat([frame.subarray(0, 4), noise.subarray(0, 413)])]),
+    );
+    expectAbout((await counted(silence))?.milliseconds, 12);
+  });
+});
+
+describe('a WAV file', () => {
+  const wave = soundFile('wav', { seconds: 12 });
+
+  test('is as long as its slowest format says', async () => {
+    const slow = Buffer.from(wave.subarray(12, 36));
+    slow.writeUInt32LE(slow.readUInt32LE(12) / 4, 12);
+    const { milliseconds = 0 } = (await counted(Buffer.concat([wave.subarray(0, 36), slow, wave.subarray(36)]))) ?? {};
+    expectAbout(milliseconds, 48);
+  });
+
+  test('whose blocks claim to be large has the samples that its bits come to', async () => {
+    const lying = Buffer.from(wave);
+    lying.writeUInt16LE(400, 32);
+    lying.writeUInt32LE(8_000_000, 28);
+    expectAbout((await counted(lying))?.milliseconds, 12);
+  });
+});
+
+describe('an MP4 file', () => {
+  test('whose samples all lie in one chunk is counted in no time', async () => {
+    const started = performance.now();
+    expectAbout((await counted(soundFile('m4a', { seconds: 2_000 })))?.milliseconds, 2_000);
+    expect(performance.now() - started).toBeLessThan(2_000);
+  });
+
+  test('whose one sample is as large as many has them all', async () => {
+    const file = soundFile('m4a', { seconds: 60 });
+    const at = file.indexOf('stsz');
+    const bytes = 400 * 1_000;
+    file.writeUInt32BE(bytes, at + 8);
+    file.writeUInt32BE(1, at + 12);
+    const { milliseconds = 0 } = (await counted(Buffer.concat([file, Buffer.alloc(bytes)]))) ?? {};
+    expect(milliseconds).toBeGreaterThan(1_000 * 20);
+  });
+});
+
+test.each([
+  ['nothing', Buffer.alloc(0)],
+  ['a byte', Buffer.from([1])],
+  ['zeros', Buffer.alloc(10_000)],
+  ['words', Buffer.from('These are words and no sound. '.repeat(100))],
+  ['the head of a WAV', soundFile('wav', { seconds: 1 }).subarray(0, 30)],
+  ['the head of a WebM', soundFile('webm', { seconds: 1 }).subarray(0, 60)],
+  ['the head of an MP4', soundFile('m4a', { seconds: 1 }).subarray(0, 40)],
+  ['Ogg, which is none of the seven', soundFile('ogg', { seconds: 1 })],
+])('%s is no recording', async (_, bytes) => {
+  expect(await counted(bytes)).toBeUndefined();
+});
+
+test('whatever a file holds, the count goes on with the next one', async () => {
+  const [mp4, webm] = [soundFile('mp4', { seconds: 5 }), soundFile('webm', { seconds: 5 })];
+  for (let i = 0; i < 60; i++) {
+    const broken = Buffer.from(i % 2 === 0 ? mp4 : webm);
+    for (let byte = 0; byte < 8; byte++) broken[12 + ((i * 37 + byte * 101) % 600)] = (i * 7 + byte * 31) & 0xff;
+    await counted(broken);
+  }
+  expectAbout((await counted(mp4))?.milliseconds, 5);
+});

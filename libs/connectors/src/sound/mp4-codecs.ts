@@ -1,0 +1,110 @@
+/** How long a sample of a track of sound is at most, by its codec. Facts: ISO/IEC 14496-1, -3 and -14, ETSI TS 102 366, RFC 7845. */
+import { LONGEST_OPUS_MS } from './opus.ts';
+
+export interface SampleLength {
+  readonly milliseconds: number;
+  /** A sample has no more bytes than this, unless there are several in it. */
+  readonly bytes: number;
+}
+
+const AAC_RATES: readonly number[] = [
+  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
+];
+const SLOWEST_AAC = 7_350;
+const AAC_SAMPLES = 1_024;
+const AAC_LOW_DELAY_SAMPLES = 512;
+/** xHE-AAC. */
+const USAC_SAMPLES = 4_096;
+/** 256 kbit/s of two channels come to 372; the standard allows 768. */
+const AAC_BYTES_OF_CHANNEL = 400;
+const AC3_SAMPLES = 1_536;
+const SLOWEST_AC3 = 32_000;
+const ANY = Number.POSITIVE_INFINITY;
+/** Object types of MPEG audio in `esds`: layers of MPEG-2 and MPEG-1. */
+const MPEG_AUDIO: ReadonlySet<number> = new Set([0x69, 0x6b]);
+const AAC: ReadonlySet<number> = new Set([0x40, 0x66, 0x67, 0x68]);
+
+/**
+ * @param entry the content of a sample description
+ * @returns `mpeg` where there are frames of MPEG audio in it; undefined where it is not known
+ */
+export function sampleLength(type: string, entry: Buffer): SampleLength | 'mpeg' | undefined {
+  switch (type) {
+    case 'mp4a':
+      return mp4aLength(entry);
+    case '.mp3':
+      return 'mpeg';
+    case 'Opus':
+      return { milliseconds: LONGEST_OPUS_MS, bytes: ANY };
+    case 'ac-3':
+    case 'ec-3':
+      return { milliseconds: (AC3_SAMPLES / SLOWEST_AC3) * 1_000, bytes: ANY };
+    case 'alac':
+      return alacLength(entry);
+    default:
+      return undefined;
+  }
+}
+
+function mp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
+  const at = entry.indexOf('esds', 0, 'latin1');
+  const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
+  if (decoder < 0) return undefined;
+  const content = behindSize(entry, decoder + 1);
+  const kind = entry[content] ?? 0;
+  if (MPEG_AUDIO.has(kind)) return 'mpeg';
+  if (!AAC.has(kind)) return undefined;
+  const { rate, samples, channels } =
+    entry[content + 13] === 0x05
+      ? aacConfig(new Bits(entry.subarray(behindSize(entry, content + 14))))
+      : { rate: SLOWEST_AAC, samples: AAC_SAMPLES, channels: 1 };
+  return { milliseconds: (samples / rate) * 1_000, bytes: AAC_BYTES_OF_CHANNEL * channels };
+}
+
+/** The rate is that of the core: what is doubled by SBR has twice the samples at twice the rate. */
+function aacConfig(bits: Bits) {
+  const type = objectType(bits);
+  const index = bits.take(4);
+  const rate = index === 15 ? bits.take(24) : (AAC_RATES[index] ?? SLOWEST_AAC);
+  const channels = bits.take(4);
+  const samples = type === 42 ? USAC_SAMPLES : type === 23 || type === 39 ? AAC_LOW_DELAY_SAMPLES : AAC_SAMPLES;
+  return { rate: rate || SLOWEST_AAC, samples, channels: Math.max(1, channels === 7 ? 8 : channels) };
+}
+
+function objectType(bits: Bits): number {
+  const type = bits.take(5);
+  return type === 31 ? 32 + bits.take(6) : type;
+}
+
+/** What its own box says, or the description before it, whichever is slower. */
+function alacLength(entry: Buffer): SampleLength | undefined {
+  const at = entry.indexOf('alac', 0, 'latin1');
+  if (at < 0 || at + 32 > entry.length || entry.length < 28) return undefined;
+  const samples = entry.readUInt32BE(at + 8);
+  const rates = [entry.readUInt32BE(at + 28), entry.readUInt32BE(24) / 0x1_00_00].filter((rate) => rate > 0);
+  if (samples === 0 || rates.length === 0) return undefined;
+  return { milliseconds: (samples / Math.min(...rates)) * 1_000, bytes: ANY };
+}
+
+/** Sizes of descriptors have up to four bytes. */
+function behindSize(bytes: Buffer, start: number): number {
+  let at = start;
+  while (((bytes[at] ?? 0) & 0x80) !== 0 && at < start + 3) at += 1;
+  return at + 1;
+}
+
+class Bits {
+  private readonly bytes: Uint8Array;
+  private at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+
+  take(count: number): number {
+    let value = 0;
+    for (let i = 0; i < count; i++, this.at++)
+      value = value * 2 + (((this.bytes[this.at >> 3] ?? 0) >> (7 - (this.at & 7))) & 1);
+    return value;
+  }
+}

@@ -1,0 +1,117 @@
+/** How much sound there is at most in MPEG audio (MP3 and its elder layers). Facts: ISO/IEC 11172-3 and 13818-3, 2.4. */
+
+/** kbit/s by the index in the header, for MPEG-1 and for what came later, by layer. */
+const MPEG_1: Readonly<Record<number, readonly number[]>> = {
+  1: [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
+  2: [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
+  3: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
+};
+const LOW: readonly number[] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+const MPEG_2: Readonly<Record<number, readonly number[]>> = {
+  1: [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
+  2: LOW,
+  3: LOW,
+};
+const RATES: readonly number[] = [44_100, 48_000, 32_000];
+/** By the two bits of the version: MPEG-2.5, none, MPEG-2, MPEG-1. */
+const RATE_DIVISORS: readonly number[] = [4, 0, 2, 1];
+
+/** The longest frame: layer II at 160 kbit/s and 8 kHz, or layer III of MPEG-1 at 320 kbit/s and 32 kHz, with padding. */
+const LONGEST_FRAME = 4 * 1_024;
+/** Decoders look so far for the next frame behind what is none. */
+const NEAR = 8 * 1_024;
+/** A file of which less is frames is no ordinary one: then every frame counts, however lonely. */
+const ORDINARY_SHARE = 0.5;
+const MICROSECONDS = 1_000_000;
+
+/** What the second and third byte of a header say, for all values that they can have. */
+interface Kind {
+  /** Microseconds. */
+  readonly duration: number;
+  /** Bytes; 0 where the header does not say it ("free format"). */
+  readonly length: number;
+  /** Version, layer and sample rate: the same in all frames of a stream. */
+  readonly stream: number;
+}
+
+const KINDS: readonly (Kind | undefined)[] = Array.from({ length: 0x1_00_00 }, (_, bits) =>
+  kindOf(bits >> 8, bits & 0xff),
+);
+
+function kindOf(second: number, third: number): Kind | undefined {
+  const version = (second >> 3) & 3;
+  const layer = 4 - ((second >> 1) & 3);
+  const index = third >> 4;
+  const rateIndex = (third >> 2) & 3;
+  const divisor = RATE_DIVISORS[version] as number;
+  if ((second & 0xe0) !== 0xe0 || divisor === 0 || layer === 4 || index === 15 || rateIndex === 3) return undefined;
+  const rate = (RATES[rateIndex] as number) / divisor;
+  const kilobits = (version === 3 ? MPEG_1 : MPEG_2)[layer]?.[index] as number;
+  const samples = layer === 1 ? 384 : layer === 3 && version !== 3 ? 576 : 1_152;
+  const slot = layer === 1 ? 4 : 1;
+  const padding = (third >> 1) & 1;
+  const length = kilobits === 0 ? 0 : (Math.floor((samples * kilobits * 125) / rate / slot) + padding) * slot;
+  return {
+    duration: Math.ceil((samples * MICROSECONDS) / rate),
+    length,
+    stream: (version << 4) | (layer << 2) | rateIndex,
+  };
+}
+
+/**
+ * The most sound that frames which do not overlap can make of these bytes, wherever they begin and whatever stands between
+ * them: no decoder can get out more. A frame must have another of its stream near behind it, or the end.
+ * @returns milliseconds, 0 where there is no frame
+ */
+export function mpegMilliseconds(bytes: Uint8Array): number {
+  const near = longestReading(bytes, NEAR);
+  const reading = near.covered < bytes.length * ORDINARY_SHARE ? longestReading(bytes, bytes.length) : near;
+  return Math.ceil(reading.duration / 1_000);
+}
+
+interface Reading {
+  readonly duration: number;
+  readonly covered: number;
+}
+
+/**
+ * From the end to the beginning: the best from a byte on is the best from the next one on, or a frame that begins there
+ * and the best from its end on. Only as much is remembered as a frame is long.
+ */
+function longestReading(bytes: Uint8Array, reach: number): Reading {
+  const mask = LONGEST_FRAME - 1;
+  const durations = new Float64Array(LONGEST_FRAME);
+  const coverages = new Float64Array(LONGEST_FRAME);
+  const last = new Float64Array(64).fill(bytes.length);
+  const lastFree = new Float64Array(64).fill(bytes.length);
+  let duration = 0;
+  let covered = 0;
+  for (let at = bytes.length - 1; at >= 0; at--) {
+    const kind = bytes[at] === 0xff ? KINDS[((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)] : undefined;
+    if (kind) {
+      const { stream } = kind;
+      const told = kind.length > 0 ? kind.length : (lastFree[stream] as number) - at;
+      const length = Math.min(told, bytes.length - at);
+      const hasNext = (last[stream] as number) - (at + length) <= reach;
+      if (hasNext && length < LONGEST_FRAME && length > 0) {
+        const behind = at + length === bytes.length ? 0 : (durations[(at + length) & mask] as number);
+        if (behind + kind.duration > duration) {
+          duration = behind + kind.duration;
+          covered = length + (at + length === bytes.length ? 0 : (coverages[(at + length) & mask] as number));
+        }
+      }
+      last[stream] = at;
+      if (kind.length === 0) lastFree[stream] = at;
+    }
+    durations[at & mask] = duration;
+    coverages[at & mask] = covered;
+  }
+  return { duration, covered };
+}
+
+/** Whether bytes begin as such a stream does: with a tag, or with two frames one behind the other. */
+export function isMpegAudio(bytes: Uint8Array): boolean {
+  if (bytes[0] === 0x49 && bytes[1] === 0x44 && bytes[2] === 0x33) return true;
+  const kind = bytes[0] === 0xff ? KINDS[((bytes[1] ?? 0) << 8) | (bytes[2] ?? 0)] : undefined;
+  return kind !== undefined;
+}

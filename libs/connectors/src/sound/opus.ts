@@ -1,0 +1,14 @@
+/** Milliseconds of a frame, by the configuration that an Opus packet begins with (RFC 6716, 3.1). */
+const FRAMES: readonly number[] = [
+  ...[10, 20, 40, 60, 10, 20, 40, 60, 10, 20, 40, 60],
+  ...[10, 20, 10, 20],
+  ...[2.5, 5, 10, 20, 2.5, 5, 10, 20, 2.5, 5, 10, 20, 2.5, 5, 10, 20],
+];
+export const LONGEST_OPUS_MS = 120;
+
+export function opusMilliseconds(packet: Uint8Array): number {
+  const [head = 0, count = 0] = packet;
+  const code = head & 3;
+  const frames = code === 0 ? 1 : code === 3 ? count & 0x3f : 2;
+  return Math.min((FRAMES[head >> 3] as number) * frames, LONGEST_OPUS_MS);
+}
