@@ -116,23 +116,6 @@ export function privateRelays(variable: string, meaning: string): Setting<readon
   };
 }
 
-/** Exact origins. None by default: nothing of ours is fetched for strangers. */
-export function privateSources(variable: string, meaning: string): Setting<readonly string[]> {
-  const isOrigin = (each: string) =>
-    URL.canParse(each) && /^https?:$/.test(new URL(each).protocol) && new URL(each).href === `${new URL(each).origin}/`;
-  return {
-    variable,
-    meaning,
-    byDefault: '',
-    read(env) {
-      const value = given(env, variable);
-      const origins = value?.split(',').map((each) => each.trim()) ?? [];
-      if (origins.every(isOrigin)) return origins;
-      return wrong(variable, 'addresses that start with http:// or https:// and have no path', value ?? '');
-    },
-  };
-}
-
 /** Prices of the sandbox never stand beside real ones, since two of them would agree, and never value real payments. */
 const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
 

@@ -44,6 +44,7 @@ describe('without any setting', () => {
       topupBackends: {},
       topupConfirmations: {},
       privateSources: [],
+      s3Region: 'us-east-1',
       uploadsMaxBytes: 4 * 1024 ** 3,
       maxOpenInvoices: 50,
       looksPerSecond: 50,

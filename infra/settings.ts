@@ -3,13 +3,13 @@
  * start with a sentence that names it. `npm run docs` writes the table in docs/settings.md from this list.
  */
 
+import { FILES } from './file-settings.ts';
 import {
   beside,
   neededWith,
   optionalBeside,
   payment,
   privateRelays,
-  privateSources,
   rateSource,
   SANDBOX,
   SANDBOX_KEY,
@@ -37,8 +37,6 @@ import { type Reach, reachedVendors, type VendorSettings } from './vendor-settin
 
 export { SettingError } from './setting-kinds.ts';
 
-const GIB = 1024 ** 3;
-
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
   host: text('HOST', '127.0.0.1', 'Address the API listens on'),
@@ -51,22 +49,7 @@ export const SETTINGS = {
     'The least that is logged: trace, debug, info, warn, error or fatal',
   ),
   dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
-  filesDir: optional(
-    text(
-      'FILES_DIR',
-      '',
-      'Where files that are handed out are kept, the same for every process; unset: files in DATA_DIR',
-    ),
-  ),
-  uploadsDir: optional(
-    text('UPLOADS_DIR', '', 'Where files of requests lie until these are answered; unset: uploads in DATA_DIR'),
-  ),
-  uploadsMaxBytes: integer(
-    'UPLOADS_MAX_BYTES',
-    4 * GIB,
-    [64 * 1024 * 1024, 1024 * GIB],
-    'Bytes of such files that each gateway keeps at a time; with more to come, requests are refused',
-  ),
+  ...FILES,
   databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
   eventStoreUrl: optional(
     url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
@@ -186,10 +169,6 @@ export const SETTINGS = {
   privateRelays: privateRelays(
     'PRIVATE_RELAYS',
     'Relays of wallets that may be reached at private addresses, and without TLS: their exact addresses, separated by commas',
-  ),
-  privateSources: privateSources(
-    'PRIVATE_SOURCES',
-    'Origins such as http://10.0.0.7:8080 from which the pictures that requests name may come though they are private, separated by commas',
   ),
   krakenUrl: rateSource('KRAKEN_URL', '/kraken', 'Kraken'),
   coinbaseUrl: rateSource('COINBASE_URL', '/coinbase', 'Coinbase'),

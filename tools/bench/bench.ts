@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- gateways|ledger|volume]`: what the paths of a request and of an event cost, beside peers, in one run
+ * `npm run bench [-- gateways|ledger|volume|media]`: what the paths of a request and of an event cost, beside peers, in one run
  * on one machine. Prints tables that can go into docs/performance.md as they are.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -7,6 +7,7 @@ import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { createLog, openFoundation, readSettings } from '#infra';
 import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
+import { benchImages } from './images.ts';
 import { benchLedger } from './ledger.ts';
 import { median } from './load.ts';
 import { benchVolume } from './volume.ts';
@@ -166,7 +167,31 @@ async function volume(): Promise<void> {
   });
 }
 
-const parts = { gateways, ledger, volume };
+async function media(): Promise<void> {
+  await inDirectory(imagesIn);
+}
+
+async function imagesIn(dataDir: string): Promise<void> {
+  const figures = await benchImages({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+  const rows = [1, 16].flatMap((concurrency) => {
+    const of = (candidate: string, figure: (each: (typeof figures)[number]) => number) =>
+      median(figures.filter((each) => each.candidate === candidate && each.concurrency === concurrency).map(figure));
+    return [OURS, 'bare pass-through', UPSTREAM].map((candidate) => [
+      candidate,
+      concurrency,
+      whole(of(candidate, ({ perSecond }) => perSecond)),
+      times(of(candidate, ({ perSecond }) => perSecond) / of('bare pass-through', ({ perSecond }) => perSecond)),
+      ms(of(candidate, ({ p50Ms }) => p50Ms)),
+      ms(of(candidate, ({ p99Ms }) => p99Ms)),
+      of(candidate, ({ failures }) => failures),
+    ]);
+  });
+  print('### Images, kept');
+  print();
+  table(['', 'at once', 'per second', 'to bare', 'p50 ms', 'p99 ms', 'failed'], rows);
+}
+
+const parts = { gateways, ledger, volume, media };
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => !(name in parts));
 if (unknown !== undefined) {

@@ -4,17 +4,18 @@ import {
   Clock,
   CreateTopupHandler,
   ExchangeRates,
+  FileStore,
   OfferedPayments,
   Streams,
   TopupPayments,
 } from '#application';
 import type { Running } from '#infra';
-import { PaymentsModule, SecretsModule, StoresModule, WalletsModule } from '#modules';
+import { FilesModule, PaymentsModule, SecretsModule, StoresModule, WalletsModule } from '#modules';
 import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas } from './sagas.ts';
 
 /** The reaction side: facts become commands. */
 @Module({
-  imports: [StoresModule, PaymentsModule, SecretsModule, WalletsModule],
+  imports: [StoresModule, FilesModule, PaymentsModule, SecretsModule, WalletsModule],
   providers: [
     {
       provide: TopupPayments,
@@ -35,10 +36,13 @@ import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas } from './saga
 export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private running: Running | undefined;
 
-  constructor(private readonly ports: SagaPorts) {}
+  constructor(
+    private readonly ports: SagaPorts,
+    private readonly files: FileStore,
+  ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    this.running = await startSagas(this.ports);
+    this.running = await startSagas(this.ports, this.files);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -4,6 +4,7 @@ import {
   AutoTopupInvoices,
   AutoTopupLimits,
   Clock,
+  type FileStore,
   PaymentBackends,
   Secrets,
   Streams,
@@ -15,7 +16,7 @@ import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
 import type { Lease } from '#kernel';
 import { accountsWithHoldsOf, accountsWithOverdueHolds, findTopups } from '#projections';
-import { expireHolds, runAutoTopups, watchTopups } from '#sagas';
+import { expireFiles, expireHolds, runAutoTopups, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
 @Injectable()
@@ -50,11 +51,11 @@ export class SagaPorts {
   ) {}
 }
 
-/** Starts what reacts and watches: top-ups are paid and credited, holds expire. Each in one process at a time. */
-export async function startSagas(ports: SagaPorts): Promise<Running> {
+/** Starts what reacts and watches: top-ups are paid and credited, holds and files expire. Each in one process at a time. */
+export async function startSagas(ports: SagaPorts, files: FileStore): Promise<Running> {
   const { databaseUrl, runtime } = ports.stores.foundation;
   const stop = new AbortController();
-  const leading = Object.entries(sagasOf(ports)).map(([name, work]) =>
+  const leading = Object.entries({ ...sagasOf(ports), ...expiryOf(files, ports) }).map(([name, work]) =>
     whileLeading({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm }, work),
   );
   const close = async () => {
@@ -62,6 +63,12 @@ export async function startSagas(ports: SagaPorts): Promise<Running> {
     await Promise.all(leading);
   };
   return { where: {}, close };
+}
+
+function expiryOf(files: FileStore, { stores }: SagaPorts) {
+  const { alarm } = stores.foundation.runtime;
+  const { clock } = stores;
+  return { 'file-expiry': ({ signal }: Lease) => [expireFiles({ files, clock, alarm }, signal)] };
 }
 
 /** What there is to do, by the names of the leases. */

@@ -32,6 +32,7 @@ export { type PublishPriceList, priceListDecider } from './price-list.ts';
 export { MAX_REFUSALS_PER_DAY, type NoteRefusal, refusalsDecider, refusalsOf } from './refusals.ts';
 export type { RejectionCode } from './rejections.ts';
 export {
+  ALL_UNITS,
   type Amounts,
   addedUsage,
   affordable,

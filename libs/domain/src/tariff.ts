@@ -184,7 +184,7 @@ export function priceFromJson({ unit, per, cost, price, when }: PriceJson): Pric
 
 // rates -------------------------------------------------------------------------------------------------------------
 
-const ALL_UNITS = Object.keys(UNITS) as readonly Unit[];
+export const ALL_UNITS = Object.keys(UNITS) as readonly Unit[];
 /** Each unit, what it falls back to, and so on. */
 const CHAINS = byUnit(chainOf);
 /** Each unit, and all that fall back to it. */

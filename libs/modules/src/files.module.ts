@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { Module } from '@nestjs/common';
 import { Clock, Downloads, FileStore, FilesUnavailable, LinkSigner, Secrets } from '#application';
-import { HttpDownloads, LocalFiles } from '#connectors';
+import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
 import { StartError } from '#infra';
 import { Role } from './role.ts';
 import { SecretsModule } from './secrets.module.ts';
@@ -28,11 +28,21 @@ import { StoresModule } from './stores.module.ts';
 export class FilesModule {}
 
 async function openFileStore({ settings }: Role): Promise<FileStore> {
-  const { filesDir = path.join(settings.dataDir, 'files') } = settings;
+  const { s3Bucket, filesDir = path.join(settings.dataDir, 'files') } = settings;
   try {
-    return await LocalFiles.open(filesDir);
+    return await (s3Bucket === undefined ? LocalFiles.open(filesDir) : S3Files.open(s3Of(settings, s3Bucket)));
   } catch (error) {
     if (!(error instanceof FilesUnavailable)) throw error;
-    throw new StartError(`The directory of files ${filesDir} cannot be used: ${(error.cause as Error).message}.`);
+    const { name, message } = error.cause as Error;
+    const where = s3Bucket === undefined ? `The directory of files ${filesDir}` : `The bucket ${s3Bucket} (S3_BUCKET)`;
+    throw new StartError(`${where} cannot be used: ${message || name}.`);
   }
+}
+
+function s3Of({ s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: Role['settings'], bucket: string) {
+  const credentials =
+    s3AccessKeyId !== undefined && s3SecretAccessKey !== undefined
+      ? { accessKeyId: s3AccessKeyId, secretAccessKey: s3SecretAccessKey }
+      : undefined;
+  return { bucket, endpoint: s3Endpoint, region: s3Region, credentials };
 }

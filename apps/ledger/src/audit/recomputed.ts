@@ -7,9 +7,11 @@ const AS: Readonly<Record<string, string>> = {
   cacheRead: 'input',
   cacheWrite: 'input',
   cacheWriteHour: 'cacheWrite',
+  imageInput: 'input',
   reasoning: 'output',
+  imageOutput: 'output',
 };
-const OF_INPUT = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour'];
+const OF_INPUT = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'imageInput'];
 
 /** Cost and price, each rounded once; undefined when something was used that has no price. */
 export function recomputed(part: Part, lines: readonly Line[]): { cost: bigint; price: bigint } | undefined {

@@ -17,9 +17,13 @@ export function nameOfHour(hour: number): string {
   return new Date(hour * HOUR_MS).toISOString().slice(0, 'YYYY-MM-DDTHH'.length);
 }
 
+export function isHourName(name: string): boolean {
+  return HOUR_NAME.test(name);
+}
+
 /** Whether it is the name of an hour that has begun at `now`. */
 export function isOver(hourName: string, now: number): boolean {
-  return HOUR_NAME.test(hourName) && Date.parse(`${hourName}:00:00Z`) <= now;
+  return isHourName(hourName) && Date.parse(`${hourName}:00:00Z`) <= now;
 }
 
 export function isNumber(n: number): boolean {

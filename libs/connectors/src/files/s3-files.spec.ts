@@ -1,0 +1,66 @@
+/** Against a server that speaks S3 by itself. */
+import { ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { FilesUnavailable, newFileId } from '#application';
+import { fileStoreContract, openS3, type S3Server } from '#testing';
+import { S3Files, type S3Options } from './s3-files.ts';
+
+const BUCKETS = 40;
+
+let server: S3Server;
+let client: S3Client;
+const stores: S3Files[] = [];
+beforeAll(async () => {
+  server = await openS3(Array.from({ length: BUCKETS }, (_, i) => `bucket-${i}`));
+  const { endpoint, credentials } = server;
+  client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+});
+afterAll(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  client.destroy();
+  await server.close();
+});
+
+async function open(more: Partial<S3Options> = {}): Promise<S3Files> {
+  const bucket = `bucket-${stores.length}`;
+  const store = await S3Files.open({ ...server, region: 'us-east-1', bucket, partBytes: 100_000, ...more });
+  stores.push(store);
+  return store;
+}
+
+fileStoreContract('S3Files', async () => {
+  const Bucket = `bucket-${stores.length}`;
+  const leftovers = async () => {
+    const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket }));
+    return Contents.map(({ Key = '' }) => Key);
+  };
+  return { store: await open(), leftovers };
+});
+
+test('an object says its type and its expiry to who looks into the bucket', async () => {
+  const bucket = `bucket-${stores.length}`;
+  const store = await open();
+  const id = newFileId('gen', Date.parse('2026-11-22T13:10:00Z'));
+  await store.keep({ id, n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
+  const { Contents } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
+  expect(Contents).toMatchObject([{ Key: `2026-11-22T14/${id}/0`, Size: 3 }]);
+});
+
+test.each<[string, Partial<S3Options>]>([
+  ['a bucket that is not there', { bucket: 'nobodys' }],
+  ['a key that nobody has', { credentials: { accessKeyId: 'nobody', secretAccessKey: 'x' } }],
+  ['a service that is not there', { endpoint: 'http://127.0.0.1:1' }],
+])('%s is found out at the start', async (_, wrong) => {
+  await expect(open(wrong)).rejects.toThrow(FilesUnavailable);
+});
+
+test('objects that are not ours are left alone', async () => {
+  const bucket = `bucket-${stores.length}`;
+  const store = await open();
+  await client.send(new PutObjectCommand({ Bucket: bucket, Key: '1/notes.txt', Body: 'mine' }));
+  await client.send(new PutObjectCommand({ Bucket: bucket, Key: 'notes.txt', Body: 'mine' }));
+  await store.keep({ id: newFileId('gen', 0), n: 0, mediaType: 'image/webp', bytes: Buffer.from('abc') });
+  expect(await store.removeExpired(Date.now())).toBe(1);
+  const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
+  expect(Contents.map(({ Key }) => Key)).toEqual(['1/notes.txt', 'notes.txt']);
+});

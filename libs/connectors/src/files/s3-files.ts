@@ -1,0 +1,236 @@
+/** Files in a bucket of a service that speaks S3. */
+import type { Readable } from 'node:stream';
+import type * as Aws from '@aws-sdk/client-s3';
+import {
+  type ByteRange,
+  type FileName,
+  FileStore,
+  FilesUnavailable,
+  type FileToKeep,
+  type KeptFile,
+} from '#application';
+import { assertKeepable, hourNameOf, isHourName, isNumber, isOver } from './names.ts';
+
+export interface S3Options {
+  readonly bucket: string;
+  /** Undefined: that of AWS in the region. */
+  readonly endpoint?: string | undefined;
+  readonly region: string;
+  /** Undefined: what the machine has by its role. */
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  /** What is larger goes in several pieces, each of which is in memory while it is sent. */
+  readonly partBytes?: number;
+}
+
+/** S3 takes no smaller ones, but for the last, and at most 10,000. */
+const PART_BYTES = 8 * 1024 * 1024;
+const CONNECT_TIMEOUT_MS = 5_000;
+const SILENCE_MS = 60_000;
+const DELETED_AT_ONCE = 8;
+
+/** Keys are `<hour>/<id>/<n>`, as in a directory. An object is there when all of it is. */
+export class S3Files extends FileStore {
+  private readonly bucket: { readonly Bucket: string };
+  private readonly partBytes: number;
+
+  private constructor(
+    private readonly aws: typeof Aws,
+    private readonly client: Aws.S3Client,
+    { bucket, partBytes = PART_BYTES }: S3Options,
+  ) {
+    super();
+    this.bucket = { Bucket: bucket };
+    this.partBytes = partBytes;
+  }
+
+  /** AWS's library is loaded where it is used: it takes a while. @throws FilesUnavailable when the bucket cannot be used */
+  static async open(options: S3Options): Promise<S3Files> {
+    const aws = await import('@aws-sdk/client-s3');
+    const { endpoint, region, credentials, bucket } = options;
+    const client = new aws.S3Client({
+      region,
+      forcePathStyle: true,
+      // Other services than Amazon's do not know the checksums that it adds by itself.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_MS },
+      ...(endpoint ? { endpoint } : {}),
+      ...(credentials ? { credentials } : {}),
+    });
+    const store = new S3Files(aws, client, options);
+    try {
+      await reaching(() => client.send(new aws.HeadBucketCommand({ Bucket: bucket })));
+      return store;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  override async keep({ id, n, mediaType, bytes }: FileToKeep): Promise<number> {
+    const Key = `${assertKeepable(id, n, mediaType)}/${id}/${n}`;
+    const upload = new PartedUpload(this.aws, this.client, { ...this.bucket, Key, ContentType: mediaType });
+    let size = 0;
+    let waiting: Uint8Array[] = [];
+    let waitingBytes = 0;
+    try {
+      for await (const piece of bytes instanceof Uint8Array ? [bytes] : bytes) {
+        waiting.push(piece);
+        waitingBytes += piece.byteLength;
+        size += piece.byteLength;
+        if (waitingBytes < this.partBytes) continue;
+        await upload.part(Buffer.concat(waiting));
+        [waiting, waitingBytes] = [[], 0];
+      }
+      await upload.end(Buffer.concat(waiting));
+      return size;
+    } catch (error) {
+      await upload.abort();
+      throw error;
+    }
+  }
+
+  override async find({ id, n }: FileName): Promise<KeptFile | undefined> {
+    const hour = hourNameOf(id);
+    if (hour === undefined || !isNumber(n)) return undefined;
+    const Key = `${hour}/${id}/${n}`;
+    const head = await reaching(() =>
+      this.client.send(new this.aws.HeadObjectCommand({ ...this.bucket, Key })).catch(absent),
+    );
+    if (head === undefined) return undefined;
+    const { ContentType: mediaType = '', ContentLength: size = 0 } = head;
+    return { mediaType, size, read: (range) => this.piecesOf(Key, size, range) };
+  }
+
+  override async remove(id: string): Promise<void> {
+    const hour = hourNameOf(id);
+    if (hour !== undefined) await this.removeWhile({ Prefix: `${hour}/${id}/` }, () => true);
+  }
+
+  /** Keys are listed in their order, which is that of time: nothing is looked at behind the first hour that is not over. */
+  override async removeExpired(now: number): Promise<number> {
+    const hourOf = (key: string) => key.split('/', 1)[0] ?? '';
+    return this.removeWhile({}, (key) => (isHourName(hourOf(key)) ? isOver(hourOf(key), now) : undefined));
+  }
+
+  override async close(): Promise<void> {
+    this.client.destroy();
+  }
+
+  private async *piecesOf(Key: string, size: number, range?: ByteRange): AsyncIterable<Uint8Array> {
+    if (size === 0) return;
+    const Range = range && `bytes=${range.start}-${range.end}`;
+    const asked = new this.aws.GetObjectCommand({ ...this.bucket, Key, ...(Range ? { Range } : {}) });
+    const { Body, ContentRange } = await reaching(() => this.client.send(asked));
+    try {
+      const pieces = Body as Readable;
+      // Some services send all of it when the range is its first byte.
+      const isAll = range && !ContentRange?.startsWith(`bytes ${range.start}-${range.end}/`);
+      yield* isAll ? partOf(pieces, range) : pieces;
+    } catch (cause) {
+      throw new FilesUnavailable(cause);
+    } finally {
+      (Body as Readable).destroy();
+    }
+  }
+
+  /**
+   * Deletes objects one by one, since to delete many at once needs a checksum that not all services agree on.
+   * @param isWanted undefined: it is left, and the next one is looked at; false: so are all others
+   * @returns how many ids they were of
+   */
+  private async removeWhile(
+    where: { readonly Prefix?: string },
+    isWanted: (key: string) => boolean | undefined,
+  ): Promise<number> {
+    const ids = new Set<string>();
+    const { aws, client, bucket } = this;
+    await reaching(async () => {
+      for await (const { Contents = [] } of aws.paginateListObjectsV2({ client }, { ...bucket, ...where })) {
+        const all = Contents.map(({ Key = '' }) => Key);
+        const end = all.findIndex((key) => isWanted(key) === false);
+        const keys = (end < 0 ? all : all.slice(0, end)).filter((key) => isWanted(key));
+        for (let at = 0; at < keys.length; at += DELETED_AT_ONCE) {
+          const some = keys.slice(at, at + DELETED_AT_ONCE);
+          await Promise.all(some.map((Key) => client.send(new aws.DeleteObjectCommand({ ...bucket, Key }))));
+        }
+        for (const key of keys) ids.add(key.split('/')[1] ?? '');
+        if (end >= 0) break;
+      }
+    });
+    return ids.size;
+  }
+}
+
+interface Target {
+  readonly Bucket: string;
+  readonly Key: string;
+  readonly ContentType: string;
+}
+
+/** One object: in one piece while that is all, and from the second on in parts. */
+class PartedUpload {
+  private uploadId: string | undefined;
+  private readonly parts: Aws.CompletedPart[] = [];
+
+  constructor(
+    private readonly aws: typeof Aws,
+    private readonly client: Aws.S3Client,
+    private readonly target: Target,
+  ) {}
+
+  async part(Body: Buffer): Promise<void> {
+    const { Bucket, Key } = this.target;
+    await reaching(async () => {
+      this.uploadId ??= (await this.client.send(new this.aws.CreateMultipartUploadCommand(this.target))).UploadId;
+      const PartNumber = this.parts.length + 1;
+      const part = { Bucket, Key, UploadId: this.uploadId, PartNumber, Body };
+      const { ETag } = await this.client.send(new this.aws.UploadPartCommand(part));
+      this.parts.push({ PartNumber, ETag });
+    });
+  }
+
+  async end(last: Buffer): Promise<void> {
+    const { Bucket, Key } = this.target;
+    if (this.uploadId === undefined) {
+      const whole = { ...this.target, Body: last, ContentLength: last.length };
+      return void (await reaching(() => this.client.send(new this.aws.PutObjectCommand(whole))));
+    }
+    if (last.length > 0) await this.part(last);
+    const completed = { Bucket, Key, UploadId: this.uploadId, MultipartUpload: { Parts: this.parts } };
+    await reaching(() => this.client.send(new this.aws.CompleteMultipartUploadCommand(completed)));
+  }
+
+  /** What a service keeps of it in spite of that, its own rules for unfinished uploads end. */
+  async abort(): Promise<void> {
+    if (this.uploadId === undefined) return;
+    const { Bucket, Key } = this.target;
+    const aborted = { Bucket, Key, UploadId: this.uploadId };
+    await this.client.send(new this.aws.AbortMultipartUploadCommand(aborted)).catch(() => {});
+  }
+}
+
+async function* partOf(pieces: AsyncIterable<Uint8Array>, { start, end }: ByteRange): AsyncIterable<Uint8Array> {
+  let at = 0;
+  for await (const piece of pieces) {
+    const part = piece.subarray(Math.max(0, start - at), Math.max(0, end + 1 - at));
+    if (part.length > 0) yield part;
+    at += piece.length;
+    if (at > end) return;
+  }
+}
+
+function absent(error: {
+  readonly name?: string;
+  readonly $metadata?: { readonly httpStatusCode?: number };
+}): undefined {
+  if (error.$metadata?.httpStatusCode !== 404) throw error;
+}
+
+async function reaching<T>(step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (cause) {
+    throw cause instanceof FilesUnavailable ? cause : new FilesUnavailable(cause);
+  }
+}

@@ -1,0 +1,52 @@
+import { afterAll, afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { FileStore } from '#application';
+import { expireFiles } from '#sagas';
+import { replacePauses } from '../../testing/src/pauses.ts';
+import { VirtualTime } from '../../testing/src/virtual-time.ts';
+
+const MINUTE = 60_000;
+const time = new VirtualTime('2026-11-22T12:10:00.000Z');
+afterAll(replacePauses(time.delay));
+
+let stop: AbortController;
+let running: Promise<void>;
+let alarms: string[];
+let begun: number;
+
+beforeEach(() => {
+  stop = new AbortController();
+  alarms = [];
+  begun = time.milliseconds();
+});
+afterEach(async () => {
+  stop.abort();
+  await running;
+});
+
+/** What a store does with it, its contract says. */
+function start(removeExpired: FileStore['removeExpired']): void {
+  const files = { removeExpired } as FileStore;
+  running = expireFiles({ files, clock: time, alarm: (problem) => alarms.push(problem) }, stop.signal);
+}
+
+const minutes = (at: number) => (at - begun) / MINUTE;
+
+test('files whose time is over are deleted every five minutes', async () => {
+  const looks: number[] = [];
+  start(async (now) => looks.push(minutes(now)));
+  await time.pass(15 * MINUTE);
+  expect(looks).toEqual([0, 5, 10, 15]);
+  expect(alarms).toEqual([]);
+});
+
+test('a store that is away is asked again soon', async () => {
+  const looks: number[] = [];
+  start(async (now) => {
+    looks.push(minutes(now));
+    if (looks.length < 3) throw new Error('away');
+    return 0;
+  });
+  await time.pass(7 * MINUTE);
+  expect(looks).toEqual([0, 0.5, 1, 6]);
+  expect(alarms).toEqual(Array(2).fill('files whose time is over could not be deleted; trying again'));
+});

@@ -1,0 +1,139 @@
+/**
+ * `npm run prove:media`: what comes out is opened by real decoders (Debian's ffmpeg), and what goes in was made by real
+ * encoders. OpenAI's client for Python makes images in every format, edits, speaks and transcribes recordings of all
+ * formats; videos are made beside. Every file is decoded to its end, subtitles are parsed, recordings are charged for
+ * their true length, nothing overran its hold, and the books verify with a drift of 0. Both programs are installed when
+ * they are needed.
+ */
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster } from '../cluster.ts';
+import { root } from '../processes.ts';
+import { charged } from './clients/charged.ts';
+import { install } from './clients/install.ts';
+import { run } from './clients/run.ts';
+import { unpack } from './money/debian.ts';
+
+const FFMPEG = '7:5.1.9-0+deb12u1';
+const OPENAI = '3.54.0';
+const CREDIT_USD = 500;
+const WITHIN_MS = 600_000;
+const SECONDS = 61;
+
+/** Encoders, by the name of the file that they make. */
+const ENCODED: Readonly<Record<string, readonly string[]>> = {
+  'constant.mp3': ['-c:a', 'libmp3lame', '-b:a', '128k'],
+  'variable.mp3': ['-c:a', 'libmp3lame', '-q:a', '9', '-write_xing', '0'],
+  'aac.m4a': ['-c:a', 'aac', '-b:a', '64k'],
+  'aac.mp4': ['-c:a', 'aac', '-b:a', '96k'],
+  'pcm.wav': ['-c:a', 'pcm_s16le', '-ar', '16000'],
+  'stereo.wav': ['-c:a', 'pcm_s24le', '-ac', '2'],
+  'opus.webm': ['-c:a', 'libopus', '-b:a', '24k'],
+  'vorbis.webm': ['-c:a', 'libvorbis'],
+  'layer2.mpga': ['-c:a', 'mp2', '-f', 'mp2'],
+  'layer2.mpeg': ['-c:a', 'mp2', '-f', 'mpeg'],
+};
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+class Decoder {
+  private constructor(private readonly env: Record<string, string>) {}
+
+  static async install(): Promise<Decoder> {
+    const { bin, env } = await unpack('ffmpeg', FFMPEG);
+    return new Decoder({ ...(process.env as Record<string, string>), ...env, PATH: `${bin}:${process.env.PATH}` });
+  }
+
+  private async run(command: readonly string[], cwd: string): Promise<string> {
+    const { code, output } = await run(command, { cwd, env: this.env, withinMs: WITHIN_MS });
+    if (code !== 0) throw new Error(`${command.join(' ')}: ${output.trim().slice(-500)}`);
+    return output;
+  }
+
+  /** A tone of a minute, as each encoder writes it. */
+  async record(directory: string): Promise<void> {
+    for (const [name, how] of Object.entries(ENCODED)) {
+      const tone = ['-f', 'lavfi', '-i', `sine=frequency=440:duration=${SECONDS}`];
+      await this.run(['ffmpeg', '-v', 'error', ...tone, ...how, name], directory);
+    }
+  }
+
+  /** Decodes a file to its end. @throws Error at the first thing that is wrong with it */
+  async open(directory: string, name: string): Promise<string> {
+    const said = await this.run(['ffmpeg', '-v', 'error', '-xerror', '-i', name, '-f', 'null', '-'], directory);
+    if (said.trim() !== '') throw new Error(`${name}: ${said.trim()}`);
+    const shown = ['-show_entries', 'format=format_name,duration:stream=codec_name,width,height', '-of', 'csv=p=0'];
+    return (await this.run(['ffprobe', '-v', 'error', ...shown, name], directory)).trim().replaceAll('\n', ' ');
+  }
+}
+
+async function prove(directory: string): Promise<boolean> {
+  const decoder = await Decoder.install();
+  const python = path.join(await install({ pypi: { openai: OPENAI } }), 'venv/bin/python');
+  const recordings = path.join(directory, 'recordings');
+  const out = path.join(directory, 'out');
+  for (const each of [recordings, out]) await mkdir(each);
+  await decoder.record(recordings);
+  const cluster = await Cluster.standalone(path.join(directory, 'data'), { LOG_LEVEL: 'info' });
+  try {
+    const customer = await cluster.customer(CREDIT_USD);
+    const { balance } = await cluster.balance(customer);
+    const [api = ''] = cluster.gateways;
+    const env = {
+      ...(process.env as Record<string, string>),
+      ...{ GATEWAY_URL: api, API_KEY: customer.apiKey, RECORDINGS: recordings, OUT: out },
+    };
+    const script = path.join(root, 'tools/proofs/media/py_media.py');
+    const { code, output } = await run([python, script], { cwd: directory, env, withinMs: WITHIN_MS });
+    print(output.trim());
+    let proven = code === 0;
+    for (const name of (await readdir(out)).toSorted()) {
+      const opened = await decoder.open(out, name).catch((error: Error) => error);
+      proven &&= typeof opened === 'string';
+      print(`${name}: ${typeof opened === 'string' ? `ok: ${opened}` : `FAILED: ${opened.message}`}`);
+    }
+    proven = (await proveLengths(cluster, customer.apiKey)) && proven;
+    const paid = await charged(cluster, customer, balance, 0);
+    print(`charged ${paid.fromBalance} pico-USD, the history says ${paid.inHistory}, ${paid.heldUsd} USD held`);
+    proven &&= paid.fromBalance === paid.inHistory && paid.heldUsd === 0;
+    return (await proveBooks(cluster)) && proven;
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** Each recording is a minute and a second, whoever encoded it. */
+async function proveLengths({ gateways: [api] }: Cluster, apiKey: string): Promise<boolean> {
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const answer = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });
+  const { data } = (await answer.json()) as { data: readonly { readonly input_count: number }[] };
+  const lengths = [...new Set(data.map(({ input_count }) => input_count))].toSorted((a, b) => a - b);
+  const right = lengths.every((seconds) => Math.abs(seconds - SECONDS) <= 1);
+  print(
+    `${data.length} recordings of ${SECONDS} s were charged for ${lengths.join(', ')} s: ${right ? 'ok' : 'FAILED'}`,
+  );
+  return right && data.length >= 2 * Object.keys(ENCODED).length;
+}
+
+async function proveBooks(cluster: Cluster): Promise<boolean> {
+  const replayed = await cluster.ledger('replay');
+  const overrun = /^.*\boverrun\b.*$/m.exec(replayed.output)?.[0];
+  print(overrun === undefined ? 'overrun 0' : `FAILED: ${overrun}`);
+  const { code, output } = await cluster.ledger('verify');
+  print(
+    output
+      .trim()
+      .split('\n')
+      .slice(code === 0 ? -1 : -10)
+      .join('\n'),
+  );
+  return code === 0 && overrun === undefined;
+}
+
+const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-media-'));
+try {
+  if (!(await prove(directory))) process.exitCode = 1;
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
