@@ -40,17 +40,23 @@ async function work(cluster: Cluster, load: Load): Promise<void> {
       continue;
     }
     load.sent++;
-    const id = await ask(api, customer, Math.random() < 0.5).catch(() => undefined);
+    const id = await ask(api, customer, pick(KINDS)).catch(() => undefined);
     if (id) load.answered.get(customer)?.push(id);
   }
 }
 
+const KINDS = ['whole', 'stream', 'image'] as const;
+
 /** @returns the request's id when its answer is complete */
-async function ask(api: string, { apiKey }: Customer, stream: boolean): Promise<string | undefined> {
-  const content = `[[sandbox tokens=8 latency=${Math.floor(Math.random() * 30)} chunk_delay=${stream ? 3 : 0}]]`;
-  const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], max_tokens: 16, stream };
+async function ask(api: string, { apiKey }: Customer, kind: (typeof KINDS)[number]): Promise<string | undefined> {
+  const stream = kind === 'stream';
+  const said = `[[sandbox latency=${Math.floor(Math.random() * 30)}`;
+  const content = `${said} tokens=8 chunk_delay=${stream ? 3 : 0}]]`;
+  const chat = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], max_tokens: 16, stream };
+  const image = { model: 'qwen/qwen-image', prompt: `${said}]]` };
+  const [route, body] = kind === 'image' ? ['images/generations', image] : ['chat/completions', chat];
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
-  const response = await fetch(`${api}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+  const response = await fetch(`${api}/v1/${route}`, { method: 'POST', headers, body: JSON.stringify(body) });
   const text = await response.text();
   const complete = stream ? text.endsWith('data: [DONE]\n\n') && !text.includes('"error"') : text.endsWith('}');
   return response.status === 200 && complete ? (response.headers.get('x-request-id') ?? undefined) : undefined;
