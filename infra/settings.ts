@@ -40,6 +40,14 @@ export { SettingError } from './setting-kinds.ts';
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
   host: text('HOST', '127.0.0.1', 'Address the API listens on'),
+  audioPort: optional(
+    integer(
+      'AUDIO_PORT',
+      0,
+      [0, 65_535],
+      'Port of the address of sound alone: /api/v1/audio, which the main address has as well; unset: none',
+    ),
+  ),
   sandboxPort: SANDBOX.port,
   sandboxUrl: SANDBOX.url,
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),

@@ -16,6 +16,7 @@ import { refuseUnbuilt } from './edge/unbuilt.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { forbidOtherMethods } from './media/files.controller.ts';
+import { AudioListener } from './media/sound/audio-listener.ts';
 
 const CORS = {
   origin: '*',
@@ -44,7 +45,7 @@ export async function openGateway(role: Role, ...beside: readonly Type[]) {
   const app = await createApp(role, beside);
   const api = await listen(app, role.settings);
   app.get(PublicAddress).url = role.settings.publicBaseUrl ?? api;
-  return { app, api };
+  return { app, api, audioApi: await listenForSound(app, role.settings, api) };
 }
 
 async function createApp(role: Role, beside: readonly Type[]): Promise<NestFastifyApplication> {
@@ -71,6 +72,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   prepare(fastify);
   findCallers(fastify, app.get(Authenticator));
+  app.get(AudioListener).guard(fastify);
   unpackBodies(fastify);
   app.get(Uploads).readAt(fastify);
   const refuseOtherMethods = watchMethods(fastify);
@@ -121,6 +123,17 @@ function refuseUnknownPaths(fastify: FastifyInstance): void {
 function pathIn(url: string): string {
   const [path = ''] = url.split('?');
   return path.length > MAX_QUOTED ? `${path.slice(0, MAX_QUOTED)}…` : path;
+}
+
+/** Returns the address of sound: its own where it has one. */
+async function listenForSound(
+  app: NestFastifyApplication,
+  { audioPort, host }: Settings,
+  api: string,
+): Promise<string> {
+  if (audioPort === undefined) return `${api}/api/v1`;
+  const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
+  return app.get(AudioListener).listen(fastify, audioPort, host);
 }
 
 async function listen(app: NestFastifyApplication, { port, host }: Settings): Promise<string> {

@@ -139,11 +139,12 @@ export class World {
   }
 
   /** One more gateway on the same stores, perhaps with settings of its own. */
-  async gateway(settings: Partial<Settings> = {}): Promise<{ readonly api: string; close(): Promise<void> }> {
+  async gateway(
+    settings: Partial<Settings> = {},
+  ): Promise<{ readonly api: string; readonly audioApi: string; close(): Promise<void> }> {
     const { databaseUrl, log } = this.foundation;
     const own = { ...this.foundation.settings, databaseUrl, port: 0, ...settings };
-    const { api, close } = await openRole('gateway', own, log, (role) => openGateway(role));
-    return { api, close };
+    return openRole('gateway', own, log, (role) => openGateway(role));
   }
 
   /** Opens an account and funds it over Lightning with exactly `usd` in all, the bonus included. */

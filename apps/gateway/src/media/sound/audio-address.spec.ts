@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { formOf, type TestAccount, World } from '#testing';
+
+type Gateway = Awaited<ReturnType<World['gateway']>>;
+
+let world: World;
+let account: TestAccount;
+let gateway: Gateway;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(1.05);
+  gateway = await world.gateway({ audioPort: 0 });
+});
+afterAll(async () => {
+  await gateway.close();
+  await world.close();
+});
+
+const at = (path: string) => ({ api: gateway.audioApi, headers: { authorization: `Bearer ${account.apiKey}` }, path });
+
+test('sound has an address of its own, with everything about sound and nothing else', async () => {
+  expect(new URL(gateway.audioApi).port).not.toBe(new URL(gateway.api).port);
+  const { api, headers } = at('/audio');
+  expect((await world.send('GET', '/audio/models', { api })).body.data.length).toBeGreaterThan(5);
+  expect((await world.send('GET', '/audio/voices', { api })).status).toBe(200);
+  const body = formOf({ file: '@file', response_format: 'text' });
+  expect((await world.send('POST', '/audio/transcriptions', { api, headers, body })).status).toBe(200);
+  expect((await world.send('POST', '/audio/speech', { api, headers, body: { input: 'Hello' } })).status).toBe(200);
+  const { origin } = new URL(gateway.audioApi);
+  for (const path of ['/v1/models', '/v1/audio/models', '/health', '/api/v1', '/api/v1/models', '/']) {
+    const elsewhere = await world.send('GET', path, { api: origin });
+    expect([path, elsewhere.status, elsewhere.headers.get('x-request-id')]).toEqual([path, 404, expect.any(String)]);
+  }
+});
+
+test('the main address has it as well, whether there is another or not', async () => {
+  for (const api of [gateway.api, world.api])
+    expect((await world.send('GET', '/api/v1/audio/models', { api })).status).toBe(200);
+});
+
+test('a port that is taken stops the start with a sentence', async () => {
+  const audioPort = Number(new URL(gateway.audioApi).port);
+  await expect(world.gateway({ audioPort })).rejects.toThrow(
+    `Port ${audioPort} is already in use; stop what listens there or set AUDIO_PORT.`,
+  );
+});
