@@ -156,6 +156,12 @@ export const SETTINGS = {
     [1, 10_000],
     'Top-up invoices that an account may have at a time, paid or not, until they expire: each is a free option on the rate',
   ),
+  videoLooksPerSecond: integer(
+    'VIDEO_LOOKS_PER_SECOND',
+    25,
+    [1, 10_000],
+    'How often each vendor is asked what has become of videos that it makes; where there are more, each is asked about more rarely',
+  ),
   looksPerSecond: integer(
     'TOPUP_LOOKS_PER_SECOND',
     50,

@@ -3,19 +3,33 @@ import {
   AutoTopupInvoices,
   Clock,
   CreateTopupHandler,
+  Downloads,
   ExchangeRates,
   FileStore,
+  KeptRequests,
   OfferedPayments,
+  Secrets,
   Streams,
   TopupPayments,
+  VideoHooks,
+  VideoResults,
 } from '#application';
+import { mediaTypeOf } from '#connectors';
 import type { Running } from '#infra';
-import { FilesModule, PaymentsModule, SecretsModule, StoresModule, WalletsModule } from '#modules';
-import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas } from './sagas.ts';
+import {
+  FilesModule,
+  PaymentsModule,
+  ProvidersModule,
+  Role,
+  SecretsModule,
+  StoresModule,
+  WalletsModule,
+} from '#modules';
+import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas, TopupSurroundings, VideoMakers } from './sagas.ts';
 
 /** The reaction side: facts become commands. */
 @Module({
-  imports: [StoresModule, FilesModule, PaymentsModule, SecretsModule, WalletsModule],
+  imports: [StoresModule, FilesModule, PaymentsModule, ProvidersModule, SecretsModule, WalletsModule],
   providers: [
     {
       provide: TopupPayments,
@@ -28,8 +42,25 @@ import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas } from './saga
       useFactory: (...ports: ConstructorParameters<typeof CreateTopupHandler>) =>
         new AutoTopupInvoices(ports[0].topups, new CreateTopupHandler(...ports)),
     },
+    {
+      provide: KeptRequests,
+      inject: [FileStore, Secrets],
+      useFactory: (files: FileStore, secrets: Secrets) => new KeptRequests(files, secrets),
+    },
+    {
+      provide: VideoResults,
+      inject: [FileStore, Downloads],
+      useFactory: (files: FileStore, downloads: Downloads) => new VideoResults(files, downloads, mediaTypeOf),
+    },
+    {
+      provide: VideoHooks,
+      inject: [Role, Secrets],
+      useFactory: ({ settings }: Role, secrets: Secrets) => new VideoHooks(settings.publicBaseUrl, secrets),
+    },
     SagaStores,
     AutoTopupSurroundings,
+    TopupSurroundings,
+    VideoMakers,
     SagaPorts,
   ],
 })

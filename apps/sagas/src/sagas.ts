@@ -5,18 +5,22 @@ import {
   AutoTopupLimits,
   Clock,
   type FileStore,
+  KeptRequests,
   PaymentBackends,
+  Providers,
   Secrets,
   Streams,
   TopupPayments,
+  VideoHooks,
+  VideoResults,
   Wallets,
 } from '#application';
-import { autoTopupWorkflow } from '#domain';
+import { autoTopupWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
 import type { Lease } from '#kernel';
 import { accountsWithHoldsOf, accountsWithOverdueHolds, findTopups } from '#projections';
-import { expireFiles, expireHolds, runAutoTopups, watchTopups } from '#sagas';
+import { expireFiles, expireHolds, runAutoTopups, runVideos, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
 @Injectable()
@@ -40,14 +44,34 @@ export class AutoTopupSurroundings {
   ) {}
 }
 
+/** What videos need. */
+@Injectable()
+export class VideoMakers {
+  constructor(
+    readonly providers: Providers,
+    readonly requests: KeptRequests,
+    readonly results: VideoResults,
+    readonly hooks: VideoHooks,
+  ) {}
+}
+
+/** What watches top-ups. */
+@Injectable()
+export class TopupSurroundings {
+  constructor(
+    readonly backends: PaymentBackends,
+    readonly payments: TopupPayments,
+  ) {}
+}
+
 /** What sagas watch, and what they send commands to. */
 @Injectable()
 export class SagaPorts {
   constructor(
     readonly stores: SagaStores,
-    readonly backends: PaymentBackends,
-    readonly payments: TopupPayments,
+    readonly topups: TopupSurroundings,
     readonly autoTopups: AutoTopupSurroundings,
+    readonly videos: VideoMakers,
   ) {}
 }
 
@@ -74,9 +98,9 @@ function expiryOf(files: FileStore, { stores }: SagaPorts) {
 /** What there is to do, by the names of the leases. */
 function sagasOf({
   stores,
-  backends,
-  payments,
+  topups: { backends, payments },
   autoTopups,
+  videos,
 }: SagaPorts): Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>> {
   const { foundation, pool, clock, streams } = stores;
   const { accounts, topups } = streams;
@@ -97,6 +121,16 @@ function sagasOf({
       runAutoTopups(
         {
           ...{ facts, streams, backends, clock, runtime, ...autoTopups },
+          due: new PostgresDueTable(pool),
+          checkpoints: new PostgresCheckpoints(pool),
+        },
+        lease,
+      ),
+    [videoWorkflow.name]: (lease) =>
+      runVideos(
+        {
+          ...{ facts, streams, clock, runtime, ...videos },
+          looksPerSecond: foundation.settings.videoLooksPerSecond,
           due: new PostgresDueTable(pool),
           checkpoints: new PostgresCheckpoints(pool),
         },

@@ -23,9 +23,6 @@ export interface Demand {
 /** The service beside the models that a vendor is asked for by itself; searches of a model's own come with its answer. */
 const SEARCH = 'web_search';
 
-/** What is only listed, and not served yet, is asked of nobody. */
-const UNSERVED: ReadonlySet<Capability> = new Set<Capability>(['videos']);
-
 /** What a model that is not paid by tokens wants of its vendors. */
 export function mediaCapability({ type, capabilities }: Pick<MediaModel, 'type' | 'capabilities'>): Capability {
   if (type === 'image') return 'images';
@@ -39,7 +36,6 @@ export function demandsOf(catalogue: Catalogue): readonly Demand[] {
     const owner = `model "${model.id}"`;
     if (isMedia(model)) {
       const capability = mediaCapability(model);
-      if (UNSERVED.has(capability)) continue;
       demands.push(...model.endpoints.map(({ upstream }) => ({ upstream, capability, owner })));
       continue;
     }

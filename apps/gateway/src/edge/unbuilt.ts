@@ -3,12 +3,11 @@ import { NotBuilt } from './errors.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-const MEDIA = ['videos', 'videos/:id'];
 const DATA = ['data/endpoints', 'data/api/*', 'data/x/*'];
 
 /** Paths of the specification that are not served yet. */
 const PATHS = [
-  ...['/v1', ''].flatMap((prefix) => [...MEDIA, ...DATA].map((path) => `${prefix}/${path}`)),
+  ...['/v1', ''].flatMap((prefix) => DATA.map((path) => `${prefix}/${path}`)),
   '/private/attestation',
   '/private/v1/chat/completions',
 ];

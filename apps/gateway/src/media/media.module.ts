@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { LinkSigner, MediaLinks, SignedLinks } from '#application';
-import { CatalogueModule, FilesModule, ProvidersModule } from '#modules';
+import { CatalogueModule, FilesModule, ProvidersModule, SecretsModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { PublicAddress } from '../edge/public-address.ts';
 import { FilesController } from './files.controller.ts';
@@ -8,14 +8,18 @@ import { ImagesController } from './images/images.controller.ts';
 import { imageProviders } from './images/images.providers.ts';
 import { SoundController } from './sound/sound.controller.ts';
 import { soundProviders } from './sound/sound.providers.ts';
+import { VideoHooksController } from './videos/video-hooks.controller.ts';
+import { VideosController } from './videos/videos.controller.ts';
+import { videoProviders } from './videos/videos.providers.ts';
 
 /** Images, videos and sound, and the files that come of them. */
 @Module({
-  imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule],
-  controllers: [FilesController, ImagesController, SoundController],
+  imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule, SecretsModule],
+  controllers: [FilesController, ImagesController, SoundController, VideosController, VideoHooksController],
   providers: [
     ...imageProviders,
     ...soundProviders,
+    ...videoProviders,
     {
       provide: MediaLinks,
       inject: [LinkSigner, PublicAddress],

@@ -163,6 +163,8 @@ async function money(): Promise<{ readonly balance: number; readonly held_usd: n
 
 /** Nothing is held any more, and who got an error has what he had. */
 async function expectFair({ status }: Answer, before: number): Promise<void> {
+  // What is made behind the answer holds money until it is there.
+  if (status === 202) await world.until(async () => (await money()).held_usd === 0);
   const { balance, held_usd } = await money();
   expect(held_usd).toBe(0);
   if (status >= 400) expect(balance).toBe(before);

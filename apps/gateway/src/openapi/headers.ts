@@ -2,8 +2,8 @@
 
 import type { OperationNotes } from './operation.ts';
 
-/** Statuses of temporary errors. */
-const RETRIED = [409, 429, 502, 503, 504];
+/** Statuses of what is not there yet, and of temporary errors. */
+const RETRIED = [202, 409, 429, 502, 503, 504];
 
 export const HEADERS = {
   'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },

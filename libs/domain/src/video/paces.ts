@@ -4,7 +4,8 @@ import type { Submission, Video } from './state.ts';
 
 type Taken = NonNullable<Submission['taken']>;
 
-const FIRST_LOOK_MS = 2_000;
+const FIRST_LOOK_MS = 1_000;
+const LEAST_MS = 2_000;
 /** Of how long it has been made, this part passes before the next look. */
 const PART = 0.5;
 const LONGEST_MS = 60_000;
@@ -25,7 +26,7 @@ export function nextLook({ at, hooked }: Taken, now: Instant, salt: string): { a
   const [begun, present] = [Date.parse(at), Date.parse(now)];
   const first = begun + FIRST_LOOK_MS;
   if (present < first) return { at: instant(first), isDue: false };
-  const [least, most] = hooked ? [FIRST_HOOKED_MS, LONGEST_HOOKED_MS] : [FIRST_LOOK_MS, LONGEST_MS];
+  const [least, most] = hooked ? [FIRST_HOOKED_MS, LONGEST_HOOKED_MS] : [LEAST_MS, LONGEST_MS];
   const wait = Math.min(Math.max((present - begun) * PART, least), most);
   return { at: instant(present + wait * (1 + JITTER * chance(`${salt} ${present}`))), isDue: true };
 }

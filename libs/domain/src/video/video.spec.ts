@@ -342,8 +342,8 @@ describe('what is next', () => {
 
   test('is looked at ever more rarely, at times that differ from video to video', () => {
     next(...atVendor)
-      .when(later(1))
-      .then([], later(2));
+      .when(later(0.5))
+      .then([], later(1));
     let looks = 0;
     let last = 0;
     const state = fold(videoDecider, videoDecider.initial(), atVendor);

@@ -38,6 +38,7 @@ export class VideoRequest implements VideoBody {
     type: ['string', 'number', 'null'],
     description: 'Seconds that the model has, such as `5`, `"5"` or `"5s"`; the first of them by default',
   })
+  @IsOptional()
   @Allow()
   duration?: string | number | null;
 

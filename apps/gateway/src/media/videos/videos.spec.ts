@@ -1,0 +1,207 @@
+/** Videos from the request to the file, with the product in this process and the vendors' simulation. */
+import { createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Answer, type TestAccount, World } from '#testing';
+import { picture } from '../../../../sandbox/src/media/files/pictures.ts';
+
+const KLING = 'kling/kling-2.5-turbo';
+const PICTURE = picture({ words: 'a', width: 16, height: 16 });
+const IMAGE = `data:image/png;base64,${PICTURE.toString('base64')}`;
+
+let world: World;
+let account: TestAccount;
+/** Videos that take longer are asked for at once. */
+let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<Answer>>;
+beforeAll(async () => {
+  world = await World.open(async () => {
+    const port = await freePort();
+    return { PORT: String(port), PUBLIC_BASE_URL: `http://127.0.0.1:${port}` };
+  });
+  account = await world.account(42);
+  const spoilt = (fault: string) => made(told(`fault=${fault}`));
+  bad = { policy: spoilt('policy'), html: spoilt('html'), expired: spoilt('expired'), error: spoilt('error') };
+});
+afterAll(() => world.close());
+
+/** Vendors are told where to call before the gateway listens there. */
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { readonly port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+const ask = (body: object, by = account) =>
+  world.post('/v1/videos', { model: KLING, prompt: 'A harbour at dusk', ...body }, by);
+const told = (directive: string) => ({ prompt: `[[sandbox ${directive}]]` });
+
+async function ended(id: string, by = account): Promise<Answer> {
+  let answer = await world.get(`/v1/videos/${id}`, by);
+  await world.until(async () => {
+    answer = await world.get(`/v1/videos/${id}`, by);
+    return answer.status !== 202;
+  });
+  return answer;
+}
+
+const made = async (body: object, by = account) => ended((await ask(body, by)).body.id, by);
+
+/** What its account says of the end of a video. */
+async function endOf(id: string): Promise<readonly string[]> {
+  const facts = await world.facts();
+  const asked = facts.find(({ type, stream }) => type === 'VideoRequested' && stream === `video-${id}`);
+  if (asked?.type !== 'VideoRequested') throw new Error('it was never asked for');
+  const { holdId } = asked.data.hold;
+  return facts.flatMap(({ type, data }) => ('holdId' in data && data.holdId === holdId ? [type] : [])).slice(2);
+}
+
+describe('a video', () => {
+  test('is asked for, looked at until it is there, and fetched', async () => {
+    const own = await world.account(1.05);
+    const asked = await ask({ duration: 5 }, own);
+    expect(asked.status).toBe(202);
+    expect(asked.headers.get('retry-after')).toBe('5');
+    const { id, created, ...rest } = asked.body;
+    expect(id).toMatch(/^gen_[0-9a-f]{32}$/);
+    expect(Math.abs(created - Date.now() / 1_000)).toBeLessThan(5);
+    const status_url = expect.stringMatching(`^${world.api}/v1/videos/${id}\\?exp=`);
+    expect(rest).toEqual({ model: KLING, status: 'pending', estimated_cost: 0.4025, status_url });
+
+    const pending = await world.get(`/v1/videos/${id}`, own);
+    expect(pending.status).toBe(202);
+    expect(pending.headers.get('retry-after')).toBe('5');
+    expect(pending.body).toEqual({ id, model: KLING, created, status: 'pending' });
+
+    const { status, body } = await ended(id, own);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ id, model: KLING, created, status: 'completed', cost: 0.4025 });
+    expect(body.data.content_type).toBe('video/mp4');
+    const file = await fetch(body.data.url);
+    expect([file.status, file.headers.get('content-type')]).toEqual([200, 'video/mp4']);
+    expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 8)).toBe('ftyp');
+    expect(await world.balance(own)).toBe('0.6475');
+    expect((await world.get(`/videos/${id}`, own)).status).toBe(200);
+  });
+
+  test('is seen by its account and by its signed address, and by nobody else', async () => {
+    const { id, status_url } = (await ask({})).body;
+    const path = `/v1/videos/${id}`;
+    expect((await world.get(path, await world.account())).status).toBe(404);
+    expect((await world.get(path)).status).toBe(401);
+    expect((await world.get(`/v1/videos/gen_${'0'.repeat(32)}`, account)).status).toBe(404);
+    expect((await world.get('/v1/videos/gen_1', account)).status).toBe(404);
+    expect((await fetch(status_url)).status).toBe(202);
+    const { url } = (await ended(id)).body.data;
+    const [signed, ofFile] = [new URL(status_url).search, new URL(url).search];
+    const later = signed.replace(/exp=(\d+)/, (_, exp) => `exp=${Number(exp) + 1}`);
+    for (const query of [ofFile, later, `${signed}0`, '?exp=1&sig=a', '?sig=a'])
+      expect((await world.get(`${path}${query}`, account)).status).toBe(403);
+    expect((await fetch(`${new URL(url).origin}${new URL(url).pathname}${signed}`)).status).toBe(403);
+    expect(await (await fetch(status_url)).json()).toMatchObject({ status: 'completed' });
+  });
+
+  test('that fails costs nothing, and says why in a sentence and in a word', async () => {
+    const { status, body } = await bad.policy;
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ status: 'failed', error_code: 'content_policy_violation' });
+    expect(body.error).toMatch(/flagged by a content checker/);
+    expect(body.data).toBeUndefined();
+    expect(await endOf(body.id)).toEqual(['HoldReleased']);
+    expect((await bad.error).body.error_code).toBe('upstream_error');
+  });
+
+  test.each(['html', 'expired'] as const)(
+    'whose file is spoilt (%s) is tried a few times, and its cost is borne by the house',
+    async (fault) => {
+      const { body } = await bad[fault];
+      expect(body).toMatchObject({ status: 'failed', error_code: 'result_lost' });
+      expect(await endOf(body.id)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
+    },
+  );
+
+  test('is made once, though its vendor calls too early, too often and loses its answer', async () => {
+    const all = await Promise.all(['duplicate latency=20', 'lost'].map((fault) => made(told(`fault=${fault}`))));
+    expect(all.map(({ body }) => body.status)).toEqual(['completed', 'completed']);
+    for (const { body } of all) expect(await endOf(body.id)).toEqual(['HoldSettled']);
+    const billed = (await world.bill.lines()).filter(({ fault = '' }) => ['duplicate', 'lost'].includes(fault));
+    expect(billed.length).toBe(2);
+  });
+
+  test('of a picture brings it along', async () => {
+    const asked = await ask({ model: `${KLING}-i2v`, image_url: IMAGE, duration: '10s', aspect_ratio: '16:9' });
+    expect(asked.body.estimated_cost).toBe(0.805);
+    expect((await ended(asked.body.id)).body.status).toBe('completed');
+    const unfit = await ask({ model: `${KLING}-i2v`, image_url: 'http://127.0.0.1/a.png' });
+    expect([unfit.status, unfit.body.error.param]).toEqual([400, 'image_url']);
+    expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
+  });
+});
+
+describe('a request', () => {
+  test.each<[string, object, RegExp]>([
+    ['a model that makes none', { model: 'openai/gpt-5-mini' }, /makes no videos; it is of type chat/],
+    ['no prompt', { prompt: ' ' }, /prompt is required/],
+    ['a length that the model has not', { duration: 7 }, /duration must be one of 5, 10 for kling/],
+    ['a length that is none', { duration: {} }, /duration must be one of 5, 10/],
+    ['a ratio that it has not', { aspect_ratio: '4:3' }, /aspect_ratio must be one of 16:9, 9:16, 1:1/],
+    ['a quality that it has not', { model: 'wan-2.5', quality: '4k' }, /quality must be one of 720p, 480p, 1080p/],
+    ['no picture', { model: `${KLING}-i2v` }, /image_url is required for kling\/kling-2.5-turbo-i2v/],
+    ['a picture that is none', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],
+    ['a prompt of another type', { prompt: 5 }, /prompt must be a string/],
+  ])('with %s is refused, and nothing is recorded', async (_, body, message) => {
+    const before = (await world.facts()).length;
+    const { status, body: answer } = await ask(body);
+    expect([status, answer.message]).toEqual([400, expect.stringMatching(message)]);
+    expect((await world.facts()).length).toBe(before);
+  });
+
+  test('may say the same in several ways, and what the model lacks is left aside', async () => {
+    const costs = [];
+    for (const duration of [10, '10', '10s', ' 10 seconds'])
+      costs.push((await ask({ duration, size: '1920x1080', quality: 'best', n: 4, webhook: 'x' })).body.estimated_cost);
+    expect(costs).toEqual([0.805, 0.805, 0.805, 0.805]);
+    expect((await ask({ duration: null })).body.estimated_cost).toBe(0.4025);
+  });
+
+  test('without money is refused, and of a model that is not there', async () => {
+    const poor = await world.account();
+    expect((await ask({}, poor)).status).toBe(402);
+    expect((await ask({ model: 'kling/none' })).status).toBe(404);
+    expect((await world.post('/v1/videos', { model: KLING, prompt: 'a' })).status).toBe(401);
+  });
+
+  test('that is repeated with its Idempotency-Key is the same video, also when its answer was lost', async () => {
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': `videos ${Date.now()}` };
+    const body = { model: KLING, prompt: 'A lighthouse' };
+    const first = await world.send('POST', '/v1/videos', { headers, body });
+    const again = await world.send('POST', '/v1/videos', { headers, body });
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect([again.status, again.headers.get('retry-after')]).toEqual([202, '5']);
+    const other = await world.send('POST', '/v1/videos', { headers, body: { ...body, prompt: 'A tower' } });
+    expect(other.status).toBe(409);
+    await ended(first.body.id);
+    expect((await world.send('POST', '/v1/videos', { headers, body })).body).toEqual(first.body);
+    const asked = (await world.facts()).filter(({ type }) => type === 'VideoRequested');
+    expect(new Set(asked.map(({ stream }) => stream)).size).toBe(asked.length);
+  });
+});
+
+test('a web hook that nobody was told of, or that is not signed, changes nothing', async () => {
+  const hook = (path: string) => world.send('POST', `/v1/videos/webhooks/${path}`, { body: { request_id: 'a' } });
+  expect((await hook('fal/none')).status).toBe(404);
+  expect((await hook(`fal/gen_${'0'.repeat(32)}.1.${'a'.repeat(43)}`)).status).toBe(404);
+  expect((await hook('google/none')).status).toBe(404);
+});
+
+test('the history has what was charged and how long the video is, and the books are even', async () => {
+  const { body } = await world.get('/queries/history?page_count=100', account);
+  const rows = body.data.filter((row: { query_type: string }) => row.query_type === 'video_generation');
+  expect(rows.length).toBeGreaterThan(5);
+  expect(rows.find((row: { price_in_usd: number }) => row.price_in_usd === 0.4025)).toMatchObject({
+    model: KLING,
+    output_count: 5,
+  });
+});
