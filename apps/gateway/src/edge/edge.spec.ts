@@ -129,9 +129,6 @@ describe('an address', () => {
   test.each([
     'POST /v1/videos',
     'GET /v1/videos/gen_1',
-    'POST /v1/audio/transcriptions',
-    'POST /api/v1/audio/speech',
-    'GET /api/v1/audio/voices',
     'GET /v1/data/endpoints',
     'POST /v1/data/api/exa/search',
     'GET /v1/data/x/tweets/search',
