@@ -19,8 +19,10 @@ import { GoogleServer } from './google/google.ts';
 import { lndRoutes } from './lightning/lnd-rest.ts';
 import { LightningNode } from './lightning/node.ts';
 import { walletRoutes } from './lightning/wallet.ts';
-import { deepgramRoutes } from './media/deepgram.ts';
-import { elevenLabsRoutes } from './media/elevenlabs.ts';
+import { listenRoutes } from './media/deepgram/listen.ts';
+import { speakRoutes } from './media/deepgram/speak.ts';
+import { textToSpeechRoutes } from './media/elevenlabs/text-to-speech.ts';
+import { voicesRoutes } from './media/elevenlabs/voices.ts';
 import { FalServer } from './media/fal/queue.ts';
 import { moneroRoutes } from './monero/wallet-rpc.ts';
 import { NostrWalletConnect } from './nostr/nwc.ts';
@@ -111,8 +113,10 @@ function world(): World {
     ...transcriptionRoutes(bill),
     ...fal.routes(),
     ...google.routes(),
-    ...elevenLabsRoutes(bill),
-    ...deepgramRoutes(bill),
+    ...textToSpeechRoutes(bill),
+    ...voicesRoutes(),
+    ...listenRoutes(bill),
+    ...speakRoutes(bill),
     ...exaRoutes(bill),
     ...billRoutes(bill),
     ...lndRoutes(node),

@@ -60,6 +60,10 @@ async function ask({ upstream, model }: Endpoint, chosen: Choices): Promise<void
     const { status_url, response_url } = (await answer.json()) as Record<string, string>;
     expect(await (await fetch(status_url ?? '', { headers })).json()).toMatchObject({ status: 'COMPLETED' });
     expect((await fetch(response_url ?? '', { headers })).status).toBe(200);
+  } else if (upstream === 'google') {
+    const parameters = { durationSeconds: Number(duration), aspectRatio: size, resolution: quality };
+    const body = { instances: [{ prompt: TEXT }], parameters };
+    await send(`/google/v1beta/models/${model}:predictLongRunning`, body, { 'x-goog-api-key': 'k' });
   } else if (upstream === 'elevenlabs') {
     const path = '/elevenlabs/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM';
     await send(path, { text: TEXT, model_id: model }, { 'xi-api-key': 'k' });
@@ -83,6 +87,11 @@ function combinations({ choices = {} }: MediaModel): readonly Choices[] {
     (all, [choice, words]) => all.flatMap((each) => words.map((word) => ({ ...each, [choice]: word }))),
     [{}],
   );
+}
+
+/** Google makes short videos in low resolution only. */
+function isMade({ upstream }: Endpoint, { quality, duration }: Choices): boolean {
+  return upstream !== 'google' || quality === '720p' || duration === '8';
 }
 
 /** What the catalogue expects it to cost us. */
@@ -118,7 +127,7 @@ const offers = media.flatMap((model) =>
 describe('a model that is not paid by tokens is billed as the catalogue expects, whatever is chosen', () => {
   test.each(offers)('%s', async (_, model, endpoint) => {
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
-    const chosen = combinations(model);
+    const chosen = combinations(model).filter((each) => isMade(endpoint, each));
     for (const each of chosen) await ask(endpoint, each);
     const lines = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as readonly Line[];
     const unit = listedUnit(endpoint);

@@ -65,7 +65,9 @@ describe("OpenAI's own client", () => {
 
   test('lists the models, and retrieves one', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
-    expect(ids).toEqual(expect.arrayContaining(['gpt-5-mini', 'gpt-5.4-mini', 'gpt-4o-mini', 'flat']));
+    expect(ids).toEqual(
+      expect.arrayContaining(['gpt-5-mini', 'gpt-5.4-mini', 'gpt-4o-mini', 'flat', 'gpt-image-2', 'tts-1']),
+    );
     expect(await client.models.retrieve('flat')).toMatchObject({ id: 'flat', object: 'model' });
     await expect(client.models.retrieve('gpt-6')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
   });

@@ -1,10 +1,10 @@
 /** `POST /openai/v1/audio/speech`: sound as it is made, billed by the character. */
 import { randomUUID } from 'node:crypto';
 import type { Bill } from '../../bill.ts';
-import { aac, flac, mp3, oggOpus, pcm, secondsToSay, wav } from '../../media/files/sounds.ts';
+import { secondsToSay } from '../../media/files/sounds.ts';
 import { Instructions, isForbidden } from '../../media/instructions.ts';
-import type { MadeFile } from '../../media/made-file.ts';
 import { sendSpoken } from '../../media/spoken.ts';
+import { spokenAs } from '../../media/voice-formats.ts';
 import { parseObject, type Routes } from '../../router.ts';
 import { assertKey, refusal, refusalAsTold, refusalOf } from '../errors.ts';
 
@@ -12,7 +12,6 @@ import { assertKey, refusal, refusalAsTold, refusalOf } from '../errors.ts';
 export const SPEECH_MODELS: Readonly<Record<string, string>> = { 'tts-1': '0.015', 'tts-1-hd': '0.030' };
 const VOICES = ['alloy', 'ash', 'coral', 'echo', 'fable', 'nova', 'onyx', 'sage', 'shimmer'];
 const MOST_CHARACTERS = 4_096;
-const RATE = 24_000;
 
 type Format = 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm';
 const TYPES: Readonly<Record<Format, string>> = {
@@ -41,7 +40,8 @@ export function speechRoutes(bill: Bill): Routes {
         throw refusalOf('invalid_request_error', 400, 'Your request was rejected.', {
           code: 'content_policy_violation',
         });
-      await sendSpoken(call, spoken(input, secondsToSay(quantity) / speed, format), { 'x-request-id': id }, told);
+      const bytes = spokenAs(format, input, secondsToSay(quantity) / speed);
+      await sendSpoken(call, { type: TYPES[format], bytes }, { 'x-request-id': id }, told);
     },
   };
 }
@@ -64,16 +64,4 @@ function asked(json: string) {
   if (typeof speed !== 'number' || speed < 0.25 || speed > 4)
     throw refusal(400, 'Input should be from 0.25 to 4', 'speed', 'invalid_value');
   return { model: String(model), price, input, format: format as Format, speed };
-}
-
-function spoken(of: string, seconds: number, format: Format): MadeFile {
-  const bytes = {
-    mp3: () => mp3(of, seconds),
-    opus: () => oggOpus(of, seconds),
-    aac: () => aac(seconds),
-    flac: () => flac(of, seconds),
-    wav: () => wav(of, seconds, { rate: RATE }),
-    pcm: () => pcm(of, seconds, { rate: RATE }),
-  }[format]();
-  return { type: TYPES[format], bytes };
 }

@@ -1,0 +1,120 @@
+/**
+ * Deepgram's `POST /v1/listen`, billed by the length of the sound, for each channel that is listened to on its own. A
+ * directive may stand among the bytes of the recording.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import type { Bill } from '../../bill.ts';
+import { type Call, parseObject, type Routes } from '../../router.ts';
+import { Instructions, isForbidden, wordsAmong } from '../instructions.ts';
+import { soundIn } from '../length/recording.ts';
+import { isBilled, sendAnswer } from '../made-file.ts';
+import { transcriptOf } from '../transcript.ts';
+import { assertKey, refusalAsTold, refused } from './errors.ts';
+import { type ListenOptions, resultsOf } from './results.ts';
+
+interface Offer {
+  /** USD for a minute. */
+  readonly usd: string;
+  readonly multilingual: string;
+  readonly languages: readonly string[];
+}
+
+const LANGUAGES = ['en', 'multi', 'es', 'fr', 'de', 'hi', 'ru', 'pt', 'ja', 'it', 'nl'];
+const MORE = [
+  ...['bg', 'ca', 'zh', 'cs', 'da', 'et', 'fi', 'el', 'hu', 'id', 'ko', 'lv', 'lt', 'ms', 'no', 'pl', 'ro', 'sk'],
+  ...['sv', 'th', 'tr', 'uk', 'vi'],
+];
+const MODELS: Readonly<Record<string, Offer>> = {
+  'nova-3': { usd: '0.0043', multilingual: '0.0052', languages: [...LANGUAGES, ...MORE] },
+  'nova-2': { usd: '0.0043', multilingual: '0.0043', languages: [...LANGUAGES, ...MORE] },
+};
+/** Whoever does not let his recordings be learned from pays so many times as much. */
+const OPTED_OUT = 2;
+const FETCHED_WITHIN_MS = 10_000;
+
+export function listenRoutes(bill: Bill): Routes {
+  const instructions = new Instructions('deepgram', refusalAsTold);
+  return {
+    'POST /deepgram/v1/listen': async (call) => {
+      assertKey(call);
+      const { model, price, options } = asked(call.query);
+      const recording = await recordingIn(call);
+      const sound = soundIn(recording);
+      if (!sound)
+        throw refused(400, 'Bad Request', 'Bad Request: failed to process audio: corrupt or unsupported data');
+      const told = await instructions.follow(call, wordsAmong(recording));
+      if (!told) return;
+      const id = randomUUID();
+      const channels = options.multichannel ? sound.channels : 1;
+      const times = channels * (options.mip_opt_out ? OPTED_OUT : 1);
+      const units = { unit: 'minute', quantity: Math.round(sound.seconds * 1_000) * times, per: 60_000, price };
+      if (isBilled(told.fault)) bill.chargeUnits(id, model, units, told.fault);
+      if (isForbidden(told)) throw refused(400, 'Bad Request', 'The content is against the rules.');
+      const duration = Math.round(sound.seconds * 1_000) / 1_000;
+      const metadata = metadataOf(id, model, recording, { duration, channels });
+      const results = resultsOf(transcriptOf(told.directive.text, duration), channels, options);
+      sendAnswer(call, { metadata, results }, told.fault, { 'dg-request-id': id });
+    },
+  };
+}
+
+function asked(query: URLSearchParams) {
+  const { model = 'base', language = 'en' } = Object.fromEntries(query);
+  const offer = MODELS[model];
+  const [spoken = ''] = language.split('-');
+  if (!offer?.languages.includes(spoken))
+    throw refused(400, 'INVALID_QUERY_PARAMETER', 'Bad Request: No such model/language/tier combination found.');
+  const isOn = (name: string) => {
+    const value = query.get(name) ?? 'false';
+    if (value === 'true' || value === 'false') return value === 'true';
+    throw refused(
+      400,
+      'INVALID_QUERY_PARAMETER',
+      `Failed to deserialize query parameters: ${name}: provided string was not \`true\` or \`false\``,
+    );
+  };
+  const options: ListenOptions = {
+    language,
+    smart_format: isOn('smart_format'),
+    punctuate: isOn('punctuate'),
+    paragraphs: isOn('paragraphs'),
+    utterances: isOn('utterances'),
+    diarize: isOn('diarize'),
+    multichannel: isOn('multichannel'),
+    detect_language: isOn('detect_language'),
+    mip_opt_out: isOn('mip_opt_out'),
+  };
+  return { model, price: language === 'multi' ? offer.multilingual : offer.usd, options };
+}
+
+/** The body, or what lies at the address in it. */
+async function recordingIn(call: Call): Promise<Buffer> {
+  const body = await call.body();
+  if (!call.request.headers['content-type']?.startsWith('application/json')) return body;
+  const { url } = parseObject(body.toString()) ?? {};
+  if (typeof url !== 'string')
+    throw refused(400, 'PAYLOAD_ERROR', 'Failed to deserialize JSON payload: missing field `url`');
+  const unreachable = () =>
+    refused(400, 'REMOTE_CONTENT_ERROR', 'The remote server hosting the media returned a client error.');
+  const answer = await fetch(url, { signal: AbortSignal.timeout(FETCHED_WITHIN_MS) }).catch(() => undefined);
+  if (!answer?.ok) throw unreachable();
+  return Buffer.from(await answer.arrayBuffer());
+}
+
+interface Heard {
+  readonly duration: number;
+  readonly channels: number;
+}
+
+function metadataOf(id: string, model: string, recording: Buffer, heard: Heard) {
+  const version = '00000000-0000-4000-8000-000000000000';
+  return {
+    transaction_key: 'deprecated',
+    request_id: id,
+    sha256: createHash('sha256').update(recording).digest('hex'),
+    created: new Date().toISOString(),
+    ...heard,
+    models: [version],
+    model_info: { [version]: { name: `general-${model}`, version: '2026-01-01.0', arch: model } },
+  };
+}

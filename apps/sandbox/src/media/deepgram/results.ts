@@ -1,0 +1,74 @@
+/** What Deepgram says of what it has heard, as far as it was asked for. */
+import { bare, type TimedWord, type Transcript } from '../transcript.ts';
+
+export interface ListenOptions {
+  readonly language: string;
+  readonly smart_format: boolean;
+  readonly punctuate: boolean;
+  readonly paragraphs: boolean;
+  readonly utterances: boolean;
+  readonly diarize: boolean;
+  readonly multichannel: boolean;
+  readonly detect_language: boolean;
+  readonly mip_opt_out: boolean;
+}
+
+const CONFIDENCE = 0.99;
+
+/** Every channel says the same. */
+export function resultsOf(transcript: Transcript, channels: number, options: ListenOptions) {
+  const heard = channelOf(transcript, options);
+  const { utterances } = options;
+  return {
+    channels: Array.from({ length: channels }, () => heard),
+    ...(utterances ? { utterances: utterancesOf(transcript, channels, options) } : {}),
+  };
+}
+
+function channelOf({ text, words, sentences }: Transcript, options: ListenOptions) {
+  const writes = options.smart_format || options.punctuate;
+  const detected = { detected_language: 'en', language_confidence: CONFIDENCE };
+  const paragraph = {
+    sentences: sentences.map(({ text, start, end }) => ({ text, start, end })),
+    num_words: words.length,
+    start: sentences[0]?.start ?? 0,
+    end: sentences.at(-1)?.end ?? 0,
+    ...(options.diarize ? { speaker: 0 } : {}),
+  };
+  const paragraphs = { transcript: `\n${text}`, paragraphs: [paragraph] };
+  const alternative = {
+    transcript: writes ? text : words.map(({ written }) => bare(written)).join(' '),
+    confidence: words.length > 0 ? CONFIDENCE : 0,
+    words: words.map((word) => wordOf(word, options)),
+    ...(options.paragraphs || options.smart_format ? { paragraphs } : {}),
+    ...(options.language === 'multi' ? { languages: ['en'] } : {}),
+  };
+  return { alternatives: [alternative], ...(options.detect_language ? detected : {}) };
+}
+
+function wordOf({ written, start, end }: TimedWord, options: ListenOptions) {
+  return {
+    word: bare(written),
+    start,
+    end,
+    confidence: CONFIDENCE,
+    ...(options.diarize ? { speaker: 0, speaker_confidence: CONFIDENCE } : {}),
+    ...(options.smart_format || options.punctuate ? { punctuated_word: written } : {}),
+    ...(options.language === 'multi' ? { language: 'en' } : {}),
+  };
+}
+
+function utterancesOf({ sentences }: Transcript, channels: number, options: ListenOptions) {
+  return Array.from({ length: channels }, (_, channel) =>
+    sentences.map(({ text: transcript, words, start, end }, i) => ({
+      start,
+      end,
+      confidence: CONFIDENCE,
+      channel,
+      transcript,
+      words: words.map((word) => wordOf(word, options)),
+      ...(options.diarize ? { speaker: 0 } : {}),
+      id: `00000000-0000-4000-8000-${String(channel * 1_000 + i).padStart(12, '0')}`,
+    })),
+  ).flat();
+}

@@ -1,0 +1,86 @@
+/** What ElevenLabs says that it has: models and voices. */
+import type { Call, Routes } from '../../router.ts';
+import { assertKey } from './errors.ts';
+
+export interface ElevenLabsModel {
+  /** Credits for a character. */
+  readonly credits: number;
+  /** Characters of one text at most. */
+  readonly most: number;
+  /** Whether it can be told the language of a text. */
+  readonly takesLanguage: boolean;
+}
+
+/** USD for 1,000 credits. */
+export const CREDIT_USD = '0.10';
+
+export const MODELS: Readonly<Record<string, ElevenLabsModel>> = {
+  eleven_multilingual_v2: { credits: 1, most: 10_000, takesLanguage: false },
+  eleven_flash_v2_5: { credits: 0.5, most: 40_000, takesLanguage: true },
+  eleven_v3: { credits: 1, most: 5_000, takesLanguage: true },
+};
+
+const VOICES = [
+  ['21m00Tcm4TlvDq8ikWAM', 'Rachel', 'female'],
+  ['JBFqnCBsd6RMkjVDRZzb', 'George', 'male'],
+  ['9BWtsMINqrJLrRacOk9x', 'Aria', 'female'],
+  ['CwhRBWXzGAHq8TQ4Fs17', 'Roger', 'male'],
+  ['EXAVITQu4vr4xnSDxMaL', 'Sarah', 'female'],
+  ['onwK4e9ZLuTAKqWW03F9', 'Daniel', 'male'],
+] as const;
+const PAGE = 10;
+
+export function voicesRoutes(): Routes {
+  const all = VOICES.map(([voice_id, name, gender]) => ({
+    voice_id,
+    name,
+    category: 'premade',
+    labels: { gender, language: 'en' },
+    description: `${name} speaks English.`,
+    preview_url: null,
+    settings: null,
+    verified_languages: [{ language: 'en', model_id: 'eleven_multilingual_v2' }],
+  }));
+  return {
+    'GET /elevenlabs/v1/voices': (call) => {
+      assertKey(call);
+      call.json(200, { voices: all });
+    },
+    'GET /elevenlabs/v2/voices': (call) => tellPage(call, all),
+    'GET /elevenlabs/v1/models': (call) => {
+      assertKey(call);
+      call.json(200, Object.entries(MODELS).map(modelOf));
+    },
+  };
+}
+
+function tellPage(call: Call, all: readonly object[]): void {
+  assertKey(call);
+  const size = Number(call.query.get('page_size') ?? PAGE);
+  const from = Number(call.query.get('next_page_token') ?? 0);
+  const has_more = from + size < all.length;
+  const next_page_token = has_more ? String(from + size) : null;
+  call.json(200, { voices: all.slice(from, from + size), has_more, total_count: all.length, next_page_token });
+}
+
+function modelOf([model_id, { credits, most }]: readonly [string, ElevenLabsModel]) {
+  return {
+    model_id,
+    name: model_id,
+    can_be_finetuned: false,
+    can_do_text_to_speech: true,
+    can_do_voice_conversion: false,
+    can_use_style: true,
+    can_use_speaker_boost: true,
+    serves_pro_voices: false,
+    token_cost_factor: 1,
+    description: 'Simulated.',
+    requires_alpha_access: false,
+    max_characters_request_free_user: Math.min(most, 2_500),
+    max_characters_request_subscribed_user: most,
+    maximum_text_length_per_request: most,
+    languages: ['en', 'de', 'fr', 'es', 'it', 'pt'].map((language_id) => ({ language_id, name: language_id })),
+    model_rates: { character_cost_multiplier: credits },
+    concurrency_group: 'standard',
+  };
+}
