@@ -75,18 +75,14 @@ export const OPENAI: Offers = {
   ...plain('gpt-5-nano', [400000, 128000], ['0.05', '0.005', '0.4'], { reasons: true }),
   ...plain('gpt-4.1', [1047576, 32768], ['2', '0.5', '8']),
   ...plain('gpt-4.1-mini', [1047576, 32768], ['0.4', '0.1', '1.6']),
-  ...plain('gpt-4.1-nano', [1047576, 32768], ['0.1', '0.025', '0.4']),
   ...plain('gpt-4o', [128000, 16384], ['2.5', '1.25', '10']),
   ...plain('o3', [200000, 100000], ['2', '0.5', '8'], { reasons: true }),
-  ...plain('o4-mini', [200000, 100000], ['1.1', '0.275', '4.4'], { reasons: true }),
 };
 
 export const OPENROUTER: Offers = {
   ...plain('google/gemini-2.5-pro', [1048576, 65536], ['1.25', '0.125', '10']),
   ...plain('google/gemini-2.5-flash', [1048576, 65536], ['0.3', '0.03', '2.5']),
   ...plain('google/gemini-2.5-flash-lite', [1048576, 65536], ['0.1', '0.01', '0.4']),
-  ...plain('x-ai/grok-4', [256000, 64000], ['3', '0.75', '15']),
-  ...plain('x-ai/grok-4-fast', [2000000, 30000], ['0.2', '0.05', '0.5']),
   ...plain('deepseek/deepseek-chat-v3.1', [131072, 32768], ['0.27', '0.07', '1.1'], TEXT),
   ...plain('deepseek/deepseek-r1-0528', [131072, 32768], ['0.55', '0.14', '2.19'], TEXT),
   ...plain('mistralai/mistral-large-2512', [262144, 32768], ['0.5', '0.5', '1.5']),
@@ -98,14 +94,9 @@ export const OPENROUTER: Offers = {
 };
 
 export const GROQ: Offers = {
-  ...plain('llama-3.3-70b-versatile', [131072, 32768], ['0.59', '0.59', '0.79'], TEXT),
-  ...plain('llama-3.1-8b-instant', [131072, 16384], ['0.05', '0.05', '0.08'], TEXT),
-  ...plain('meta-llama/llama-4-maverick-17b-128e-instruct', [131072, 8192], ['0.2', '0.2', '0.6']),
-  ...plain('meta-llama/llama-4-scout-17b-16e-instruct', [131072, 8192], ['0.11', '0.11', '0.34']),
   ...plain('openai/gpt-oss-120b', [131072, 32768], ['0.15', '0.15', '0.6'], TEXT),
   ...plain('openai/gpt-oss-20b', [131072, 32768], ['0.075', '0.075', '0.3'], TEXT),
   ...plain('moonshotai/kimi-k2-instruct-0905', [131072, 16384], ['1', '1', '3'], TEXT),
-  ...plain('qwen/qwen3-32b', [131072, 16384], ['0.29', '0.29', '0.59'], TEXT),
 };
 
 export const DEEPINFRA: Offers = {
