@@ -9,6 +9,8 @@ export interface MadeFile {
   readonly bytes: Buffer;
 }
 
+/** Of a machine in a cloud, for whoever asks from within. */
+const WHERE_SECRETS_ARE = 'http://169.254.169.254/latest/meta-data/';
 const PIECE = Buffer.alloc(1024 * 1024);
 /** Of a file that is too large: more than anybody wants. */
 const TOO_LARGE_PIECES = 1_024;
@@ -31,14 +33,19 @@ const MISFITS: Readonly<Record<string, MadeFile>> = {
   },
 };
 
+/** The file itself is as it should be. */
+const OF_THE_WAY: ReadonlySet<Fault | undefined> = new Set(['too_large', 'broken', 'stalled']);
+
 /** Hands a file out at its address. */
 export async function sendFile(call: Call, file: MadeFile, fault: Fault | undefined): Promise<void> {
   if (fault === 'expired') throw new Refusal(404, 'Not Found');
-  const { type, bytes } = spoilt(file, fault === 'too_large' ? undefined : fault);
-  if (fault === 'broken') {
-    const length = bytes.length;
-    call.response.writeHead(200, { 'content-type': type, 'content-length': length });
-    call.response.write(bytes.subarray(0, length / 2), () => call.request.socket.destroy());
+  if (fault === 'astray') throw new Refusal(302, '', { location: WHERE_SECRETS_ARE });
+  const { type, bytes } = spoilt(file, OF_THE_WAY.has(fault) ? undefined : fault);
+  if (fault === 'broken' || fault === 'stalled') {
+    call.response.writeHead(200, { 'content-type': type, 'content-length': bytes.length });
+    call.response.write(bytes.subarray(0, bytes.length / 2), () => {
+      if (fault === 'broken') call.request.socket.destroy(); // else nothing more comes, and nobody says why
+    });
   } else if (fault === 'too_large') {
     call.response.writeHead(200, { 'content-type': type });
     await pipeline(Readable.from(withoutEnd(bytes)), call.response).catch(() => {}); // who has had enough hangs up

@@ -16,7 +16,7 @@ export async function sendSpoken(
   if (fault === 'lost') return loseAnswer(call);
   if (fault === 'too_large') return sendFile(call, sound, fault);
   const { type, bytes } = spoilt(sound, fault === 'broken' ? undefined : fault);
-  const breaksOff = fault === 'cut' || fault === 'broken';
+  const breaksOff = fault === 'cut' || fault === 'broken' || fault === 'stalled';
   const size = Math.max(1, Math.ceil(bytes.length / (directive.chunks ?? PIECES)));
   const end = breaksOff ? Math.floor(bytes.length / 2) : bytes.length;
   call.response.writeHead(200, { 'content-type': type, ...headers });
@@ -24,8 +24,9 @@ export async function sendSpoken(
     if (at > 0 && directive.chunkDelay > 0) await delay(directive.chunkDelay, undefined, { ref: false });
     const isLast = at + size >= end;
     const piece = bytes.subarray(at, Math.min(at + size, end));
-    if (isLast && breaksOff) call.response.write(piece, () => call.request.socket.destroy());
-    else call.response.write(piece);
+    call.response.write(piece, () => {
+      if (isLast && breaksOff && fault !== 'stalled') call.request.socket.destroy();
+    });
   }
   if (!breaksOff) call.response.end();
 }

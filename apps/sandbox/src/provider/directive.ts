@@ -4,7 +4,7 @@
  */
 
 /** What may be wrong with a file that was made. */
-export const FILE_FAULTS = [
+const FILE_FAULTS = [
   'html',
   'svg',
   'exe',
@@ -15,9 +15,9 @@ export const FILE_FAULTS = [
   'too_large',
   'truncated',
   'broken',
+  'stalled',
+  'astray',
 ] as const;
-
-export type FileFault = (typeof FILE_FAULTS)[number];
 
 export const FAULTS = [
   '400',

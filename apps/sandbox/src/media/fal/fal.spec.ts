@@ -159,11 +159,11 @@ describe('a model', () => {
 });
 
 describe('a file', () => {
-  const fetched = async (fault: string, model = QWEN) => {
-    const { images } = (await made(model, { prompt: `[[sandbox fault=${fault}]]` })) as unknown as {
+  const fetched = async (fault: string, how: RequestInit = {}) => {
+    const { images } = (await made(QWEN, { prompt: `[[sandbox fault=${fault}]]` })) as unknown as {
       images: readonly File[];
     };
-    return fetch(images[0]?.url ?? '');
+    return fetch(images[0]?.url ?? '', how);
   };
 
   test.each([
@@ -178,8 +178,15 @@ describe('a file', () => {
     expect(Buffer.from(await file.arrayBuffer()).toString('latin1')).toMatch(start);
   });
 
-  test('may be gone, broken off, or too large', async () => {
+  test('may be gone, elsewhere, broken off, or too large', async () => {
     expect((await fetched('expired')).status).toBe(404);
+    const astray = await fetched('astray', { redirect: 'manual' });
+    expect([astray.status, astray.headers.get('location')]).toEqual([
+      302,
+      expect.stringContaining('//169.254.169.254/'),
+    ]);
+    const stalled = await fetched('stalled', { signal: AbortSignal.timeout(100) });
+    await expect(stalled.arrayBuffer()).rejects.toThrow('timeout');
     await expect((await fetched('broken')).arrayBuffer()).rejects.toThrow('terminated');
     expect((await (await fetched('truncated')).arrayBuffer()).byteLength).toBeGreaterThan(0);
     const large = await fetched('too_large');

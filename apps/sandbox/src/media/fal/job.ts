@@ -4,8 +4,7 @@ import type { Fault } from '../../provider/directive.ts';
 import { Refusal } from '../../router.ts';
 import { film } from '../files/films.ts';
 import { type PictureFormat, picture } from '../files/pictures.ts';
-import type { MadeFile } from '../made-file.ts';
-import { spoilt } from '../made-file.ts';
+import { type MadeFile, spoilt } from '../made-file.ts';
 import { type Input, wrong } from './input.ts';
 import type { FalOffer } from './offers.ts';
 

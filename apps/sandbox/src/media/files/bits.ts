@@ -19,7 +19,7 @@ export function packed(bits: string, filler: '0' | '1' = '0'): Buffer {
   return bytes;
 }
 
-/** Bits that are written the lowest first, each number from its lowest bit on, as WebP and FLAC's relatives do. */
+/** Bits that are written the lowest first, each number from its lowest bit on, as WebP has them. */
 export function packedFromLowest(numbers: readonly (readonly [value: number, width: number])[]): Buffer {
   const bits = numbers.map(([value, width]) => [...fixed(value, width)].reverse().join('')).join('');
   return Buffer.from(packed(bits).map((byte) => Number.parseInt([...fixed(byte, 8)].reverse().join(''), 2)));

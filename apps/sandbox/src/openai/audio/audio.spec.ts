@@ -53,8 +53,13 @@ describe("OpenAI's speech", () => {
 
   test('may break off, and is billed all the same', async () => {
     await expect((await say('[[sandbox fault=cut]]')).arrayBuffer()).rejects.toThrow('terminated');
+    const stalled = await client.audio.speech.create(
+      { model: 'tts-1', voice: 'alloy', input: '[[sandbox fault=stalled]]' },
+      { signal: AbortSignal.timeout(100) },
+    );
+    await expect(stalled.arrayBuffer()).rejects.toThrow('aborted');
     await expect(say('[[sandbox fault=lost]]')).rejects.toBeInstanceOf(OpenAI.APIConnectionError);
-    expect(await bill()).toMatchObject({ lines: 2 });
+    expect(await bill()).toMatchObject({ lines: 3 });
   });
 });
 
