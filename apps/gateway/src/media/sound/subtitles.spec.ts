@@ -5,7 +5,8 @@ import webvtt from 'webvtt-parser';
 import type { SpokenWord, Transcript } from '#application';
 import { segmentsOf, subRip, webVtt } from './subtitles.ts';
 
-const NOTHING_SAID = {
+const NOTHING_SAID: Transcript = {
+  seconds: undefined,
   language: undefined,
   milliseconds: 1_000,
   vendorId: undefined,

@@ -12,8 +12,8 @@ export interface WrittenTranscript {
 }
 
 export function written(transcription: Transcription, format: TranscriptFormat): WrittenTranscript {
-  const { transcript, language, milliseconds } = transcription;
-  const segments = () => segmentsOf(transcript, language, milliseconds / 1_000);
+  const { transcript, language } = transcription;
+  const segments = () => segmentsOf(transcript, language, secondsOf(transcription));
   switch (format) {
     case 'json':
       return json({ text: transcript.text, usage: usageOf(transcription) });
@@ -32,6 +32,10 @@ function json(body: object): WrittenTranscript {
   return { mediaType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
 }
 
+function secondsOf({ transcript, milliseconds }: Transcription): number {
+  return transcript.seconds ?? milliseconds / 1_000;
+}
+
 function usageOf({ milliseconds, receipt }: Transcription) {
   return { type: 'duration', seconds: Math.ceil(milliseconds / 1_000), cost: usdNumber(receipt.charged) };
 }
@@ -40,8 +44,8 @@ function usageOf({ milliseconds, receipt }: Transcription) {
 const BEYOND_DOUBT = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
 
 function verbose(transcription: Transcription) {
-  const { transcript, language, milliseconds } = transcription;
-  const duration = milliseconds / 1_000;
+  const { transcript, language } = transcription;
+  const duration = secondsOf(transcription);
   const segments = segmentsOf(transcript, language, duration).map(({ text, start, end }, id) => ({
     id,
     seek: Math.round(start * 100),

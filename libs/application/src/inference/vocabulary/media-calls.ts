@@ -148,6 +148,8 @@ export interface Transcript {
   readonly language: string | undefined;
   readonly segments: readonly SpokenSegment[];
   readonly words: readonly SpokenWord[];
+  /** The length of the recording, in seconds, where the vendor says it. */
+  readonly seconds: number | undefined;
   /** What the vendor bills: undefined where it does not say. */
   readonly milliseconds: number | undefined;
   readonly vendorId: string | undefined;

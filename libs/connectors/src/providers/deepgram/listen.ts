@@ -52,6 +52,7 @@ function transcriptIn(answer: unknown, id: string | undefined): Transcript {
     language: textIn(channel?.detected_language) ?? textIn(language),
     segments: [],
     words: wordsIn(heard.words),
+    seconds: secondsIn(metadata?.duration),
     milliseconds: millisecondsIn(metadata?.duration),
     vendorId,
   };

@@ -89,6 +89,7 @@ function transcriptIn(answer: unknown, vendorId: string | undefined): Transcript
     language: textIn(language),
     segments: timed(segments, 'text', (text, times): SpokenSegment => ({ text: text.trim(), ...times })),
     words: timed(words, 'word', (word, times): SpokenWord => ({ word: word.trim(), ...times })),
+    seconds: secondsIn(duration),
     milliseconds: millisecondsIn(usage?.seconds) ?? millisecondsIn(Math.ceil(secondsIn(duration) ?? Number.NaN)),
     vendorId,
   };
