@@ -35,6 +35,8 @@ const ENCODED: Readonly<Record<string, readonly string[]>> = {
   'layer2.mpeg': ['-c:a', 'mp2', '-f', 'mpeg'],
 };
 
+const SUBTITLES: ReadonlySet<string> = new Set(['.srt', '.vtt']);
+
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 class Decoder {
@@ -61,7 +63,13 @@ class Decoder {
 
   /** Decodes a file to its end. @throws Error at the first thing that is wrong with it */
   async open(directory: string, name: string): Promise<string> {
-    const said = await this.run(['ffmpeg', '-v', 'error', '-xerror', '-i', name, '-f', 'null', '-'], directory);
+    const decode = ['ffmpeg', '-v', 'error', '-xerror', '-i', name];
+    if (SUBTITLES.has(path.extname(name))) {
+      const cues = (await this.run([...decode, '-f', 'webvtt', '-'], directory)).match(/^.* --> .*$/gm);
+      if (!cues) throw new Error(`${name}: it has no cues`);
+      return `${cues.length} cues, the last at ${cues.at(-1)}`;
+    }
+    const said = await this.run([...decode, '-f', 'null', '-'], directory);
     if (said.trim() !== '') throw new Error(`${name}: ${said.trim()}`);
     const shown = ['-show_entries', 'format=format_name,duration:stream=codec_name,width,height', '-of', 'csv=p=0'];
     return (await this.run(['ffprobe', '-v', 'error', ...shown, name], directory)).trim().replaceAll('\n', ' ');

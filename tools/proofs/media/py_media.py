@@ -89,7 +89,7 @@ def speech():
         with client.audio.speech.with_streaming_response.create(
             model=model["id"], voice=voice, input="Every coin that comes in is written down."
         ) as answer:
-            OUT.joinpath(f"speech-{model['id']}.mp3").write_bytes(answer.read())
+            OUT.joinpath(f"speech-{model['id']}.mp3".replace("/", "_")).write_bytes(answer.read())
 
 
 def transcriptions():
