@@ -13,6 +13,8 @@ interface Hook {
 }
 
 const received: Hook[] = [];
+/** Statuses of the next answers. */
+const refusals: number[] = [];
 const waiting: { readonly count: number; resolve(): void }[] = [];
 let key: ReturnType<typeof createPublicKey>;
 const server = createServer(async (request, response) => {
@@ -20,7 +22,7 @@ const server = createServer(async (request, response) => {
   for await (const piece of request) pieces.push(piece);
   const body = Buffer.concat(pieces);
   received.push({ ...JSON.parse(body.toString()), isSigned: isSigned(request.headers, body) });
-  response.end();
+  response.writeHead(refusals.length > 0 ? (refusals.shift() as number) : 200).end();
   for (const { count, resolve } of waiting) if (received.length >= count) resolve();
 });
 const hooks = async (count: number) => {
@@ -83,5 +85,14 @@ test('web hooks may come too early, too often, and from somebody else', async ()
     [false, 'ERROR', true],
     [true, 'OK', false],
     ...Array.from({ length: 3 }, () => [true, 'OK', true]),
+  ]);
+});
+
+test('a web hook comes again where nobody accepts it', async () => {
+  refusals.push(503);
+  const id = await submit('A coin');
+  expect((await hooks(2)).map((each) => [each.request_id, each.isSigned])).toEqual([
+    [id, true],
+    [id, true],
   ]);
 });

@@ -3,7 +3,7 @@ import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } fro
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Ten times within two hours. */
-const REPEATED_AFTER_MS = [5_000, 15_000, 45_000, 120_000, 300_000, 600_000, 900_000, 1_200_000, 1_800_000, 1_800_000];
+const REPEATED_AFTER_MS = [250, 5_000, 15_000, 60_000, 300_000, 600_000, 900_000, 1_200_000, 1_800_000, 1_800_000];
 const TIMEOUT_MS = 15_000;
 const USER = 'sandbox-user';
 

@@ -3,6 +3,8 @@ import type { CountedSound } from './mpeg-frames.ts';
 /** Those whose samples are as long as the header says: integers, floating point, A-law, μ-law, and what says so behind it. */
 const PLAIN = new Set([1, 3, 6, 7, 0xfffe]);
 
+const BLOCKS = new Set([0x02, 0x11]);
+
 /** The samples of a WAV file: to its end where nothing that is known follows them, whatever their size is said to be. */
 export function waveSound(bytes: Buffer): CountedSound | undefined {
   let format: { readonly channels: number; readonly bytesPerSecond: number } | undefined;
@@ -23,7 +25,13 @@ export function waveSound(bytes: Buffer): CountedSound | undefined {
 
 function formatAt(bytes: Buffer, at: number) {
   const channels = bytes.readUInt16LE(at + 2);
-  const counted = (bytes.readUInt32LE(at + 4) * channels * bytes.readUInt16LE(at + 14)) / 8;
+  const rate = bytes.readUInt32LE(at + 4);
+  // ADPCM has so many samples in each block.
+  if (BLOCKS.has(bytes.readUInt16LE(at)) && bytes.length >= at + 20) {
+    const bytesPerSecond = (rate * bytes.readUInt16LE(at + 12)) / bytes.readUInt16LE(at + 18);
+    return Number.isFinite(bytesPerSecond) ? { channels, bytesPerSecond } : undefined;
+  }
+  const counted = (rate * channels * bytes.readUInt16LE(at + 14)) / 8;
   const bytesPerSecond = PLAIN.has(bytes.readUInt16LE(at)) ? counted : bytes.readUInt32LE(at + 8);
   return bytesPerSecond > 0 ? { channels, bytesPerSecond } : undefined;
 }

@@ -10,6 +10,8 @@ export interface GptImage {
   /** Output tokens of a picture by its quality: a square one, and one of another shape. */
   readonly tokens: Readonly<Record<string, readonly [square: number, oblong: number]>>;
   readonly fidelities: readonly string[];
+  /** Whether it draws in other sizes than the usual three. */
+  readonly drawsAnySize?: boolean;
 }
 
 /** Billed by the picture. */
@@ -21,16 +23,22 @@ export interface FlatImage {
 const TOKENS = { low: [272, 408], medium: [1_056, 1_584], high: [4_160, 6_240] } as const;
 const MINI_TOKENS = { low: [625, 750], medium: [1_375, 1_875], high: [4_500, 6_500] } as const;
 const FULL_USD = { input: '5.00', imageInput: '8.00', imageOutput: '32.00' };
-const NEWER_USD = { input: '5.00', imageInput: '8.00', imageOutput: '30.00' };
 const MINI_USD = { input: '2.00', imageInput: '2.50', imageOutput: '8.00' };
+
+const NEWER = {
+  usd: { input: '5.00', imageInput: '8.00', imageOutput: '30.00' },
+  tokens: TOKENS,
+  fidelities: [],
+  drawsAnySize: true,
+};
 
 /** Those that have not been shut down. */
 export const GPT_IMAGES: readonly GptImage[] = [
   { id: 'gpt-image-1.5', usd: FULL_USD, tokens: TOKENS, fidelities: ['low', 'high'] },
   { id: 'gpt-image-1-mini', usd: MINI_USD, tokens: MINI_TOKENS, fidelities: ['low'] },
-  { id: 'gpt-image-2', usd: NEWER_USD, tokens: TOKENS, fidelities: [] },
-  { id: 'gpt-image-2.5-sunburst', usd: NEWER_USD, tokens: TOKENS, fidelities: [] },
-  { id: 'gpt-image-2.5-flare', usd: NEWER_USD, tokens: TOKENS, fidelities: [] },
+  { id: 'gpt-image-2', ...NEWER },
+  { id: 'gpt-image-2.5-sunburst', ...NEWER },
+  { id: 'gpt-image-2.5-flare', ...NEWER },
 ];
 
 export const FLAT_IMAGES: readonly FlatImage[] = [

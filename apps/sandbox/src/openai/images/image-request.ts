@@ -24,6 +24,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const PARAMETERS = [
   ...['model', 'prompt', 'n', 'size', 'quality', 'output_format', 'output_compression', 'background', 'user'],
+  'safety_identifier',
   ...['stream', 'partial_images'],
 ];
 const OF_GENERATIONS: ReadonlySet<string> = new Set([...PARAMETERS, 'moderation']);
@@ -32,6 +33,9 @@ const SIZES = ['1024x1024', '1536x1024', '1024x1536'];
 const FORMATS = ['png', 'jpeg', 'webp'];
 const MOST_IMAGES = 10;
 const MOST_SOURCES = 16;
+const EDGE_STEP = 16;
+const LONGEST_EDGE = 3_840;
+const MOST_PIXELS = 3_840 * 2_160;
 const LONGEST_PROMPT = 32_000;
 
 /** @throws Refusal 400 */
@@ -75,7 +79,7 @@ function requestIn(fields: Fields, parameters: ReadonlySet<string>, sources: num
     throw refusal(400, `Invalid 'n': expected a value from 1 to ${MOST_IMAGES}.`, 'n', 'integer_out_of_range');
   if (fields.stream !== undefined && String(fields.stream) !== 'false')
     throw refusal(400, 'The sandbox does not stream images.', 'stream', 'unsupported_value');
-  const size = wordIn(fields, 'size', SIZES, SIZES[0] as string);
+  const size = isDrawable(fields.size, model) ? fields.size : wordIn(fields, 'size', SIZES, SIZES[0] as string);
   const [width = 0, height = 0] = size.split('x').map(Number);
   const format = wordIn(fields, 'output_format', FORMATS, 'png') as ImageRequest['format'];
   const background = wordIn(fields, 'background', ['transparent', 'opaque'], 'opaque');
@@ -107,6 +111,14 @@ function requestIn(fields: Fields, parameters: ReadonlySet<string>, sources: num
     sources,
     fidelity: wordIn(fields, 'input_fidelity', model.fidelities, 'low'),
   };
+}
+
+/** Of newer models: in steps of 16 pixels, at most three times as long as wide, and not above 3840 × 2160. */
+function isDrawable(size: unknown, { drawsAnySize }: GptImage): size is string {
+  const [width = 0, height = 0] = /^(\d+)x(\d+)$/.exec(String(size))?.slice(1).map(Number) ?? [];
+  const [longer, shorter] = [Math.max(width, height), Math.min(width, height)];
+  const fits = shorter > 0 && longer <= 3 * shorter && longer <= LONGEST_EDGE && width * height <= MOST_PIXELS;
+  return drawsAnySize === true && fits && width % EDGE_STEP === 0 && height % EDGE_STEP === 0;
 }
 
 function wordIn(fields: Fields, name: string, words: readonly string[], byDefault: string): string {

@@ -60,6 +60,24 @@ describe("OpenAI's images", () => {
     expect(closely.usage?.input_tokens_details?.image_tokens).toBe(4_290);
   });
 
+  test('are drawn in other sizes by newer models', async () => {
+    const made = await client.images.generate({
+      model: 'gpt-image-2',
+      prompt: 'A coin',
+      size: '2048x1152',
+      quality: 'low',
+    });
+    expect(await openedFrom(made)).toMatchObject({ width: 2_048, height: 1_152 });
+    expect(made.usage?.output_tokens).toBe(612); // 272 for a square of 1024
+    for (const size of ['1000x1000', '4096x2160', '3200x1024', '0x0'] as const)
+      await expect(client.images.generate({ model: 'gpt-image-2', prompt: 'a', size })).rejects.toMatchObject({
+        param: 'size',
+      });
+    await expect(client.images.generate({ model, prompt: 'a', size: '2048x1152' })).rejects.toMatchObject({
+      param: 'size',
+    });
+  });
+
   test.each<[string, object, object]>([
     ['an unknown model', { model: 'dall-e-9' }, { param: 'model' }],
     ['a model that is shut down', { model: 'gpt-image-1' }, { param: 'model' }],

@@ -9,6 +9,8 @@ import { assertKey, refusalAsTold, refusalOf } from '../errors.ts';
 import { type ImageTokens, pricedBy } from './image-offers.ts';
 import { editIn, generationIn, type ImageRequest } from './image-request.ts';
 
+const SQUARE = 1_024 * 1_024;
+const OBLONG = 1_536 * 1_024;
 const CHARACTERS_PER_TOKEN = 4;
 /** Of a picture that is brought, and what looking closely at it adds. */
 const SOURCE_TOKENS = 194;
@@ -51,10 +53,13 @@ function tokensOf(
   made: number,
 ): ImageTokens {
   const [square = 0, oblong = 0] = model.tokens[quality] ?? [];
+  const isUsual = width * height === SQUARE || width * height === OBLONG;
+  const bySize = Math.ceil((square * width * height) / SQUARE);
+  const each = !isUsual ? bySize : width === height ? square : oblong;
   return {
     input: Math.ceil(prompt.length / CHARACTERS_PER_TOKEN),
     imageInput: sources * (SOURCE_TOKENS + (fidelity === 'high' ? FIDELITY_TOKENS : 0)),
-    imageOutput: made * (width === height ? square : oblong),
+    imageOutput: made * each,
   };
 }
 
