@@ -28,7 +28,7 @@ beforeEach(() => {
   server.asked.length = 0;
 });
 
-const picture = { mediaType: 'image/png', bytes: PIXEL };
+const picture = new Blob([PIXEL], { type: 'image/png' });
 const call = (more: Partial<ImageCall> = {}): ImageCall => ({
   ...{ model: 'maker/model', prompt: 'A coin', images: [], count: 1, parameters: {}, wire: {} },
   signal: new AbortController().signal,

@@ -34,8 +34,9 @@ export interface ImageCall {
   readonly model: string;
   /** Empty for models that take none. */
   readonly prompt: string;
-  readonly images: readonly SourceImage[];
-  readonly mask?: SourceImage | undefined;
+  /** Of their types by their content; perhaps on this machine's disk. */
+  readonly images: readonly Blob[];
+  readonly mask?: Blob | undefined;
   /** How many are wanted of this call: at most what the model makes at once. */
   readonly count: number;
   readonly parameters: MediaParameters;

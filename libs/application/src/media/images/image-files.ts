@@ -1,5 +1,5 @@
 /** Pictures that requests bring, and pictures that vendors have made: fetched within bounds, and known by their content. */
-import { readFile } from 'node:fs/promises';
+import { openAsBlob } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
@@ -40,11 +40,11 @@ export interface UploadedImages {
   readonly mask?: UploadedPicture | undefined;
 }
 
-/** What a request brings: pictures that are there, or can be had. */
-export type Sources = (signal: AbortSignal) => Promise<{
-  readonly image?: SourceImage;
-  readonly mask?: SourceImage;
-}>;
+/** What an `image_url` stands for: there already, or to be had. */
+export type Sources = (signal: AbortSignal) => Promise<{ readonly image?: SourceImage }>;
+
+/** The same, or files that came with a request. These stay on the disk. */
+export type Pictures = (signal: AbortSignal) => Promise<{ readonly image?: Blob; readonly mask?: Blob }>;
 
 interface Ports {
   readonly downloads: Downloads;
@@ -59,25 +59,30 @@ export class ImageFiles {
   constructor(private readonly ports: Ports) {}
 
   /**
-   * What a request brings: an `image_url`, or files that came with it. What an address names is fetched once that is paid
-   * for; what is there already is read, and refused, at once.
+   * What a request brings: an `image_url`, or files that came with it.
+   * @throws UnservableRequest 400 for what is none
+   */
+  async pictures(brought: string | UploadedImages | undefined): Promise<Pictures> {
+    if (typeof brought === 'object') return uploaded(brought);
+    const sources = await this.sources(brought);
+    return async (signal) => {
+      const { image } = await sources(signal);
+      return image ? { image: new Blob([image.bytes as Uint8Array<ArrayBuffer>], { type: image.mediaType }) } : {};
+    };
+  }
+
+  /**
+   * What an address names is fetched once that is paid for; what is there already is read, and refused, at once.
    * @throws UnservableRequest 400
    */
-  async sources(brought: string | UploadedImages | undefined): Promise<Sources> {
+  async sources(brought: string | undefined): Promise<Sources> {
     if (brought === undefined) return async () => ({});
-    if (typeof brought !== 'string') return this.uploaded(brought);
     if (/^https?:\/\//i.test(brought)) return async (signal) => ({ image: await this.fetched(brought, signal) });
     if (!isDataUri(brought))
       throw new UnservableRequest(400, 'image_url must be an http(s) address or a data URI in base64', 'image_url');
     const image = await this.picture(bytesIn(brought));
     if (!image) throw notAPicture('image_url');
     return async () => ({ image });
-  }
-
-  private async uploaded({ image, mask }: UploadedImages): Promise<Sources> {
-    for (const [field, file] of Object.entries({ image, mask }))
-      if (file && !isPicture(file.mediaType)) throw notAPicture(field);
-    return async () => ({ image: await read(image), ...(mask ? { mask: await read(mask) } : {}) });
   }
 
   /**
@@ -152,8 +157,14 @@ function bytesIn(uri: string): Uint8Array {
   }
 }
 
-async function read({ mediaType = '', path }: UploadedPicture): Promise<SourceImage> {
-  return { mediaType, bytes: await readFile(path) };
+function uploaded({ image, mask }: UploadedImages): Pictures {
+  for (const [field, file] of Object.entries({ image, mask }))
+    if (file && !isPicture(file.mediaType)) throw notAPicture(field);
+  return async () => ({ image: await onDisk(image), ...(mask ? { mask: await onDisk(mask) } : {}) });
+}
+
+function onDisk({ mediaType = '', path }: UploadedPicture): Promise<Blob> {
+  return openAsBlob(path, { type: mediaType });
 }
 
 async function bytesOf({ bytes }: Download): Promise<Uint8Array> {

@@ -61,7 +61,7 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
   const order = {
     named: { model, sort: undefined, online: false, passedOn: '' },
     wanted: { count, prompt: 'A coin', choices, parameters: choices },
-    sources: async () => ({}),
+    pictures: async () => ({}),
   };
   const outcome = await maker.make(order, purchase).catch((failure: UpstreamFailure) => failure);
   const { items = [], cost = '0', price = '0' } = purchase.charge() ?? {};

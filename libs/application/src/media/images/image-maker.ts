@@ -6,7 +6,7 @@ import type { Providers } from '../../inference/vocabulary/providers.ts';
 import type { Purchase } from '../../paying/purchase.ts';
 import type { UpstreamCall } from '../../paying/upstream-call.ts';
 import { answerOfAsked, type NamedModel } from '../../routing/preferences.ts';
-import type { ImageFiles, Sources } from './image-files.ts';
+import type { ImageFiles, Pictures } from './image-files.ts';
 import { takesImage } from './image-quotes.ts';
 import { parametersFor, type WantedImages } from './image-request.ts';
 import { lostUse, usesOf } from './image-sale.ts';
@@ -14,7 +14,7 @@ import { lostUse, usesOf } from './image-sale.ts';
 export interface ImageOrder {
   readonly named: NamedModel<MediaModel>;
   readonly wanted: WantedImages;
-  readonly sources: Sources;
+  readonly pictures: Pictures;
 }
 
 export class ImageMaker {
@@ -51,10 +51,10 @@ export class ImageMaker {
 
   /** Calls for so many images, as far as an endpoint makes them at once. */
   private async calls(
-    { named, wanted, sources }: ImageOrder,
+    { named, wanted, pictures }: ImageOrder,
     { hold, signal }: Purchase,
   ): Promise<(count: number) => UpstreamCall<MadeImages>> {
-    const { image, mask } = await sources(signal);
+    const { image, mask } = await pictures(signal);
     return (count) => ({
       make: (endpoint) => {
         const { upstream, wire = {}, parameters } = endpoint;

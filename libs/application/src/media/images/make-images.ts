@@ -56,7 +56,7 @@ export class MakeImagesHandler implements ICommandHandler<MakeImages> {
     const quote = this.quotes.quote(body, { requestId, source, isEdit: uploaded !== undefined });
     const { sale, usesImage } = quote;
     const brought = usesImage ? (uploaded ?? (hasImage(body) ? String(body.image_url) : undefined)) : undefined;
-    const order = { ...quote, sources: await files.sources(brought) };
+    const order = { ...quote, pictures: await files.pictures(brought) };
     const make = async (purchase: Purchase): Promise<readonly DeliveredImage[]> => {
       const made = await maker.make(order, purchase);
       return as === 'bytes' ? made : files.kept(made);

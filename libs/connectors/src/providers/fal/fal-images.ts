@@ -1,5 +1,6 @@
 /** Images of fal's queue: https://docs.fal.ai/model-apis */
-import { type ImageCall, type MadeFile, type MadeImages, type SourceImage, UpstreamFailure } from '#application';
+import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
+import { base64Of, Inlined } from '../../http/inlined.ts';
 import { inVendorsWords } from '../wire.ts';
 import type { FalQueue } from './queue.ts';
 
@@ -9,6 +10,8 @@ const USUAL = { size: 'aspect_ratio' };
 const COUNT = 'num_images';
 
 export class FalImages {
+  private readonly inlined = new Inlined();
+
   constructor(private readonly queue: FalQueue) {}
 
   async make({ model, prompt, images, count, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
@@ -17,17 +20,21 @@ export class FalImages {
       ...(prompt === '' ? {} : { prompt }),
       ...(count === 1 ? {} : { [COUNT]: count }),
       ...inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
-      ...(image === undefined ? {} : sourceOf(image, wire.withImage?.model !== undefined)),
     };
-    const asked = image === undefined ? model : (wire.withImage?.model ?? model);
-    const { requestId, result } = await this.queue.make(asked, input, signal);
-    return madeIn(result, requestId);
+    const { model: editing } = wire.withImage ?? {};
+    const submit = async () => {
+      if (!image) return this.queue.submit(model, input, { signal });
+      const source = await sourceOf(image, editing !== undefined);
+      return this.queue.submit(editing ?? model, { ...input, ...source }, { signal });
+    };
+    const queued = await this.inlined.during(images, signal, submit);
+    return madeIn(await this.queue.outcome(queued, signal), queued.requestId);
   }
 }
 
 /** Models that edit take a list where they have another name for it, and else one picture. */
-function sourceOf({ bytes, mediaType }: SourceImage, isList: boolean) {
-  const url = `data:${mediaType};base64,${Buffer.from(bytes).toString('base64')}`;
+async function sourceOf(image: Blob, isList: boolean) {
+  const url = `data:${image.type};base64,${await base64Of(image)}`;
   return isList ? { image_urls: [url] } : { image_url: url };
 }
 

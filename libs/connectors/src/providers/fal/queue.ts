@@ -86,20 +86,15 @@ export class FalQueue {
   }
 
   /**
-   * Hands a request over and waits for what comes of it. When that is cut short it is called off.
+   * Waits for what comes of a request. When that is cut short it is called off.
    * @throws UpstreamFailure whose `delivered` says that it may be billed although nothing came of it
    */
-  async make(
-    model: string,
-    input: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-  ): Promise<{ readonly requestId: string; readonly result: unknown }> {
-    const queued = await this.submit(model, input, { signal });
+  async outcome(queued: Queued, signal: AbortSignal): Promise<unknown> {
     const { requestId } = queued;
     const state = { last: 'waiting' as QueueState };
     try {
       await this.waitFor(queued, state, signal);
-      return { requestId, result: await this.resultSurely(queued, signal) };
+      return await this.resultSurely(queued, signal);
     } catch (error) {
       const failure = asFailure(error);
       if (signal.aborted && state.last !== 'ended') state.last = await this.calledOff(queued, state.last);

@@ -1,6 +1,7 @@
 /** Images of Gemini's models, one a call: https://ai.google.dev/gemini-api/docs/image-generation */
-import { type ImageCall, type MadeImages, type SourceImage, UpstreamFailure } from '#application';
+import { type ImageCall, type MadeImages, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
+import { base64Of, Inlined } from '../../http/inlined.ts';
 import { tokenCount, vendorIdIn } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import { inVendorsWords } from '../wire.ts';
@@ -15,18 +16,25 @@ const AGAINST_POLICY: ReadonlySet<unknown> = new Set([
 ]);
 
 export class GeminiImages {
+  private readonly inlined = new Inlined();
+
   constructor(
     private readonly http: VendorHttp,
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  async make({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
+  make(call: ImageCall): Promise<MadeImages> {
+    return this.inlined.during(call.images, call.signal, () => this.draw(call));
+  }
+
+  private async draw({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
     const imageConfig = inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: images.length > 0 });
+    const pictures = await Promise.all(images.map(inlineData));
     const answer = await this.http.request(`/v1beta/models/${encodeURIComponent(model)}:generateContent`, {
       method: 'POST',
       headers: this.headers,
       body: {
-        contents: [{ role: 'user', parts: [{ text: prompt }, ...images.map(inlined)] }],
+        contents: [{ role: 'user', parts: [{ text: prompt }, ...pictures] }],
         generationConfig: { responseModalities: ['IMAGE'], imageConfig },
       },
       signal,
@@ -37,8 +45,8 @@ export class GeminiImages {
   }
 }
 
-function inlined({ bytes, mediaType }: SourceImage) {
-  return { inlineData: { mimeType: mediaType, data: Buffer.from(bytes).toString('base64') } };
+async function inlineData(image: Blob) {
+  return { inlineData: { mimeType: image.type, data: await base64Of(image) } };
 }
 
 interface Part {

@@ -1,6 +1,6 @@
 /** Images by OpenAI's protocol: https://platform.openai.com/docs/api-reference/images */
 import { FormData } from 'undici';
-import { type ImageCall, type MadeFile, type MadeImages, type SourceImage, UpstreamFailure } from '#application';
+import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
 import { refusal } from '../../http/http-endpoint.ts';
 import { tokenCount, vendorIdIn } from '../../http/reported.ts';
@@ -38,17 +38,13 @@ export class OpenAiImages {
 function formOf(told: Readonly<Record<string, string | number | boolean>>, { images, mask }: ImageCall): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(told)) form.set(name, String(value));
-  for (const [i, image] of images.entries()) form.append('image[]', blobOf(image), fileName(`image-${i}`, image));
-  if (mask) form.set('mask', blobOf(mask), fileName('mask', mask));
+  for (const [i, image] of images.entries()) form.append('image[]', image, fileName(`image-${i}`, image));
+  if (mask) form.set('mask', mask, fileName('mask', mask));
   return form;
 }
 
-function blobOf({ bytes, mediaType }: SourceImage): Blob {
-  return new Blob([bytes as Uint8Array<ArrayBuffer>], { type: mediaType });
-}
-
-function fileName(name: string, { mediaType }: SourceImage): string {
-  return `${name}.${mediaType.replace('image/', '')}`;
+function fileName(name: string, { type }: Blob): string {
+  return `${name}.${type.replace('image/', '')}`;
 }
 
 interface Answer {
