@@ -205,7 +205,7 @@ export class World {
     return this.send('GET', route, { headers: bearer(account) });
   }
 
-  /** Any request. A body goes as JSON, or as it is when it is text or a form. */
+  /** Any request. A body goes as JSON, or as it is when it is text, bytes or a form. */
   async send(method: string, route: string, { body, headers, api = this.api }: Sent = {}): Promise<Answer> {
     const json = asJson(body);
     return answered(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
@@ -220,8 +220,8 @@ export class World {
   }
 
   /** A part of the product, by its port. */
-  part<T>(port: abstract new (...parts: never[]) => T): T {
-    return this.app.get(port);
+  part<T>(port: { readonly prototype: T }): T {
+    return this.app.get(port as never);
   }
 
   /** Everything that has been stated so far, of one account's stream or of all. */
@@ -288,7 +288,7 @@ function eventsIn(text: string): readonly unknown[] {
 function asJson(body: unknown) {
   if (body instanceof FormData) return { method: 'POST', headers: {}, body };
   const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const text = typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body);
   return { method: 'POST', headers, ...(body === undefined ? {} : { body: text }) };
 }
 
