@@ -1,0 +1,68 @@
+/** Uploads go to disk as they come: many at once need hardly more memory than one. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { expect, test } from '@jest/globals';
+import fastify from 'fastify';
+import { readBodies, unpackBodies } from '../bodies.ts';
+import { Upload } from './upload.ts';
+import { Uploads } from './uploads.ts';
+
+const MIB = 1024 * 1024;
+const AT_ONCE = 50;
+const FILE_BYTES = 6 * MIB;
+const PIECE = Buffer.alloc(64 * 1024);
+/** With what is not collected yet, and what who sends needs in this same process. */
+const MOST_MORE = 200 * MIB;
+
+test(`${AT_ONCE} uploads of ${FILE_BYTES / MIB} MB at once need less than ${MOST_MORE / MIB} MB`, async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
+  const uploads = await Uploads.open({ directory, maxBytes: 1024 * MIB, alarm: () => {} });
+  const server = fastify({ bodyLimit: 1024 * MIB });
+  readBodies(server);
+  unpackBodies(server);
+  uploads.readAt(server);
+  const allThere = Promise.withResolvers<void>();
+  let there = 0;
+  const config = { operation: { upload: { maxBytes: FILE_BYTES, files: ['file'] } } as never };
+  server.post('/file', { config, bodyLimit: 1024 * MIB }, async ({ body }) => {
+    if (++there === AT_ONCE) allThere.resolve();
+    await allThere.promise;
+    return (body as Upload).files.map(({ size }) => size);
+  });
+  const address = await server.listen({ port: 0, host: '127.0.0.1' });
+
+  const before = process.memoryUsage().arrayBuffers;
+  let most = 0;
+  const watch = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  }, 10);
+  const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => send(`${address}/file`)));
+  clearInterval(watch);
+  expect(answers).toEqual(Array(AT_ONCE).fill(`[${FILE_BYTES}]`));
+  expect(most).toBeLessThan(MOST_MORE);
+  await server.close();
+  await uploads.close();
+  await rm(directory, { recursive: true });
+});
+
+/** The same few bytes again and again, so that who sends them needs no memory. */
+async function send(url: string): Promise<string> {
+  const head = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
+  const body = function* () {
+    yield Buffer.from(head);
+    for (let left = FILE_BYTES; left > 0; left -= PIECE.length) yield PIECE;
+    yield Buffer.from('\r\n--x--\r\n');
+  };
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const asked = request(url, { method: 'POST', headers: { 'content-type': 'multipart/form-data; boundary=x' } });
+  asked.once('error', reject).once('response', async (answer) => {
+    let text = '';
+    for await (const piece of answer) text += piece;
+    resolve(text);
+  });
+  Readable.from(body()).pipe(asked);
+  return promise;
+}
