@@ -1,0 +1,137 @@
+/**
+ * `npm run prove:uploads`: 50 uploads of 25 MB at once to one gateway, which are refused once they are read, and which are
+ * transcribed. The gateway needs less than 300 MB more at its peak, answers other requests meanwhile, and nothing lies on
+ * disk afterwards.
+ */
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { Cluster, type Customer } from '../cluster.ts';
+import { useOf } from '../processes.ts';
+
+const AT_ONCE = 50;
+const FILE_BYTES = 25 * 1024 * 1024;
+const MOST_MORE_MB = 300;
+const LOOK_EVERY_MS = 20;
+const CREDIT_USD = 500;
+const PIECE = Buffer.alloc(64 * 1024);
+
+let failed = 0;
+
+function check(holds: boolean, line: string): void {
+  process.stdout.write(`${holds ? 'holds ' : 'FAILS '} ${line}\n`);
+  if (!holds) failed++;
+}
+
+/** PCM, 16 kHz, 16 bits, mono, all of it silence: the head of a WAV of so many bytes. */
+function wavHead(bytes: number): Buffer {
+  const head = Buffer.alloc(44);
+  head.write('RIFF', 0, 'latin1');
+  head.writeUInt32LE(bytes - 8, 4);
+  head.write('WAVEfmt ', 8, 'latin1');
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(1, 20);
+  head.writeUInt16LE(1, 22);
+  head.writeUInt32LE(16_000, 24);
+  head.writeUInt32LE(32_000, 28);
+  head.writeUInt16LE(2, 32);
+  head.writeUInt16LE(16, 34);
+  head.write('data', 36, 'latin1');
+  head.writeUInt32LE(bytes - 44, 40);
+  return head;
+}
+
+interface Form {
+  readonly route: string;
+  readonly field: string;
+  readonly begin: Buffer;
+  readonly model: string;
+}
+
+/** Sent as it is made, so that who sends needs no memory. @returns the status */
+function upload(api: string, { apiKey }: Customer, { route, field, begin, model }: Form): Promise<number> {
+  const disposition = (name: string, more = '') =>
+    `--x\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`;
+  const body = function* () {
+    yield Buffer.from(`${disposition('model')}${model}\r\n${disposition('prompt')}x\r\n`);
+    yield Buffer.from(disposition(field, '; filename="a.wav"'));
+    yield begin;
+    for (let left = FILE_BYTES - begin.length; left > 0; left -= PIECE.length) yield PIECE.subarray(0, left);
+    yield Buffer.from('\r\n--x--\r\n');
+  };
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'multipart/form-data; boundary=x' };
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const asked = request(`${api}${route}`, { method: 'POST', headers });
+  asked.once('error', reject).once('response', (answer) => {
+    answer.resume().once('end', () => resolve(answer.statusCode ?? 0));
+  });
+  Readable.from(body()).pipe(asked);
+  return promise;
+}
+
+async function wave(cluster: Cluster, customer: Customer, form: Form, wanted: number): Promise<void> {
+  const [api = ''] = cluster.gateways;
+  const { pid = 0 } = cluster.processes.get('gateway 1') ?? {};
+  const before = useOf([pid]).megabytes;
+  let [most, slowest] = [before, 0];
+  const watch = setInterval(() => {
+    most = Math.max(most, useOf([pid]).megabytes);
+  }, LOOK_EVERY_MS);
+  const stop = new AbortController();
+  const others = (async () => {
+    while (!stop.signal.aborted) {
+      const asked = performance.now();
+      await (await fetch(`${api}/health`)).arrayBuffer();
+      slowest = Math.max(slowest, performance.now() - asked);
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    }
+  })();
+  const begun = performance.now();
+  const statuses = await Promise.all(Array.from({ length: AT_ONCE }, () => upload(api, customer, form)));
+  const seconds = (performance.now() - begun) / 1_000;
+  stop.abort();
+  await others;
+  clearInterval(watch);
+  const met = statuses.filter((status) => status === wanted).length;
+  const what = `${AT_ONCE} uploads of ${FILE_BYTES / 1024 / 1024} MB to ${form.route}`;
+  check(
+    met === AT_ONCE,
+    `${what}: ${met} were answered with ${wanted}, in ${seconds.toFixed(1)} s (others: ${[...new Set(statuses)]})`,
+  );
+  check(
+    most - before < MOST_MORE_MB,
+    `${what}: ${(most - before).toFixed(0)} MB more than ${before.toFixed(0)} MB at the peak`,
+  );
+  process.stdout.write(`       the slowest of other requests meanwhile took ${slowest.toFixed(0)} ms\n`);
+}
+
+/** Deleted with the answer, but not before it. */
+async function lyingIn(dataDir: string): Promise<number> {
+  const directories = await readdir(path.join(dataDir, 'uploads'));
+  const files = await Promise.all(directories.map((each) => readdir(path.join(dataDir, 'uploads', each))));
+  return files.flat().length;
+}
+
+// Not in the system's directory for temporary files, which may lie in memory.
+await mkdir('.proofs', { recursive: true });
+const directory = await mkdtemp(path.resolve('.proofs/uploads-'));
+try {
+  const cluster = await Cluster.start(directory, 1);
+  try {
+    const customer = await cluster.customer(CREDIT_USD);
+    const begin = wavHead(FILE_BYTES);
+    const refused = { route: '/v1/images/edits', field: 'image', begin, model: 'openai/gpt-image-1.5' };
+    await wave(cluster, customer, refused, 400);
+    await wave(cluster, customer, { route: '/v1/audio/transcriptions', field: 'file', begin, model: 'nova-3' }, 200);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const left = await lyingIn(directory);
+    check(left === 0, `${left} files of uploads lie on disk`);
+    check((await cluster.balance(customer)).held_usd === 0, 'no money is held');
+  } finally {
+    await cluster.stop();
+  }
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
+process.exitCode = failed > 0 ? 1 : 0;
