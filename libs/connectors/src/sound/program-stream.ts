@@ -1,6 +1,7 @@
 /** What an MPEG program stream has for the ear. Facts: ISO/IEC 11172-1 and 13818-1. */
 import { mpegMilliseconds } from './mpeg-audio.ts';
 
+const START = Buffer.from([0, 0, 1]);
 const FIRST_SOUND = 0xc0;
 const LAST_SOUND = 0xdf;
 /** Where DVDs have their sound, in codecs that are not counted. */
@@ -8,26 +9,38 @@ const PRIVATE = 0xbd;
 /** Bytes of a second, of AC-3 at 32 kbit/s. */
 const LOWEST_RATE = 4_000;
 
+/** Of several streams the longest counts. */
 export function programStreamMilliseconds(bytes: Buffer): number {
-  const streams = new Map<number, Buffer[]>();
-  let hidden = 0;
+  const sizes = new Map<number, number>();
+  for (const { id, start, end } of packetsIn(bytes)) sizes.set(id, (sizes.get(id) ?? 0) + end - start);
+  const uncounted = ((sizes.get(PRIVATE) ?? 0) / LOWEST_RATE) * 1_000;
+  const streams = new Map([...sizes].map(([id, size]) => [id, { whole: Buffer.allocUnsafe(size), at: 0 }]));
+  for (const { id, start, end } of packetsIn(bytes)) {
+    const stream = streams.get(id);
+    if (stream) stream.at += bytes.copy(stream.whole, stream.at, start, end);
+  }
+  streams.delete(PRIVATE);
+  return Math.ceil(Math.max(uncounted, ...[...streams.values()].map(({ whole }) => mpegMilliseconds(whole))));
+}
+
+interface Packet {
+  readonly id: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Packets of sound, wherever one begins. */
+function* packetsIn(bytes: Buffer): Generator<Packet> {
   for (let at = bytes.indexOf(START); at >= 0 && at + 6 <= bytes.length; ) {
     const id = bytes[at + 3] as number;
     const isSound = id >= FIRST_SOUND && id <= LAST_SOUND;
-    const end = isSound || id === PRIVATE ? at + 6 + bytes.readUInt16BE(at + 4) : at + 4;
-    if (id === PRIVATE) hidden += end - at;
-    if (isSound) {
-      const pieces = streams.get(id) ?? [];
-      pieces.push(bytes.subarray(payloadFrom(bytes, at + 6), end));
-      streams.set(id, pieces);
-    }
-    at = bytes.indexOf(START, end);
+    const length = isSound || id === PRIVATE ? bytes.readUInt16BE(at + 4) : -2;
+    const end = Math.min(at + 6 + length, bytes.length);
+    const start = isSound ? Math.min(payloadFrom(bytes, at + 6), end) : at + 6;
+    if (length >= 0) yield { id, start, end };
+    at = bytes.indexOf(START, Math.max(end, at + 4));
   }
-  const counted = [...streams.values()].map((pieces) => mpegMilliseconds(Buffer.concat(pieces)));
-  return Math.max(0, ...counted, Math.ceil((hidden / LOWEST_RATE) * 1_000));
 }
-
-const START = Buffer.from([0, 0, 1]);
 
 function payloadFrom(bytes: Buffer, start: number): number {
   if (((bytes[start] ?? 0) & 0xc0) === 0x80) return start + 3 + (bytes[start + 2] ?? 0); // MPEG-2
