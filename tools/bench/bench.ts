@@ -10,6 +10,7 @@ import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
 import { benchImages } from './images.ts';
 import { benchLedger } from './ledger.ts';
 import { median } from './load.ts';
+import { benchSpeech } from './speech.ts';
 import { benchVolume } from './volume.ts';
 
 const OURS = 'countinghouse';
@@ -169,6 +170,7 @@ async function volume(): Promise<void> {
 
 async function media(): Promise<void> {
   await inDirectory(imagesIn);
+  await inDirectory(speechIn);
 }
 
 async function imagesIn(dataDir: string): Promise<void> {
@@ -189,6 +191,28 @@ async function imagesIn(dataDir: string): Promise<void> {
   print('### Images, kept');
   print();
   table(['', 'at once', 'per second', 'to bare', 'p50 ms', 'p99 ms', 'failed'], rows);
+}
+
+async function speechIn(dataDir: string): Promise<void> {
+  const figures = await benchSpeech({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+  const rows = [1, 16].flatMap((concurrency) => {
+    const of = (candidate: string, figure: (each: (typeof figures)[number]) => number) =>
+      median(figures.filter((each) => each.candidate === candidate && each.concurrency === concurrency).map(figure));
+    return [OURS, 'bare pass-through', UPSTREAM].map((candidate) => {
+      const megabytes = of(candidate, ({ megabytesPerSecond }) => megabytesPerSecond);
+      return [
+        candidate,
+        concurrency,
+        megabytes.toFixed(1),
+        times(megabytes / of('bare pass-through', ({ megabytesPerSecond }) => megabytesPerSecond)),
+        ms(of(candidate, ({ firstMs }) => firstMs)),
+        of(candidate, ({ failures }) => failures),
+      ];
+    });
+  });
+  print('### Speech, streamed');
+  print();
+  table(['', 'at once', 'MB per second', 'to bare', 'first byte ms', 'failed'], rows);
 }
 
 const parts = { gateways, ledger, volume, media };

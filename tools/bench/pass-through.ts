@@ -6,13 +6,14 @@ const upstream = process.env.UPSTREAM ?? '';
 const dispatcher = new Agent({ connections: 1_024 });
 const app = fastify();
 
-app.post('/v1/chat/completions', async (incoming, reply) => {
-  const headers = { 'content-type': 'application/json', authorization: 'Bearer sandbox' };
-  const body = JSON.stringify(incoming.body);
-  const answer = await request(`${upstream}/chat/completions`, { method: 'POST', headers, body, dispatcher });
-  reply.status(answer.statusCode).type(String(answer.headers['content-type']));
-  return reply.send(answer.body);
-});
+for (const path of ['/chat/completions', '/audio/speech'])
+  app.post(`/v1${path}`, async (incoming, reply) => {
+    const headers = { 'content-type': 'application/json', authorization: 'Bearer sandbox' };
+    const body = JSON.stringify(incoming.body);
+    const answer = await request(`${upstream}${path}`, { method: 'POST', headers, body, dispatcher });
+    reply.status(answer.statusCode).type(String(answer.headers['content-type']));
+    return reply.send(answer.body);
+  });
 
 const url = await app.listen({ port: 0, host: '127.0.0.1' });
 process.stdout.write(`listening on ${url}\n`);

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { SOUND_FORMATS, soundFile } from '#testing';
 import { CountedLengths } from './counted-lengths.ts';
 
@@ -145,12 +146,27 @@ test.each([
   expect(await counted(bytes)).toBeUndefined();
 });
 
+test('when many recordings wait, further ones are refused for a while', async () => {
+  const file = path.join(directory, 'waiting');
+  await writeFile(file, soundFile('mp3', { seconds: 1 }));
+  const answers = await Promise.allSettled(Array.from({ length: 101 }, () => lengths.of(file)));
+  expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
+  expect(answers.at(-1)).toMatchObject({ reason: { code: 'not_served', retryAfterSeconds: 5 } });
+  expect(await lengths.of(file)).toBeDefined();
+});
+
 test('whatever a file holds, the count goes on with the next one', async () => {
-  const [mp4, webm] = [soundFile('mp4', { seconds: 5 }), soundFile('webm', { seconds: 5 })];
-  for (let i = 0; i < 60; i++) {
-    const broken = Buffer.from(i % 2 === 0 ? mp4 : webm);
-    for (let byte = 0; byte < 8; byte++) broken[12 + ((i * 37 + byte * 101) % 600)] = (i * 7 + byte * 31) & 0xff;
-    await counted(broken);
-  }
-  expectAbout((await counted(mp4))?.milliseconds, 5);
+  const whole = new Map(SOUND_FORMATS.map((format) => [format, soundFile(format, { seconds: 2 })]));
+  const spoilt = fc.array(fc.tuple(fc.nat(900), fc.nat(255)), { minLength: 1, maxLength: 12 });
+  const cut = fc.double({ min: 0, max: 1, noNaN: true });
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...SOUND_FORMATS), spoilt, cut, async (format, changes, share) => {
+      const bytes = Buffer.from(whole.get(format) as Buffer);
+      for (const [at, value] of changes) if (at < bytes.length) bytes[at] = value;
+      const { milliseconds = 1 } = (await counted(bytes.subarray(0, Math.ceil(bytes.length * share)))) ?? {};
+      expect(Number.isSafeInteger(milliseconds) && milliseconds > 0).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+  expectAbout((await counted(whole.get('mp4') as Buffer))?.milliseconds, 2);
 });

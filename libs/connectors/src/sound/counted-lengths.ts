@@ -1,10 +1,12 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { type Recording, RecordingLength } from '#application';
+import { type Recording, RecordingLength, UpstreamFailure } from '#application';
 
 /** What takes longer, or more memory, was made to do so, and is refused. */
 const MAX_MS = 20_000;
 const MAX_HEAP_MB = 256;
+const MAX_WAITING = 100;
+const RETRY_AFTER_SECONDS = 5;
 
 const WORKER = new URL(`./count-worker${path.extname(import.meta.filename)}`, import.meta.url);
 
@@ -15,10 +17,17 @@ const WORKER = new URL(`./count-worker${path.extname(import.meta.filename)}`, im
 export class CountedLengths extends RecordingLength {
   private worker: Worker | undefined;
   private queue: Promise<unknown> = Promise.resolve();
+  private waiting = 0;
 
-  override of(file: string): Promise<Recording | undefined> {
-    const counting = this.queue.then(() => this.counted(file));
-    this.queue = counting;
+  /** @throws UpstreamFailure when too many wait */
+  override async of(file: string): Promise<Recording | undefined> {
+    if (this.waiting >= MAX_WAITING)
+      throw new UpstreamFailure('not_served', 'Too many recordings are being read at the moment; try again soon', {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      });
+    this.waiting += 1;
+    const counting = this.queue.then(() => this.counted(file)).finally(() => this.waiting--);
+    this.queue = counting.catch(() => {});
     return counting;
   }
 

@@ -13,6 +13,8 @@ const MAX_TRACKS = 128;
 const LOWEST_RATE = 1_000;
 /** A file of which less is samples has sound that its tables do not name. */
 const ORDINARY_SHARE = 0.5;
+/** Tables and tags of a file in which little is said. */
+const AROUND_SAMPLES = 64 * 1024;
 const SAMPLE_DESCRIPTIONS_AT = 8;
 
 interface Track {
@@ -30,7 +32,7 @@ export function mp4Milliseconds(file: Buffer): number {
   const covered = found.tracks.reduce((sum, { bytes }) => sum + bytes, 0);
   const lengths = sounds.map((track) => millisecondsOf(track, found, file.length));
   const longest = lengths.includes('mpeg') ? mpegMilliseconds(file) : Math.max(0, ...(lengths as number[]));
-  const isOrdinary = found.isFragmented || covered >= file.length * ORDINARY_SHARE;
+  const isOrdinary = found.isFragmented || covered >= file.length * ORDINARY_SHARE - AROUND_SAMPLES;
   return longest === 0 || isOrdinary ? longest : Math.max(longest, Math.ceil((file.length / LOWEST_RATE) * 1_000));
 }
 

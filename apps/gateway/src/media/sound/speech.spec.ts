@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
+import { formatUsd, picoUsd } from '#kernel';
 import { chargesIn, type TestAccount, World } from '#testing';
 
 let world: World;
@@ -83,6 +84,10 @@ describe('speech', () => {
     [{ model: DEEPGRAM, voice: 'Apollo', speed: 4 }, 'audio/mpeg', ''],
     [{ model: DEEPGRAM, voice: 'alloy' }, 'audio/mpeg', ''],
     [{ model: DEEPGRAM, language: 'de-CH' }, 'audio/mpeg', ''],
+    [{ model: 'eleven_multilingual_v2', language: 'it', voice: 'Aria' }, 'audio/mpeg', ''],
+    [{ model: 'eleven_flash_v2_5', language: 'pt-BR', response_format: 'opus' }, 'audio/ogg', 'OggS'],
+    [{ model: 'eleven_v3', response_format: 'wav' }, 'audio/wav', 'RIFF'],
+    [{ model: 'eleven_v3', response_format: 'flac' }, 'audio/mpeg', ''],
     [{}, 'audio/mpeg', ''],
   ])('is as %j asks for', async (more, type, start) => {
     const { status, headers, bytes } = await speak('Hello', more);
@@ -124,6 +129,13 @@ describe('speech is refused, and nothing is held,', () => {
       422,
       /does not speak "fr"/,
     ],
+    [
+      'in a voice of all languages that lacks this one',
+      'a',
+      { voice: 'Aria', model: 'eleven_v3', language: 'tlh' },
+      422,
+      /does not speak/,
+    ],
     ['in a language that no voice speaks', 'a', { language: 'tlh' }, 400, /language must be one of en, es/],
     ['in a format that is none', 'a', { response_format: 'midi' }, 400, /response_format must be one of/],
     ['at a speed that is none', 'a', { speed: 9 }, 400, /speed must be from 0.25 to 4/],
@@ -159,17 +171,33 @@ describe('the money for speech', () => {
     expect((await world.bill.total()).total_usd).toBe('0.03');
   });
 
+  test.each([
+    ['deepgram_aura_2', '30000000', '31650000'],
+    ['eleven_multilingual_v2', '100000000', '105500000'],
+    ['eleven_flash_v2_5', '50000000', '52750000'],
+    ['eleven_v3', '100000000', '105500000'],
+    ['tts-1', '15000000', '15825000'],
+    ['tts-1-hd', '30000000', '31650000'],
+  ])('by %s is what its vendor bills, and what is listed', async (model, cost, price) => {
+    const before = await factCount();
+    expect((await speak('a', { model })).status).toBe(200);
+    expect(chargesIn(await since(before))).toMatchObject([{ cost, price }]);
+    expect((await world.bill.total()).total_usd).toBe(formatUsd(picoUsd(BigInt(cost))));
+  });
+
   test.each<[string, number, readonly string[]]>([
     ['400', 400, ['FundsHeld', 'HoldReleased']],
     ['429', 429, ['FundsHeld', 'HoldReleased']],
     ['500', 502, ['FundsHeld', 'HoldReleased']],
     ['refuse', 503, ['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']],
     ['lost', 503, ['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']],
-  ])('is given back when the vendor fails with %s before a sound', async (fault, status, facts) => {
-    const before = await factCount();
-    const answer = await speak(`[[sandbox fault=${fault}]]`, { model: OPENAI });
-    expect([answer.status, answer.body.statusCode]).toEqual([status, status]);
-    expect(await typesSince(before)).toEqual(facts);
+  ])('is given back when a vendor fails with %s before a sound', async (fault, status, facts) => {
+    for (const model of [OPENAI, DEEPGRAM, 'eleven_v3']) {
+      const before = await factCount();
+      const answer = await speak(`[[sandbox fault=${fault}]]`, { model });
+      expect([model, answer.status, answer.body.statusCode]).toEqual([model, status, status]);
+      expect(await typesSince(before)).toEqual(facts);
+    }
   });
 
   test('is given back when the vendor breaks off, which the house bears and the client sees', async () => {

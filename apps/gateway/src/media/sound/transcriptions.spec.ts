@@ -156,12 +156,12 @@ describe('the money for a transcription', () => {
     ['overloaded', 503, 'nobody'],
     ['refuse', 503, 'borne by the house'],
     ['lost', 503, 'borne by the house'],
+    ['malformed', 502, 'borne by the house'],
   ])(
     'is given back when the vendor fails with %s (%i), and what it may invoice is paid by %s',
     async (fault, status, paidBy) => {
       const before = await factCount();
-      const model = fault === 'lost' ? 'whisper-1' : 'nova-3';
-      const answer = await transcribe({ seconds: 30, note: `[[sandbox fault=${fault}]]` }, { model });
+      const answer = await transcribe({ seconds: 30, note: `[[sandbox fault=${fault}]]` });
       expect([answer.status, answer.body?.status]).toEqual([status, 'error']);
       const facts = await since(before);
       expect(facts.map(({ type }) => type)).toEqual(

@@ -1,0 +1,90 @@
+/** Speech that is streamed through the gateway, beside a bare pass-through and the upstream itself, in one run. */
+import path from 'node:path';
+import { Agent, request } from 'undici';
+import { Cluster } from '../cluster.ts';
+import { root, start } from '../processes.ts';
+import type { Target } from './load.ts';
+
+const CONCURRENCIES = [1, 16];
+const WARM_UP_SECONDS = 2;
+/** As long as the vendor takes one: four and a half minutes of MP3, 4.4 MB. */
+const INPUT = 'Every coin that comes in is written down. '.repeat(97);
+
+export interface SpeechFigure {
+  readonly candidate: string;
+  readonly concurrency: number;
+  readonly megabytesPerSecond: number;
+  /** Until the first byte of sound. */
+  readonly firstMs: number;
+  readonly failures: number;
+}
+
+export interface SpeechBench {
+  readonly seconds: number;
+  readonly rounds: number;
+  readonly dataDir: string;
+  print(line: string): void;
+}
+
+export async function benchSpeech({ seconds, rounds, dataDir, print }: SpeechBench): Promise<readonly SpeechFigure[]> {
+  const cluster = await Cluster.start(dataDir, 1);
+  const upstream = `${cluster.sandbox}/openai/v1`;
+  const program = path.join(root, 'dist/tools/bench/pass-through.js');
+  const bare = await start([process.execPath, program], { UPSTREAM: upstream }, /listening/);
+  try {
+    const { apiKey } = await cluster.customer(1_000);
+    const candidates: Readonly<Record<string, Target>> = {
+      countinghouse: target(`${cluster.gateways[0]}/v1`, apiKey),
+      'bare pass-through': target(`${bare.line.replace('listening on ', '')}/v1`, 'sandbox'),
+      'upstream itself': target(upstream, 'sandbox'),
+    };
+    const figures: SpeechFigure[] = [];
+    for (const each of Object.values(candidates)) await streamed(each, 16, WARM_UP_SECONDS);
+    for (const concurrency of CONCURRENCIES) {
+      for (let round = 0; round < rounds; round++)
+        for (const [candidate, asked] of Object.entries(candidates))
+          figures.push({ ...(await streamed(asked, concurrency, seconds)), candidate, concurrency });
+      print(`speech at concurrency ${concurrency} measured`);
+    }
+    return figures;
+  } finally {
+    await bare.stop();
+    await cluster.stop();
+  }
+}
+
+/** So many streams at a time, each read as fast as it comes. */
+async function streamed({ url, headers, body }: Target, connections: number, seconds: number) {
+  const dispatcher = new Agent({ connections });
+  const until = performance.now() + seconds * 1_000;
+  let bytes = 0;
+  let failures = 0;
+  const waits: number[] = [];
+  const one = async () => {
+    while (performance.now() < until) {
+      const began = performance.now();
+      const answer = await request(url, { method: 'POST', headers, body, dispatcher });
+      if (answer.statusCode !== 200) failures++;
+      let isFirst = true;
+      for await (const piece of answer.body) {
+        if (isFirst) waits.push(performance.now() - began);
+        isFirst = false;
+        bytes += (piece as Uint8Array).length;
+      }
+    }
+  };
+  const started = performance.now();
+  await Promise.all(Array.from({ length: connections }, one));
+  const megabytesPerSecond = bytes / 1e6 / ((performance.now() - started) / 1_000);
+  await dispatcher.close();
+  waits.sort((a, b) => a - b);
+  return { megabytesPerSecond, firstMs: waits[Math.floor(waits.length / 2)] ?? 0, failures };
+}
+
+function target(base: string, key: string): Target {
+  return {
+    url: `${base}/audio/speech`,
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model: 'tts-1', voice: 'alloy', input: INPUT }),
+  };
+}
