@@ -1,8 +1,9 @@
-/** A server that speaks S3, on a directory of its own. */
+/** A server that speaks S3: s3rver on a directory of its own, or one that `S3_TEST_SERVER` names, as a proof does. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 
 /** s3rver, as far as it is used here: it has no types. */
 interface S3rver {
@@ -11,14 +12,29 @@ interface S3rver {
 }
 type S3rverClass = new (options: object) => S3rver;
 
-export interface S3Server {
+interface Reach {
   readonly endpoint: string;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+}
+
+export interface S3Server extends Reach {
   close(): Promise<void>;
 }
 
 /** @param buckets the names of those that it has */
 export async function openS3(buckets: readonly string[]): Promise<S3Server> {
+  const { S3_TEST_SERVER: other } = process.env;
+  return other === undefined ? ownServer(buckets) : withBuckets(JSON.parse(other), buckets);
+}
+
+async function withBuckets(reach: Reach, buckets: readonly string[]): Promise<S3Server> {
+  const client = new S3Client({ ...reach, region: 'us-east-1', forcePathStyle: true });
+  for (const Bucket of buckets) await client.send(new CreateBucketCommand({ Bucket }));
+  client.destroy();
+  return { ...reach, close: async () => {} };
+}
+
+async function ownServer(buckets: readonly string[]): Promise<S3Server> {
   const S3rver: S3rverClass = createRequire(import.meta.url)('s3rver');
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-s3-'));
   const configureBuckets = buckets.map((name) => ({ name }));

@@ -6,6 +6,8 @@ import { fileStoreContract, openS3, type S3Server } from '#testing';
 import { S3Files, type S3Options } from './s3-files.ts';
 
 const BUCKETS = 40;
+/** The least that S3 takes. */
+const PART_BYTES = 5 * 1024 * 1024;
 
 let server: S3Server;
 let client: S3Client;
@@ -23,7 +25,7 @@ afterAll(async () => {
 
 async function open(more: Partial<S3Options> = {}): Promise<S3Files> {
   const bucket = `bucket-${stores.length}`;
-  const store = await S3Files.open({ ...server, region: 'us-east-1', bucket, partBytes: 100_000, ...more });
+  const store = await S3Files.open({ ...server, region: 'us-east-1', bucket, partBytes: PART_BYTES, ...more });
   stores.push(store);
   return store;
 }
@@ -35,6 +37,21 @@ fileStoreContract('S3Files', async () => {
     return Contents.map(({ Key = '' }) => Key);
   };
   return { store: await open(), leftovers };
+});
+
+test('a file that is larger than a part is kept and read whole', async () => {
+  const store = await open();
+  const id = newFileId('gen', 0);
+  const pieces = Array.from({ length: 13 }, (_, i) => Buffer.alloc(1_000_000, i));
+  const bytes = (async function* () {
+    yield* pieces;
+  })();
+  expect(await store.keep({ id, n: 0, mediaType: 'video/mp4', bytes })).toBe(13_000_000);
+  const found = await store.find({ id, n: 0 });
+  expect(found).toMatchObject({ mediaType: 'video/mp4', size: 13_000_000 });
+  const read: Uint8Array[] = [];
+  for await (const piece of found?.read() ?? []) read.push(piece);
+  expect(Buffer.concat(read).equals(Buffer.concat(pieces))).toBe(true);
 });
 
 test('an object says its type and its expiry to who looks into the bucket', async () => {

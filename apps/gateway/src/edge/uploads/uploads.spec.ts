@@ -271,6 +271,17 @@ describe('refused, with nothing kept, is', () => {
     await nothingLies();
   });
 
+  test('a file that cannot be written, which may be sent again later', async () => {
+    const [own = ''] = await readdir(root);
+    await rm(path.join(root, own), { recursive: true });
+    const { status, headers } = await post(form(['file', PIXEL]));
+    expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+    expect(alarms.splice(0)).toEqual(['an upload cannot be written']);
+    await mkdir(path.join(root, own), { mode: 0o700 });
+    expect((await post(form(['file', PIXEL]))).status).toBe(200);
+    await nothingLies();
+  });
+
   test('more than there is room for, which may be sent again later', async () => {
     const go = Promise.withResolvers<void>();
     let serving = 0;

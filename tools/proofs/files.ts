@@ -1,0 +1,126 @@
+/**
+ * `npm run prove:files`: the contract of file stores against another server that speaks S3 (versitygw, built from the Go
+ * module proxy when it is needed), the whole product with its files there, and a disk that fills up (as root).
+ */
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
+import { FilesUnavailable, newFileId } from '#application';
+import { LocalFiles } from '#connectors';
+import { Cluster } from '../cluster.ts';
+import { root, start } from '../processes.ts';
+import { run } from './clients/run.ts';
+import { build } from './money/go.ts';
+
+const VERSITYGW = 'v1.8.0';
+const PORT = 7_391;
+const WITHIN_MS = 120_000;
+const BUCKET = 'product';
+const credentials = { accessKeyId: 'proof', secretAccessKey: 'proof-secret' };
+const endpoint = `http://127.0.0.1:${PORT}`;
+
+let failed = 0;
+
+function check(holds: boolean, line: string): void {
+  process.stdout.write(`${holds ? 'holds ' : 'FAILS '} ${line}\n`);
+  if (!holds) failed++;
+}
+
+async function versitygw(directory: string) {
+  const module = 'github.com/versity/versitygw';
+  const programs = [`${module}/cmd/versitygw`];
+  const bin = await build({ name: 'versitygw', modules: { [module]: VERSITYGW }, programs, replaced: {} });
+  await mkdir(path.join(directory, BUCKET), { recursive: true });
+  const { accessKeyId, secretAccessKey } = credentials;
+  const command = [path.join(bin, 'versitygw'), '--port', `127.0.0.1:${PORT}`];
+  return start(
+    [...command, 'posix', directory],
+    { ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey },
+    /./,
+  );
+}
+
+async function keepsItsContract(): Promise<void> {
+  const env = { ...process.env, S3_TEST_SERVER: JSON.stringify({ endpoint, credentials }) } as Record<string, string>;
+  const command = ['npx', '--no-install', 'jest', 'libs/connectors/src/files/s3-files.spec.ts', '--maxWorkers=1'];
+  const { code, output } = await run(command, { cwd: root, env, withinMs: WITHIN_MS });
+  check(code === 0, `the contract of file stores at versitygw ${VERSITYGW}: ${/Tests: .*/.exec(output)?.[0]}`);
+  if (code !== 0) process.stdout.write(output.slice(-4_000));
+}
+
+async function servesFromThere(directory: string): Promise<void> {
+  const settings = {
+    S3_ENDPOINT: endpoint,
+    S3_BUCKET: BUCKET,
+    S3_ACCESS_KEY_ID: credentials.accessKeyId,
+    S3_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  };
+  const cluster = await Cluster.start(directory, 1, settings);
+  try {
+    const [api = ''] = cluster.gateways;
+    const { apiKey } = await cluster.customer(10);
+    const made = await fetch(`${api}/v1/images/generations`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
+      body: JSON.stringify({ model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' }),
+    });
+    const { data } = (await made.json()) as { data: readonly [{ url: string }] };
+    const file = await fetch(data[0].url);
+    const bytes = Buffer.from(await file.arrayBuffer());
+    check(file.status === 200 && bytes.length > 0, `an image of ${bytes.length} bytes is served from the bucket`);
+    const part = await fetch(data[0].url, { headers: { range: 'bytes=0-9' } });
+    const ten = Buffer.from(await part.arrayBuffer());
+    check(part.status === 206 && ten.equals(bytes.subarray(0, 10)), 'and so are its first ten bytes');
+    const client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+    const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: BUCKET }));
+    client.destroy();
+    check(Contents.length === 1 && Contents[0]?.Size === bytes.length, 'it is the only object of the bucket');
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** A disk of one megabyte. */
+async function survivesAFullDisk(directory: string): Promise<void> {
+  const mounted = await run(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory], {
+    cwd: root,
+    env: {},
+    withinMs: 5_000,
+  });
+  if (mounted.code !== 0)
+    return void process.stdout.write('       no disk could be mounted: that it fills up is left out\n');
+  try {
+    const store = await LocalFiles.open(directory);
+    const id = newFileId('gen', Date.now());
+    const keep = (n: number, bytes: number) =>
+      store.keep({ id, n, mediaType: 'image/png', bytes: Buffer.alloc(bytes) }).catch((error: unknown) => error);
+    await keep(0, 500_000);
+    const refused = await keep(1, 2_000_000);
+    check(refused instanceof FilesUnavailable, `a full disk is said to be one: ${(refused as Error).message}`);
+    const names = (await readdir(directory, { recursive: true, withFileTypes: true })).filter((each) => each.isFile());
+    check(names.length === 1 && (await store.find({ id, n: 1 })) === undefined, 'nothing is left of what did not fit');
+    check((await keep(1, 300_000)) === 300_000, 'and what fits is kept again');
+  } finally {
+    await run(['umount', directory], { cwd: root, env: {}, withinMs: 5_000 });
+  }
+}
+
+await mkdir(path.join(root, '.proofs'), { recursive: true });
+const directory = await mkdtemp(path.join(root, '.proofs/files-'));
+const below = async (name: string) => {
+  await mkdir(path.join(directory, name), { recursive: true });
+  return path.join(directory, name);
+};
+try {
+  await survivesAFullDisk(await below('disk'));
+  const server = await versitygw(await below('bucket'));
+  try {
+    await keepsItsContract();
+    await servesFromThere(await below('data'));
+  } finally {
+    await server.stop();
+  }
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
+process.exitCode = failed > 0 ? 1 : 0;
