@@ -2,17 +2,17 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, errors, type FormData, request } from 'undici';
 import { type FailureCode, UpstreamFailure } from '#application';
+import { type JsonBody, jsonBody } from './json-with-files.ts';
 import { USER_AGENT } from './user-agent.ts';
 
 /** A result in JSON, with pictures in base64, is not longer; files are fetched on their own. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
-const JSON_TYPE = { 'content-type': 'application/json' };
 
 export interface VendorRequest {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
-  /** An object goes as JSON. */
+  /** An object goes as JSON, with a `Base64` wherever a file is to stand in it. */
   readonly body?: object | Uint8Array | Readable | FormData | undefined;
   readonly signal: AbortSignal;
   /** It is made, and invoiced, though we hang up. */
@@ -45,11 +45,12 @@ export async function vendorRequest(
 ): Promise<VendorAnswer> {
   const isPost = method === 'POST';
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
+  const json = isJson ? jsonBody(body) : undefined;
   const answer = await request(url, {
     dispatcher,
     method,
-    headers: { accept: '*/*', 'user-agent': USER_AGENT, ...(isJson ? JSON_TYPE : {}), ...headers },
-    body: (isJson ? JSON.stringify(body) : body) as never,
+    headers: { accept: '*/*', 'user-agent': USER_AGENT, ...(json ? jsonHeaders(json) : {}), ...headers },
+    body: (json ? json.body : body) as never,
     signal,
     // Such an answer is silent until it is complete: only its signal bounds it.
     headersTimeout: 0,
@@ -70,7 +71,7 @@ export async function vendorRequest(
       throw new UpstreamFailure('upstream_error', 'The answer is too long', { status });
     return all;
   };
-  const json = async () => {
+  const parsed = async () => {
     const text = (await bytes()).toString();
     try {
       return JSON.parse(text) as unknown;
@@ -78,7 +79,11 @@ export async function vendorRequest(
       throw broken(cause, signal, ['upstream_error', 'The upstream answered with what is no JSON']);
     }
   };
-  return { status, headers: answer.headers, bytes, json, pieces };
+  return { status, headers: answer.headers, bytes, json: parsed, pieces };
+}
+
+function jsonHeaders({ length }: JsonBody): Readonly<Record<string, string>> {
+  return { 'content-type': 'application/json', 'content-length': String(length) };
 }
 
 async function* readable(body: Readable, failure: (error: unknown) => UpstreamFailure): AsyncIterable<Uint8Array> {

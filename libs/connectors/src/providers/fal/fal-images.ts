@@ -1,6 +1,6 @@
 /** Images of fal's queue: https://docs.fal.ai/model-apis */
 import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
-import { base64Of, Inlined } from '../../http/inlined.ts';
+import { Base64 } from '../../http/json-with-files.ts';
 import { inVendorsWords } from '../wire.ts';
 import type { FalQueue } from './queue.ts';
 
@@ -10,31 +10,25 @@ const USUAL = { size: 'aspect_ratio' };
 const COUNT = 'num_images';
 
 export class FalImages {
-  private readonly inlined = new Inlined();
-
   constructor(private readonly queue: FalQueue) {}
 
   async make({ model, prompt, images, count, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
     const [image] = images;
+    const { model: editing } = wire.withImage ?? {};
     const input = {
       ...(prompt === '' ? {} : { prompt }),
       ...(count === 1 ? {} : { [COUNT]: count }),
       ...inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: image !== undefined }),
+      ...(image ? sourceOf(image, editing !== undefined) : {}),
     };
-    const { model: editing } = wire.withImage ?? {};
-    const submit = async () => {
-      if (!image) return this.queue.submit(model, input, { signal });
-      const source = await sourceOf(image, editing !== undefined);
-      return this.queue.submit(editing ?? model, { ...input, ...source }, { signal });
-    };
-    const queued = await this.inlined.during(images, signal, submit);
+    const queued = await this.queue.submit(image ? (editing ?? model) : model, input, { signal });
     return madeIn(await this.queue.outcome(queued, signal), queued.requestId);
   }
 }
 
 /** Models that edit take a list where they have another name for it, and else one picture. */
-async function sourceOf(image: Blob, isList: boolean) {
-  const url = `data:${image.type};base64,${await base64Of(image)}`;
+function sourceOf(image: Blob, isList: boolean) {
+  const url = new Base64(image, `data:${image.type};base64,`);
   return isList ? { image_urls: [url] } : { image_url: url };
 }
 

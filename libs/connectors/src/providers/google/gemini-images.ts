@@ -1,7 +1,7 @@
 /** Images of Gemini's models, one a call: https://ai.google.dev/gemini-api/docs/image-generation */
 import { type ImageCall, type MadeImages, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { base64Of, Inlined } from '../../http/inlined.ts';
+import { Base64 } from '../../http/json-with-files.ts';
 import { tokenCount, vendorIdIn } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import { inVendorsWords } from '../wire.ts';
@@ -16,25 +16,18 @@ const AGAINST_POLICY: ReadonlySet<unknown> = new Set([
 ]);
 
 export class GeminiImages {
-  private readonly inlined = new Inlined();
-
   constructor(
     private readonly http: VendorHttp,
     private readonly headers: Readonly<Record<string, string>>,
   ) {}
 
-  make(call: ImageCall): Promise<MadeImages> {
-    return this.inlined.during(call.images, call.signal, () => this.draw(call));
-  }
-
-  private async draw({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
+  async make({ model, prompt, images, parameters, wire, signal }: ImageCall): Promise<MadeImages> {
     const imageConfig = inVendorsWords(parameters, wire, { usual: USUAL, bringsImage: images.length > 0 });
-    const pictures = await Promise.all(images.map(inlineData));
     const answer = await this.http.request(`/v1beta/models/${encodeURIComponent(model)}:generateContent`, {
       method: 'POST',
       headers: this.headers,
       body: {
-        contents: [{ role: 'user', parts: [{ text: prompt }, ...pictures] }],
+        contents: [{ role: 'user', parts: [{ text: prompt }, ...images.map(inlineData)] }],
         generationConfig: { responseModalities: ['IMAGE'], imageConfig },
       },
       signal,
@@ -45,8 +38,8 @@ export class GeminiImages {
   }
 }
 
-async function inlineData(image: Blob) {
-  return { inlineData: { mimeType: image.type, data: await base64Of(image) } };
+function inlineData(image: Blob) {
+  return { inlineData: { mimeType: image.type, data: new Base64(image) } };
 }
 
 interface Part {
