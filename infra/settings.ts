@@ -158,7 +158,7 @@ export const SETTINGS = {
   ),
   videoLooksPerSecond: integer(
     'VIDEO_LOOKS_PER_SECOND',
-    25,
+    15,
     [1, 10_000],
     'How often each vendor is asked what has become of videos that it makes; where there are more, each is asked about more rarely',
   ),

@@ -2,6 +2,8 @@
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Answer, type TestAccount, World } from '#testing';
+import { closeJob, jobs } from '../../../../ledger/src/jobs.ts';
+import { verify } from '../../../../ledger/src/verify.ts';
 import { picture } from '../../../../sandbox/src/media/files/pictures.ts';
 
 const KLING = 'kling/kling-2.5-turbo';
@@ -194,6 +196,28 @@ test('a web hook that nobody was told of, or that is not signed, changes nothing
   expect((await hook('fal/none')).status).toBe(404);
   expect((await hook(`fal/gen_${'0'.repeat(32)}.1.${'a'.repeat(43)}`)).status).toBe(404);
   expect((await hook('google/none')).status).toBe(404);
+});
+
+test('what a vendor may invoice for a video that it has refused is listed, until somebody says what it has invoiced', async () => {
+  const lines: string[] = [];
+  const print = (line: string) => void lines.push(line);
+  const { id } = (await bad.policy).body;
+  await world.until(async () => {
+    lines.length = 0;
+    await jobs(world.foundation, print);
+    return lines.some((line) => line.includes(id));
+  });
+  expect(lines.find((line) => line.includes(id))).toMatch(/ 0\.35 USD at most to fal \(as [\w-]{36}\), kling/);
+  for (const cost of ['', 'much', '-1'])
+    await expect(closeJob(world.foundation, id, cost, print)).rejects.toThrow('--cost');
+  const { id: other } = (await bad.error).body;
+  await expect(closeJob(world.foundation, other, 'none', print)).rejects.toThrow('Nothing is open');
+  await closeJob(world.foundation, id, '0.2', print);
+  await closeJob(world.foundation, id, '0.2', print);
+  expect(lines.slice(-2)).toEqual([`${id}: 0.2 USD is booked as its cost`, `${id}: 0.2 USD was noted before`]);
+  await expect(closeJob(world.foundation, id, 'none', print)).rejects.toThrow('another amount');
+  await verify(world.foundation, print);
+  expect(lines.at(-1)).toBe('drift 0');
 });
 
 test('the history has what was charged and how long the video is, and the books are even', async () => {

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Choices, isMedia, type MediaModel, readCatalogue } from '#catalogue';
+import { billed, chargesIn, isExplained, PIXEL, type TestAccount, World } from '#testing';
+import { verify } from '../../../../ledger/src/verify.ts';
+
+const PRICED = ['duration', 'quality'] as const;
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open({ VIDEO_LOOKS_PER_SECOND: '1000' });
+  account = await world.account(315);
+});
+afterAll(() => world.close());
+
+const models = (readCatalogue().models.filter(isMedia) as readonly MediaModel[]).filter(({ type }) => type === 'video');
+
+interface Order {
+  readonly model: MediaModel;
+  readonly vendor: string;
+  readonly choices: Choices;
+}
+
+/** Every way to choose what a price may depend on, of every model of every vendor; each ratio once in a while. */
+const orders: readonly Order[] = models.flatMap((model) => {
+  const { choices = {}, endpoints } = model;
+  const ways = PRICED.reduce<readonly Choices[]>(
+    (all, choice) => all.flatMap((each) => (choices[choice] ?? ['']).map((word) => ({ ...each, [choice]: word }))),
+    [{}],
+  );
+  return endpoints.flatMap(({ slug: vendor, parameters }) =>
+    ways
+      .filter(({ quality }) => parameters.includes('quality') || quality === (choices.quality?.[0] ?? ''))
+      .map((way, i): Order => {
+        const size = choices.size?.[i % choices.size.length];
+        return { model, vendor, choices: size === undefined ? way : { ...way, size } };
+      }),
+  );
+});
+
+interface Listed {
+  readonly id: string;
+  readonly pricing: {
+    readonly unit: string;
+    readonly base_price: number;
+    readonly variants?: readonly Readonly<Record<string, unknown>>[];
+  };
+}
+
+/** What a client expects to pay who reads the list as it says: the first variant that fits, else the base price. */
+function listedPrice({ pricing }: Listed, chosen: Choices): number {
+  const fits = ({ price, ...when }: Readonly<Record<string, unknown>>) =>
+    Object.entries(when).every(([choice, word]) => chosen[choice as keyof Choices] === word);
+  const each = Number(pricing.variants?.find(fits)?.price ?? pricing.base_price);
+  return Number((pricing.unit === 'clip' ? each : each * Number(chosen.duration)).toFixed(12));
+}
+
+test('the listed price of a video is what is held and charged, and the vendor bills what the books say', async () => {
+  const { body: list } = await world.get('/v1/models?type=video');
+  const asked = await Promise.all(
+    orders.map(async ({ model, vendor, choices: { size, ...choices } }) => {
+      const image = model.capabilities.includes('requires_image')
+        ? { image_url: `data:image/png;base64,${PIXEL.toString('base64')}` }
+        : {};
+      const body = { model: model.id, prompt: 'A harbour', ...choices, aspect_ratio: size, ...image };
+      return world.post('/v1/videos', { ...body, provider: { only: [vendor] } }, account);
+    }),
+  );
+  const prices = orders.map(({ model, choices }) =>
+    listedPrice(list.data.find(({ id }: Listed) => id === model.id) as Listed, choices),
+  );
+  expect(asked.map(({ body }) => body.estimated_cost ?? body)).toEqual(prices);
+  const answers = await Promise.all(
+    asked.map(async ({ body: { id } }) => {
+      let answer = await world.get(`/v1/videos/${id}`, account);
+      await world.until(async () => {
+        answer = await world.get(`/v1/videos/${id}`, account);
+        return answer.status === 200;
+      });
+      return answer.body;
+    }),
+  );
+  expect(answers.map(({ status, cost, error }) => [status, cost, error])).toEqual(
+    prices.map((price) => ['completed', price, undefined]),
+  );
+  const charges = chargesIn(await world.facts(account));
+  expect(charges).toHaveLength(orders.length);
+  for (const charge of charges) expect(isExplained(charge, readCatalogue().priceList.lines)).toBe(true);
+  expect((await world.bill.total()).total_usd).toBe(billed(charges));
+  const vendors = new Set(orders.map(({ vendor }) => vendor));
+  expect(vendors).toEqual(new Set(['fal', 'google']));
+
+  const lines: string[] = [];
+  await verify(world.foundation, (line) => lines.push(line));
+  expect(lines.at(-1)).toBe('drift 0');
+}, 30_000);

@@ -1,0 +1,58 @@
+import { expect, test } from '@jest/globals';
+import { FileStore, type FileToKeep, KeptRequests, RequestLost, readFileId, Secrets } from '#application';
+
+class Files extends FileStore {
+  bytes: Uint8Array | undefined;
+
+  async keep({ bytes }: FileToKeep): Promise<number> {
+    this.bytes = bytes as Uint8Array;
+    return this.bytes.length;
+  }
+
+  async find() {
+    const { bytes } = this;
+    if (!bytes) return undefined;
+    const halves = [bytes.subarray(0, 9), bytes.subarray(9)];
+    const read = async function* () {
+      yield* halves;
+    };
+    return { mediaType: '', size: bytes.length, read };
+  }
+
+  async remove(): Promise<void> {}
+  async removeExpired(): Promise<number> {
+    return 0;
+  }
+  async close(): Promise<void> {}
+}
+
+const UNTIL = Date.parse('2026-11-20T12:00:00.000Z');
+const secrets = new Secrets(Buffer.alloc(32, 1));
+const request = {
+  prompt: 'A harbour “at dusk”',
+  image: { mediaType: 'image/png', bytes: Buffer.from([0, 1, 2, 255]) },
+  orders: [{ parameters: { duration: '5' }, wire: { always: { generate_audio: true } } }],
+};
+
+test('a request is kept sealed, and opened as it was, with a picture and without', async () => {
+  const files = new Files();
+  const requests = new KeptRequests(files, secrets);
+  const place = await requests.keep(request, UNTIL);
+  expect(readFileId(place.file)).toEqual({ purpose: 'req', hour: UNTIL / 3_600_000 });
+  expect(Buffer.from(files.bytes ?? []).includes('harbour')).toBe(false);
+  expect(await requests.open(place)).toEqual(request);
+  const plain = { ...request, image: undefined };
+  expect(await requests.open(await requests.keep(plain, UNTIL))).toEqual(plain);
+});
+
+test('one that was changed, is gone, or was sealed with another master key is lost', async () => {
+  const files = new Files();
+  const requests = new KeptRequests(files, secrets);
+  const place = await requests.keep(request, UNTIL);
+  const other = new KeptRequests(files, new Secrets(Buffer.alloc(32, 2)));
+  await expect(other.open(place)).rejects.toBeInstanceOf(RequestLost);
+  (files.bytes as Uint8Array)[20] = ((files.bytes as Uint8Array)[20] ?? 0) ^ 1;
+  await expect(requests.open(place)).rejects.toBeInstanceOf(RequestLost);
+  files.bytes = undefined;
+  await expect(requests.open(place)).rejects.toBeInstanceOf(RequestLost);
+});

@@ -1,0 +1,65 @@
+/** What many pending videos cost, and how soon they are resumed. */
+import type pg from 'pg';
+import { type Cluster, type Customer, post } from '../../cluster.ts';
+import { useOf } from '../../processes.ts';
+
+export const MODEL = 'kling/kling-2.5-turbo';
+const PRICE = 0.4025;
+/** A top-up has at most so much. */
+const MOST_USD = 1_000;
+const AT_ONCE = 32;
+const LOOK_AGAIN_MS = 25;
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+export async function fundedFor(cluster: Cluster, jobs: number): Promise<Customer> {
+  const customer = await cluster.customer(0);
+  for (let left = jobs * PRICE; left > 0; left -= MOST_USD) await cluster.fund(customer, Math.min(left, MOST_USD));
+  return customer;
+}
+
+/** Asks for so many videos that are made in ten minutes. @returns their ids */
+export async function askFor(cluster: Cluster, jobs: number, { apiKey }: Customer): Promise<readonly string[]> {
+  const [api = ''] = cluster.gateways;
+  const body = { model: MODEL, duration: 5, prompt: '[[sandbox latency=600000]]' };
+  const ids: string[] = [];
+  const askNext = async (): Promise<void> => {
+    while (ids.length < jobs) {
+      const at = ids.push('') - 1;
+      const { id, message } = await post(`${api}/v1/videos`, body, apiKey);
+      if (id === undefined) throw new Error(`no video: ${message}`);
+      ids[at] = String(id);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, askNext));
+  return ids;
+}
+
+export async function inState(books: pg.Pool, state: string): Promise<number> {
+  const { rows } = await books.query('select count(*)::int as n from books.video_jobs where state = $1', [state]);
+  return rows[0].n as number;
+}
+
+export async function untilAllAre(books: pg.Pool, state: string, jobs: number, withinMs: number): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  for (let n = 0; n < jobs; n = await inState(books, state)) {
+    if (performance.now() > deadline) throw new Error(`${n} of ${jobs} videos are ${state} in time`);
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
+
+/** The part of a core that a process takes over so many seconds. */
+export async function shareOf(pid: number, seconds: number): Promise<number> {
+  const before = useOf([pid]).cpuSeconds;
+  await sleep(seconds * 1_000);
+  return (useOf([pid]).cpuSeconds - before) / seconds;
+}
+
+/** Videos whose time had come before that moment, by the database's clock, and that were not taken up since. */
+export async function notTakenUp(books: pg.Pool, since: string): Promise<number> {
+  const { rows } = await books.query(
+    `select count(*)::int as n from es.due where workflow = 'videos' and at <= $1::timestamptz`,
+    [since],
+  );
+  return rows[0].n as number;
+}
