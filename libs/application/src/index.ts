@@ -146,7 +146,8 @@ export {
   statusPath,
 } from './media/signed-links.ts';
 export { type Recording, RecordingLength } from './media/sound/recording-length.ts';
-export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody, type SpeechClient } from './media/sound/speak.ts';
+export type { SpeechClient } from './media/sound/relay.ts';
+export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody } from './media/sound/speak.ts';
 export {
   DEFAULT_TRANSCRIBER,
   Transcribe,

@@ -229,6 +229,23 @@ describe('the money for speech', () => {
     expect(charge?.items[0]?.usage).toEqual({ character: 50 });
   });
 
+  test('is charged when the client leaves before the first sound, since the vendor is asked already', async () => {
+    const before = await factCount();
+    const leaving = new AbortController();
+    const input = '[[sandbox latency=150]]';
+    const asked = fetch(`${world.api}/v1/audio/speech`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: OPENAI, input }),
+      signal: leaving.signal,
+    });
+    await world.until(async () => (await factCount()) > before);
+    leaving.abort();
+    await expect(asked).rejects.toThrow();
+    await ended(before);
+    expect(await typesSince(before)).toEqual(['FundsHeld', 'HoldSettled']);
+  });
+
   test('is paid once for an Idempotency-Key, and the sound is the same', async () => {
     const before = await factCount();
     const key = { 'idempotency-key': 'speech-1' };

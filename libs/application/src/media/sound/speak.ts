@@ -3,20 +3,18 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { MediaModel } from '#catalogue';
 import type { Query } from '#domain';
 import { Catalogues } from '../../catalogues.ts';
-import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
+import { UnservableRequest } from '../../failures.ts';
 import type { Speech } from '../../inference/vocabulary/media-calls.ts';
 import { Providers } from '../../inference/vocabulary/providers.ts';
 import type { Payer } from '../../paying/payer.ts';
-import { Paying, type StreamClient } from '../../paying/paying.ts';
+import { Paying } from '../../paying/paying.ts';
 import type { Purchase, Sale } from '../../paying/purchase.ts';
 import type { UpstreamCall } from '../../paying/upstream-call.ts';
+import { relayed, type SpeechClient } from './relay.ts';
 import { known, mostFor, primary, soundEndpoints, soundModel } from './sound-models.ts';
 import { voiceFor } from './voices.ts';
 
 export const DEFAULT_SPEAKER = 'deepgram_aura_2';
-
-/** A client that lets its sound wait for longer, in all, may be why a vendor gives up. */
-const KEEPS_UP_MS = 5_000;
 
 export interface SpeechBody {
   readonly input: string;
@@ -34,15 +32,6 @@ export interface SpeechRequest {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-}
-
-export interface SpeechClient extends StreamClient {
-  /** Sends the head of the answer; only the first call counts. */
-  begin(mediaType: string): void;
-  /** Returns a promise when there is no room for more until that resolves. */
-  write(piece: Uint8Array): Promise<void> | undefined;
-  /** Whether anyone receives what is written. */
-  readonly listening: boolean;
 }
 
 export class Speak extends Command<void> {
@@ -99,39 +88,6 @@ export class SpeakHandler implements ICommandHandler<Speak> {
     };
     await this.paying.stream(payer, sale, speak, client);
   }
-}
-
-/**
- * Passes the sound on until its end, or until nobody listens: all characters are invoiced from the first byte on, whoever
- * hears them.
- * @returns why it broke off where the client owes it all the same
- * @throws UpstreamFailure where the client owes nothing: the vendor has not delivered, though the client kept up
- */
-async function relayed(
-  { bytes, mediaType }: Speech,
-  purchase: Purchase,
-  client: SpeechClient,
-): Promise<UpstreamFailure | undefined> {
-  let waited = 0;
-  try {
-    for await (const piece of bytes) {
-      if (piece.length === 0) continue;
-      client.begin(mediaType);
-      const room = client.write(piece);
-      if (room) {
-        const from = performance.now();
-        await room;
-        waited += performance.now() - from;
-      }
-      if (!client.listening) return undefined;
-    }
-  } catch (error) {
-    const failure = purchase.brokenOff(asFailure(error));
-    if (client.started && (failure.code === 'client_disconnected' || waited > KEEPS_UP_MS)) return failure;
-    throw failure;
-  }
-  if (client.started) return undefined;
-  throw purchase.brokenOff(new UpstreamFailure('upstream_error', 'The upstream sent no sound', { status: 200 }));
 }
 
 /** @throws UnservableRequest when there is nothing to say, or too much */

@@ -1,0 +1,51 @@
+/** Sound on its way from a vendor to a client, and who owes what when it does not arrive. */
+import { asFailure, UpstreamFailure } from '../../failures.ts';
+import type { Speech } from '../../inference/vocabulary/media-calls.ts';
+import type { StreamClient } from '../../paying/paying.ts';
+import type { Purchase } from '../../paying/purchase.ts';
+
+/** A client that lets its sound wait for longer, in all, may be why a vendor gives up. */
+const KEEPS_UP_MS = 5_000;
+
+export interface SpeechClient extends StreamClient {
+  /** Sends the head of the answer; only the first call counts. */
+  begin(mediaType: string): void;
+  /** Returns a promise when there is no room for more until that resolves. */
+  write(piece: Uint8Array): Promise<void> | undefined;
+  /** Whether anyone receives what is written. */
+  readonly listening: boolean;
+}
+
+/**
+ * Passes the sound on until its end, or until nobody listens: all characters are invoiced from the first byte on, whoever
+ * hears them.
+ * @returns why it broke off where the client owes it all the same
+ * @throws UpstreamFailure where the client owes nothing: the vendor has not delivered, though the client kept up
+ */
+export async function relayed(
+  { bytes, mediaType }: Speech,
+  purchase: Pick<Purchase, 'brokenOff'>,
+  client: SpeechClient,
+  now = () => performance.now(),
+): Promise<UpstreamFailure | undefined> {
+  let waited = 0;
+  try {
+    for await (const piece of bytes) {
+      if (piece.length === 0) continue;
+      client.begin(mediaType);
+      const room = client.write(piece);
+      if (room) {
+        const from = now();
+        await room;
+        waited += now() - from;
+      }
+      if (!client.listening) return undefined;
+    }
+  } catch (error) {
+    const failure = purchase.brokenOff(asFailure(error));
+    if (client.started && (failure.code === 'client_disconnected' || waited > KEEPS_UP_MS)) return failure;
+    throw failure;
+  }
+  if (client.started) return undefined;
+  throw purchase.brokenOff(new UpstreamFailure('upstream_error', 'The upstream sent no sound', { status: 200 }));
+}
