@@ -38,7 +38,7 @@ export const FILES = {
     'UPLOADS_MAX_BYTES',
     4 * GIB,
     [64 * 1024 * 1024, 1024 * GIB],
-    'Bytes of such files that each gateway keeps at a time; with more to come, requests are refused',
+    'Bytes of such files that each gateway keeps at a time, of one account half of it; with more to come, requests are refused',
   ),
   privateSources: privateSources(
     'PRIVATE_SOURCES',

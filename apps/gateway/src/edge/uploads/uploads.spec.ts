@@ -19,7 +19,8 @@ import { Upload, type UploadNotes } from './upload.ts';
 import { Uploads } from './uploads.ts';
 
 const MAX = 100_000;
-const SPOOL = 3 * MAX;
+/** An account may have half of it. */
+const SPOOL = 6 * MAX;
 
 let root: string;
 let uploads: Uploads;
@@ -33,6 +34,11 @@ beforeAll(async () => {
   uploads = await Uploads.open({ directory: root, maxBytes: SPOOL, alarm: (problem) => alarms.push(problem) });
   server = fastify({ forceCloseConnections: true });
   readBodies(server);
+  server.decorateRequest('caller', null as never);
+  server.addHook('onRequest', (request, _, done) => {
+    request.caller = { accountId: String(request.headers['x-credit-id']), keyId: null };
+    done();
+  });
   server.addHook('onRoute', (route) => {
     route.bodyLimit = 3 * MAX;
   });
@@ -282,7 +288,7 @@ describe('refused, with nothing kept, is', () => {
     await nothingLies();
   });
 
-  test('more than there is room for, which may be sent again later', async () => {
+  test('more than there is room for, for one account or for all, which may be sent again later', async () => {
     const go = Promise.withResolvers<void>();
     let serving = 0;
     serve = ({ body }) =>
@@ -290,13 +296,16 @@ describe('refused, with nothing kept, is', () => {
         serving += 1;
         await go.promise;
       });
-    const large = () => post(form(['file', Buffer.alloc(MAX)]));
-    const first = [large(), large(), large()];
+    const large = (account = 'one') => post(form(['file', Buffer.alloc(MAX)]), { 'x-credit-id': account });
+    const sent = [large(), large(), large()];
     await until(() => serving === 3);
     const { status, headers } = await large();
     expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+    sent.push(large('two'), large('two'), large('three'));
+    await until(() => serving === 6);
+    expect((await large('four')).status).toBe(503);
     go.resolve();
-    expect((await Promise.all(first)).map((each) => each.status)).toEqual([200, 200, 200]);
+    expect((await Promise.all(sent)).map((each) => each.status)).toEqual(Array(6).fill(200));
     await nothingLies();
     expect((await large()).status).toBe(200);
     await nothingLies();

@@ -72,8 +72,9 @@ export class Uploads {
     const maxBytes = mostBytesOf(notes);
     if (Number(request.headers['content-length']) > maxBytes)
       throw new TooLarge(`The body must have at most ${maxBytes} bytes`);
-    if (this.budget.isSpent) throw noRoom();
-    const spool = new Spool(this.directory.path, this.budget, this.options.alarm);
+    const account = request.caller?.accountId ?? '';
+    this.budget.assertRoom(account);
+    const spool = new Spool(this.directory.path, new Share(this.budget, account), this.options.alarm);
     try {
       const keep = (part: FilePart) => spool.keep(part);
       const { fields, files } = await readMultipart({ payload, headers: request.headers, maxBytes, notes, keep });
@@ -115,35 +116,56 @@ function noRoom(): Busy {
   return new Busy('Too many files are being sent at the moment; try again soon');
 }
 
-/** What all uploads of a process may have on disk at a time. */
+/** What all uploads of a process may have on disk at a time. One account may have half of it, so that others can send, too. */
 class Budget {
   taken = 0;
+  private readonly byAccount = new Map<string, number>();
 
   constructor(private readonly max: number) {}
 
-  get isSpent(): boolean {
-    return this.taken >= this.max;
+  /** @throws Busy */
+  assertRoom(account: string, bytes = 1): void {
+    const own = this.byAccount.get(account) ?? 0;
+    if (this.taken + bytes > this.max || own + bytes > this.max / 2) throw noRoom();
   }
+
+  add(account: string, bytes: number): void {
+    this.taken += bytes;
+    const own = (this.byAccount.get(account) ?? 0) + bytes;
+    if (own === 0) this.byAccount.delete(account);
+    else this.byAccount.set(account, own);
+  }
+}
+
+/** What one upload has of it. */
+class Share {
+  private bytes = 0;
+
+  constructor(
+    private readonly budget: Budget,
+    private readonly account: string,
+  ) {}
 
   /** @throws Busy */
   take(bytes: number): void {
-    if (this.taken + bytes > this.max) throw noRoom();
-    this.taken += bytes;
+    this.budget.assertRoom(this.account, bytes);
+    this.budget.add(this.account, bytes);
+    this.bytes += bytes;
   }
 
-  giveBack(bytes: number): void {
-    this.taken -= bytes;
+  giveBack(): void {
+    this.budget.add(this.account, -this.bytes);
+    this.bytes = 0;
   }
 }
 
 /** The files of one upload. */
 class Spool {
   private readonly paths: string[] = [];
-  private bytes = 0;
 
   constructor(
     private readonly directory: string,
-    private readonly budget: Budget,
+    private readonly share: Share,
     private readonly alarm: (problem: string, error: unknown) => void,
   ) {}
 
@@ -155,8 +177,7 @@ class Spool {
     let size = 0;
     const counted = async function* (this: Spool, pieces: AsyncIterable<Uint8Array>) {
       for await (const piece of pieces) {
-        this.budget.take(piece.length);
-        this.bytes += piece.length;
+        this.share.take(piece.length);
         size += piece.length;
         digest.update(piece);
         yield piece;
@@ -174,11 +195,9 @@ class Spool {
 
   /** Whoever has one of them open may read it on. */
   discard(): void {
-    const bytes = this.bytes;
-    this.bytes = 0;
     const removed = this.paths.splice(0).map((file) => rm(file, { force: true }));
     void Promise.all(removed)
       .catch((error) => this.alarm('files of an upload cannot be deleted', error))
-      .finally(() => this.budget.giveBack(bytes));
+      .finally(() => this.share.giveBack());
   }
 }
