@@ -1,12 +1,13 @@
 /**
- * `npm run prove:uploads`: 50 uploads of 25 MB at once to one gateway, which are refused once they are read, and which are
- * transcribed. The gateway needs less than 300 MB more at its peak, answers other requests meanwhile, and nothing lies on
+ * `npm run prove:uploads`: 50 uploads of 25 MB at once to one gateway, that are refused once they are read, that are transcribed,
+ * and that are edited. The gateway needs less than 300 MB more at its peak, answers other requests meanwhile, and nothing lies on
  * disk afterwards.
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { crc32, deflateSync } from 'node:zlib';
 import { Cluster, type Customer } from '../cluster.ts';
 import { useOf } from '../processes.ts';
 
@@ -42,22 +43,42 @@ function wavHead(bytes: number): Buffer {
   return head;
 }
 
+function pngChunk(type: string, data: Buffer): Buffer {
+  const chunk = Buffer.concat([Buffer.alloc(4), Buffer.from(type, 'latin1'), data, Buffer.alloc(4)]);
+  chunk.writeUInt32BE(data.length, 0);
+  chunk.writeUInt32BE(crc32(chunk.subarray(4, -4)), chunk.length - 4);
+  return chunk;
+}
+
+/** A picture of one pixel, with a note of as many zeros as make it so many bytes: what is before them, and behind. */
+function pngAround(bytes: number): readonly [begin: Buffer, end: Buffer] {
+  const size = Buffer.from([0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0]);
+  const head = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), pngChunk('IHDR', size)]);
+  const behind = Buffer.concat([pngChunk('IDAT', deflateSync(Buffer.alloc(4))), pngChunk('IEND', Buffer.alloc(0))]);
+  const note = pngChunk('noTe', Buffer.alloc(bytes - head.length - behind.length - 12));
+  return [Buffer.concat([head, note.subarray(0, 8)]), Buffer.concat([note.subarray(-4), behind])];
+}
+
 interface Form {
   readonly route: string;
   readonly field: string;
+  /** Of the file; zeros are between them. */
   readonly begin: Buffer;
+  readonly end: Buffer;
   readonly model: string;
 }
 
 /** Sent as it is made, so that who sends needs no memory. @returns the status */
-function upload(api: string, { apiKey }: Customer, { route, field, begin, model }: Form): Promise<number> {
+function upload(api: string, { apiKey }: Customer, { route, field, begin, end, model }: Form): Promise<number> {
   const disposition = (name: string, more = '') =>
     `--x\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`;
   const body = function* () {
     yield Buffer.from(`${disposition('model')}${model}\r\n${disposition('prompt')}x\r\n`);
     yield Buffer.from(disposition(field, '; filename="a.wav"'));
     yield begin;
-    for (let left = FILE_BYTES - begin.length; left > 0; left -= PIECE.length) yield PIECE.subarray(0, left);
+    for (let left = FILE_BYTES - begin.length - end.length; left > 0; left -= PIECE.length)
+      yield PIECE.subarray(0, left);
+    yield end;
     yield Buffer.from('\r\n--x--\r\n');
   };
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'multipart/form-data; boundary=x' };
@@ -120,10 +141,12 @@ try {
   const cluster = await Cluster.start(directory, 1);
   try {
     const customer = await cluster.customer(CREDIT_USD);
-    const begin = wavHead(FILE_BYTES);
-    const refused = { route: '/v1/images/edits', field: 'image', begin, model: 'openai/gpt-image-1.5' };
-    await wave(cluster, customer, refused, 400);
-    await wave(cluster, customer, { route: '/v1/audio/transcriptions', field: 'file', begin, model: 'nova-3' }, 200);
+    const sound = { begin: wavHead(FILE_BYTES), end: Buffer.alloc(0) };
+    const [begin, end] = pngAround(FILE_BYTES);
+    const edit = { route: '/v1/images/edits', field: 'image', model: 'openai/gpt-image-1.5' };
+    await wave(cluster, customer, { ...edit, ...sound }, 400);
+    await wave(cluster, customer, { ...sound, route: '/v1/audio/transcriptions', field: 'file', model: 'nova-3' }, 200);
+    await wave(cluster, customer, { ...edit, begin, end }, 200);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const left = await lyingIn(directory);
     check(left === 0, `${left} files of uploads lie on disk`);

@@ -1,6 +1,6 @@
 export { LocalFiles } from './files/local-files.ts';
-export { mediaTypeOf, mediaTypeOfFile } from './files/media-type.ts';
-export { pictureTypeOf } from './files/picture.ts';
+export { mediaTypeOf } from './files/media-type.ts';
+export { mediaTypeOfFile, pictureTypeOf } from './files/picture.ts';
 export { S3Files } from './files/s3-files.ts';
 export { HttpDownloads } from './http/downloads.ts';
 export { BACKEND_KINDS, openPaymentBackends, type PaymentSettings } from './payments/backends.ts';

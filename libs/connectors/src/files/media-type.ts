@@ -27,7 +27,7 @@ export async function mediaTypeOf(bytes: Uint8Array): Promise<string | undefined
 }
 
 /** The same of a file on disk, of which only as much is read as is needed. */
-export async function mediaTypeOfFile(path: string): Promise<string | undefined> {
+export async function typeOfFile(path: string): Promise<string | undefined> {
   return known(await fileTypeFromFile(path).catch(() => undefined));
 }
 

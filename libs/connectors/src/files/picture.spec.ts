@@ -1,8 +1,11 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import sharp from 'sharp';
 import { mediaTypeOf } from './media-type.ts';
-import { pictureTypeOf } from './picture.ts';
+import { mediaTypeOfFile, pictureTypeOf } from './picture.ts';
 
 const picture = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: '#369' } });
@@ -45,6 +48,20 @@ describe('a picture', () => {
     ['sound', Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1')],
   ])('is not %s', async (_, bytes) => {
     expect(await pictureTypeOf(bytes)).toBeUndefined();
+  });
+
+  test('on disk is judged as one in memory', async () => {
+    const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-pictures-'));
+    const typeOf = async (bytes: Uint8Array) => {
+      await writeFile(path.join(directory, 'a'), bytes);
+      return mediaTypeOfFile(path.join(directory, 'a'));
+    };
+    for (const format of FORMATS)
+      expect(await typeOf(await picture(600, 400).toFormat(format).toBuffer())).toBe(`image/${format}`);
+    expect(await typeOf(await pngOf(10_001, 10_000))).toBeUndefined();
+    expect(await typeOf(Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1'))).toBe('audio/wav');
+    expect(await typeOf(Buffer.from('<svg/>'))).toBeUndefined();
+    await rm(directory, { recursive: true });
   });
 
   test('is judged soon, whatever the bytes are', async () => {
