@@ -6,6 +6,8 @@ import { root, type Started, startApp } from './processes.ts';
 
 const LOOK_AGAIN_MS = 20;
 const CREDITED_WITHIN_MS = 20_000;
+/** A list of all that is open. */
+const MOST_PRINTED = 64 * 1024 * 1024;
 
 export interface Customer {
   readonly creditId: string;
@@ -131,7 +133,8 @@ export async function post(url: string, sent?: object, key?: string): Promise<Re
 
 function runToEnd([file = '', ...args]: string[], env: Record<string, string>) {
   return new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
-    execFile(file, args, { cwd: root, env: { ...process.env, ...env } }, (error, output, complaint) => {
+    const options = { cwd: root, env: { ...process.env, ...env }, maxBuffer: MOST_PRINTED };
+    execFile(file, args, options, (error, output, complaint) => {
       resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + complaint });
     });
   });

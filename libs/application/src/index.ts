@@ -158,6 +158,7 @@ export {
 export { languagesOf, speaks } from './media/sound/voices.ts';
 export { type KeptRequest, KeptRequests, RequestLost } from './media/videos/kept-requests.ts';
 export {
+  RefusedVideos,
   RequestVideo,
   RequestVideoHandler,
   type VideoPreparations,

@@ -24,7 +24,14 @@ export {
   type Row,
   sinkOf,
 } from './projection.ts';
-export { type HistoryFilter, type HistoryRecord, type MedianCost, readHistory, readMedianCosts } from './queries.ts';
+export {
+  countRefusedVideos,
+  type HistoryFilter,
+  type HistoryRecord,
+  type MedianCost,
+  readHistory,
+  readMedianCosts,
+} from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export { findTopups, readTopup, type TopupStatus, type TopupView } from './topups.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';

@@ -195,6 +195,22 @@ export async function readHistory(
   return { records: rows.map(recordOf), total: Number(counted.rows[0]?.total ?? 0) };
 }
 
+/** Of an account, so many of the newest records are looked at. */
+const REFUSED_SAMPLE = 2_000;
+
+/** How many prompts for videos of an account were refused by vendors since then, of its newest records. */
+export async function countRefusedVideos(pool: pg.Pool, accountId: string, since: string): Promise<number> {
+  const { rows } = await pool.query<{ refused: number }>({
+    name: 'refused-videos',
+    text: `select count(*)::int as refused
+             from (select at, query_type, error_code from books.queries
+                    where account_id = $1 order by position desc limit ${REFUSED_SAMPLE}) as newest
+            where at >= $2 and query_type = 'video_generation' and error_code = 'content_policy_violation'`,
+    values: [accountId, since],
+  });
+  return rows[0]?.refused ?? 0;
+}
+
 /** So many of the newest records say what a model costs at present. */
 const MEDIAN_SAMPLE = 20_000;
 

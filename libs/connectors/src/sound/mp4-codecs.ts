@@ -5,8 +5,6 @@ export interface SampleLength {
   readonly milliseconds: number;
   /** A sample has no more bytes than this, unless there are several in it. */
   readonly bytes: number;
-  /** Each of several in one has at least so many. */
-  readonly least?: number;
 }
 
 const AAC_RATES: readonly number[] = [
@@ -21,14 +19,10 @@ const USAC_SAMPLES = 4_096;
 const AAC_BYTES_OF_CHANNEL = 400;
 const AC3_SAMPLES = 1_536;
 const SLOWEST_AC3 = 32_000;
-/** Decoders take one frame behind the other out of a sample. */
-const AC3_BYTES = { bytes: 4_096, least: 128 };
 const ANY = Number.POSITIVE_INFINITY;
 /** Object types of MPEG audio in `esds`: layers of MPEG-2 and MPEG-1. */
 const MPEG_AUDIO: ReadonlySet<number> = new Set([0x69, 0x6b]);
 const AAC: ReadonlySet<number> = new Set([0x40, 0x66, 0x67, 0x68]);
-/** Object types of AAC itself; what else there is (CELP, ALS, …) has frames of other lengths. */
-const AAC_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 17, 19, 20, 22, 23, 29, 39, 42]);
 
 /**
  * @param entry the content of a sample description
@@ -44,7 +38,7 @@ export function sampleLength(type: string, entry: Buffer): SampleLength | 'mpeg'
       return { milliseconds: LONGEST_OPUS_MS, bytes: ANY };
     case 'ac-3':
     case 'ec-3':
-      return { milliseconds: (AC3_SAMPLES / SLOWEST_AC3) * 1_000, ...AC3_BYTES };
+      return { milliseconds: (AC3_SAMPLES / SLOWEST_AC3) * 1_000, bytes: ANY };
     case 'alac':
       return alacLength(entry);
     default:
@@ -52,37 +46,24 @@ export function sampleLength(type: string, entry: Buffer): SampleLength | 'mpeg'
   }
 }
 
-/** Undefined where its description is not as everybody writes it: another reader may find another one in it. */
 function mp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
-  const content = decoderConfig(entry);
-  if (content === undefined) return undefined;
+  const at = entry.indexOf('esds', 0, 'latin1');
+  const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
+  if (decoder < 0) return undefined;
+  const content = behindSize(entry, decoder + 1);
   const kind = entry[content] ?? 0;
   if (MPEG_AUDIO.has(kind)) return 'mpeg';
   if (!AAC.has(kind)) return undefined;
-  const config =
+  const { rate, samples, channels } =
     entry[content + 13] === 0x05
       ? aacConfig(new Bits(entry.subarray(behindSize(entry, content + 14))))
       : { rate: SLOWEST_AAC, samples: AAC_SAMPLES, channels: 1 };
-  return (
-    config && {
-      milliseconds: (config.samples / config.rate) * 1_000,
-      bytes: AAC_BYTES_OF_CHANNEL * config.channels,
-    }
-  );
-}
-
-/** Where the content of the decoder's descriptor begins, in the only `esds`, in a descriptor without flags (14496-1, 7.2.6.5). */
-function decoderConfig(entry: Buffer): number | undefined {
-  const at = entry.indexOf('esds', 0, 'latin1');
-  if (at < 0 || entry.indexOf('esds', at + 1, 'latin1') >= 0 || entry[at + 8] !== 0x03) return undefined;
-  const stream = behindSize(entry, at + 9);
-  return entry[stream + 2] === 0 && entry[stream + 3] === 0x04 ? behindSize(entry, stream + 4) : undefined;
+  return { milliseconds: (samples / rate) * 1_000, bytes: AAC_BYTES_OF_CHANNEL * channels };
 }
 
 /** The rate is that of the core: what is doubled by SBR has twice the samples at twice the rate. */
 function aacConfig(bits: Bits) {
   const type = objectType(bits);
-  if (!AAC_TYPES.has(type)) return undefined;
   const index = bits.take(4);
   const rate = index === 15 ? bits.take(24) : (AAC_RATES[index] ?? SLOWEST_AAC);
   const channels = bits.take(4);

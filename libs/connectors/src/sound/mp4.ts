@@ -20,29 +20,21 @@ const SAMPLE_DESCRIPTIONS_AT = 8;
 interface Track {
   id: number;
   isSound: boolean;
-  isPicture: boolean;
   entries: Buffer | undefined;
   samples: number;
   bytes: number;
-  largest: number;
 }
 
 export function mp4Milliseconds(file: Buffer): number {
   const found: Found = { tracks: [], runs: new Map(), isFragmented: false };
   walk(file, found, 0);
+  const sounds = found.tracks.filter(({ isSound }) => isSound);
   const covered = found.tracks.reduce((sum, { bytes }) => sum + bytes, 0);
-  const lengths = found.tracks.filter(hasSound).flatMap((track) => lengthsOf(track, found, file.length));
-  const longest = lengths.reduce<number>(
-    (most, length) => Math.max(most, length === 'mpeg' ? 0 : length),
-    lengths.includes('mpeg') ? mpegMilliseconds(file) : 0,
-  );
+  const lengths = sounds.map((track) => millisecondsOf(track, found, file.length));
+  const longest = lengths.includes('mpeg') ? mpegMilliseconds(file) : Math.max(0, ...(lengths as number[]));
   const isOrdinary = found.isFragmented || covered >= file.length * ORDINARY_SHARE - AROUND_SAMPLES;
-  return longest === 0 || isOrdinary
-    ? Math.ceil(longest)
-    : Math.max(longest, Math.ceil((file.length / LOWEST_RATE) * 1_000));
+  return longest === 0 || isOrdinary ? longest : Math.max(longest, Math.ceil((file.length / LOWEST_RATE) * 1_000));
 }
-
-const NO_TRACK = { isSound: false, isPicture: false, entries: undefined, samples: 0, bytes: 0, largest: 0 };
 
 interface Found {
   readonly tracks: Track[];
@@ -51,37 +43,31 @@ interface Found {
   isFragmented: boolean;
 }
 
-/** Readers take a track for sound by its handler, or by its codec where the handler says nothing of it. */
-function hasSound({ isSound, isPicture, entries }: Track): boolean {
-  return isSound || (!isPicture && entries !== undefined && lengthsIn(entries).some((length) => length !== undefined));
-}
-
-function lengthsIn(entries: Buffer) {
-  return [...boxesIn(entries)].map(({ type, start, end }) => sampleLength(type, entries.subarray(start, end)));
-}
-
-/** By each description of its samples: any may be the true one. */
-function lengthsOf(track: Track, { runs, isFragmented }: Found, fileSize: number): readonly (number | 'mpeg')[] {
-  const { id, entries, samples, bytes } = track;
+/** Of a track with several descriptions of its samples the longest counts. */
+function millisecondsOf(
+  { id, entries, samples, bytes }: Track,
+  { runs, isFragmented }: Found,
+  fileSize: number,
+): number | 'mpeg' {
   const total = samples + (runs.get(id) ?? 0);
-  if (total === 0 || !entries) return [];
-  const largest = isFragmented ? Number.POSITIVE_INFINITY : track.largest;
-  const all = isFragmented ? fileSize : bytes;
-  return [...new Set(lengthsIn(entries))].map((length) => {
+  if (total === 0 || !entries) return 0;
+  let longest = 0;
+  for (const { type, start, end } of boxesIn(entries)) {
+    const length = sampleLength(type, entries.subarray(start, end));
     if (length === 'mpeg') return length;
-    if (!length) return (all / LOWEST_RATE) * 1_000;
-    const { milliseconds, least } = length;
     // A sample that is longer than any may have several of them in it.
-    if (least !== undefined && largest > length.bytes) return Math.max(total, all / least) * milliseconds;
-    return Math.max(total, isFragmented ? 0 : Math.ceil(bytes / length.bytes)) * milliseconds;
-  });
+    const most = length && !isFragmented ? Math.max(total, Math.ceil(bytes / length.bytes)) : total;
+    const uncounted = ((isFragmented ? fileSize : bytes) / LOWEST_RATE) * 1_000;
+    longest = Math.max(longest, length ? most * length.milliseconds : uncounted);
+  }
+  return Math.ceil(longest);
 }
 
 function walk(bytes: Buffer, found: Found, depth: number, fragment = { track: 0 }): void {
   if (depth > MAX_DEPTH) return;
   for (const { type, start, end } of boxesIn(bytes)) {
     const content = bytes.subarray(start, end);
-    if (type === 'trak') found.tracks.push({ id: 0, ...NO_TRACK });
+    if (type === 'trak') found.tracks.push({ id: 0, isSound: false, entries: undefined, samples: 0, bytes: 0 });
     if (type === 'moof') found.isFragmented = true;
     if (found.tracks.length > MAX_TRACKS) throw new RangeError('too many tracks');
     const track = found.tracks.at(-1);
@@ -102,15 +88,10 @@ function take(type: string, content: Buffer, { track, found, fragment }: At): vo
   else if (type === 'trun') found.runs.set(fragment.track, (found.runs.get(fragment.track) ?? 0) + number(4));
   else if (!track) return;
   else if (type === 'tkhd') track.id = number(content[0] === 1 ? 20 : 12);
-  else if (type === 'hdlr') takeHandler(track, content.toString('latin1', 8, 12));
+  else if (type === 'hdlr') track.isSound ||= content.toString('latin1', 8, 12) === 'soun';
   else if (type === 'stsd') track.entries = content.subarray(SAMPLE_DESCRIPTIONS_AT);
   else if (type === 'stsz') addSizes(track, content);
   else if (type === 'stz2') track.samples += number(8);
-}
-
-function takeHandler(track: Track, handler: string): void {
-  track.isSound ||= handler === 'soun';
-  track.isPicture ||= handler === 'vide';
 }
 
 /** One size for all, or one for each. */
@@ -119,13 +100,8 @@ function addSizes(track: Track, content: Buffer): void {
   const size = content.readUInt32BE(4);
   const samples = content.readUInt32BE(8);
   track.samples += samples;
-  track.bytes += size * samples;
-  track.largest = Math.max(track.largest, size);
-  for (let at = 12; size === 0 && at + 4 <= content.length; at += 4) {
-    const each = content.readUInt32BE(at);
-    track.bytes += each;
-    track.largest = Math.max(track.largest, each);
-  }
+  if (size > 0) track.bytes += size * samples;
+  else for (let at = 12; at + 4 <= content.length; at += 4) track.bytes += content.readUInt32BE(at);
 }
 
 interface Box {

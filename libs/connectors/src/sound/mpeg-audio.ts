@@ -20,11 +20,6 @@ const RATE_DIVISORS: readonly number[] = [4, 0, 2, 1];
 const LONGEST_FRAME = 4 * 1_024;
 /** Decoders look so far for the next frame behind what is none. */
 const NEAR = 8 * 1_024;
-/** As many as decoders want to see before they take it for such a stream, and for nothing else. */
-const LEADING_FRAMES = 8;
-const TAG_HEAD = 10;
-/** ID3v1, at the end. */
-const LAST_TAG = 128;
 /** A file of which less is frames is no ordinary one: then every frame counts, however lonely. */
 const ORDINARY_SHARE = 0.5;
 const MICROSECONDS = 1_000_000;
@@ -92,7 +87,7 @@ function longestReading(bytes: Uint8Array, reach: number): Reading {
   let duration = 0;
   let covered = 0;
   for (let at = bytes.length - 1; at >= 0; at--) {
-    const kind = kindAt(bytes, at);
+    const kind = bytes[at] === 0xff ? KINDS[((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)] : undefined;
     if (kind) {
       const { stream } = kind;
       const told = kind.length > 0 ? kind.length : (lastFree[stream] as number) - at;
@@ -114,41 +109,9 @@ function longestReading(bytes: Uint8Array, reach: number): Reading {
   return { duration, covered };
 }
 
-/**
- * Whether it begins as such a stream does: behind its tags stand several frames, one behind the other. Decoders judge what
- * stands behind tags anew, so that anything else there would be played as what it is.
- */
+/** Whether bytes begin as such a stream does: with a tag, or with two frames one behind the other. */
 export function isMpegAudio(bytes: Uint8Array): boolean {
-  let at = behindTags(bytes);
-  while (bytes[at] === 0) at += 1;
-  const stream = kindAt(bytes, at)?.stream;
-  for (let frames = 0; frames < LEADING_FRAMES; frames++) {
-    const kind = kindAt(bytes, at);
-    if (!kind || kind.stream !== stream) return false;
-    at += kind.length || lengthOfFree(bytes, at, kind);
-    if (at + LAST_TAG >= bytes.length) return true;
-  }
-  return true;
-}
-
-function kindAt(bytes: Uint8Array, at: number): Kind | undefined {
-  return bytes[at] === 0xff ? KINDS[((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)] : undefined;
-}
-
-/** Until the next one like it. */
-function lengthOfFree(bytes: Uint8Array, at: number, kind: Kind): number {
-  let next = at + 1;
-  while (next < at + LONGEST_FRAME && kindAt(bytes, next) !== kind) next += 1;
-  return next - at;
-}
-
-/** Behind ID3v2 (id3.org, 3.1 of 2.4.0): sizes have seven bits in each of four bytes. */
-function behindTags(bytes: Uint8Array): number {
-  let at = 0;
-  while (bytes[at] === 0x49 && bytes[at + 1] === 0x44 && bytes[at + 2] === 0x33 && at + TAG_HEAD <= bytes.length) {
-    const hasFoot = ((bytes[at + 5] as number) & 0x10) !== 0;
-    const size = bytes.subarray(at + 6, at + TAG_HEAD).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
-    at += TAG_HEAD + size + (hasFoot ? TAG_HEAD : 0);
-  }
-  return at;
+  if (bytes[0] === 0x49 && bytes[1] === 0x44 && bytes[2] === 0x33) return true;
+  const kind = bytes[0] === 0xff ? KINDS[((bytes[1] ?? 0) << 8) | (bytes[2] ?? 0)] : undefined;
+  return kind !== undefined;
 }

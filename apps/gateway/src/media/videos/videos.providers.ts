@@ -11,6 +11,7 @@ import {
   MediaLinks,
   Paying,
   Providers,
+  RefusedVideos,
   RequestVideoHandler,
   Secrets,
   Streams,
@@ -22,6 +23,7 @@ import {
 import { videoWorkflow } from '#domain';
 import { PostgresDueTable } from '#eventstore';
 import { Role } from '#modules';
+import { RefusedInHistory } from './refused-videos.ts';
 import { VideoSurroundings } from './videos.controller.ts';
 
 export const videoProviders: readonly Provider[] = [
@@ -36,6 +38,12 @@ export const videoProviders: readonly Provider[] = [
     useFactory: (files: FileStore, secrets: Secrets) => new KeptRequests(files, secrets),
   },
   {
+    provide: RefusedVideos,
+    inject: [pg.Pool, Clock, Role],
+    useFactory: (pool: pg.Pool, clock: Clock, { settings }: Role) =>
+      new RefusedInHistory(pool, clock, settings.refusedPerHour),
+  },
+  {
     provide: VideoSurroundings,
     inject: [Streams, MediaLinks, LinkSigner, Secrets, Clock],
     useFactory: (
@@ -44,16 +52,17 @@ export const videoProviders: readonly Provider[] = [
   },
   {
     provide: RequestVideoHandler,
-    inject: [VideoQuotes, Paying, ImageFiles, KeptRequests, VideoSurroundings],
+    inject: [VideoQuotes, Paying, ImageFiles, KeptRequests, RefusedVideos, VideoSurroundings],
     useFactory: (
-      ...[quotes, paying, images, requests, { videos, secrets, clock }]: [
+      ...[quotes, paying, images, requests, refused, { videos, secrets, clock }]: [
         VideoQuotes,
         Paying,
         ImageFiles,
         KeptRequests,
+        RefusedVideos,
         VideoSurroundings,
       ]
-    ) => new RequestVideoHandler(quotes, paying, { images, requests, secrets, clock }, videos),
+    ) => new RequestVideoHandler(quotes, paying, { images, requests, refused, secrets, clock }, videos),
   },
   {
     provide: VideoHooks,

@@ -167,6 +167,15 @@ describe('a request', () => {
     expect((await ask({ duration: null })).body.estimated_cost).toBe(0.4025);
   });
 
+  test('of an account whose prompts vendors have refused often is not taken for a while', async () => {
+    const api = await world.anotherGateway({ refusedPerHour: 1 });
+    const body = { model: KLING, prompt: 'A harbour' };
+    await bad.policy;
+    await world.until(async () => (await world.post('/v1/videos', body, account, api)).status === 429);
+    const other = await world.account(1.05);
+    expect((await world.post('/v1/videos', body, other, api)).status).toBe(202);
+  });
+
   test('without money is refused, and of a model that is not there', async () => {
     const poor = await world.account();
     expect((await ask({}, poor)).status).toBe(402);

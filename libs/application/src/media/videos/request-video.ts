@@ -28,8 +28,18 @@ export function videoIdOf(requestId: string, secrets: Secrets): string {
   return `gen_${hash.toString('hex').slice(0, ID_DIGITS)}`;
 }
 
+/**
+ * Prompts that vendors refuse cost their callers nothing, though vendors may invoice what they made before they looked at it:
+ * so an account may have only so many of them in an hour.
+ */
+export abstract class RefusedVideos {
+  /** @throws UpstreamFailure `rate_limited` when there were too many of late */
+  abstract assertFew(accountId: string): Promise<void>;
+}
+
 /** What the handler keeps requests with. */
 export interface VideoPreparations {
+  readonly refused: RefusedVideos;
   readonly images: Pick<ImageFiles, 'sources'>;
   readonly requests: KeptRequests;
   readonly secrets: Secrets;
@@ -65,6 +75,7 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
   async execute({ payer, request, body }: RequestVideo) {
     const { requestId, caller, source } = request;
     const quote = this.quotes.quote(body, requestId, source);
+    await this.given.refused.assertFew(caller.accountId);
     const sources = await this.given.images.sources(quote.imageUrl);
     const hold = await this.paying.holdForJob(payer, quote.sale);
     const data = await this.prepared(quote, { hold, caller, sources }).catch(async (error) => {
