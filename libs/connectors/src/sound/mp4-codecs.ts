@@ -17,8 +17,11 @@ const AAC_LOW_DELAY_SAMPLES = 512;
 const USAC_SAMPLES = 4_096;
 /** 256 kbit/s of two channels come to 372; the standard allows 768. */
 const AAC_BYTES_OF_CHANNEL = 400;
+/** Object types of AAC and its kin. Others have packets of lengths of their own. */
+const AAC_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 17, 19, 20, 22, 23, 29, 39, 42]);
 const AC3_SAMPLES = 1_536;
 const SLOWEST_AC3 = 32_000;
+const AC3_BYTES = 64;
 const ANY = Number.POSITIVE_INFINITY;
 /** Object types of MPEG audio in `esds`: layers of MPEG-2 and MPEG-1. */
 const MPEG_AUDIO: ReadonlySet<number> = new Set([0x69, 0x6b]);
@@ -38,7 +41,7 @@ export function sampleLength(type: string, entry: Buffer): SampleLength | 'mpeg'
       return { milliseconds: LONGEST_OPUS_MS, bytes: ANY };
     case 'ac-3':
     case 'ec-3':
-      return { milliseconds: (AC3_SAMPLES / SLOWEST_AC3) * 1_000, bytes: ANY };
+      return { milliseconds: (AC3_SAMPLES / SLOWEST_AC3) * 1_000, bytes: AC3_BYTES };
     case 'alac':
       return alacLength(entry);
     default:
@@ -54,16 +57,19 @@ function mp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
   const kind = entry[content] ?? 0;
   if (MPEG_AUDIO.has(kind)) return 'mpeg';
   if (!AAC.has(kind)) return undefined;
-  const { rate, samples, channels } =
+  const config =
     entry[content + 13] === 0x05
       ? aacConfig(new Bits(entry.subarray(behindSize(entry, content + 14))))
       : { rate: SLOWEST_AAC, samples: AAC_SAMPLES, channels: 1 };
+  if (config === undefined) return undefined;
+  const { rate, samples, channels } = config;
   return { milliseconds: (samples / rate) * 1_000, bytes: AAC_BYTES_OF_CHANNEL * channels };
 }
 
-/** The rate is that of the core: what is doubled by SBR has twice the samples at twice the rate. */
+/** Undefined where it is no AAC. The rate is that of the core: what is doubled by SBR has twice the samples at twice the rate. */
 function aacConfig(bits: Bits) {
   const type = objectType(bits);
+  if (!AAC_TYPES.has(type)) return undefined;
   const index = bits.take(4);
   const rate = index === 15 ? bits.take(24) : (AAC_RATES[index] ?? SLOWEST_AAC);
   const channels = bits.take(4);

@@ -4,9 +4,11 @@
  * the samples in a chunk: 2.8 s for 17 minutes that lie in one.
  */
 import { sampleLength } from './mp4-codecs.ts';
+import { Fragments } from './mp4-fragments.ts';
 import { mpegMilliseconds } from './mpeg-audio.ts';
+import { LONGEST_PACKET_MS } from './opus.ts';
 
-const CONTAINERS: ReadonlySet<string> = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'moof', 'traf']);
+const CONTAINERS: ReadonlySet<string> = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf']);
 const MAX_DEPTH = 8;
 const MAX_TRACKS = 128;
 /** Bytes of a second of what is not counted, at 8 kbit/s. */
@@ -26,68 +28,53 @@ interface Track {
 }
 
 export function mp4Milliseconds(file: Buffer): number {
-  const found: Found = { tracks: [], runs: new Map(), isFragmented: false };
+  const found: Found = { tracks: [], fragments: new Fragments() };
   walk(file, found, 0);
   const sounds = found.tracks.filter(({ isSound }) => isSound);
-  const covered = found.tracks.reduce((sum, { bytes }) => sum + bytes, 0);
-  const lengths = sounds.map((track) => millisecondsOf(track, found, file.length));
+  const covered = found.tracks.reduce((sum, { bytes }) => sum + bytes, found.fragments.bytes);
+  const lengths = sounds.map((track) => millisecondsOf(track, found.fragments));
   const longest = lengths.includes('mpeg') ? mpegMilliseconds(file) : Math.max(0, ...(lengths as number[]));
-  const isOrdinary = found.isFragmented || covered >= file.length * ORDINARY_SHARE - AROUND_SAMPLES;
+  const isOrdinary = covered >= file.length * ORDINARY_SHARE - AROUND_SAMPLES;
   return longest === 0 || isOrdinary ? longest : Math.max(longest, Math.ceil((file.length / LOWEST_RATE) * 1_000));
 }
 
 interface Found {
   readonly tracks: Track[];
-  /** Samples in fragments, by the ids of tracks. */
-  readonly runs: Map<number, number>;
-  isFragmented: boolean;
+  readonly fragments: Fragments;
 }
 
 /** Of a track with several descriptions of its samples the longest counts. */
-function millisecondsOf(
-  { id, entries, samples, bytes }: Track,
-  { runs, isFragmented }: Found,
-  fileSize: number,
-): number | 'mpeg' {
-  const total = samples + (runs.get(id) ?? 0);
+function millisecondsOf({ id, entries, samples, bytes }: Track, fragments: Fragments): number | 'mpeg' {
+  const added = fragments.of(id);
+  const total = samples + added.samples;
+  const size = bytes + added.bytes;
   if (total === 0 || !entries) return 0;
   let longest = 0;
   for (const { type, start, end } of boxesIn(entries)) {
     const length = sampleLength(type, entries.subarray(start, end));
     if (length === 'mpeg') return length;
     // A sample that is longer than any may have several of them in it.
-    const most = length && !isFragmented ? Math.max(total, Math.ceil(bytes / length.bytes)) : total;
-    const uncounted = ((isFragmented ? fileSize : bytes) / LOWEST_RATE) * 1_000;
-    longest = Math.max(longest, length ? most * length.milliseconds : uncounted);
+    const counted = length && Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
+    longest = Math.max(longest, counted ?? total * LONGEST_PACKET_MS);
   }
   return Math.ceil(longest);
 }
 
-function walk(bytes: Buffer, found: Found, depth: number, fragment = { track: 0 }): void {
+function walk(bytes: Buffer, found: Found, depth: number): void {
   if (depth > MAX_DEPTH) return;
   for (const { type, start, end } of boxesIn(bytes)) {
     const content = bytes.subarray(start, end);
     if (type === 'trak') found.tracks.push({ id: 0, isSound: false, entries: undefined, samples: 0, bytes: 0 });
-    if (type === 'moof') found.isFragmented = true;
     if (found.tracks.length > MAX_TRACKS) throw new RangeError('too many tracks');
     const track = found.tracks.at(-1);
-    if (CONTAINERS.has(type)) walk(content, found, depth + 1, type === 'traf' ? { track: 0 } : fragment);
-    else if (track || type === 'tfhd' || type === 'trun') take(type, content, { track, found, fragment });
+    if (CONTAINERS.has(type)) walk(content, found, depth + 1);
+    else if (!found.fragments.take(type, content) && track) take(type, content, track);
   }
 }
 
-interface At {
-  readonly track: Track | undefined;
-  readonly found: Found;
-  readonly fragment: { track: number };
-}
-
-function take(type: string, content: Buffer, { track, found, fragment }: At): void {
+function take(type: string, content: Buffer, track: Track): void {
   const number = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
-  if (type === 'tfhd') fragment.track = number(4);
-  else if (type === 'trun') found.runs.set(fragment.track, (found.runs.get(fragment.track) ?? 0) + number(4));
-  else if (!track) return;
-  else if (type === 'tkhd') track.id = number(content[0] === 1 ? 20 : 12);
+  if (type === 'tkhd') track.id = number(content[0] === 1 ? 20 : 12);
   else if (type === 'hdlr') track.isSound ||= content.toString('latin1', 8, 12) === 'soun';
   else if (type === 'stsd') track.entries = content.subarray(SAMPLE_DESCRIPTIONS_AT);
   else if (type === 'stsz') addSizes(track, content);

@@ -20,8 +20,13 @@ const RATE_DIVISORS: readonly number[] = [4, 0, 2, 1];
 const LONGEST_FRAME = 4 * 1_024;
 /** Decoders look so far for the next frame behind what is none. */
 const NEAR = 8 * 1_024;
-/** A file of which less is frames is no ordinary one: then every frame counts, however lonely. */
-const ORDINARY_SHARE = 0.5;
+/** Bytes of a second of what is no frame of these, but may be sound to others: 8 kbit/s. */
+const LOWEST_RATE = 1_000;
+/** Tags and the like. */
+const AROUND_FRAMES = 16 * 1024;
+const TAG_HEAD = 10;
+/** AAC in ADTS, FLAC, WAV, Ogg, MP4: all of them are played behind a tag. */
+const ANOTHER_FORMAT = /^(\xff[\xf0\xf1\xf8\xf9]|fLaC|RIFF|OggS|....ftyp)/s;
 const MICROSECONDS = 1_000_000;
 
 /** What the second and third byte of a header say, for all values that they can have. */
@@ -60,17 +65,42 @@ function kindOf(second: number, third: number): Kind | undefined {
 
 /**
  * The most sound that frames which do not overlap can make of these bytes, wherever they begin and whatever stands between
- * them: no decoder can get out more. A frame must have another of its stream near behind it, or the end.
+ * them: no decoder can get out more. A frame must have another of its stream near behind it, or the end. What no frame has
+ * may be sound in another codec, and counts by its size; but not a tag before the first frame.
  * @returns milliseconds, 0 where there is no frame
  */
 export function mpegMilliseconds(bytes: Uint8Array): number {
-  const near = longestReading(bytes, NEAR);
-  const reading = near.covered < bytes.length * ORDINARY_SHARE ? longestReading(bytes, bytes.length) : near;
-  return Math.ceil(reading.duration / 1_000);
+  const { duration, covered } = longestReading(bytes);
+  const others = Math.max(0, bytes.length - tagLength(bytes) - covered - AROUND_FRAMES);
+  return duration === 0 ? 0 : Math.ceil(duration / 1_000 + (others / LOWEST_RATE) * 1_000);
+}
+
+/** Of the ID3 tags that a frame stands behind. */
+function tagLength(bytes: Uint8Array): number {
+  const end = tagEnd(bytes);
+  return kindAt(bytes, end) ? end : 0;
+}
+
+/** Where ID3 tags say that they end (four times seven bits, https://id3.org/id3v2.4.0-structure). */
+function tagEnd(bytes: Uint8Array): number {
+  let at = 0;
+  while (startsWithTag(bytes, at) && at < bytes.length)
+    at += TAG_HEAD + bytes.subarray(at + 6, at + TAG_HEAD).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
+  return at;
+}
+
+function startsWithTag(bytes: Uint8Array, at = 0): boolean {
+  return bytes[at] === 0x49 && bytes[at + 1] === 0x44 && bytes[at + 2] === 0x33;
+}
+
+function kindAt(bytes: Uint8Array, at: number): Kind | undefined {
+  return bytes[at] === 0xff ? KINDS[((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)] : undefined;
 }
 
 interface Reading {
+  /** Microseconds. */
   readonly duration: number;
+  /** The most bytes that frames can have, which need not be the same ones. */
   readonly covered: number;
 }
 
@@ -78,7 +108,7 @@ interface Reading {
  * From the end to the beginning: the best from a byte on is the best from the next one on, or a frame that begins there
  * and the best from its end on. Only as much is remembered as a frame is long.
  */
-function longestReading(bytes: Uint8Array, reach: number): Reading {
+function longestReading(bytes: Uint8Array): Reading {
   const mask = LONGEST_FRAME - 1;
   const durations = new Float64Array(LONGEST_FRAME);
   const coverages = new Float64Array(LONGEST_FRAME);
@@ -87,18 +117,17 @@ function longestReading(bytes: Uint8Array, reach: number): Reading {
   let duration = 0;
   let covered = 0;
   for (let at = bytes.length - 1; at >= 0; at--) {
-    const kind = bytes[at] === 0xff ? KINDS[((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)] : undefined;
+    const kind = kindAt(bytes, at);
     if (kind) {
       const { stream } = kind;
       const told = kind.length > 0 ? kind.length : (lastFree[stream] as number) - at;
       const length = Math.min(told, bytes.length - at);
-      const hasNext = (last[stream] as number) - (at + length) <= reach;
+      const hasNext = (last[stream] as number) - (at + length) <= NEAR;
       if (hasNext && length < LONGEST_FRAME && length > 0) {
-        const behind = at + length === bytes.length ? 0 : (durations[(at + length) & mask] as number);
-        if (behind + kind.duration > duration) {
-          duration = behind + kind.duration;
-          covered = length + (at + length === bytes.length ? 0 : (coverages[(at + length) & mask] as number));
-        }
+        const end = (at + length) & mask;
+        const isLast = at + length === bytes.length;
+        duration = Math.max(duration, kind.duration + (isLast ? 0 : (durations[end] as number)));
+        covered = Math.max(covered, length + (isLast ? 0 : (coverages[end] as number)));
       }
       last[stream] = at;
       if (kind.length === 0) lastFree[stream] = at;
@@ -109,9 +138,10 @@ function longestReading(bytes: Uint8Array, reach: number): Reading {
   return { duration, covered };
 }
 
-/** Whether bytes begin as such a stream does: with a tag, or with two frames one behind the other. */
+/** Whether bytes begin as such a stream does: with a frame, or with a tag that has not something else behind it. */
 export function isMpegAudio(bytes: Uint8Array): boolean {
-  if (bytes[0] === 0x49 && bytes[1] === 0x44 && bytes[2] === 0x33) return true;
-  const kind = bytes[0] === 0xff ? KINDS[((bytes[1] ?? 0) << 8) | (bytes[2] ?? 0)] : undefined;
-  return kind !== undefined;
+  if (!startsWithTag(bytes)) return kindAt(bytes, 0) !== undefined;
+  const end = tagEnd(bytes);
+  const start = Buffer.from(bytes.subarray(end, end + 12)).toString('latin1');
+  return !ANOTHER_FORMAT.test(start);
 }

@@ -12,3 +12,6 @@ export function opusMilliseconds(packet: Uint8Array): number {
   const frames = code === 0 ? 1 : code === 3 ? count & 0x3f : 2;
   return Math.min((FRAMES[head >> 3] as number) * frames, LONGEST_OPUS_MS);
 }
+
+/** A block of 65,536 samples at 8 kHz: no codec has more in a packet. */
+export const LONGEST_PACKET_MS = (65_536 / 8_000) * 1_000;

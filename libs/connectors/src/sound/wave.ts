@@ -8,15 +8,16 @@ const FLOAT = 3;
 const A_LAW = 6;
 const MU_LAW = 7;
 const ADPCM_IMA = 0x11;
+const GSM = 0x31;
 const MPEG = 0x50;
 const MP3 = 0x55;
 /** The tag stands behind it, in what follows. */
 const EXTENSIBLE = 0xfffe;
 
-/** Bytes of a second of what is not counted: some 2 kbit/s, as the thriftiest codecs of speech have. */
-const LOWEST_RATE = 250;
 const MAX_CHANNELS = 64;
 const ADPCM_BITS = 4;
+/** Of GSM 6.10. */
+const GSM_BLOCK = { bytes: 65, samples: 320 };
 
 /**
  * All bytes from the first place on where they may begin, in the slowest of all formats that it may have: sizes of chunks
@@ -36,7 +37,7 @@ export function waveMilliseconds(bytes: Buffer): number {
   return Math.ceil(Math.max(longest, hasMpeg ? mpegMilliseconds(sound) : 0));
 }
 
-/** 0 where that is no format. */
+/** 0 where that is no format, or one of a codec that is not counted: some make hours of a few bytes. */
 function millisecondsIn(size: number, format: Buffer): number | 'mpeg' {
   if (format.length < 16) return 0;
   const told = format.readUInt16LE(0);
@@ -57,8 +58,10 @@ function millisecondsIn(size: number, format: Buffer): number | 'mpeg' {
     case MPEG:
     case MP3:
       return 'mpeg';
+    case GSM:
+      return ((size / GSM_BLOCK.bytes) * GSM_BLOCK.samples * 1_000) / rate;
     default:
-      return (size / LOWEST_RATE) * 1_000;
+      return 0;
   }
 }
 

@@ -3,7 +3,7 @@
  * RFC 6716, "Vorbis I specification" 4.2.2. Read from the beginning to the end, once: the library that was tried did not
  * come to an end with some broken files.
  */
-import { LONGEST_OPUS_MS, opusMilliseconds } from './opus.ts';
+import { LONGEST_OPUS_MS, LONGEST_PACKET_MS, opusMilliseconds } from './opus.ts';
 
 /** Elements that are looked into; all others are leaves. */
 const MASTERS: ReadonlySet<number> = new Set([0x18538067, 0x1654ae6b, 0xae, 0xe1, 0x1f43b675, 0xa0]);
@@ -75,13 +75,13 @@ function takeBlock(block: Buffer, packets: Map<number, Packets>): void {
   taken.milliseconds += isLaced ? count * LONGEST_OPUS_MS : opusMilliseconds(content);
 }
 
-/** Of Vorbis each packet may be a long block, half of which is new. Of other codecs than these two there are the bytes. */
+/** Of Vorbis each packet may be a long block, half of which is new. Of other codecs each may be the longest that there is. */
 function millisecondsOf({ codec, settings, isEncoded }: Track, packets: Packets | undefined): number {
   if (!packets) return 0;
   if (codec === 'A_OPUS') return isEncoded ? packets.count * LONGEST_OPUS_MS : packets.milliseconds;
   const start = codec === 'A_VORBIS' ? (settings?.indexOf('\x01vorbis', 0, 'latin1') ?? -1) : -1;
   if (settings === undefined || start < 0 || settings.length < start + VORBIS_BLOCKS_AT + 1)
-    return (packets.bytes / LOWEST_RATE) * 1_000;
+    return packets.count * LONGEST_PACKET_MS;
   const longBlock = 2 ** ((settings[start + VORBIS_BLOCKS_AT] as number) >> 4);
   return ((packets.count * longBlock) / 2 / Math.max(1, settings.readUInt32LE(start + VORBIS_RATE_AT))) * 1_000;
 }

@@ -1,0 +1,78 @@
+/** Samples of an MP4 file that stand in fragments. Facts: ISO/IEC 14496-12, 8.8. */
+
+/** Which fields a fragment's head has before the size of its samples, in bytes, by their flags. */
+const BEFORE_SIZE: readonly (readonly [flag: number, bytes: number])[] = [
+  [0x1, 8],
+  [0x2, 4],
+  [0x8, 4],
+];
+const HAS_SIZE = 0x10;
+/** The same before a run's samples. */
+const BEFORE_SAMPLES: readonly (readonly [flag: number, bytes: number])[] = [
+  [0x1, 4],
+  [0x4, 4],
+];
+/** Fields of each sample of a run; the second is its size. */
+const SAMPLE_FIELDS = [0x100, 0x200, 0x400, 0x800];
+const HAS_SAMPLE_SIZE = 0x200;
+const MAX_TRACKS = 128;
+
+export interface Samples {
+  readonly samples: number;
+  readonly bytes: number;
+}
+
+const NONE: Samples = { samples: 0, bytes: 0 };
+
+export class Fragments {
+  private readonly byTrack = new Map<number, Samples>();
+  /** Where a fragment says nothing of the size of its samples. */
+  private readonly sizes = new Map<number, number>();
+  private track = 0;
+  private size = 0;
+
+  /** Of all tracks. */
+  get bytes(): number {
+    return [...this.byTrack.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  of(track: number): Samples {
+    return this.byTrack.get(track) ?? NONE;
+  }
+
+  /** @returns whether a box is about fragments */
+  take(type: string, content: Buffer): boolean {
+    const number = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
+    const flags = number(0) & 0xffffff;
+    if (type === 'trex') {
+      this.sizes.set(number(4), number(16));
+    } else if (type === 'tfhd') {
+      this.track = number(4);
+      const own = (flags & HAS_SIZE) !== 0 ? number(8 + lengthOf(BEFORE_SIZE, flags)) : undefined;
+      this.size = own ?? this.sizes.get(this.track) ?? 0;
+    } else if (type === 'trun') {
+      this.add(number(4), this.bytesOf(content, flags, number(4)));
+    } else return false;
+    if (this.sizes.size > MAX_TRACKS || this.byTrack.size > MAX_TRACKS) throw new RangeError('too many tracks');
+    return true;
+  }
+
+  private add(samples: number, bytes: number): void {
+    const before = this.of(this.track);
+    this.byTrack.set(this.track, { samples: before.samples + samples, bytes: before.bytes + bytes });
+  }
+
+  private bytesOf(run: Buffer, flags: number, samples: number): number {
+    if ((flags & HAS_SAMPLE_SIZE) === 0) return this.size * samples;
+    const width = SAMPLE_FIELDS.filter((flag) => (flags & flag) !== 0).length * 4;
+    const first = 8 + lengthOf(BEFORE_SAMPLES, flags) + ((flags & 0x100) !== 0 ? 4 : 0);
+    let bytes = 0;
+    for (let at = first, left = samples; left > 0 && at + 4 <= run.length; at += width, left--)
+      bytes += run.readUInt32BE(at);
+    return bytes;
+  }
+}
+
+function lengthOf(fields: readonly (readonly [flag: number, bytes: number])[], flags: number): number {
+  return fields.reduce((sum, [flag, bytes]) => sum + ((flags & flag) !== 0 ? bytes : 0), 0);
+}
