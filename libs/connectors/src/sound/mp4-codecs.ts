@@ -49,11 +49,10 @@ export function sampleLength(type: string, entry: Buffer): SampleLength | 'mpeg'
   }
 }
 
+/** Undefined where its description is not as everybody writes it: another reader may find another one in it. */
 function mp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
-  const at = entry.indexOf('esds', 0, 'latin1');
-  const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
-  if (decoder < 0) return undefined;
-  const content = behindSize(entry, decoder + 1);
+  const content = decoderConfig(entry);
+  if (content === undefined) return undefined;
   const kind = entry[content] ?? 0;
   if (MPEG_AUDIO.has(kind)) return 'mpeg';
   if (!AAC.has(kind)) return undefined;
@@ -61,9 +60,20 @@ function mp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
     entry[content + 13] === 0x05
       ? aacConfig(new Bits(entry.subarray(behindSize(entry, content + 14))))
       : { rate: SLOWEST_AAC, samples: AAC_SAMPLES, channels: 1 };
-  if (config === undefined) return undefined;
-  const { rate, samples, channels } = config;
-  return { milliseconds: (samples / rate) * 1_000, bytes: AAC_BYTES_OF_CHANNEL * channels };
+  return (
+    config && {
+      milliseconds: (config.samples / config.rate) * 1_000,
+      bytes: AAC_BYTES_OF_CHANNEL * config.channels,
+    }
+  );
+}
+
+/** Where the content of the decoder's descriptor begins, in the only `esds`, in a descriptor without flags (14496-1, 7.2.6.5). */
+function decoderConfig(entry: Buffer): number | undefined {
+  const at = entry.indexOf('esds', 0, 'latin1');
+  if (at < 0 || entry.indexOf('esds', at + 1, 'latin1') >= 0 || entry[at + 8] !== 0x03) return undefined;
+  const stream = behindSize(entry, at + 9);
+  return entry[stream + 2] === 0 && entry[stream + 3] === 0x04 ? behindSize(entry, stream + 4) : undefined;
 }
 
 /** Undefined where it is no AAC. The rate is that of the core: what is doubled by SBR has twice the samples at twice the rate. */

@@ -22,6 +22,7 @@ const SAMPLE_DESCRIPTIONS_AT = 8;
 interface Track {
   id: number;
   isSound: boolean;
+  isPicture: boolean;
   entries: Buffer | undefined;
   samples: number;
   bytes: number;
@@ -30,41 +31,49 @@ interface Track {
 export function mp4Milliseconds(file: Buffer): number {
   const found: Found = { tracks: [], fragments: new Fragments() };
   walk(file, found, 0);
-  const sounds = found.tracks.filter(({ isSound }) => isSound);
   const covered = found.tracks.reduce((sum, { bytes }) => sum + bytes, found.fragments.bytes);
-  const lengths = sounds.map((track) => millisecondsOf(track, found.fragments));
-  const longest = lengths.includes('mpeg') ? mpegMilliseconds(file) : Math.max(0, ...(lengths as number[]));
+  const lengths = found.tracks.filter(hasSound).flatMap((track) => lengthsOf(track, found.fragments));
+  const others = lengths.filter((length) => length !== 'mpeg');
+  const longest = Math.ceil(Math.max(0, ...others, lengths.includes('mpeg') ? mpegMilliseconds(file) : 0));
   const isOrdinary = covered >= file.length * ORDINARY_SHARE - AROUND_SAMPLES;
   return longest === 0 || isOrdinary ? longest : Math.max(longest, Math.ceil((file.length / LOWEST_RATE) * 1_000));
 }
+
+const NO_TRACK = { isSound: false, isPicture: false, entries: undefined, samples: 0, bytes: 0 };
 
 interface Found {
   readonly tracks: Track[];
   readonly fragments: Fragments;
 }
 
-/** Of a track with several descriptions of its samples the longest counts. */
-function millisecondsOf({ id, entries, samples, bytes }: Track, fragments: Fragments): number | 'mpeg' {
+/** Readers take a track for sound by its handler, or by its codec where the handler says nothing of it. */
+function hasSound({ isSound, isPicture, entries }: Track): boolean {
+  return isSound || (!isPicture && entries !== undefined && lengthsIn(entries).some((length) => length !== undefined));
+}
+
+function lengthsIn(entries: Buffer) {
+  return [...boxesIn(entries)].map(({ type, start, end }) => sampleLength(type, entries.subarray(start, end)));
+}
+
+/** By each description of its samples: any may be the true one. */
+function lengthsOf({ id, entries, samples, bytes }: Track, fragments: Fragments): readonly (number | 'mpeg')[] {
   const added = fragments.of(id);
   const total = samples + added.samples;
   const size = bytes + added.bytes;
-  if (total === 0 || !entries) return 0;
-  let longest = 0;
-  for (const { type, start, end } of boxesIn(entries)) {
-    const length = sampleLength(type, entries.subarray(start, end));
+  if (total === 0 || !entries) return [];
+  return [...new Set(lengthsIn(entries))].map((length) => {
     if (length === 'mpeg') return length;
+    if (!length) return Math.max(total * LONGEST_PACKET_MS, (size / LOWEST_RATE) * 1_000);
     // A sample that is longer than any may have several of them in it.
-    const counted = length && Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
-    longest = Math.max(longest, counted ?? total * LONGEST_PACKET_MS);
-  }
-  return Math.ceil(longest);
+    return Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
+  });
 }
 
 function walk(bytes: Buffer, found: Found, depth: number): void {
   if (depth > MAX_DEPTH) return;
   for (const { type, start, end } of boxesIn(bytes)) {
     const content = bytes.subarray(start, end);
-    if (type === 'trak') found.tracks.push({ id: 0, isSound: false, entries: undefined, samples: 0, bytes: 0 });
+    if (type === 'trak') found.tracks.push({ id: 0, ...NO_TRACK });
     if (found.tracks.length > MAX_TRACKS) throw new RangeError('too many tracks');
     const track = found.tracks.at(-1);
     if (CONTAINERS.has(type)) walk(content, found, depth + 1);
@@ -75,10 +84,15 @@ function walk(bytes: Buffer, found: Found, depth: number): void {
 function take(type: string, content: Buffer, track: Track): void {
   const number = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
   if (type === 'tkhd') track.id = number(content[0] === 1 ? 20 : 12);
-  else if (type === 'hdlr') track.isSound ||= content.toString('latin1', 8, 12) === 'soun';
+  else if (type === 'hdlr') takeHandler(track, content.toString('latin1', 8, 12));
   else if (type === 'stsd') track.entries = content.subarray(SAMPLE_DESCRIPTIONS_AT);
   else if (type === 'stsz') addSizes(track, content);
   else if (type === 'stz2') track.samples += number(8);
+}
+
+function takeHandler(track: Track, handler: string): void {
+  track.isSound ||= handler === 'soun';
+  track.isPicture ||= handler === 'vide';
 }
 
 /** One size for all, or one for each. */

@@ -25,8 +25,10 @@ const LOWEST_RATE = 1_000;
 /** Tags and the like. */
 const AROUND_FRAMES = 16 * 1024;
 const TAG_HEAD = 10;
-/** AAC in ADTS, FLAC, WAV, Ogg, MP4: all of them are played behind a tag. */
-const ANOTHER_FORMAT = /^(\xff[\xf0\xf1\xf8\xf9]|fLaC|RIFF|OggS|....ftyp)/s;
+/** ID3v1, at the end. */
+const LAST_TAG = 128;
+/** As many as decoders want to see before they take it for such a stream, and for nothing else. */
+const LEADING_FRAMES = 8;
 const MICROSECONDS = 1_000_000;
 
 /** What the second and third byte of a header say, for all values that they can have. */
@@ -71,26 +73,8 @@ function kindOf(second: number, third: number): Kind | undefined {
  */
 export function mpegMilliseconds(bytes: Uint8Array): number {
   const { duration, covered } = longestReading(bytes);
-  const others = Math.max(0, bytes.length - tagLength(bytes) - covered - AROUND_FRAMES);
+  const others = Math.max(0, bytes.length - behindTags(bytes) - covered - AROUND_FRAMES);
   return duration === 0 ? 0 : Math.ceil(duration / 1_000 + (others / LOWEST_RATE) * 1_000);
-}
-
-/** Of the ID3 tags that a frame stands behind. */
-function tagLength(bytes: Uint8Array): number {
-  const end = tagEnd(bytes);
-  return kindAt(bytes, end) ? end : 0;
-}
-
-/** Where ID3 tags say that they end (four times seven bits, https://id3.org/id3v2.4.0-structure). */
-function tagEnd(bytes: Uint8Array): number {
-  let at = 0;
-  while (startsWithTag(bytes, at) && at < bytes.length)
-    at += TAG_HEAD + bytes.subarray(at + 6, at + TAG_HEAD).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
-  return at;
-}
-
-function startsWithTag(bytes: Uint8Array, at = 0): boolean {
-  return bytes[at] === 0x49 && bytes[at + 1] === 0x44 && bytes[at + 2] === 0x33;
 }
 
 function kindAt(bytes: Uint8Array, at: number): Kind | undefined {
@@ -138,10 +122,37 @@ function longestReading(bytes: Uint8Array): Reading {
   return { duration, covered };
 }
 
-/** Whether bytes begin as such a stream does: with a frame, or with a tag that has not something else behind it. */
+/**
+ * Whether it begins as such a stream does: behind its tags stand several frames, one behind the other. Decoders judge what
+ * stands behind tags anew, so that anything else there would be played as what it is.
+ */
 export function isMpegAudio(bytes: Uint8Array): boolean {
-  if (!startsWithTag(bytes)) return kindAt(bytes, 0) !== undefined;
-  const end = tagEnd(bytes);
-  const start = Buffer.from(bytes.subarray(end, end + 12)).toString('latin1');
-  return !ANOTHER_FORMAT.test(start);
+  let at = behindTags(bytes);
+  while (bytes[at] === 0) at += 1;
+  const stream = kindAt(bytes, at)?.stream;
+  for (let frames = 0; frames < LEADING_FRAMES; frames++) {
+    const kind = kindAt(bytes, at);
+    if (!kind || kind.stream !== stream) return false;
+    at += kind.length || lengthOfFree(bytes, at, kind);
+    if (at + LAST_TAG >= bytes.length) return true;
+  }
+  return true;
+}
+
+/** Until the next one like it. */
+function lengthOfFree(bytes: Uint8Array, at: number, kind: Kind): number {
+  let next = at + 1;
+  while (next < at + LONGEST_FRAME && kindAt(bytes, next) !== kind) next += 1;
+  return next - at;
+}
+
+/** Behind ID3v2 (id3.org, 3.1 of 2.4.0): sizes have seven bits in each of four bytes. */
+function behindTags(bytes: Uint8Array): number {
+  let at = 0;
+  while (bytes[at] === 0x49 && bytes[at + 1] === 0x44 && bytes[at + 2] === 0x33 && at + TAG_HEAD <= bytes.length) {
+    const hasFoot = ((bytes[at + 5] as number) & 0x10) !== 0;
+    const size = bytes.subarray(at + 6, at + TAG_HEAD).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
+    at += TAG_HEAD + size + (hasFoot ? TAG_HEAD : 0);
+  }
+  return at;
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { billed, chargesIn, isEstimated, World } from '#testing';
 
 const BANANA = 'google/nano-banana-2';
+const GPT = 'openai/gpt-image-1-mini';
 const DEADLINE_MS = 2_500;
 const DRAIN_MS = 600;
 
@@ -71,6 +72,27 @@ describe('an image that does not come costs nothing', () => {
     expect([outcome.spent, outcome.owed, outcome.invoiced]).toEqual([NOTHING, cost, cost]);
   });
 
+  test.each<[string, string, number, boolean]>([
+    ['google', 'policy_billed', 400, true],
+    ['google', 'fewer', 502, true],
+    ['google', 'html', 502, true],
+    ['google', 'truncated', 502, true],
+    ['google', 'malformed', 502, false],
+    ['google', 'lost', 503, false],
+    ['openai', 'policy', 400, true],
+    ['openai', 'disguised_exe', 502, true],
+    ['openai', 'truncated', 502, true],
+    ['openai', 'malformed', 502, false],
+    ['openai', 'lost', 503, false],
+  ])('of %s, whose tokens are billed: %s', async (provider, fault, status, known) => {
+    const model = provider === 'google' ? BANANA : GPT;
+    const outcome = await exchange(`fault=${fault}`, { model, provider: { only: [provider] } });
+    expect([outcome.answer.status, outcome.spent]).toEqual([status, NOTHING]);
+    expect(outcome.charges.some(isEstimated)).toBe(!known);
+    if (known) expect(outcome.owed).toBe(outcome.invoiced);
+    else expect(Number(outcome.owed)).toBeGreaterThan(Number(outcome.invoiced));
+  });
+
   test('also when nobody can know whether it was made', async () => {
     const { answer, types, charges, spent, owed } = await exchange('fault=refuse');
     expect([answer.status, types, spent, owed]).toEqual([503, ABSORBED, NOTHING, '0.08']);
@@ -88,6 +110,16 @@ describe('an image that comes', () => {
     const { answer, types, spent, owed, invoiced } = await exchange('id=again fault=500 fault_times=2');
     expect([answer.status, types, spent]).toEqual([200, ['HoldSettled'], '0.092000000000']);
     expect([owed, invoiced]).toEqual(['0.08', '0.08']);
+  });
+
+  test('without its tokens being told is charged as ever, and its cost is an estimate', async () => {
+    for (const [model, provider, price] of [
+      [BANANA, 'google', '0.092000000000'],
+      [GPT, 'openai', '0.012650000000'],
+    ] as const) {
+      const { answer, charges, spent } = await exchange('fault=no_usage', { model, provider: { only: [provider] } });
+      expect([answer.status, charges.map(isEstimated), spent]).toEqual([200, [true], price]);
+    }
   });
 
   test('alone where two were wanted is charged alone', async () => {

@@ -22,7 +22,7 @@ const TABLES = ['Xing', 'Info', 'VBRI'];
 
 /** @returns undefined when there is no frame in it */
 export function mpegFrames(bytes: Buffer): CountedSound | undefined {
-  let at = behindTag(bytes);
+  let at = 0;
   let seconds = 0;
   let channels = 0;
   while (at + 4 <= bytes.length) {
@@ -40,7 +40,7 @@ export function mpegFrames(bytes: Buffer): CountedSound | undefined {
 }
 
 /** The size of an ID3 tag is four times seven bits. */
-function behindTag(bytes: Buffer): number {
+export function behindTag(bytes: Buffer): number {
   if (bytes.toString('latin1', 0, 3) !== 'ID3' || bytes.length < 10) return 0;
   return 10 + bytes.subarray(6, 10).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
 }

@@ -4,7 +4,7 @@
  */
 
 import { mp4Sound } from './mp4-sound.ts';
-import { type CountedSound, mpegFrames } from './mpeg-frames.ts';
+import { behindTag, type CountedSound, mpegFrames } from './mpeg-frames.ts';
 import { oggSound } from './ogg-sound.ts';
 import { programStream } from './program-stream.ts';
 import { waveSound } from './wave-sound.ts';
@@ -27,6 +27,12 @@ export function millisecondsOf(recording: Buffer): number | undefined {
   return sound && Math.round(sound.seconds * 1_000);
 }
 
+/** Behind a tag stands whatever stands there. */
+function taggedSound(recording: Buffer): CountedSound | undefined {
+  const content = recording.subarray(behindTag(recording));
+  return (readerOf(content) ?? mpegFrames)(content);
+}
+
 function readerOf(recording: Buffer): ((recording: Buffer) => CountedSound | undefined) | undefined {
   const ascii = (from: number, to: number) => recording.toString('latin1', from, to);
   if (/^(RIFF|RF64)$/.test(ascii(0, 4)) && ascii(8, 12) === 'WAVE') return waveSound;
@@ -34,6 +40,7 @@ function readerOf(recording: Buffer): ((recording: Buffer) => CountedSound | und
   if (ascii(0, 4) === 'OggS') return oggSound;
   if (ascii(0, 4) === '\x1aE\xdf\xa3') return webmSound;
   if (ascii(0, 4) === '\0\0\x01\xba') return (bytes) => mpegFrames(programStream(bytes));
-  const isMpeg = ascii(0, 3) === 'ID3' || (recording[0] === 0xff && ((recording[1] ?? 0) & 0xe0) === 0xe0);
+  if (ascii(0, 3) === 'ID3') return taggedSound;
+  const isMpeg = recording[0] === 0xff && ((recording[1] ?? 0) & 0xe0) === 0xe0;
   return isMpeg ? mpegFrames : undefined;
 }
