@@ -47,6 +47,7 @@ describe('without any setting', () => {
       s3Region: 'us-east-1',
       uploadsMaxBytes: 4 * 1024 ** 3,
       maxOpenInvoices: 50,
+      videoLooksPerSecond: 15,
       looksPerSecond: 50,
       autoTopupsPerDay: 50,
       autoTopupUsdPerDay: 1_000,

@@ -76,7 +76,7 @@ async function proveKills({ cluster, books, store }: Proof, dataDir: string): Pr
   await strikeAt(MOMENTS_MS.slice(3, 6), 'stopped and woken', ['sagas']);
   await kills.judge(ENDED_WITHIN_MS);
   const hit = [...kills.hit].map(([state, times]) => `${state} ${times}`).join(', ');
-  print(`${kills.jobs} videos; when processes were hit they were: ${hit}`);
+  print(`${kills.jobs} videos, ${kills.givenUp} given up in doubt; when processes were hit they were: ${hit}`);
   await kills.reconcile(print);
   for (const problem of kills.problems) print(`PROBLEM: ${problem}`);
   return kills.problems.length === 0;

@@ -1,0 +1,142 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type SubmissionMade, type VideoCommand, type VideoEvent, videoDecider, videoWorkflow } from '#domain';
+import { fold, Rejection, usd } from '#kernel';
+
+const START = Date.parse('2026-11-20T12:00:00.000Z');
+const DEADLINE_S = 60;
+const instant = (second: number) => new Date(START + second * 1_000).toISOString();
+
+const endpoint = (creditor: string) => ({
+  ...{ of: 'v', provider: creditor, creditor, model: 'theirs', usage: { videoSecond: 5 } },
+  prices: [{ unit: 'videoSecond', per: 1, cost: usd('0.07').toString(), price: usd('0.0805').toString() }] as const,
+});
+const requested: VideoEvent = {
+  type: 'VideoRequested',
+  data: {
+    ...{ accountId: 'a', keyId: null, terms: {}, priceList: 'p', result: 'gen', deadline: instant(DEADLINE_S) },
+    query: { model: 'v', type: 'video_generation', source: 'api', online: false, free: false },
+    hold: { holdId: 'h', payer: 'account-a', amount: usd('0.4025').toString() },
+    endpoints: [endpoint('one'), endpoint('other')],
+    ...{ request: { file: 'req', sha256: 'ab' }, at: instant(0) },
+  },
+};
+
+const second = fc.integer({ min: 0, max: 2 * DEADLINE_S });
+const submission = fc.integer({ min: 1, max: 4 });
+const at = second.map(instant);
+const answer: fc.Arbitrary<SubmissionMade> = fc.oneof(
+  fc.constant<SubmissionMade>({ taken: true, reference: 'r', vendorId: 'i', hooked: false }),
+  fc
+    .record({ refused: fc.boolean(), again: fc.boolean() })
+    .map((each): SubmissionMade => ({ taken: false, code: 'rate_limited', why: 'so', ...each })),
+);
+const command: fc.Arbitrary<VideoCommand> = fc.oneof(
+  at.map((each): VideoCommand => ({ type: 'RecordHeld', data: { at: each } })),
+  fc
+    .record({ submission, token: fc.integer({ min: 1, max: 3 }), at })
+    .map((data): VideoCommand => ({ type: 'BeginSubmission', data })),
+  fc
+    .record({
+      submission,
+      outcome: fc.oneof(
+        answer.map((each) => ({ known: true, answer: each }) as const),
+        fc.constant({ known: false, why: 'so' } as const),
+      ),
+      at,
+    })
+    .map((data): VideoCommand => ({ type: 'EndSubmission', data })),
+  at.map((each): VideoCommand => ({ type: 'RecordMade', data: { at: each } })),
+  fc
+    .record({ fetch: fc.integer({ min: 1, max: 4 }), final: fc.boolean(), why: fc.string(), at })
+    .map((data): VideoCommand => ({ type: 'RecordFetchFailure', data })),
+  at.map((each): VideoCommand => ({ type: 'RecordStored', data: { mediaType: 'video/mp4', size: 1, at: each } })),
+  at.map((each): VideoCommand => ({ type: 'RecordSettled', data: { at: each } })),
+  at.map((each): VideoCommand => ({ type: 'RecordReleased', data: { at: each } })),
+  at.map((each): VideoCommand => ({ type: 'TimeOutVideo', data: { at: each } })),
+  fc
+    .record({
+      phase: fc.constantFrom('requested' as const, 'held' as const, 'submitted' as const),
+      invoiced: fc.constantFrom('no' as const, 'yes' as const, 'perhaps' as const),
+      at,
+    })
+    .map((data): VideoCommand => ({ type: 'FailVideo', data: { errorCode: 'e', message: 'm', ...data } })),
+  at.map((each): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: usd('0.35'), at: each } })),
+);
+
+/** What follows, whatever comes: those that are refused are none. */
+function lived(commands: readonly VideoCommand[]): readonly VideoEvent[] {
+  const facts: VideoEvent[] = [requested];
+  let state = fold(videoDecider, videoDecider.initial(), facts);
+  for (const each of commands) {
+    try {
+      const events = videoDecider.decide(each, state);
+      facts.push(...events);
+      state = fold(videoDecider, state, events);
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+    }
+  }
+  return facts;
+}
+
+const lives = fc.array(command, { maxLength: 60 }).map(lived);
+const count = (facts: readonly VideoEvent[], ...types: readonly VideoEvent['type'][]) =>
+  facts.filter(({ type }) => types.includes(type)).length;
+
+test('a video is stored or fails, once, and ends once, as it was decided', () => {
+  fc.assert(
+    fc.property(lives, (facts) => {
+      expect(count(facts, 'VideoStored', 'VideoFailed')).toBeLessThanOrEqual(1);
+      expect(count(facts, 'VideoSettled')).toBeLessThanOrEqual(count(facts, 'VideoStored'));
+      expect(count(facts, 'VideoReleased')).toBeLessThanOrEqual(count(facts, 'VideoFailed'));
+    }),
+  );
+});
+
+test('nothing is handed over again that a vendor has, or may have', () => {
+  fc.assert(
+    fc.property(lives, (facts) => {
+      let free = true;
+      for (const { type, data } of facts) {
+        if (type === 'VideoSubmissionBegun') {
+          expect(free).toBe(true);
+          free = false;
+        }
+        if (type === 'VideoSubmissionFailed') free = data.outcome !== 'unknown';
+      }
+      expect(count(facts, 'VideoSubmitted')).toBeLessThanOrEqual(1);
+    }),
+  );
+});
+
+test('what a vendor may invoice is charged, absorbed or open, and what it surely does not is none of these', () => {
+  fc.assert(
+    fc.property(lives, (facts) => {
+      const failed = facts.find((fact) => fact.type === 'VideoFailed');
+      if (!failed) return;
+      const { absorbed, open } = failed.data;
+      expect(absorbed === undefined || open === undefined).toBe(true);
+      const handedOver = count(facts, 'VideoSubmitted') > 0 || facts.some(isUnknown);
+      if (!handedOver) expect(absorbed ?? open).toBeUndefined();
+      if (count(facts, 'VideoMade') > 0) expect(absorbed).toBeDefined();
+      expect(count(facts, 'VideoCostClosed')).toBeLessThanOrEqual(open ? 1 : 0);
+    }),
+  );
+});
+
+function isUnknown({ type, data }: VideoEvent): boolean {
+  return type === 'VideoSubmissionFailed' && data.outcome === 'unknown';
+}
+
+test('as long as it has not ended there is something to do for it, or a time at which there is', () => {
+  fc.assert(
+    fc.property(lives, second, (facts, now) => {
+      const state = fold(videoDecider, videoDecider.initial(), facts);
+      const { steps, dueAt } = videoWorkflow.next(state, instant(now));
+      const isOver = state.phase === 'settled' || state.phase === 'released';
+      expect(steps.length > 0 || dueAt !== undefined).toBe(!isOver);
+      if (dueAt !== undefined && steps.length === 0) expect(dueAt > instant(now)).toBe(true);
+    }),
+  );
+});
