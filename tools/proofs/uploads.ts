@@ -134,6 +134,22 @@ async function lyingIn(dataDir: string): Promise<number> {
   return files.flat().length;
 }
 
+/** A gateway dies while files come; the next one removes what they have left. */
+async function restart(cluster: Cluster, customer: Customer, form: Form): Promise<void> {
+  const [api = ''] = cluster.gateways;
+  const sent = Promise.allSettled(Array.from({ length: AT_ONCE }, () => upload(api, customer, form)));
+  while ((await lyingIn(cluster.dataDir)) < AT_ONCE / 2) await new Promise(setImmediate);
+  await cluster.processes.get('gateway 1')?.kill();
+  await sent;
+  const before = await lyingIn(cluster.dataDir);
+  await cluster.startRole('gateway', 'gateway 1');
+  const after = await lyingIn(cluster.dataDir);
+  check(
+    before > 0 && after === 0,
+    `a gateway was killed and left ${before} files; the next one leaves ${after} of them`,
+  );
+}
+
 // Not in the system's directory for temporary files, which may lie in memory.
 await mkdir('.proofs', { recursive: true });
 const directory = await mkdtemp(path.resolve('.proofs/uploads-'));
@@ -151,6 +167,7 @@ try {
     const left = await lyingIn(directory);
     check(left === 0, `${left} files of uploads lie on disk`);
     check((await cluster.balance(customer)).held_usd === 0, 'no money is held');
+    await restart(cluster, customer, { ...edit, begin, end });
   } finally {
     await cluster.stop();
   }
