@@ -2,7 +2,7 @@ import path from 'node:path';
 import { Module } from '@nestjs/common';
 import { Clock, Downloads, FileStore, FilesUnavailable, LinkSigner, Secrets } from '#application';
 import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
-import { StartError } from '#infra';
+import { Foundation, StartError } from '#infra';
 import { Role } from './role.ts';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
@@ -21,7 +21,12 @@ import { StoresModule } from './stores.module.ts';
       inject: [Role],
       useFactory: ({ settings }: Role) => new HttpDownloads({ ...settings, admitted: settings.privateSources }),
     },
-    { provide: FileStore, inject: [Role], useFactory: async (role: Role) => role.keep(await openFileStore(role)) },
+    {
+      provide: FileStore,
+      // The foundation makes the data directory, and says what is wrong with it.
+      inject: [Role, Foundation],
+      useFactory: async (role: Role) => role.keep(await openFileStore(role)),
+    },
   ],
   exports: [Downloads, FileStore, LinkSigner],
 })
