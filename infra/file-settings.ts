@@ -12,7 +12,8 @@ export const FILES = {
       'Where files that are handed out are kept, the same for every process; unset: files in DATA_DIR',
     ),
   ),
-  s3Bucket: optional(
+  s3Bucket: neededWith(
+    'S3_ENDPOINT',
     text('S3_BUCKET', '', 'Bucket of a service that speaks S3, where they are kept instead; unset: a directory'),
   ),
   s3Endpoint: optional(

@@ -142,6 +142,8 @@ describe('back ends that take payments', () => {
     expect(complaint({ ...env, BTCPAY_STORE_ID: '' })).toBe('BTCPAY_STORE_ID must be set where BTCPAY_URL is.');
     expect(complaint({ CLN_REST_URL: 'https://cln:3010' })).toBe('CLN_RUNE must be set where CLN_REST_URL is.');
     expect(complaint({ PHOENIXD_URL: 'http://p:9740' })).toBe('PHOENIXD_PASSWORD must be set where PHOENIXD_URL is.');
+    expect(complaint({ S3_ENDPOINT: 'http://s3:9000' })).toBe('S3_BUCKET must be set where S3_ENDPOINT is.');
+    expect(complaint({ S3_ACCESS_KEY_ID: 'a' })).toBe('S3_SECRET_ACCESS_KEY must be set where S3_ACCESS_KEY_ID is.');
   });
 
   test('such as Stripe are asked at their own address', () => {
@@ -231,6 +233,9 @@ describe('a wrong setting is refused in one sentence that names it', () => {
 
   test.each([
     ['CATALOGUE_DIR', '/nowhere', 'a directory'],
+    ['PRIVATE_SOURCES', 'http://10.0.0.7/pictures', 'addresses that start with http:// or https:// and have no path'],
+    ['PRIVATE_SOURCES', 'http://a, ftp://b', 'addresses that start with http:// or https:// and have no path'],
+    ['UPLOADS_MAX_BYTES', '1000', 'a whole number from 67108864 to 1099511627776'],
     ['PORT', '65536', 'a whole number from 0 to 65535'],
     ['SANDBOX_PORT', '70000', 'a whole number from 0 to 65535'],
     ['UPSTREAM_CONNECT_TIMEOUT_MS', '0', 'a whole number from 1 to 600000'],
