@@ -15,7 +15,6 @@ import { recordSent } from './edge/recording.ts';
 import { refuseUnbuilt } from './edge/unbuilt.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { GatewayModule } from './gateway.module.ts';
-import { forbidOtherMethods } from './media/files.controller.ts';
 import { AudioListener } from './media/sound/audio-listener.ts';
 
 const CORS = {
@@ -80,7 +79,6 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   fastify.after(() => refuseUnbuilt(fastify));
   refuseUnknownPaths(fastify);
   await app.init();
-  forbidOtherMethods(fastify);
   refuseOtherMethods();
   return app;
 }

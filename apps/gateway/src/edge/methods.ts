@@ -1,5 +1,6 @@
 import { HttpException, MethodNotAllowedException } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { Forbidden } from './errors.ts';
 
 const UPGRADE_REQUIRED = 426;
 
@@ -8,7 +9,8 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
  * Watches which methods each path has.
- * @returns what to call once all routes are there: from then on, other methods are refused with 405 and `Allow`
+ * @returns what to call once all routes are there: from then on, other methods are refused with 405 and `Allow`, and with
+ * 403 where the address is signed
  */
 export function watchMethods(fastify: FastifyInstance): () => void {
   const known = new Map<string, Set<string>>();
@@ -23,10 +25,14 @@ export function watchMethods(fastify: FastifyInstance): () => void {
 function refuseOthers(fastify: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
   const method = METHODS.filter((each) => !allowed.has(each));
   const allow = METHODS.filter((each) => allowed.has(each)).join(', ');
-  const refusal = (request: FastifyRequest) =>
-    wantsWebSocket(request)
-      ? new HttpException(`This path has no WebSocket, it takes ${allow} only`, UPGRADE_REQUIRED)
-      : new MethodNotAllowedException(`This path takes ${allow} only`);
+  const refusal = (request: FastifyRequest) => {
+    if (wantsWebSocket(request))
+      return new HttpException(`This path has no WebSocket, it takes ${allow} only`, UPGRADE_REQUIRED);
+    // A signature is good for reading alone, whatever is signed.
+    if ((request.query as { readonly sig?: unknown }).sig !== undefined)
+      return new Forbidden('A signed address is for GET and HEAD only');
+    return new MethodNotAllowedException(`This path takes ${allow} only`);
+  };
   fastify.route({
     method,
     url,

@@ -2,15 +2,12 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { Controller, Get, Req, Res } from '@nestjs/common';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ByteRange, FileStore, filePath, type KeptFile, LinkSigner } from '#application';
 import { Forbidden, NoSuchRange, NotFound } from '../edge/errors.ts';
 import { Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { wantedOf } from './ranges.ts';
-
-const PATHS = ['v1/media/:id/:n', 'media/:id/:n'];
-const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** A file is shown and nothing in it runs, wherever it is opened. */
 const CONTENT_SECURITY_POLICY =
@@ -51,7 +48,7 @@ export class FilesController {
     private readonly signer: LinkSigner,
   ) {}
 
-  @Get(PATHS)
+  @Get(['v1/media/:id/:n', 'media/:id/:n'])
   @Operation({
     id: 'getMedia',
     tag: 'Media',
@@ -120,21 +117,4 @@ function etagOf(name: string, { size, mediaType }: KeptFile): string {
 
 function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   return ifNoneMatch?.split(',').some((each) => [etag, `W/${etag}`, '*'].includes(each.trim())) ?? false;
-}
-
-/** A signature is good for reading alone: any other method is forbidden, whatever is signed. */
-export function forbidOtherMethods(fastify: FastifyInstance): void {
-  for (const url of PATHS) {
-    const refusal = () => new Forbidden('A signed address is for GET and HEAD only');
-    fastify.route({
-      method: OTHER_METHODS,
-      url: `/${url}`,
-      // Before the body is read, after CORS.
-      preParsing: (_request, reply, _payload, done) => {
-        reply.header('allow', 'GET, HEAD');
-        done(refusal());
-      },
-      handler: () => Promise.reject(refusal()),
-    });
-  }
 }

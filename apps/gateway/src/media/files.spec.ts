@@ -146,7 +146,9 @@ describe('nothing but its own file is opened', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])('by %s', async (method) => {
-    await expectForbidden(await ask(signed, { method }), 'A signed address is for GET and HEAD only');
+    const status = `${statusPath('gen_x')}?${world.part(LinkSigner).query('status', statusPath('gen_x'), Date.now() + HOUR)}`;
+    for (const address of [signed, status])
+      await expectForbidden(await ask(address, { method }), 'A signed address is for GET and HEAD only');
   });
 
   test('after its time', async () => {
