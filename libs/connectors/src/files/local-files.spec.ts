@@ -47,6 +47,10 @@ test('a directory that cannot be written says so', async () => {
   await expect(LocalFiles.open(path.join(root, 'below'))).rejects.toThrow(FilesUnavailable);
 });
 
+test('a directory in which nothing can be written is refused when it is opened', async () => {
+  await expect(LocalFiles.open('/proc/self')).rejects.toThrow(FilesUnavailable);
+});
+
 test('what is not ours in the directory is left alone', async () => {
   const root = newRoot();
   const store = await LocalFiles.open(root);

@@ -1,7 +1,7 @@
 /** Files in a directory of this machine, or of one that all processes share. */
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, mkdtemp, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type ByteRange,
@@ -29,6 +29,7 @@ export class LocalFiles extends FileStore {
   /** @throws FilesUnavailable when the directory cannot be used */
   static async open(root: string): Promise<LocalFiles> {
     await reaching(() => mkdir(root, { recursive: true, mode: 0o700 }));
+    await reaching(() => mkdtemp(path.join(root, 'probe-')).then((probe) => rmdir(probe), unlessFull));
     return new LocalFiles(root);
   }
 
@@ -127,6 +128,11 @@ async function* piecesOf(file: string, range?: ByteRange): AsyncIterable<Uint8Ar
   } catch (cause) {
     throw new FilesUnavailable(cause);
   }
+}
+
+/** A disk that is full is no reason not to start: what is over is removed from it then. */
+function unlessFull(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error;
 }
 
 function absent(error: NodeJS.ErrnoException): undefined {
