@@ -83,6 +83,7 @@ describe('speech', () => {
     [{ model: DEEPGRAM, voice: 'aura-2-agathe-fr' }, 'audio/mpeg', ''],
     [{ model: DEEPGRAM, voice: 'Apollo', speed: 4 }, 'audio/mpeg', ''],
     [{ model: DEEPGRAM, voice: 'alloy' }, 'audio/mpeg', ''],
+    [{ model: DEEPGRAM, voice: '', language: '' }, 'audio/mpeg', ''],
     [{ model: DEEPGRAM, language: 'de-CH' }, 'audio/mpeg', ''],
     [{ model: 'eleven_multilingual_v2', language: 'it', voice: 'Aria' }, 'audio/mpeg', ''],
     [{ model: 'eleven_flash_v2_5', language: 'pt-BR', response_format: 'opus' }, 'audio/ogg', 'OggS'],

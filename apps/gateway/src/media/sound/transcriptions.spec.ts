@@ -130,6 +130,10 @@ describe('the money for a transcription', () => {
     expect((await world.bill.total()).total_usd).toBe('0.002');
   });
 
+  test('in no language is in the first of the model', async () => {
+    expect((await transcribe({ seconds: 1 }, { language: '' })).status).toBe(200);
+  });
+
   test('in several languages at once is dearer, and said so', async () => {
     const before = await factCount();
     expect((await transcribe({ seconds: 60, format: 'wav' }, { language: 'multi' })).status).toBe(200);

@@ -101,8 +101,9 @@ function charactersOf(input: string, { id, maxCharacters = 0 }: MediaModel): num
 
 /** @throws UnservableRequest */
 function spokenAs({ voice, language, response_format, speed, instructions }: SpeechBody, model: MediaModel) {
-  const name = typeof voice === 'object' && voice !== null ? voice.id : (voice ?? undefined);
-  const { id } = voiceFor(model, { voice: name, language: language ?? undefined });
+  const name = typeof voice === 'object' && voice !== null ? voice.id : voice;
+  // Clients send what they were given nothing for as an empty text.
+  const { id } = voiceFor(model, { voice: name || undefined, language: language || undefined });
   return {
     voice: id,
     language: language ? primary(language) : undefined,

@@ -75,7 +75,7 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
     const { current: catalogue } = this.catalogues;
     const { priceList } = catalogue;
     const model = soundModel(body.model ?? DEFAULT_TRANSCRIBER, 'transcription', catalogue);
-    const language = languageFor(model, body.language ?? undefined);
+    const language = languageFor(model, body.language || undefined);
     const endpoints = soundEndpoints(model, body.provider);
     const recording = await this.recordingIn(file);
     const quoted = quotedFor(recording);
