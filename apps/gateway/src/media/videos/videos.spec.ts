@@ -2,6 +2,7 @@
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Answer, type TestAccount, World } from '#testing';
+import { AnsweringServer } from '../../../../../libs/testing/src/answering-server.ts';
 import { closeJob, jobs } from '../../../../ledger/src/jobs.ts';
 import { verify } from '../../../../ledger/src/verify.ts';
 import { picture } from '../../../../sandbox/src/media/files/pictures.ts';
@@ -10,6 +11,10 @@ const KLING = 'kling/kling-2.5-turbo';
 const PICTURE = picture({ words: 'a', width: 16, height: 16 });
 const IMAGE = `data:image/png;base64,${PICTURE.toString('base64')}`;
 
+/** A customer's own server, which has a picture. */
+const pictures = new AnsweringServer();
+pictures.answer = (response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(PICTURE);
+let at: string;
 let world: World;
 let account: TestAccount;
 /** Videos that take longer are asked for at once. */
@@ -17,13 +22,17 @@ let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<Answer>>;
 beforeAll(async () => {
   world = await World.open(async () => {
     const port = await freePort();
-    return { PORT: String(port), PUBLIC_BASE_URL: `http://127.0.0.1:${port}` };
+    at = await pictures.listen();
+    return { PORT: String(port), PUBLIC_BASE_URL: `http://127.0.0.1:${port}`, PRIVATE_SOURCES: at };
   });
   account = await world.account(42);
   const spoilt = (fault: string) => made(told(`fault=${fault}`));
   bad = { policy: spoilt('policy'), html: spoilt('html'), expired: spoilt('expired'), error: spoilt('error') };
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await world.close();
+  await pictures.close();
+});
 
 /** Vendors are told where to call before the gateway listens there. */
 function freePort(): Promise<number> {
@@ -135,6 +144,8 @@ describe('a video', () => {
     const asked = await ask({ model: `${KLING}-i2v`, image_url: IMAGE, duration: '10s', aspect_ratio: '16:9' });
     expect(asked.body.estimated_cost).toBe(0.805);
     expect((await ended(asked.body.id)).body.status).toBe('completed');
+    expect((await made({ model: `${KLING}-i2v`, image_url: `${at}/a.png` })).body.status).toBe('completed');
+    expect(pictures.asked.map(({ line }) => line)).toEqual(['GET /a.png']);
     const unfit = await ask({ model: `${KLING}-i2v`, image_url: 'http://127.0.0.1/a.png' });
     expect([unfit.status, unfit.body.error.param]).toEqual([400, 'image_url']);
     expect((await world.facts(account)).at(-1)?.type).toBe('HoldReleased');
