@@ -13,6 +13,7 @@ import {
   Refusals,
   RefusedRequests,
   Secrets,
+  Streams,
 } from '#application';
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
@@ -68,8 +69,9 @@ const NOTED_PAYERS = Symbol('noted payers');
     },
     {
       provide: Uploads,
-      inject: [Role, Foundation],
-      useFactory: async (role: Role, { runtime }: Foundation) => role.keep(await openUploads(role, runtime.alarm)),
+      inject: [Role, Foundation, Streams],
+      useFactory: async (role: Role, { runtime }: Foundation, streams: Streams) =>
+        role.keep(await openUploads(role, streams, runtime.alarm)),
     },
     {
       provide: PaidRequests,
@@ -89,9 +91,10 @@ const NOTED_PAYERS = Symbol('noted payers');
 })
 export class EdgeModule {}
 
-function openUploads({ settings }: Role, alarm: Runtime['alarm']): Promise<Uploads> {
+function openUploads({ settings }: Role, { accounts }: Streams, alarm: Runtime['alarm']): Promise<Uploads> {
   const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;
-  return Uploads.open({ directory: uploadsDir, maxBytes, alarm });
+  const isFunded = async (accountId: string) => (await accounts.read(accountId)).credits.size > 0;
+  return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, alarm });
 }
 
 async function openKeptAnswers(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {

@@ -19,7 +19,7 @@ const MOST_MORE = 200 * MIB;
 
 test(`${AT_ONCE} uploads of ${FILE_BYTES / MIB} MB at once need less than ${MOST_MORE / MIB} MB`, async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
-  const uploads = await Uploads.open({ directory, maxBytes: 1024 * MIB, alarm: () => {} });
+  const uploads = await Uploads.open({ directory, maxBytes: 1024 * MIB, isFunded: async () => true, alarm: () => {} });
   const server = fastify({ bodyLimit: 1024 * MIB });
   readBodies(server);
   unpackBodies(server);

@@ -31,7 +31,13 @@ const alarms: string[] = [];
 
 beforeAll(async () => {
   root = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
-  uploads = await Uploads.open({ directory: root, maxBytes: SPOOL, alarm: (problem) => alarms.push(problem) });
+  const isFunded = async (accountId: string) => accountId !== 'penniless';
+  uploads = await Uploads.open({
+    directory: root,
+    maxBytes: SPOOL,
+    isFunded,
+    alarm: (problem) => alarms.push(problem),
+  });
   server = fastify({ forceCloseConnections: true });
   readBodies(server);
   server.decorateRequest('caller', null as never);
@@ -269,6 +275,12 @@ describe('refused, with nothing kept, is', () => {
     await nothingLies();
   });
 
+  test('a file of an account that has never been credited, before it has come', async () => {
+    const sent = await post(form(['file', Buffer.alloc(MAX)]), { 'x-credit-id': 'penniless' });
+    expect(sent).toMatchObject({ status: 402, body: { error: { type: 'insufficient_balance' } } });
+    expect(uploads.bytes).toBe(0);
+  });
+
   test('a body that is too large, before it has come', async () => {
     const { socket, said } = dial();
     socket.write(head(50_000_000));
@@ -366,7 +378,7 @@ describe('nothing stays of', () => {
     await make(`elsewhere.1.${uuid}`);
     await make(`long-ago.1.${uuid}`, 16);
     await make('something-else', 1_000);
-    const again = await Uploads.open({ directory: root, maxBytes: SPOOL, alarm: () => {} });
+    const again = await Uploads.open({ directory: root, maxBytes: SPOOL, isFunded: async () => true, alarm: () => {} });
     await again.close();
     const left = [`${hostname()}.1.${uuid}`, `elsewhere.1.${uuid}`, 'something-else'];
     expect((await readdir(root)).toSorted()).toEqual([...own, ...left].toSorted());

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { mediaTypeOfFile } from '#connectors';
+import { Rejection } from '#kernel';
 import { Busy, InvalidRequest, TooLarge, UnsupportedMedia } from '../errors.ts';
 import { type FilePart, mostBytesOf, readMultipart } from './multipart.ts';
 import { Upload, type UploadedFile, type UploadNotes } from './upload.ts';
@@ -20,6 +21,8 @@ export interface UploadOptions {
   readonly directory: string;
   /** Of all files that lie there at a time. */
   readonly maxBytes: number;
+  /** Whether an account has ever been credited: what asks for a file costs money. */
+  isFunded(accountId: string): Promise<boolean>;
   readonly alarm: (problem: string, error: unknown) => void;
 }
 
@@ -73,6 +76,8 @@ export class Uploads {
     if (Number(request.headers['content-length']) > maxBytes)
       throw new TooLarge(`The body must have at most ${maxBytes} bytes`);
     const account = request.caller?.accountId ?? '';
+    // Accounts are free: without this, disk and time for files would be as well.
+    if (!(await this.options.isFunded(account))) throw new Rejection('insufficient_balance', 'Insufficient balance');
     this.budget.assertRoom(account);
     const spool = new Spool(this.directory.path, new Share(this.budget, account), this.options.alarm);
     try {
