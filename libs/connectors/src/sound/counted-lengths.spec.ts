@@ -199,15 +199,19 @@ describe('an MP4 file', () => {
     expect(milliseconds).toBeGreaterThan(1_000 * 20);
   });
 
+  interface Samples {
+    readonly samples: number;
+    readonly size: number;
+    readonly esds?: string;
+    readonly head?: Buffer;
+  }
+
   /** A track with samples of a codec, as a box of its own: what comes before it is not looked at. */
-  function track(type: string, { samples, size, esds = '' }: { samples: number; size: number; esds?: string }): Buffer {
+  function track(type: string, { samples, size, esds = '', head = Buffer.alloc(28) }: Samples): Buffer {
     const sizes = Buffer.alloc(12);
     sizes.writeUInt32BE(size, 4);
     sizes.writeUInt32BE(samples, 8);
-    const entry = Buffer.concat([
-      Buffer.alloc(28),
-      esds ? box('esds', Buffer.from(`00000000${esds}`, 'hex')) : Buffer.alloc(0),
-    ]);
+    const entry = Buffer.concat([head, esds ? box('esds', Buffer.from(`00000000${esds}`, 'hex')) : Buffer.alloc(0)]);
     const tables = box('stbl', box('stsd', Buffer.alloc(8), box(type, entry)), box('stsz', sizes));
     const handler = Buffer.from(`${'\0'.repeat(8)}soun`, 'latin1');
     return box('moov', box('trak', box('mdia', box('hdlr', handler), box('minf', tables))));
@@ -228,6 +232,18 @@ describe('an MP4 file', () => {
     const { milliseconds = 0 } = (await counted(bytes)) ?? {};
     expect(milliseconds).toBeGreaterThanOrEqual(128_000);
   });
+
+  test.each([80_000, 1])(
+    'of samples that are not packed has as many as there is room for, and not %p',
+    async (samples) => {
+      const head = Buffer.alloc(28);
+      head.writeUInt16BE(1, 16);
+      head.writeUInt16BE(16, 18);
+      head.writeUInt32BE(8_000 * 0x1_00_00, 24);
+      const bytes = file(track('sowt', { samples, size: 160_000 / samples, head }), box('mdat', Buffer.alloc(160_000)));
+      expectAbout((await counted(bytes))?.milliseconds, 10);
+    },
+  );
 
   test('whose one sample of AC-3 has many frames has them all', async () => {
     const { milliseconds = 0 } = (await counted(file(track('ac-3', { samples: 1, size: 128 * 1_000 })))) ?? {};

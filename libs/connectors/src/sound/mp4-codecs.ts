@@ -5,6 +5,8 @@ export interface SampleLength {
   readonly milliseconds: number;
   /** A sample has no more bytes than this, unless there are several in it. */
   readonly bytes: number;
+  /** Samples lie in the file as they are: no more of them are played than there is room for, whatever tables say. */
+  readonly isPlain?: boolean;
 }
 
 const AAC_RATES: readonly number[] = [
@@ -23,6 +25,11 @@ const AC3_SAMPLES = 1_536;
 const SLOWEST_AC3 = 32_000;
 const AC3_BYTES = 64;
 const ANY = Number.POSITIVE_INFINITY;
+/** Bits of samples that are not packed (QuickTime File Format); 0 where the description says how many. */
+const PLAIN_BITS: Readonly<Record<string, number>> = {
+  ...{ 'raw ': 0, NONE: 0, twos: 0, sowt: 0, ulaw: 8, alaw: 8 },
+  ...{ in24: 24, in32: 32, fl32: 32, fl64: 64 },
+};
 /** Object types of MPEG audio in `esds`: layers of MPEG-2 and MPEG-1. */
 const MPEG_AUDIO: ReadonlySet<number> = new Set([0x69, 0x6b]);
 const AAC: ReadonlySet<number> = new Set([0x40, 0x66, 0x67, 0x68]);
@@ -45,8 +52,17 @@ export function sampleLength(type: string, entry: Buffer): SampleLength | 'mpeg'
     case 'alac':
       return alacLength(entry);
     default:
-      return undefined;
+      return plainLength(type, entry);
   }
+}
+
+function plainLength(type: string, entry: Buffer): SampleLength | undefined {
+  const told = PLAIN_BITS[type];
+  if (told === undefined || entry.length < 28) return undefined;
+  const [channels, bits] = [entry.readUInt16BE(16), told || entry.readUInt16BE(18)];
+  const rate = entry.readUInt32BE(24) / 0x1_00_00;
+  if (channels === 0 || bits < 8 || rate < 1) return undefined;
+  return { milliseconds: 1_000 / rate, bytes: (channels * Math.min(bits, 64)) / 8, isPlain: true };
 }
 
 /** Undefined where its description is not as everybody writes it: another reader may find another one in it. */

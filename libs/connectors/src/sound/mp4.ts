@@ -32,7 +32,7 @@ export function mp4Milliseconds(file: Buffer): number {
   const found: Found = { tracks: [], fragments: new Fragments() };
   walk(file, found, 0);
   const covered = found.tracks.reduce((sum, { bytes }) => sum + bytes, found.fragments.bytes);
-  const lengths = found.tracks.filter(hasSound).flatMap((track) => lengthsOf(track, found.fragments));
+  const lengths = found.tracks.filter(hasSound).flatMap((track) => lengthsOf(track, found.fragments, file.length));
   const others = lengths.filter((length) => length !== 'mpeg');
   const longest = Math.ceil(Math.max(0, ...others, lengths.includes('mpeg') ? mpegMilliseconds(file) : 0));
   const isOrdinary = covered >= file.length * ORDINARY_SHARE - AROUND_SAMPLES;
@@ -56,7 +56,11 @@ function lengthsIn(entries: Buffer) {
 }
 
 /** By each description of its samples: any may be the true one. */
-function lengthsOf({ id, entries, samples, bytes }: Track, fragments: Fragments): readonly (number | 'mpeg')[] {
+function lengthsOf(
+  { id, entries, samples, bytes }: Track,
+  fragments: Fragments,
+  fileSize: number,
+): readonly (number | 'mpeg')[] {
   const added = fragments.of(id);
   const total = samples + added.samples;
   const size = bytes + added.bytes;
@@ -64,6 +68,7 @@ function lengthsOf({ id, entries, samples, bytes }: Track, fragments: Fragments)
   return [...new Set(lengthsIn(entries))].map((length) => {
     if (length === 'mpeg') return length;
     if (!length) return Math.max(total * LONGEST_PACKET_MS, (size / LOWEST_RATE) * 1_000);
+    if (length.isPlain) return (fileSize / length.bytes) * length.milliseconds;
     // A sample that is longer than any may have several of them in it.
     return Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
   });
