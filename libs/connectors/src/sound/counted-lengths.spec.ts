@@ -61,6 +61,17 @@ describe('frames of MPEG audio', () => {
   /** As decoders want to see them before they look for more. */
   const [leading, frames] = [all.slice(0, 8), all.slice(8)];
 
+  test('are those that follow one another, whatever is in them', async () => {
+    /** The head of a shorter frame of the same stream, at 32 kbit/s. */
+    const [head, shorter] = [Buffer.from('fffb10c0', 'hex'), 104];
+    const filled = all.map((frame) => {
+      const copy = Buffer.from(frame);
+      for (let at = head.length; at + head.length <= FRAME; at += shorter) head.copy(copy, at);
+      return copy;
+    });
+    expectAbout((await counted(Buffer.concat(filled)))?.milliseconds, 12);
+  });
+
   test.each<[string, () => Buffer]>([
     ['with a byte of garbage between them', () => Buffer.concat(frames.flatMap((frame) => [frame, Buffer.from([7])]))],
     [

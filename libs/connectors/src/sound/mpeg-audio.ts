@@ -66,15 +66,40 @@ function kindOf(second: number, third: number): Kind | undefined {
 }
 
 /**
- * The most sound that frames which do not overlap can make of these bytes, wherever they begin and whatever stands between
- * them: no decoder can get out more. A frame must have another of its stream near behind it, or the end. What no frame has
+ * How much sound there is at most. Frames that follow one another from the first on are what every decoder plays. Of what
+ * stands before and behind them it is the most that frames which do not overlap can make of it, wherever they begin and
+ * whatever stands between them; such a frame must have another of its stream near behind it, or the end. What no frame has
  * may be sound in another codec, and counts by its size; but not a tag before the first frame.
  * @returns milliseconds, 0 where there is no frame
  */
 export function mpegMilliseconds(bytes: Uint8Array): number {
-  const { duration, covered } = longestReading(bytes);
-  const others = Math.max(0, bytes.length - behindTags(bytes) - covered - AROUND_FRAMES);
+  const tags = behindTags(bytes);
+  const row = framesInARow(bytes, tags);
+  const readings = [longestReading(bytes.subarray(0, row.from)), longestReading(bytes.subarray(row.to))];
+  const duration = readings.reduce((sum, each) => sum + each.duration, row.duration);
+  const covered = readings.reduce((sum, each) => sum + each.covered, row.to - row.from);
+  const others = Math.max(0, bytes.length - tags - covered - AROUND_FRAMES);
   return duration === 0 ? 0 : Math.ceil(duration / 1_000 + (others / LOWEST_RATE) * 1_000);
+}
+
+/** Frames of one stream, each where the one before it ends; they may be none. */
+function framesInARow(bytes: Uint8Array, tags: number): { from: number; to: number; duration: number } {
+  const from = behindZeros(bytes, tags);
+  const stream = kindAt(bytes, from)?.stream;
+  let to = from;
+  let duration = 0;
+  for (let frames = 0; ; frames++) {
+    const kind = kindAt(bytes, to);
+    const isNext = kind !== undefined && kind.stream === stream && kind.length > 0 && to + kind.length <= bytes.length;
+    if (isNext) {
+      to += kind.length;
+      duration += kind.duration;
+    } else if (frames < LEADING_FRAMES && to + LAST_TAG < bytes.length) {
+      return { from: 0, to: 0, duration: 0 }; // too few for a decoder to begin with
+    } else {
+      return { from, to, duration };
+    }
+  }
 }
 
 function kindAt(bytes: Uint8Array, at: number): Kind | undefined {
@@ -127,8 +152,7 @@ function longestReading(bytes: Uint8Array): Reading {
  * stands behind tags anew, so that anything else there would be played as what it is.
  */
 export function isMpegAudio(bytes: Uint8Array): boolean {
-  let at = behindTags(bytes);
-  while (bytes[at] === 0) at += 1;
+  let at = behindZeros(bytes, behindTags(bytes));
   const stream = kindAt(bytes, at)?.stream;
   for (let frames = 0; frames < LEADING_FRAMES; frames++) {
     const kind = kindAt(bytes, at);
@@ -154,5 +178,11 @@ function behindTags(bytes: Uint8Array): number {
     const size = bytes.subarray(at + 6, at + TAG_HEAD).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
     at += TAG_HEAD + size + (hasFoot ? TAG_HEAD : 0);
   }
+  return at;
+}
+
+function behindZeros(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (bytes[at] === 0) at += 1;
   return at;
 }
