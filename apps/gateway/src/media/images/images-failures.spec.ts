@@ -1,3 +1,5 @@
+import { rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { billed, chargesIn, isEstimated, World } from '#testing';
 
@@ -184,4 +186,21 @@ test('an account whose prompts are refused again and again is told to wait', asy
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(3_500);
   const other = await world.account(1.05);
   expect((await world.post('/v1/images/generations', { model: BANANA, prompt: 'A coin' }, other)).status).toBe(200);
+});
+
+test('images that cannot be kept are bought once, and then not for a while', async () => {
+  const files = path.join(world.foundation.settings.dataDir, 'files');
+  await rename(files, `${files}.away`).catch(() => {}); // it may not be there yet
+  await writeFile(files, 'no directory');
+  const [first, second] = [await exchange('tokens=1'), await exchange('tokens=1')];
+  for (const { answer } of [first, second]) {
+    expect([answer.status, answer.body.error.code]).toEqual([503, 'upstream_unavailable']);
+    expect(answer.headers.get('retry-after')).toBe('30');
+  }
+  expect([first.owed, first.invoiced, first.spent]).toEqual(['0.08', '0.08', NOTHING]);
+  expect(second.types).not.toContain('FundsHeld');
+  expect([second.invoiced, second.spent]).toEqual(['0', NOTHING]);
+  expect((await exchange('tokens=1', { response_format: 'b64_json' })).answer.status).toBe(200);
+  await rm(files);
+  await rename(`${files}.away`, files).catch(() => {});
 });

@@ -16,6 +16,7 @@ const MAX_SOURCE_BYTES = 25 * 1024 * 1024;
 const FETCH_WITHIN_MS = 60_000;
 const LINK_LASTS_MS = 24 * 60 * 60_000;
 const MADE_TRIES = 3;
+const KEPT_AGAIN_MS = 30_000;
 const WAIT_MS = 200;
 
 /** What is taken, and what is handed out. */
@@ -56,6 +57,9 @@ interface Ports {
 }
 
 export class ImageFiles {
+  /** Milliseconds since 1970. */
+  private unkeptUntil = 0;
+
   constructor(private readonly ports: Ports) {}
 
   /**
@@ -109,9 +113,27 @@ export class ImageFiles {
     const until = clock.milliseconds() + LINK_LASTS_MS;
     const id = newFileId('gen', until);
     await Promise.all(made.map(({ mediaType, bytes }, n) => store.keep({ id, n, mediaType, bytes }))).catch((cause) => {
-      throw new UpstreamFailure('upstream_unavailable', 'Images cannot be kept at the moment', { cause });
+      this.unkeptUntil = clock.milliseconds() + KEPT_AGAIN_MS;
+      throw this.cannotKeep(cause);
     });
     return made.map(({ mediaType }, n) => ({ mediaType, url: links.file(id, n, until) }));
+  }
+
+  /**
+   * What cannot be kept is not bought: the house would pay for it each time. Now and then one request finds out whether it can
+   * be kept again.
+   * @throws UpstreamFailure
+   */
+  assertKept(): void {
+    if (this.ports.clock.milliseconds() < this.unkeptUntil) throw this.cannotKeep();
+  }
+
+  private cannotKeep(cause?: unknown): UpstreamFailure {
+    const retryAfterSeconds = KEPT_AGAIN_MS / 1_000;
+    return new UpstreamFailure('upstream_unavailable', 'Images cannot be kept at the moment', {
+      cause,
+      retryAfterSeconds,
+    });
   }
 
   /** @throws UpstreamFailure, since it is paid for by then */

@@ -53,6 +53,7 @@ export class MakeImagesHandler implements ICommandHandler<MakeImages> {
   async execute({ payer, request, body, uploaded }: MakeImages): Promise<ImageAnswer> {
     const { requestId, source, audience, as } = request;
     const { maker, files } = this.images;
+    if (as === 'addresses') files.assertKept();
     const quote = this.quotes.quote(body, { requestId, source, isEdit: uploaded !== undefined });
     const { sale, usesImage } = quote;
     const brought = usesImage ? (uploaded ?? (hasImage(body) ? String(body.image_url) : undefined)) : undefined;
