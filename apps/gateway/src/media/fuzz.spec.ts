@@ -142,10 +142,11 @@ function forms(route: Route): fc.Arbitrary<Buffer> {
 
 async function send({ path: at, operation }: Route, type: string, body: string | Buffer): Promise<number> {
   const headers = { authorization: `Bearer ${account.apiKey}`, 'content-type': type };
-  const before = await balance();
+  const before = await money();
   const answer = await world.send('POST', at, { headers, body: body as string });
   expectDecent(answer, operation);
-  if (answer.status >= 400) expect(await balance()).toBe(before);
+  // A video that is being made may fail meanwhile.
+  if (answer.status >= 400 && before.held_usd === 0) expect(await money()).toEqual(before);
   return answer.status;
 }
 
@@ -158,7 +159,6 @@ function expectDecent({ status, text, body }: Answer, { operationId, responses }
 }
 
 const money = async () => (await world.post('/credits/balance', undefined, account)).body;
-const balance = async (): Promise<number> => (await money()).balance;
 
 /** Nothing is held, and nothing lies there, once all answers have ended. */
 async function expectNothingLeft(): Promise<void> {
