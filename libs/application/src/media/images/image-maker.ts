@@ -6,9 +6,10 @@ import type { Providers } from '../../inference/vocabulary/providers.ts';
 import type { Purchase } from '../../paying/purchase.ts';
 import type { UpstreamCall } from '../../paying/upstream-call.ts';
 import { answerOfAsked, type NamedModel } from '../../routing/preferences.ts';
+import { toldTo } from '../wanted.ts';
 import type { ImageFiles, Pictures } from './image-files.ts';
 import { takesImage } from './image-quotes.ts';
-import { parametersFor, type WantedImages } from './image-request.ts';
+import type { WantedImages } from './image-request.ts';
 import { lostUse, usesOf } from './image-sale.ts';
 
 export interface ImageOrder {
@@ -65,7 +66,7 @@ export class ImageMaker {
           images: image && takesImage(endpoint) ? [image] : [],
           mask: parameters.includes('mask') ? mask : undefined,
           count: countOf(endpoint, count),
-          parameters: parametersFor(endpoint, wanted),
+          parameters: toldTo(endpoint, wanted.parameters),
         };
         return answerOfAsked(named, endpoint, images({ ...asked, wire, signal }));
       },

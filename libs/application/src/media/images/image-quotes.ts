@@ -1,11 +1,11 @@
 /** Which endpoints may make the images of a request, and what that costs. */
-import type { Catalogue, Endpoint, MediaModel } from '#catalogue';
+import type { Endpoint, MediaModel } from '#catalogue';
 import type { Catalogues } from '../../catalogues.ts';
 import { UnservableRequest } from '../../failures.ts';
 import type { Sale } from '../../paying/purchase.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
-import { modelNamed, type NamedModel, routingPreferences } from '../../routing/preferences.ts';
-import { fieldsGiven, routeFor } from '../../routing/route.ts';
+import type { NamedModel } from '../../routing/preferences.ts';
+import { mediaModel, mediaRoute } from '../wanted.ts';
 import { type ImageBody, type WantedImages, wantedImages } from './image-request.ts';
 import { priceOfImages } from './image-sale.ts';
 
@@ -41,7 +41,7 @@ export class ImageQuotes {
   quote(body: ImageBody, { requestId, source, isEdit }: QuotedRequest): ImageQuote {
     const { current: catalogue } = this.catalogues;
     const { priceList } = catalogue;
-    const named = imageModel(body, catalogue);
+    const named = mediaModel(body.model, 'image', catalogue);
     const { model } = named;
     const wanted = wantedImages(body, model);
     const endpoints = this.endpointsFor(body, named, { source, isEdit });
@@ -55,25 +55,17 @@ export class ImageQuotes {
   /** A picture that is brought is for those who can use it; where nobody can, it is left aside. */
   private endpointsFor(
     body: ImageBody,
-    { model, sort }: NamedModel<MediaModel>,
+    named: NamedModel<MediaModel>,
     { source, isEdit }: Pick<QuotedRequest, 'source' | 'isEdit'>,
   ): readonly Endpoint[] {
+    const { model } = named;
     const brings = isEdit || hasImage(body);
     if (!brings && model.capabilities.includes('requires_image'))
       throw new UnservableRequest(400, `image_url is required for ${model.id}`, 'image_url');
     const able = brings ? model.endpoints.filter(takesImage) : model.endpoints;
     if (isEdit && able.length === 0 && model.endpoints.length > 0)
       throw new UnservableRequest(400, `The model "${model.id}" makes images from words alone`, 'model');
-    return routeFor({
-      model: { ...model, endpoints: able.length > 0 ? able : model.endpoints },
-      preferences: routingPreferences(body.provider, sort),
-      fields: fieldsGiven(body, NO_PARAMETERS),
-      usesTools: false,
-      searchesWeb: false,
-      source,
-      chance: Math.random(),
-      health: (endpoint) => this.health.of(model, endpoint),
-    }).endpoints;
+    return mediaRoute(named, able, { body, besides: NO_PARAMETERS, source }, this.health);
   }
 }
 
@@ -83,13 +75,4 @@ export function hasImage({ image_url }: ImageBody): boolean {
 
 export function takesImage({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
   return parameters.includes('image_url');
-}
-
-/** @throws UnservableRequest when there is no such model, or it makes no images */
-function imageModel({ model: name }: ImageBody, catalogue: Catalogue): NamedModel<MediaModel> {
-  const named = modelNamed(name, catalogue);
-  const { id, type } = named.model;
-  if (type !== 'image')
-    throw new UnservableRequest(400, `The model "${id}" makes no images; it is of type ${type}`, 'model');
-  return named as NamedModel<MediaModel>;
 }

@@ -1,8 +1,8 @@
 /** What a request for images wants of a model: read once, the same for every endpoint that may serve it. */
-import type { Choice, Choices, Endpoint, MediaModel } from '#catalogue';
+import type { Choices, MediaModel } from '#catalogue';
 import { UnservableRequest } from '../../failures.ts';
 import type { MediaParameters } from '../../inference/vocabulary/media-calls.ts';
-import { ratioFor } from './sizes.ts';
+import { type ChoiceFields, choicesIn, parametersIn, promptIn } from '../wanted.ts';
 
 /** A request in OpenAI's shape with the aliases that clients have for it, as far as the gateway reads it. */
 export interface ImageBody {
@@ -29,8 +29,7 @@ export interface WantedImages {
 }
 
 const LONGEST_PROMPT = 32_000;
-/** What says nothing: the model's own default. */
-const UNSAID: ReadonlySet<unknown> = new Set([undefined, null, '', 'auto']);
+const FIELDS: ChoiceFields = { size: ['aspect_ratio', 'size'] };
 /** Beside choices. A model is told those of them that it knows. */
 const PASSED = [
   'negative_prompt',
@@ -44,22 +43,16 @@ const PASSED = [
 
 /** @throws UnservableRequest 400 that names the field, and what it may be */
 export function wantedImages(body: ImageBody, model: MediaModel): WantedImages {
-  const choices = choicesIn(body, model);
-  const passed = PASSED.flatMap((name) => (UNSAID.has(body[name]) ? [] : [[name, body[name]] as const]));
+  const choices = choicesIn(body, model, FIELDS);
   return {
     count: countIn(body, model),
-    prompt: promptIn(body, model),
+    prompt: takesPrompt(model) ? promptIn(body, model, LONGEST_PROMPT) : '',
     choices,
-    parameters: { ...(Object.fromEntries(passed) as MediaParameters), ...choices },
+    parameters: parametersIn(body, PASSED, choices),
   };
 }
 
-/** What an endpoint is told: what it knows of it. */
-export function parametersFor({ parameters }: Endpoint, wanted: WantedImages): MediaParameters {
-  return Object.fromEntries(Object.entries(wanted.parameters).filter(([name]) => parameters.includes(name)));
-}
-
-export function takesPrompt({ endpoints }: Pick<MediaModel, 'endpoints'>): boolean {
+function takesPrompt({ endpoints }: Pick<MediaModel, 'endpoints'>): boolean {
   return endpoints.some(({ parameters }) => parameters.includes('prompt'));
 }
 
@@ -70,32 +63,4 @@ function countIn(body: ImageBody, { id, maxImages = 1 }: MediaModel): number {
   if (maxImages === 1) return 1;
   if (count > maxImages) throw new UnservableRequest(400, `${field} must be at most ${maxImages} for ${id}`, field);
   return count;
-}
-
-function promptIn({ prompt }: ImageBody, model: MediaModel): string {
-  if (!takesPrompt(model)) return '';
-  const { maxPrompt = LONGEST_PROMPT } = model;
-  if (typeof prompt !== 'string' || prompt.trim() === '')
-    throw new UnservableRequest(400, `prompt is required for ${model.id}`, 'prompt');
-  if (prompt.length <= maxPrompt) return prompt;
-  const most = maxPrompt.toLocaleString('en-US');
-  throw new UnservableRequest(400, `prompt may have at most ${most} characters for ${model.id}`, 'prompt');
-}
-
-function choicesIn(body: ImageBody, { id, choices = {} }: MediaModel): Choices {
-  const chosen: Partial<Record<Choice, string>> = {};
-  for (const [choice, words = []] of Object.entries(choices)) {
-    const field = choice === 'size' && !UNSAID.has(body.aspect_ratio) ? 'aspect_ratio' : choice;
-    const said = body[field];
-    const word = UNSAID.has(said) ? words[0] : wordFor(choice, String(said), words);
-    if (word === undefined)
-      throw new UnservableRequest(400, `${field} must be one of ${words.join(', ')} for ${id}`, field);
-    chosen[choice as Choice] = word;
-  }
-  return chosen;
-}
-
-function wordFor(choice: string, said: string, words: readonly string[]): string | undefined {
-  if (choice === 'size') return ratioFor(said, words);
-  return words.find((word) => word.toLowerCase() === said.toLowerCase());
 }
