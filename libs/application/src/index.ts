@@ -134,7 +134,7 @@ export {
   MakeImages,
   MakeImagesHandler,
 } from './media/images/make-images.ts';
-export { MediaLinks } from './media/media-links.ts';
+export { LINK_LASTS_MS, MediaLinks } from './media/media-links.ts';
 export { RefusedPrompts } from './media/refused-prompts.ts';
 export {
   filePath,

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { INestApplicationContext } from '@nestjs/common';
-import { Clock, FileStore, filePath, LinkSigner, newFileId } from '#application';
+import { Clock, FileStore, filePath, LINK_LASTS_MS, LinkSigner, newFileId } from '#application';
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { createLog, Foundation, readSettings, type Settings } from '#infra';
@@ -213,7 +213,7 @@ export class World {
 
   /** Keeps a file for a day. @returns the path and query of its signed address */
   async keepFile(bytes: Uint8Array, mediaType: string): Promise<string> {
-    const until = this.app.get(Clock).milliseconds() + 24 * 3_600_000;
+    const until = this.app.get(Clock).milliseconds() + LINK_LASTS_MS;
     const id = newFileId('gen', until);
     await this.app.get(FileStore).keep({ id, n: 0, mediaType, bytes });
     return `${filePath(id, 0)}?${this.app.get(LinkSigner).query('file', filePath(id, 0), until)}`;

@@ -1,3 +1,6 @@
+/** The longest that a signed address is good for. */
+export const LINK_LASTS_MS = 24 * 3_600_000;
+
 /** Addresses that open one thing for a while, without a credential. */
 export abstract class MediaLinks {
   /** The signed address of a kept file. @param until milliseconds since 1970; never more than 24 hours ahead */

@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Secrets } from '../secrets.ts';
-import { MediaLinks } from './media-links.ts';
+import { LINK_LASTS_MS, MediaLinks } from './media-links.ts';
 
 /** What a signature is for: one for a file opens no status, and the other way round. */
 export type LinkPurpose = 'file' | 'status';
@@ -17,7 +17,6 @@ export type LinkCheck =
   | { readonly ok: true /** Seconds that it is good for from now on. */; readonly seconds: number }
   | { readonly ok: false; readonly why: 'wrong' | 'expired' };
 
-const LONGEST_MS = 24 * 3_600_000;
 const EXPIRY = /^[1-9]\d{0,11}$/;
 /** Said first in what is signed, so that another form of it can never be taken for this one. */
 const VERSION = 'v1';
@@ -43,7 +42,7 @@ export class LinkSigner {
 
   /** @param until milliseconds since 1970; more than 24 hours ahead is as good as 24 hours */
   query(purpose: LinkPurpose, path: string, until: number): string {
-    const expiry = Math.floor(Math.min(until, this.clock.milliseconds() + LONGEST_MS) / 1000);
+    const expiry = Math.floor(Math.min(until, this.clock.milliseconds() + LINK_LASTS_MS) / 1000);
     return `exp=${expiry}&sig=${this.signature(purpose, path, String(expiry))}`;
   }
 

@@ -1,9 +1,8 @@
-import { type MediaLinks, readFileId } from '#application';
+import { LINK_LASTS_MS, type MediaLinks, readFileId } from '#application';
 import type { Video, VideoRequested } from '#domain';
 import { money, usdNumber } from '#kernel';
 
 const HOUR_MS = 3_600_000;
-const LINK_LASTS_MS = 24 * HOUR_MS;
 /** Seconds after which a client is to look again. */
 export const LOOK_AGAIN_SECONDS = '5';
 

@@ -7,14 +7,13 @@ import type { MadeFile, SourceImage } from '../../inference/vocabulary/media-cal
 import { dataUri, isDataUri } from '../data-uri.ts';
 import { type Download, DownloadFailure, type Downloads } from '../downloads.ts';
 import { type FileStore, newFileId } from '../file-store.ts';
-import type { MediaLinks } from '../media-links.ts';
+import { LINK_LASTS_MS, type MediaLinks } from '../media-links.ts';
 import { isWhole } from './whole-picture.ts';
 
 /** A picture of 4,096 × 4,096 pixels as a PNG has some 30 MiB; an upscaled one more. */
 const MAX_MADE_BYTES = 64 * 1024 * 1024;
 const MAX_SOURCE_BYTES = 25 * 1024 * 1024;
 const FETCH_WITHIN_MS = 60_000;
-const LINK_LASTS_MS = 24 * 60 * 60_000;
 const MADE_TRIES = 3;
 const KEPT_AGAIN_MS = 30_000;
 const WAIT_MS = 200;
