@@ -15,11 +15,11 @@ import {
   VideoResults,
   Wallets,
 } from '#application';
-import { autoTopupWorkflow, videoWorkflow } from '#domain';
+import { type AccountCommand, autoTopupWorkflow, idOf, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
-import type { Lease } from '#kernel';
-import { accountsWithHoldsOf, accountsWithOverdueHolds, findTopups } from '#projections';
+import type { Cause, Lease } from '#kernel';
+import { findTopups, payersWithHoldsOf, payersWithOverdueHolds } from '#projections';
 import { expireFiles, expireHolds, runAutoTopups, runVideos, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
@@ -105,6 +105,9 @@ function sagasOf({
   const { foundation, pool, clock, streams } = stores;
   const { accounts, topups } = streams;
   const { store: facts, runtime } = foundation;
+  const payers = {
+    run: (stream: string, command: AccountCommand, cause: Cause) => accounts.run(idOf({ stream }), command, cause),
+  };
   return {
     topups: (lease) =>
       watchTopups(
@@ -139,10 +142,10 @@ function sagasOf({
     'hold-expiry': ({ signal }) => [
       expireHolds(
         {
-          ...{ accounts, clock, alarm: runtime.alarm },
-          overdue: (now) => accountsWithOverdueHolds(pool, now),
+          ...{ payers, clock, alarm: runtime.alarm },
+          overdue: (now) => payersWithOverdueHolds(pool, now),
           seeminglyDead: () => seeminglyDead(pool),
-          heldBy: (owners) => accountsWithHoldsOf(pool, owners),
+          heldBy: (owners) => payersWithHoldsOf(pool, owners),
         },
         signal,
       ),

@@ -1,24 +1,24 @@
 import type pg from 'pg';
-import { idOf } from '#domain';
 import type { FoldProjection } from './projection.ts';
 
 type HoldRow = {
   readonly hold_id: string;
-  readonly account_id: string;
+  /** The stream that holds the money. */
+  readonly payer: string;
   readonly amount: string;
   /** The process that serves the request, or the stream of the job. */
   readonly owner: string | null;
   readonly expires_at: string;
 };
 
-/** Holds that are open. A hint for the sweeper and a gauge; whether a hold is open is decided on the account's stream. */
+/** Holds that are open. A hint for the sweeper and a gauge; whether a hold is open is decided on the payer's stream. */
 export const holds: FoldProjection<HoldRow> = {
   kind: 'fold',
   name: 'holds',
-  version: 2,
+  version: 3,
   key: 'hold_id',
   begunBy: 'FundsHeld',
-  columns: ['hold_id', 'account_id', 'amount', 'owner', 'expires_at'],
+  columns: ['hold_id', 'payer', 'amount', 'owner', 'expires_at'],
   migrations: [
     {
       id: 'holds-1',
@@ -34,6 +34,11 @@ export const holds: FoldProjection<HoldRow> = {
       id: 'holds-2',
       // Without an index: each hold would pay for it, and only a death asks.
       sql: 'alter table books.holds add column owner text',
+    },
+    {
+      id: 'holds-3',
+      sql: `alter table books.holds rename column account_id to payer;
+            alter table books.holds alter column payer type text using 'account-' || payer;`,
     },
   ],
   keyOf(fact) {
@@ -55,30 +60,31 @@ export const holds: FoldProjection<HoldRow> = {
       return row ? { ...row, owner: fact.data.owner, expires_at: fact.data.expiresAt } : null;
     if (fact.type !== 'FundsHeld') return null;
     const { holdId, amount, owner = null, expiresAt } = fact.data;
-    return { hold_id: holdId, account_id: idOf(fact), amount, owner, expires_at: expiresAt };
+    return { hold_id: holdId, payer: fact.stream, amount, owner, expires_at: expiresAt };
   },
 };
 
-/** Accounts with a hold that expired before `now`. */
-export async function accountsWithOverdueHolds(pool: pg.Pool, now: string): Promise<readonly string[]> {
-  const { rows } = await pool.query<{ account_id: string }>({
+/** Payers, by their streams, with a hold that expired before `now`. */
+export async function payersWithOverdueHolds(pool: pg.Pool, now: string): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ payer: string }>({
     name: 'overdue-holds',
-    text: 'select distinct account_id from books.holds where expires_at <= $1',
+    text: 'select distinct payer from books.holds where expires_at <= $1',
     values: [now],
   });
-  return rows.map(({ account_id }) => account_id);
+  return rows.map(({ payer }) => payer);
 }
 
 export interface OwnerOfHolds {
-  readonly accountId: string;
+  /** A stream. */
+  readonly payer: string;
   readonly owner: string;
 }
 
-/** Accounts with a hold of one of these owners. */
-export async function accountsWithHoldsOf(pool: pg.Pool, owners: readonly string[]): Promise<readonly OwnerOfHolds[]> {
+/** Payers with a hold of one of these owners. */
+export async function payersWithHoldsOf(pool: pg.Pool, owners: readonly string[]): Promise<readonly OwnerOfHolds[]> {
   const { rows } = await pool.query<OwnerOfHolds>({
     name: 'holds-of-owners',
-    text: 'select distinct account_id as "accountId", owner from books.holds where owner = any($1)',
+    text: 'select distinct payer, owner from books.holds where owner = any($1)',
     values: [owners],
   });
   return rows;

@@ -10,7 +10,7 @@ import { videoJobs } from './video-jobs.ts';
 
 export { type AutoTopupView, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
-export { accountsWithHoldsOf, accountsWithOverdueHolds, type OwnerOfHolds } from './holds.ts';
+export { type OwnerOfHolds, payersWithHoldsOf, payersWithOverdueHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
 export { ProjectorLag } from './lag.ts';
 export { Progress } from './progress.ts';

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { type Account, type DomainEvent, idOf, type ResetPeriod, windowAt } from '#domain';
 import { type Batch, money } from '#kernel';
 import {
-  accountsWithHoldsOf,
-  accountsWithOverdueHolds,
   findKey,
   findTopups,
+  payersWithHoldsOf,
+  payersWithOverdueHolds,
   projections,
   readBalance,
   readHistory,
@@ -158,10 +158,10 @@ describe('a balance', () => {
 describe('the holds that are open', () => {
   test('are those of the accounts', () =>
     afterwards(async ({ accounts }) => {
-      const { rows } = await books.pool.query('select hold_id, account_id, amount, owner from holds');
-      const found = rows.map((row) => `${row.hold_id} ${row.account_id} ${row.amount} ${row.owner}`);
+      const { rows } = await books.pool.query('select hold_id, payer, amount, owner from holds');
+      const found = rows.map((row) => `${row.hold_id} ${row.payer} ${row.amount} ${row.owner}`);
       const open = [...accounts].flatMap(([account, { holds }]) =>
-        [...holds.entries()].map(([id, { amount, owner = null }]) => `${id} ${account} ${amount} ${owner}`),
+        [...holds.entries()].map(([id, { amount, owner = null }]) => `${id} account-${account} ${amount} ${owner}`),
       );
       expect(found.toSorted()).toEqual(open.toSorted());
     }));
@@ -169,13 +169,13 @@ describe('the holds that are open', () => {
   test('are found by who made them', () =>
     afterwards(async ({ accounts }) => {
       const owners = ['gateway-1', 'gateway-3'];
-      const found = await accountsWithHoldsOf(books.pool, owners);
+      const found = await payersWithHoldsOf(books.pool, owners);
       const expected = [...accounts].flatMap(([account, { holds }]) =>
         owners
           .filter((owner) => [...holds.values()].some((hold) => hold.owner === owner))
-          .map((owner) => `${account} ${owner}`),
+          .map((owner) => `account-${account} ${owner}`),
       );
-      expect(found.map(({ accountId, owner }) => `${accountId} ${owner}`).toSorted()).toEqual(expected.toSorted());
+      expect(found.map(({ payer, owner }) => `${payer} ${owner}`).toSorted()).toEqual(expected.toSorted());
     }));
 
   test('are overdue from their expiry on', () =>
@@ -183,8 +183,8 @@ describe('the holds that are open', () => {
       const overdue = ({ holds }: Account, now: string) =>
         [...holds.values()].some(({ expiresAt }) => expiresAt <= now);
       for (const now of [end, LATER]) {
-        const expected = [...accounts].filter(([, account]) => overdue(account, now)).map(([id]) => id);
-        expect((await accountsWithOverdueHolds(books.pool, now)).toSorted()).toEqual(expected.toSorted());
+        const expected = [...accounts].filter(([, account]) => overdue(account, now)).map(([id]) => `account-${id}`);
+        expect((await payersWithOverdueHolds(books.pool, now)).toSorted()).toEqual(expected.toSorted());
       }
     }));
 });

@@ -48,16 +48,20 @@ function writePath(): Accounts {
   return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime).accounts;
 }
 
+function payersOf({ run }: Accounts): HoldExpiryPorts['payers'] {
+  return { run: (payer, ...more) => run(idOf({ stream: payer }), ...more) };
+}
+
 /** Starts an instance, in a process of its own by default. */
 function start({
-  accounts = writePath(),
+  payers = payersOf(writePath()),
   overdue = openHoldsPast,
   seeminglyDead = async () => [...dead],
   heldBy = openHoldsOf,
   signal = stop.signal,
 }: Partial<HoldExpiryPorts & { readonly signal: AbortSignal }> = {}): void {
   const alarm = (problem: string) => void alarms.push(problem);
-  running.push(expireHolds({ accounts, clock: time, overdue, seeminglyDead, heldBy, alarm }, signal));
+  running.push(expireHolds({ payers, clock: time, overdue, seeminglyDead, heldBy, alarm }, signal));
 }
 
 async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
@@ -70,9 +74,9 @@ const ended = async () => (await facts()).flatMap(({ type, data }) => (type === 
 
 /** What the read model would say. */
 async function openHolds() {
-  const open = new Map<string, { readonly accountId: string; readonly expiresAt: string; readonly owner?: string }>();
+  const open = new Map<string, { readonly payer: string; readonly expiresAt: string; readonly owner?: string }>();
   for (const fact of await facts()) {
-    if (fact.type === 'FundsHeld') open.set(fact.data.holdId, { accountId: idOf(fact), ...fact.data });
+    if (fact.type === 'FundsHeld') open.set(fact.data.holdId, { payer: fact.stream, ...fact.data });
     else if ('held' in fact.data) open.delete(fact.data.holdId);
   }
   return [...open.values()];
@@ -80,14 +84,12 @@ async function openHolds() {
 
 async function openHoldsPast(now: string): Promise<readonly string[]> {
   const past = (await openHolds()).filter((each) => each.expiresAt <= now);
-  return [...new Set(past.map(({ accountId }) => accountId))];
+  return [...new Set(past.map(({ payer }) => payer))];
 }
 
 async function openHoldsOf(owners: readonly string[]) {
   const holds = await openHolds();
-  return holds.flatMap(({ accountId, owner }) =>
-    owner !== undefined && owners.includes(owner) ? [{ accountId, owner }] : [],
-  );
+  return holds.flatMap(({ payer, owner }) => (owner !== undefined && owners.includes(owner) ? [{ payer, owner }] : []));
 }
 
 /** An account with holds of a dollar each that expire in a minute. */
@@ -133,7 +135,7 @@ describe('a hold', () => {
 
   test('is ended once, also while the read model is far behind', async () => {
     const id = await accountWith('h1');
-    start({ overdue: async () => [id] });
+    start({ overdue: async () => [`account-${id}`] });
     await time.pass(10 * MINUTE);
     expect(await ended()).toEqual(['h1']);
   });
@@ -141,7 +143,7 @@ describe('a hold', () => {
   test('that was settled in time is left alone, whatever the read model says', async () => {
     const id = await accountWith('h1', 'h2');
     await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } }, BY_A_TEST);
-    start({ overdue: async () => [id] });
+    start({ overdue: async () => [`account-${id}`] });
     await time.pass(2 * MINUTE);
     expect(await ended()).toEqual(['h2']);
   });
@@ -166,7 +168,7 @@ describe('a hold', () => {
         return path.run(...command);
       },
     };
-    start({ accounts: stopsAfterOne, signal: first.signal });
+    start({ payers: payersOf(stopsAfterOne), signal: first.signal });
     await Promise.all(running);
     expect(await ended()).toEqual(['h1']);
     start();
@@ -242,9 +244,9 @@ describe('a hold of a process', () => {
   });
 
   test('is ended once by all instances together, also where the read model is far behind', async () => {
-    const accountId = await accountOf('a', 'h1', 'h2');
+    const payer = `account-${await accountOf('a', 'h1', 'h2')}`;
     dead = ['a'];
-    for (let i = 0; i < 3; i++) start({ heldBy: async () => [{ accountId, owner: 'a' }] });
+    for (let i = 0; i < 3; i++) start({ heldBy: async () => [{ payer, owner: 'a' }] });
     await time.pass(2 * SEEMS_DEAD_MS);
     expect(await ended()).toEqual(['h1', 'h2']);
   });
@@ -253,12 +255,12 @@ describe('a hold of a process', () => {
     const [bad] = [await accountOf('a', 'h1'), await accountOf('a', 'h2')];
     const path = writePath();
     dead = ['a'];
-    start({
-      accounts: { run: (id, ...more) => (id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more)) },
-    });
+    const run: Accounts['run'] = (id, ...more) =>
+      id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more);
+    start({ payers: payersOf({ run }) });
     await time.pass(SEEMS_DEAD_MS + 500);
     expect(await ended()).toEqual(['h2']);
-    expect(alarms).toContain(`the holds of account ${bad} could not be ended; trying again`);
+    expect(alarms).toContain(`the holds of account-${bad} could not be ended; trying again`);
   });
 });
 
@@ -268,14 +270,13 @@ describe('what cannot be done at once', () => {
     await time.pass(2 * MINUTE);
     const path = writePath();
     let broken = true;
-    const accounts: Accounts = {
-      run: (id, ...more) => (broken && id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more)),
-    };
-    start({ accounts });
+    const run: Accounts['run'] = (id, ...more) =>
+      broken && id === bad ? Promise.reject(new Error('damaged')) : path.run(id, ...more);
+    start({ payers: payersOf({ run }) });
     await time.pass(1_000);
     expect(await ended()).toEqual(['h2']);
     expect(good).not.toBe(bad);
-    expect(alarms).toContain(`the holds of account ${bad} could not be ended; trying again`);
+    expect(alarms).toContain(`the holds of account-${bad} could not be ended; trying again`);
     broken = false;
     await time.pass(1_000);
     expect(await ended()).toEqual(['h2', 'h1']);
@@ -293,8 +294,8 @@ describe('what cannot be done at once', () => {
 
   test('because there is no such account is an alarm', async () => {
     const run: Accounts['run'] = () => Promise.reject(new Rejection('account_not_found', 'There is no such account'));
-    start({ accounts: { run }, overdue: async () => ['nobody'] });
+    start({ payers: payersOf({ run }), overdue: async () => ['account-nobody'] });
     await time.pass(400);
-    expect(alarms).toEqual(['the holds of account nobody could not be ended; trying again']);
+    expect(alarms).toEqual(['the holds of account-nobody could not be ended; trying again']);
   });
 });

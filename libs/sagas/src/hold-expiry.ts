@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Accounts, Clock } from '#application';
+import type { Clock } from '#application';
 import type { AccountCommand } from '#domain';
-import { startedBy } from '#kernel';
+import { type Cause, startedBy } from '#kernel';
 
 const SWEEP_EVERY_MS = 500;
 /**
@@ -11,16 +11,18 @@ const SWEEP_EVERY_MS = 500;
  */
 const DEAD_AFTER_MS = 10_000;
 
-/** What the ports find are hints: the account's stream decides. */
+type EndHolds = Extract<AccountCommand, { readonly type: 'ExpireHolds' | 'AbandonHolds' }>;
+
+/** What the ports find are hints: the payer's stream decides. Payers go by their streams, such as `account-…`. */
 export interface HoldExpiryPorts {
-  readonly accounts: Accounts;
+  readonly payers: { run(payer: string, command: EndHolds, cause: Cause): Promise<unknown> };
   readonly clock: Clock;
-  /** Accounts that seem to have a hold past its expiry at `now`. */
+  /** Payers that seem to have a hold past its expiry at `now`. */
   overdue(now: string): Promise<readonly string[]>;
   /** Processes that seem dead at this moment. */
   seeminglyDead(): Promise<readonly string[]>;
-  /** Accounts that seem to have holds of these owners. */
-  heldBy(owners: readonly string[]): Promise<readonly { readonly accountId: string; readonly owner: string }[]>;
+  /** Payers that seem to have holds of these owners. */
+  heldBy(owners: readonly string[]): Promise<readonly { readonly payer: string; readonly owner: string }[]>;
   alarm(problem: string, error: unknown): void;
 }
 
@@ -31,15 +33,15 @@ export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): 
   while (!signal.aborted) {
     const at = clock.now();
     const late = await found('holds past their expiry', () => overdue(at), ports);
-    for (const accountId of late) {
+    for (const payer of late) {
       if (signal.aborted) return;
-      await endHolds(accountId, { type: 'ExpireHolds', data: { at } }, ports);
+      await endHolds(payer, { type: 'ExpireHolds', data: { at } }, ports);
     }
     const dead = await watch.look();
     const left = dead.length > 0 ? await found('holds of processes that have died', () => heldBy(dead), ports) : [];
-    for (const { accountId, owner } of left) {
+    for (const { payer, owner } of left) {
       if (signal.aborted) return;
-      await endHolds(accountId, { type: 'AbandonHolds', data: { owner, at } }, ports);
+      await endHolds(payer, { type: 'AbandonHolds', data: { owner, at } }, ports);
     }
     await delay(SWEEP_EVERY_MS, undefined, { signal }).catch(() => {});
   }
@@ -76,15 +78,11 @@ async function found<T>(
   }
 }
 
-/** One account that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
-async function endHolds(
-  accountId: string,
-  command: AccountCommand,
-  { accounts, alarm }: HoldExpiryPorts,
-): Promise<void> {
+/** One payer that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
+async function endHolds(payer: string, command: EndHolds, { payers, alarm }: HoldExpiryPorts): Promise<void> {
   try {
-    await accounts.run(accountId, command, startedBy('saga:hold-expiry', randomUUID()));
+    await payers.run(payer, command, startedBy('saga:hold-expiry', randomUUID()));
   } catch (error) {
-    alarm(`the holds of account ${accountId} could not be ended; trying again`, error);
+    alarm(`the holds of ${payer} could not be ended; trying again`, error);
   }
 }
