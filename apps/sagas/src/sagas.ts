@@ -15,12 +15,12 @@ import {
   VideoResults,
   Wallets,
 } from '#application';
-import { type AccountCommand, autoTopupWorkflow, idOf, videoWorkflow } from '#domain';
+import { autoTopupWorkflow, idOf, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
-import type { Cause, Lease } from '#kernel';
+import type { Lease } from '#kernel';
 import { findTopups, payersWithHoldsOf, payersWithOverdueHolds } from '#projections';
-import { expireFiles, expireHolds, runAutoTopups, runVideos, watchTopups } from '#sagas';
+import { expireFiles, expireHolds, type PayerStreams, runAutoTopups, runVideos, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
 @Injectable()
@@ -105,9 +105,7 @@ function sagasOf({
   const { foundation, pool, clock, streams } = stores;
   const { accounts, topups } = streams;
   const { store: facts, runtime } = foundation;
-  const payers = {
-    run: (stream: string, command: AccountCommand, cause: Cause) => accounts.run(idOf({ stream }), command, cause),
-  };
+  const payers: PayerStreams = { run: (stream, ...more) => accounts.run(idOf({ stream }), ...more) };
   return {
     topups: (lease) =>
       watchTopups(
@@ -132,7 +130,7 @@ function sagasOf({
     [videoWorkflow.name]: (lease) =>
       runVideos(
         {
-          ...{ facts, streams, clock, runtime, ...videos },
+          ...{ facts, streams, payers, clock, runtime, ...videos },
           looksPerSecond: foundation.settings.videoLooksPerSecond,
           due: new PostgresDueTable(pool),
           checkpoints: new PostgresCheckpoints(pool),

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { idOf, postings } from '#domain';
+import { ACCOUNT, idOf, postings } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { FoldProjection } from './projection.ts';
 
@@ -29,8 +29,10 @@ export const balances: FoldProjection<BalanceRow> = {
             ) with (fillfactor = 70)`,
     },
   ],
+  // Who has a row here can be named as an account: what else holds money has none.
   keyOf: (fact) =>
-    fact.type === 'AccountOpened' || postings('', fact).some(({ customer }) => customer !== null)
+    fact.stream.startsWith(`${ACCOUNT}-`) &&
+    (fact.type === 'AccountOpened' || postings('', fact).some(({ customer }) => customer !== null))
       ? idOf(fact)
       : undefined,
   evolve(row, fact) {

@@ -4,7 +4,7 @@ import { type Accounts, openStreams } from '#application';
 import { type DomainEvent, idOf } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Recorded, Rejection, START, usd } from '#kernel';
-import { expireHolds } from '#sagas';
+import { expireHolds, type PayerStreams } from '#sagas';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { someCharge } from '../../testing/src/charges.ts';
 import { replacePauses } from '../../testing/src/pauses.ts';
@@ -48,7 +48,7 @@ function writePath(): Accounts {
   return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime).accounts;
 }
 
-function payersOf({ run }: Accounts): HoldExpiryPorts['payers'] {
+function payersOf({ run }: Accounts): PayerStreams {
   return { run: (payer, ...more) => run(idOf({ stream: payer }), ...more) };
 }
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '#application';
-import type { AccountCommand } from '#domain';
-import { type Cause, startedBy } from '#kernel';
+import { startedBy } from '#kernel';
+import type { HoldCommand, PayerStreams } from './payer-streams.ts';
 
 const SWEEP_EVERY_MS = 500;
 /**
@@ -11,11 +11,9 @@ const SWEEP_EVERY_MS = 500;
  */
 const DEAD_AFTER_MS = 10_000;
 
-type EndHolds = Extract<AccountCommand, { readonly type: 'ExpireHolds' | 'AbandonHolds' }>;
-
 /** What the ports find are hints: the payer's stream decides. Payers go by their streams, such as `account-…`. */
 export interface HoldExpiryPorts {
-  readonly payers: { run(payer: string, command: EndHolds, cause: Cause): Promise<unknown> };
+  readonly payers: PayerStreams;
   readonly clock: Clock;
   /** Payers that seem to have a hold past its expiry at `now`. */
   overdue(now: string): Promise<readonly string[]>;
@@ -79,7 +77,7 @@ async function found<T>(
 }
 
 /** One payer that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
-async function endHolds(payer: string, command: EndHolds, { payers, alarm }: HoldExpiryPorts): Promise<void> {
+async function endHolds(payer: string, command: HoldCommand, { payers, alarm }: HoldExpiryPorts): Promise<void> {
   try {
     await payers.run(payer, command, startedBy('saga:hold-expiry', randomUUID()));
   } catch (error) {

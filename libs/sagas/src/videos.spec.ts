@@ -24,7 +24,7 @@ import {
   VideoResults,
 } from '#application';
 import { mediaTypeOf } from '#connectors';
-import { type DomainEvent, KNOWN_FACTS, type SubmissionMade, type VideoEvent } from '#domain';
+import { type DomainEvent, idOf, KNOWN_FACTS, type SubmissionMade, type VideoEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
@@ -328,9 +328,11 @@ function work(act: Act = alive): void {
   const own = new Files(doing, files);
   const maker = vendor.maker(doing);
   const providers: Providers = Object.create(Providers.prototype, { of: { value: () => maker } });
+  const streams = openStreams(appending, snapshots, runtime);
   const running = runVideos(
     {
-      ...{ facts: store, streams: openStreams(appending, snapshots, runtime), providers, hooks },
+      ...{ facts: store, streams, providers, hooks },
+      payers: { run: (stream, ...more) => streams.accounts.run(idOf({ stream }), ...more) },
       requests: new KeptRequests(own, secrets),
       results: new VideoResults(own, new Net(doing), mediaTypeOf),
       looksPerSecond: 100,

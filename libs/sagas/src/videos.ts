@@ -14,7 +14,6 @@ import {
   type VideoResults,
 } from '#application';
 import {
-  type AccountCommand,
   type SubmissionMade,
   VIDEO,
   type VideoCommand,
@@ -39,6 +38,7 @@ import {
   type WorkflowPorts,
 } from '#kernel';
 import { LookPace } from './look-pace.ts';
+import type { HoldCommand, PayerStreams } from './payer-streams.ts';
 
 /** Handing over a picture takes a while; who has not answered by then may have taken it. */
 const SUBMIT_MS = 60_000;
@@ -56,7 +56,8 @@ const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video 
 
 export interface VideoPorts {
   readonly facts: FactReader;
-  readonly streams: Pick<Streams, 'accounts' | 'videos'>;
+  readonly streams: Pick<Streams, 'videos'>;
+  readonly payers: PayerStreams;
   readonly providers: Providers;
   readonly requests: KeptRequests;
   readonly results: VideoResults;
@@ -75,7 +76,7 @@ export function runVideos(ports: VideoPorts, lease: Lease): readonly Promise<voi
 }
 
 type Commands = readonly VideoCommand[];
-type AccountWish = Exclude<VideoSend, { of: 'time out' }>;
+type PayerWish = Exclude<VideoSend, { of: 'time out' }>;
 
 class VideoSteps {
   private readonly paces = new Map<string, LookPace>();
@@ -110,13 +111,13 @@ class VideoSteps {
   }
 
   /**
-   * Tells the account. A hold that is kept ends by its job alone, so an account that does not know it (any more) has ended
-   * it before, as the job says.
+   * Tells who pays. A hold that is kept ends by its job alone, so a payer that does not know it (any more) has ended it
+   * before, as the job says.
    * @returns false when the hold has ended that should be kept
    */
-  private async tell(wish: AccountWish, jobId: string, cause: Cause): Promise<boolean> {
+  private async tell(wish: PayerWish, jobId: string, cause: Cause): Promise<boolean> {
     try {
-      await this.given.streams.accounts.run(wish.accountId, this.commandOf(wish, jobId), cause);
+      await this.given.payers.run(wish.hold.payer, this.commandOf(wish, jobId), cause);
       return true;
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
@@ -126,7 +127,7 @@ class VideoSteps {
     }
   }
 
-  private commandOf(wish: AccountWish, jobId: string): AccountCommand {
+  private commandOf(wish: PayerWish, jobId: string): HoldCommand {
     const { holdId } = wish.hold;
     const at = this.given.clock.now();
     if (wish.of === 'keep') return { type: 'KeepHold', data: { holdId, owner: streamName(VIDEO, jobId), at } };

@@ -283,7 +283,6 @@ describe('at its deadline', () => {
 });
 
 describe('what is next', () => {
-  const accountId = 'a';
   const send = (command: object): VideoStep => ({ step: 'send', command }) as VideoStep;
   const handover = (submission: number, nth: number, endpoint: VideoEndpoint): VideoStep => ({
     step: 'do',
@@ -297,7 +296,7 @@ describe('what is next', () => {
     next().when(at).then([]);
     next(requested())
       .when(at)
-      .then([send({ of: 'keep', accountId, hold })], later(5));
+      .then([send({ of: 'keep', hold })], later(5));
     next(...open)
       .when(at)
       .then([handover(1, 0, fal)], later(5));
@@ -326,7 +325,7 @@ describe('what is next', () => {
     const { charge } = stored.data;
     next(...atVendor, made, stored)
       .when(at)
-      .then([send({ of: 'settle', accountId, hold, charge })], later(5));
+      .then([send({ of: 'settle', hold, charge })], later(5));
     next(...atVendor, made, stored, { type: 'VideoSettled', data: { charged: '1', at } })
       .when(at)
       .then([]);
@@ -334,7 +333,7 @@ describe('what is next', () => {
     const failure = failed.at(-1)?.data;
     next(...failed)
       .when(at)
-      .then([send({ of: 'release', accountId, hold, failure, attempts: [] })], later(5));
+      .then([send({ of: 'release', hold, failure, attempts: [] })], later(5));
     next(...failed, { type: 'VideoReleased', data: { at } })
       .when(at)
       .then([]);

@@ -13,13 +13,12 @@ const AGAIN_MS = 5_000;
 
 type Hold = VideoRequested['data']['hold'];
 
-/** What is sent to the account that pays, or, when its time is over, to the own stream. */
+/** What is sent to who pays, named by its hold, or, when its time is over, to the own stream. */
 export type VideoSend =
-  | { readonly of: 'keep'; readonly accountId: string; readonly hold: Hold }
-  | { readonly of: 'settle'; readonly accountId: string; readonly hold: Hold; readonly charge: Charge }
+  | { readonly of: 'keep'; readonly hold: Hold }
+  | { readonly of: 'settle'; readonly hold: Hold; readonly charge: Charge }
   | {
       readonly of: 'release';
-      readonly accountId: string;
       readonly hold: Hold;
       readonly failure: VideoFailed['data'];
       readonly attempts: readonly Attempt[];
@@ -54,11 +53,11 @@ export type VideoStep = Ask<VideoQuestion> | Send<VideoSend> | Do<VideoHandover>
 function next(video: Video, now: Instant): Next<VideoStep> {
   const { phase, request } = video;
   if (!request) return { steps: [] };
-  const { accountId, hold, deadline } = request;
+  const { hold, deadline } = request;
   const isOver = now >= deadline;
   switch (phase) {
     case 'requested':
-      return sending(isOver ? { of: 'time out' } : { of: 'keep', accountId, hold }, now);
+      return sending(isOver ? { of: 'time out' } : { of: 'keep', hold }, now);
     case 'held':
       return isOver ? sending({ of: 'time out' }, now) : handingOver(video, request, now);
     case 'submitting': // by this process, at this moment
@@ -70,12 +69,10 @@ function next(video: Video, now: Instant): Next<VideoStep> {
     case 'made':
       return fetching(video, request, now);
     case 'stored':
-      return video.stored
-        ? sending({ of: 'settle', accountId, hold, charge: video.stored.charge }, now)
-        : { steps: [] };
+      return video.stored ? sending({ of: 'settle', hold, charge: video.stored.charge }, now) : { steps: [] };
     case 'failed':
       return video.failure
-        ? sending({ of: 'release', accountId, hold, failure: video.failure, attempts: attemptsOf(video) }, now)
+        ? sending({ of: 'release', hold, failure: video.failure, attempts: attemptsOf(video) }, now)
         : { steps: [] };
     case 'none':
     case 'settled':
