@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { type Capability, type Catalogue, demandsOf } from '#catalogue';
 import { startedBy } from '#kernel';
 import { Clock } from './clock.ts';
@@ -10,8 +11,14 @@ export interface Vendors {
   objection(upstream: string): string | undefined;
 }
 
+/** Proofs of payment come for the lists of the last hours: prices seldom change that often. */
+const REMEMBERED_LISTS = 8;
+
 /** The catalogue that is in force. */
 export class Catalogues {
+  /** That catalogue at the prices of earlier lists. */
+  private readonly earlier = new LRUCache<string, Catalogue>({ max: REMEMBERED_LISTS });
+
   private constructor(
     private inForce: Catalogue,
     private readonly vendors: Vendors,
@@ -30,12 +37,29 @@ export class Catalogues {
     return this.inForce;
   }
 
+  /**
+   * What is sold now, at the prices of the list of that version: what has no price there is not in it.
+   * @returns undefined when no such list was published
+   * @throws StoreUnavailable
+   */
+  async asOf(version: string): Promise<Catalogue | undefined> {
+    const current = this.inForce;
+    const known = current.priceList.version === version ? current : this.earlier.get(version);
+    if (known) return known;
+    const published = await this.priceLists.read(version);
+    if (published === null) return undefined;
+    const priced = current.pricedBy({ version, lines: published.lines });
+    if (current === this.inForce) this.earlier.set(version, priced);
+    return priced;
+  }
+
   /** States the prices as a fact, once for each version, before anything is charged by them. */
   async replace(next: Catalogue): Promise<void> {
     const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
     await this.priceLists.run(version, { type: 'PublishPriceList', data }, startedBy('catalogue', version));
     this.inForce = next.within((upstream) => this.vendors.objection(upstream));
+    this.earlier.clear();
   }
 }
 

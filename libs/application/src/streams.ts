@@ -69,8 +69,12 @@ export abstract class Videos implements Runner<VideoCommand, VideoEvent, Video> 
   abstract run(jobId: string, command: VideoCommand, cause: Cause): Promise<Outcome<VideoEvent, Video>>;
 }
 
-export abstract class PriceLists implements Runner<PublishPriceList, PriceListPublished> {
+export abstract class PriceLists
+  implements Runner<PublishPriceList, PriceListPublished>, StateReader<PriceListPublished['data'] | null>
+{
   abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<Outcome<PriceListPublished>>;
+  /** The list of a version; null when none was published. */
+  abstract read(version: string): Promise<PriceListPublished['data'] | null>;
 }
 
 export abstract class RefusedRequests implements Runner<NoteRefusal, RequestRefused> {

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { PaymentTerms } from '#domain';
 import { Catalogue } from './catalogue.ts';
+import { type DataEndpointFile, dataEndpointsIn, reached } from './data-endpoint-file.ts';
 import { feesIn, modelsIn, parameterListsIn } from './data-files.ts';
 import { lineOf, lineOfMistake } from './lines.ts';
 import { paymentsIn } from './payments-file.ts';
@@ -11,15 +12,16 @@ import { DataFileError, type Path } from './rules.ts';
 import { voicesIn } from './voices-file.ts';
 
 /**
- * Lists of request fields that endpoints refer to by name, fees, vendors, ways to pay, and voices; every other file is a
- * list of models.
+ * Lists of request fields that endpoints refer to by name, fees, vendors, ways to pay, voices, and lookups of data; every
+ * other file is a list of models.
  */
 const PARAMETER_LISTS = 'parameters.json';
 const FEES = 'fees.json';
 const PROVIDERS = 'providers.json';
 const PAYMENTS = 'payments.json';
 const VOICES = 'voices.json';
-const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS, VOICES];
+const DATA_ENDPOINTS = 'data-endpoints.json';
+const NO_MODELS: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS, VOICES, DATA_ENDPOINTS];
 
 /**
  * Reads the catalogue that ships with the project, or one of the same form.
@@ -32,20 +34,28 @@ export function readCatalogue(directory = shippedCatalogue()): Catalogue {
   const fees = read(path.join(directory, FEES), feesIn);
   const voices = read(ownOrShipped(directory, VOICES), voicesIn);
   const models = files.filter((file) => !NO_MODELS.includes(path.basename(file))).map((file) => read(file, modelsIn));
+  const dataEndpoints = readDataEndpoints(directory, providers);
   try {
-    return Catalogue.of(
-      connected(
-        models.flatMap(({ content }) => content),
-        providers,
-      ),
-      lists.content,
-      fees.content,
-      voices.content,
+    const connectedModels = connected(
+      models.flatMap(({ content }) => content),
+      providers,
     );
+    return Catalogue.of(connectedModels, {
+      lists: lists.content,
+      fees: fees.content,
+      voices: voices.content,
+      dataEndpoints,
+    });
   } catch (error) {
     if (error instanceof DataFileError) throw foundAmong(models, error);
     throw unusable(directory, error);
   }
+}
+
+/** A catalogue that lists no lookups sells none, whatever ships with the project. */
+function readDataEndpoints(directory: string, providers: readonly ProviderFile[]): readonly DataEndpointFile[] {
+  const file = path.join(directory, DATA_ENDPOINTS);
+  return existsSync(file) ? read(file, (data) => reached(dataEndpointsIn(data), providers)).content : [];
 }
 
 /**

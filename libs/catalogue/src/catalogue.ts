@@ -1,6 +1,7 @@
 /** The models that are sold, where they can be had and for how much. */
 import { createHash } from 'node:crypto';
-import { type PriceLine, priceToJson, type Tariff } from '#domain';
+import { type PriceLine, priceFromJson, priceToJson, type Tariff } from '#domain';
+import type { DataEndpointFile } from './data-endpoint-file.ts';
 import { type AnyModelFile, assertConsistent, type FeeFile, isMedia } from './data-files.ts';
 import type { MediaEndpointFile, MediaModelFile } from './media-file.ts';
 import {
@@ -11,7 +12,7 @@ import {
   type Quantization,
   slugOf,
 } from './model-file.ts';
-import { mediaTariff, modelTariff, serviceTariff } from './tariffs.ts';
+import { dataTariff, mediaTariff, modelTariff, serviceTariff } from './tariffs.ts';
 import type { Voice, VoiceFile } from './voices-file.ts';
 
 /** Where a model can be had. */
@@ -53,6 +54,13 @@ export interface MediaModel extends Described, Omit<MediaModelFile, 'endpoints' 
 
 export type AnyModel = Model | MediaModel;
 
+/** A lookup of data, and the one endpoint that it is had from. */
+export interface DataEndpoint extends Omit<DataEndpointFile, 'baseUsd' | 'margin' | 'guessed' | 'billed'> {
+  /** Where the answer has the results that the vendor invoices, and which field of the request bounds them. */
+  readonly billed?: Pick<NonNullable<DataEndpointFile['billed']>, 'count' | 'cap'>;
+  readonly endpoint: Endpoint;
+}
+
 export interface PriceList {
   readonly version: string;
   readonly lines: readonly PriceLine[];
@@ -60,33 +68,65 @@ export interface PriceList {
 
 export type ParameterLists = Readonly<Record<string, readonly string[]>>;
 
+/** What a catalogue is made of beside its models. */
+export interface CatalogueFiles {
+  readonly lists?: ParameterLists;
+  readonly fees?: readonly FeeFile[];
+  readonly voices?: readonly VoiceFile[];
+  readonly dataEndpoints?: readonly DataEndpointFile[];
+}
+
+interface Parts {
+  readonly models: readonly AnyModel[];
+  readonly dataEndpoints: readonly DataEndpoint[];
+  readonly services: readonly Tariff[];
+  /** Services that keep nothing of what they are asked. */
+  readonly forgetful: ReadonlySet<string>;
+  readonly priceList: PriceList;
+}
+
 export class Catalogue {
   private readonly byName: ReadonlyMap<string, AnyModel>;
+  private readonly byAction: ReadonlyMap<string, DataEndpoint>;
 
-  private constructor(
-    readonly models: readonly AnyModel[],
-    readonly priceList: PriceList,
-    private readonly services: readonly Tariff[],
-    /** Those that keep nothing of what they are asked. */
-    private readonly forgetful: ReadonlySet<string>,
-  ) {
+  private constructor(private readonly parts: Parts) {
+    const { models, dataEndpoints } = parts;
     this.byName = new Map(models.flatMap((model) => [model.id, ...(model.aliases ?? [])].map((name) => [name, model])));
+    this.byAction = new Map(dataEndpoints.map((each) => [each.endpoint.model, each]));
   }
 
   /** @throws DataFileError that names the invalid model */
   static of(
     files: readonly AnyModelFile[],
-    lists: ParameterLists = {},
-    fees: readonly FeeFile[] = [],
-    voices: readonly VoiceFile[] = [],
+    { lists = {}, fees = [], voices = [], dataEndpoints: lookups = [] }: CatalogueFiles = {},
   ): Catalogue {
     assertConsistent(files, lists, fees);
     const models = files.map((file) => (isMedia(file) ? mediaModelOf(file, lists, voices) : modelOf(file, lists)));
     const services = fees.map(serviceTariff);
-    const offers: readonly Endpoint[] = models.flatMap(({ endpoints }) => endpoints);
+    const dataEndpoints = lookups.map(dataEndpointOf);
     const forgetful = new Set(fees.flatMap(({ name, zdr }) => (zdr ? [name] : [])));
-    const priceList = priceListOf([...offers.map(({ tariff }) => tariff), ...services]);
-    return new Catalogue(models, priceList, services, forgetful);
+    const offers: readonly Endpoint[] = models.flatMap(({ endpoints }) => endpoints);
+    const sold = [...offers, ...dataEndpoints.map(({ endpoint }) => endpoint)].map(({ tariff }) => tariff);
+    return new Catalogue({
+      models,
+      dataEndpoints,
+      services,
+      forgetful,
+      priceList: priceListOf([...sold, ...services]),
+    });
+  }
+
+  get models(): readonly AnyModel[] {
+    return this.parts.models;
+  }
+
+  /** Lookups, in the order of their file. */
+  get dataEndpoints(): readonly DataEndpoint[] {
+    return this.parts.dataEndpoints;
+  }
+
+  get priceList(): PriceList {
+    return this.parts.priceList;
   }
 
   /**
@@ -95,12 +135,28 @@ export class Catalogue {
    * @param objection why a vendor cannot be asked; undefined when it can
    */
   within(objection: (upstream: string) => string | undefined): Catalogue {
-    return new Catalogue(
-      this.models.map((model) => within(model, objection)),
-      this.priceList,
-      this.services,
-      this.forgetful,
-    );
+    return this.keeping((endpoint) => objection(endpoint.upstream) ?? endpoint);
+  }
+
+  /**
+   * The same models and lookups at the prices of a list that was published before. What is not in that list is not there.
+   */
+  pricedBy(priceList: PriceList): Catalogue {
+    const listed = new Map(priceList.lines.map((line) => [nameOf(line), line.prices.map(priceFromJson)]));
+    const then = (tariff: Tariff): Tariff | undefined => {
+      const prices = listed.get(nameOf(tariff));
+      return prices && { ...tariff, prices };
+    };
+    const { parts } = this.keeping((endpoint) => {
+      const tariff = then(endpoint.tariff);
+      return tariff ? { ...endpoint, tariff } : 'was not sold at that time';
+    });
+    return new Catalogue({ ...parts, services: parts.services.flatMap((each) => then(each) ?? []), priceList });
+  }
+
+  /** Finds a lookup by what its path names. */
+  dataEndpoint(provider: string, action: string): DataEndpoint | undefined {
+    return this.byAction.get(`${provider}/${action}`);
   }
 
   /** Finds a model by its id or an alias. */
@@ -110,22 +166,43 @@ export class Catalogue {
 
   /** Whether a service beside the models keeps nothing of what it is asked. */
   keepsNothing(service: string): boolean {
-    return this.forgetful.has(service);
+    return this.parts.forgetful.has(service);
   }
 
   /** What a service beside the models is sold by; undefined when it is not sold. */
   service(name: string): Tariff | undefined {
-    return this.services.find(({ of }) => of === name);
+    return this.parts.services.find(({ of }) => of === name);
+  }
+
+  private keeping(keep: Keep): Catalogue {
+    const models = this.models.map((model) => keeping(model, keep));
+    const dataEndpoints = this.dataEndpoints.flatMap((each) => {
+      const endpoint = keep(each.endpoint);
+      return typeof endpoint === 'string' ? [] : [{ ...each, endpoint }];
+    });
+    return new Catalogue({ ...this.parts, models, dataEndpoints });
   }
 }
 
-function within<M extends AnyModel>(model: M, objection: (upstream: string) => string | undefined): M {
-  const all: readonly Endpoint[] = model.endpoints;
-  const reasons = all.map(({ slug, upstream }) => [slug, objection(upstream)] as const);
-  const left = reasons.filter((each): each is [string, string] => each[1] !== undefined);
-  if (left.length === 0) return model;
-  const endpoints = all.filter((_, i) => reasons[i]?.[1] === undefined);
-  return { ...model, endpoints, left: Object.fromEntries(left) };
+/** What becomes of an endpoint, or why it is left out. */
+type Keep = (endpoint: Endpoint) => Endpoint | string;
+
+function keeping<M extends AnyModel>(model: M, keep: Keep): M {
+  const left: Record<string, string> = { ...model.left };
+  let same = true;
+  const endpoints = model.endpoints.flatMap((each) => {
+    const kept = keep(each);
+    same &&= kept === each;
+    if (typeof kept !== 'string') return [kept];
+    left[each.slug] = kept;
+    return [];
+  });
+  return same ? model : { ...model, endpoints, ...(Object.keys(left).length > 0 ? { left } : {}) };
+}
+
+/** What the lines of a price list are told apart by. */
+function nameOf({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'creditor'>): string {
+  return [of, provider, creditor].join(' ');
 }
 
 function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterLists): Model {
@@ -154,6 +231,14 @@ function mediaModelOf(
       return endpointOf(offer, mediaTariff(model.id, endpoint), lists);
     }),
   };
+}
+
+function dataEndpointOf(file: DataEndpointFile): DataEndpoint {
+  const { baseUsd, margin, guessed, billed, ...described } = file;
+  const tariff = dataTariff(file);
+  const { provider, upstream } = file;
+  const endpoint = endpointOf({ provider, upstream, margin, model: tariff.of, parameters: [] }, tariff, {});
+  return { ...described, ...(billed ? { billed: { count: billed.count, cap: billed.cap } } : {}), endpoint };
 }
 
 function secondsOf(day: string): number {

@@ -1,12 +1,21 @@
 export {
   type AnyModel,
   Catalogue,
+  type DataEndpoint,
   type Endpoint,
   type MediaModel,
   type Model,
   type PriceList,
 } from './catalogue.ts';
 export { catalogueStamp, readCatalogue, readPayments, readProviders, shippedCatalogue } from './catalogue-files.ts';
+export {
+  type Cap,
+  DATA_PROVIDERS,
+  type DataMethod,
+  type DataProvider,
+  dataPathOf,
+  SOCIAL,
+} from './data-endpoint-file.ts';
 export { isMedia, modelsIn } from './data-files.ts';
 export { type Capability, type Demand, demandsOf, mediaCapability } from './demands.ts';
 export {
@@ -29,6 +38,6 @@ export {
   slugOf,
 } from './model-file.ts';
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
-export type { ProviderFile } from './provider-file.ts';
+export type { CredentialFile, ProviderFile } from './provider-file.ts';
 export { LISTED_TOKENS, LISTED_UNITS, listPriceOf } from './tariffs.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

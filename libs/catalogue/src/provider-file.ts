@@ -4,6 +4,7 @@ import { ON_DISCONNECT, type OnDisconnect, ownerOf } from './model-file.ts';
 import {
   DataFileError,
   isText,
+  matches,
   mistakeAt,
   must,
   object,
@@ -15,10 +16,18 @@ import {
   within,
 } from './rules.ts';
 
+export interface CredentialFile {
+  readonly in: 'header' | 'query';
+  /** Of the header, or of the query's field. */
+  readonly name: string;
+  /** What stands before the key, such as `Bearer `. */
+  readonly prefix?: string;
+}
+
 export interface ProviderFile {
   /** The name by which endpoints of models refer to it: their `upstream`. */
   readonly slug: string;
-  /** What it speaks. `openai` is OpenAI's, and needs no code. */
+  /** What it speaks. `openai` is OpenAI's, and needs no code; nor does `data`, whose lookups say how they are asked. */
   readonly protocol: string;
   /** Its settings begin with this: `<env>_BASE_URL`, `<env>_API_KEY`. */
   readonly env: string;
@@ -27,6 +36,8 @@ export interface ProviderFile {
   /** Where the sandbox plays it. */
   readonly sandboxPath: string;
   readonly onDisconnect: OnDisconnect;
+  /** How its key is sent with lookups of data; the protocols of models know theirs. */
+  readonly credential?: CredentialFile;
   /** Where it differs from others that speak its protocol. */
   readonly dialect?: {
     /** What it calls the most output; `max_tokens` where nothing is said. */
@@ -38,8 +49,6 @@ export interface ProviderFile {
   };
 }
 
-const matches = (what: string, pattern: RegExp) => must(what, (it) => typeof it === 'string' && pattern.test(it));
-
 const provider = object({
   slug: matches('lower case letters, digits and hyphens', /^[a-z0-9-]+$/),
   protocol: text,
@@ -47,6 +56,13 @@ const provider = object({
   baseUrl: matches('an address without a slash at its end', /^https?:\/\/.*[^/]$/),
   sandboxPath: matches('a path', /^\/.*[^/]$/),
   onDisconnect: oneOf(ON_DISCONNECT),
+  credential: optional(
+    object({
+      in: oneOf(['header', 'query']),
+      name: matches('letters, digits, hyphens and underscores', /^[\w-]+$/),
+      prefix: optional(matches('printable ASCII', /^[ -~]+$/)),
+    }),
+  ),
   dialect: optional(
     object({
       limit: optional(oneOf(['max_tokens', 'max_completion_tokens'])),

@@ -46,6 +46,9 @@ export const must =
     if (!holds(value)) throw mistakeAt(place, `must be ${what}`);
   };
 
+export const matches = (what: string, pattern: RegExp): Rule =>
+  must(what, (it) => typeof it === 'string' && pattern.test(it));
+
 export const optional =
   (rule: Rule): Rule =>
   (value, place) => {

@@ -1,6 +1,7 @@
 /** Prices as they stand in data files, as lines of the one tariff. */
 import { type Amounts, type Price, priceOf, type Tariff, type Unit, type Usage } from '#domain';
 import { money, ZERO } from '#kernel';
+import type { DataEndpointFile } from './data-endpoint-file.ts';
 import type { FeeFile } from './data-files.ts';
 import { BILLED_TOKENS, type MediaEndpointFile, type MediaUnit } from './media-file.ts';
 import { type EndpointFile, type OfferFile, slugOf } from './model-file.ts';
@@ -57,6 +58,15 @@ export function serviceTariff({ name, provider, costUsd, priceUsd = '0', priceUs
   const search: Price = { unit: 'search', per: 1n, cost: money.usd(costUsd), price: money.usd(priceUsd) };
   const request: Price = { unit: 'request', per: 1n, cost: ZERO, price: money.usd(priceUsdPerRequest) };
   return { of: name, provider: slug, creditor: slug, prices: [search, request] };
+}
+
+/** Sold by the lookup, and invoiced by it or by the result. */
+export function dataTariff({ provider, action, upstream, baseUsd, margin, billed }: DataEndpointFile): Tariff {
+  const { cost, ...price } = sold('lookup', 1n, baseUsd, margin);
+  const prices: readonly Price[] = billed
+    ? [price, { unit: 'result', per: 1n, cost: money.usd(billed.usd) }]
+    : [{ ...price, cost }];
+  return { of: `${provider}/${action}`, provider, creditor: upstream, prices };
 }
 
 /** Who is asked sends the invoice: a router, and not the provider behind it. */

@@ -34,8 +34,7 @@ const catalogue = Catalogue.of(
     file('toolless', [endpoint('A', { parameters: ['max_tokens'] })]),
     file('free', [endpoint('A', free)]),
   ],
-  {},
-  fees,
+  { fees },
 );
 
 const tool = { type: 'web_search' };
@@ -127,10 +126,9 @@ describe('where nothing may be kept', () => {
 
   test('a search that keeps nothing is made', () => {
     const [exa, own] = fees;
-    const forgetful = Catalogue.of([file('m', [endpoint('A', { searchFee: 'own' })])], {}, [
-      { ...exa, zdr: true },
-      own,
-    ] as never);
+    const forgetful = Catalogue.of([file('m', [endpoint('A', { searchFee: 'own' })])], {
+      fees: [{ ...exa, zdr: true }, own] as never,
+    });
     const body = { model: 'm', messages: [{ role: 'user', content: 'Why?' }], ...asked } as ChatBody;
     const model = forgetful.find('m') as Model;
     const search = searchRequest(body, model, false) as SearchRequest;

@@ -1,0 +1,190 @@
+/** Lookups at vendors of data, as they stand in a data file: places, people, pages, posts. */
+import { money } from '#kernel';
+import type { ProviderFile } from './provider-file.ts';
+import {
+  amount,
+  count,
+  DataFileError,
+  factor,
+  flag,
+  isObject,
+  isText,
+  mapOf,
+  matches,
+  mistakeAt,
+  object,
+  oneOf,
+  optional,
+  type Place,
+  placeOf,
+  repeated,
+  text,
+  within,
+} from './rules.ts';
+
+/**
+ * The classes of vendors, as paths and the books name them. The specification leaves their names open: this is the one
+ * place that chooses them.
+ */
+export const DATA_PROVIDERS = [
+  'maps',
+  'people',
+  'professionals',
+  'identity',
+  'web',
+  'crawler',
+  'contacts',
+  'serp',
+  'forum',
+  'records',
+  'email',
+  'influencers',
+  'x',
+] as const;
+export type DataProvider = (typeof DATA_PROVIDERS)[number];
+
+/** The social network, whose lookups have a prefix of their own and are read only. */
+export const SOCIAL: DataProvider = 'x';
+
+/** Where clients find a lookup, below `/v1`. */
+export function dataPathOf({ provider, action }: Pick<DataEndpointFile, 'provider' | 'action'>): string {
+  return provider === SOCIAL ? `/data/${provider}/${action}` : `/data/api/${provider}/${action}`;
+}
+
+export type DataMethod = 'GET' | 'POST';
+
+/** Of a number: the most it may be, and what is sent where a request has none. Of a list: how many it may have. */
+export interface Cap {
+  readonly max: number;
+  readonly default?: number;
+}
+
+export interface DataEndpointFile {
+  readonly provider: DataProvider;
+  readonly action: string;
+  readonly method: DataMethod;
+  readonly name: string;
+  readonly description: string;
+  /** The vendor's slug. */
+  readonly upstream: string;
+  /** The vendor's. `{field}` stands for a field of the request, which then is not sent with the others. */
+  readonly path: string;
+  /** How the vendor is asked, where it differs: fields of a body become those of a query. */
+  readonly upstreamMethod?: DataMethod;
+  /** What the vendor is sent besides, such as which fields it shall answer with. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Fields of the request that are ours to say, such as what would change its price. */
+  readonly always?: Readonly<Record<string, unknown>>;
+  /** USD for a lookup, before the margin. */
+  readonly baseUsd: string;
+  readonly margin: string;
+  /** The specification has no price for it. */
+  readonly guessed?: boolean;
+  /** The vendor invoices so many USD for each result, and not the base: `count` is where the answer has them, `cap` the field that bounds them. */
+  readonly billed?: { readonly usd: string; readonly count: string; readonly cap: string };
+  /** By the dotted path of the field in a body, by its name in a query. */
+  readonly caps?: Readonly<Record<string, Cap>>;
+  /** Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. */
+  readonly charged: { readonly empty: boolean; readonly notFound: boolean; readonly failed: boolean };
+  /** Where an answer has its results, as a dotted path: nothing was found when that is missing, null, false, 0 or empty. */
+  readonly results?: string;
+  /** It answers with something else than JSON. */
+  readonly binary?: boolean;
+  /** JSON schema of the body; of the query, whose values are texts and are read as what the schema says they are. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  /** A body or a query that has an answer. */
+  readonly example: Readonly<Record<string, unknown>>;
+}
+
+const STEP = '(?!\\.+(?:/|$))(?:[\\w.:-]|\\{\\w+\\})+';
+const dotted = matches('names with dots between them', /^\w+(\.\w+)*$/);
+const methods = oneOf(['GET', 'POST'] satisfies readonly DataMethod[]);
+const headerValue = matches('printable ASCII', /^[ -~]+$/);
+
+const endpoint = object({
+  provider: oneOf(DATA_PROVIDERS),
+  action: matches('lower case words with slashes between them', /^[a-z0-9_-]+(\/[a-z0-9_-]+)*$/),
+  method: methods,
+  name: text,
+  description: text,
+  upstream: text,
+  path: matches('a path of plain names and {fields}', new RegExp(`^(?:/${STEP})+/?$`)),
+  upstreamMethod: optional(methods),
+  headers: optional(mapOf(headerValue)),
+  always: optional(isObject),
+  baseUsd: amount,
+  margin: factor,
+  guessed: optional(flag),
+  billed: optional(object({ usd: amount, count: dotted, cap: text })),
+  caps: optional(mapOf(object({ max: count, default: optional(count) }))),
+  charged: object({ empty: flag, notFound: flag, failed: flag }),
+  results: optional(dotted),
+  binary: optional(flag),
+  parameters: optional(isObject),
+  example: isObject,
+});
+
+/** Headers that the connection or the credential sets. */
+const NOT_OURS = /^(host|connection|content-.*|transfer-encoding|accept-encoding|authorization|cookie|user-agent)$/;
+
+/** @throws DataFileError that names the endpoint and the field */
+export function dataEndpointsIn(data: unknown): readonly DataEndpointFile[] {
+  if (!Array.isArray(data)) throw new DataFileError('it must be a list of data endpoints', []);
+  for (const [i, each] of data.entries()) {
+    const place = placeOf(ownerOf(each, i), i);
+    endpoint(each, place);
+    assertSensible(each, place);
+  }
+  const twice = repeated(data.map(dataPathOf));
+  if (twice) throw new DataFileError(`data endpoint "${twice[0]}" is there twice`, [twice[1], 'action']);
+  return data;
+}
+
+function ownerOf(each: Partial<DataEndpointFile> | undefined, index: number): string {
+  return isText(each?.provider) && isText(each?.action)
+    ? `data endpoint "${each.provider}/${each.action}"`
+    : `data endpoint ${index + 1}`;
+}
+
+function assertSensible(file: DataEndpointFile, place: Place): void {
+  const { provider, method, path, headers = {}, caps = {}, example, charged, results } = file;
+  if (provider === SOCIAL && method !== 'GET') throw mistakeAt(within(place, 'method'), `must be GET for ${SOCIAL}`);
+  for (const name of Object.keys(headers))
+    if (!/^[a-z0-9-]+$/.test(name) || NOT_OURS.test(name))
+      throw mistakeAt(within(place, 'headers', name), 'is no header that may be said here, in lower case');
+  for (const [field, { max, default: usual = max }] of Object.entries(caps))
+    if (usual > max) throw mistakeAt(within(place, 'caps', field, 'default'), 'must not be above the cap');
+  for (const [, field = ''] of path.matchAll(/\{(\w+)\}/g))
+    if (!isText(example[field])) throw mistakeAt(within(place, 'example'), `must have the text ${field} of its path`);
+  if (!charged.empty && results === undefined)
+    throw mistakeAt(within(place, 'results'), 'must say where results are, where the vendor does not charge for none');
+  assertCovered(file, place);
+}
+
+/** What is sold by the lookup and invoiced by the result must be worth it however many there are. */
+function assertCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile, place: Place): void {
+  if (Number(margin) < 1) throw mistakeAt(within(place, 'margin'), 'must not be below 1: it would sell below cost');
+  if (!billed) return;
+  const cap = Object.hasOwn(caps, billed.cap) ? caps[billed.cap] : undefined;
+  if (!cap) throw mistakeAt(within(place, 'billed', 'cap'), 'must be a field that has a cap');
+  if (money.usd(billed.usd) * BigInt(cap.max) > money.usd(baseUsd))
+    throw mistakeAt(within(place, 'billed', 'usd'), `must not come to more than the base for ${cap.max} results`);
+}
+
+/**
+ * Every data endpoint is reached by a vendor that is there and says how its key is sent.
+ * @throws DataFileError whose path begins with the index of the endpoint
+ */
+export function reached(
+  endpoints: readonly DataEndpointFile[],
+  providers: readonly ProviderFile[],
+): readonly DataEndpointFile[] {
+  for (const [i, each] of endpoints.entries()) {
+    const place = within(placeOf(ownerOf(each, i), i), 'upstream');
+    const vendor = providers.find(({ slug }) => slug === each.upstream);
+    if (!vendor) throw mistakeAt(place, `names the provider "${each.upstream}", which is not there`);
+    if (!vendor.credential)
+      throw mistakeAt(place, `names the provider "${each.upstream}", which does not say how its key is sent`);
+  }
+  return endpoints;
+}
