@@ -64,6 +64,7 @@ export { Toolset } from './inference/responses/toolset.ts';
 export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
 export { costDetails } from './inference/vocabulary/cost-details.ts';
+export type { DataAnswer, DataCall, FoundData, FoundFile } from './inference/vocabulary/data-calls.ts';
 export type { ChatDelta, TypedEvent } from './inference/vocabulary/event-client.ts';
 export type {
   ImageCall,

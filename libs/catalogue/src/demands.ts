@@ -10,7 +10,8 @@ export type Capability =
   | 'images'
   | 'videos'
   | 'speech'
-  | 'transcription';
+  | 'transcription'
+  | 'data';
 
 export interface Demand {
   /** The slug of the vendor. */

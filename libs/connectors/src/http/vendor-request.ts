@@ -17,6 +17,8 @@ export interface VendorRequest {
   readonly signal: AbortSignal;
   /** It is made, and invoiced, though we hang up. */
   readonly billsOn?: true;
+  /** What a GET asks for is invoiced as well. */
+  readonly invoiced?: true;
   /** What an answer with a status from 300 on means. */
   refusalOf(status: number, headers: AnswerHeaders, body: string): UpstreamFailure;
 }
@@ -26,8 +28,8 @@ export type AnswerHeaders = Readonly<Record<string, string | string[] | undefine
 export interface VendorAnswer {
   readonly status: number;
   readonly headers: AnswerHeaders;
-  /** All of it, at once. @throws UpstreamFailure when it breaks off, or is too long */
-  bytes(): Promise<Buffer>;
+  /** All of it, at once. @throws UpstreamFailure when it breaks off, or is longer than `most` bytes */
+  bytes(most?: number): Promise<Buffer>;
   /** @throws UpstreamFailure when it breaks off, or is no JSON */
   json(): Promise<unknown>;
   /** As it comes. It throws an UpstreamFailure when it breaks off. */
@@ -36,14 +38,14 @@ export interface VendorAnswer {
 
 /**
  * @throws UpstreamFailure; one without a `status` leaves it open whether the vendor has taken the request, unless it was
- * `unsent`, and one of a POST with `delivered` says that it has been sent, so that what it asked for may be invoiced
+ * `unsent`, and one with `delivered` says that it has been sent, so that what it asked for may be invoiced
  */
 export async function vendorRequest(
   url: string,
   dispatcher: Dispatcher,
-  { method, headers, body, signal, billsOn, refusalOf }: VendorRequest,
+  { method, headers, body, signal, billsOn, invoiced, refusalOf }: VendorRequest,
 ): Promise<VendorAnswer> {
-  const isPost = method === 'POST';
+  const isInvoiced = invoiced ?? method === 'POST';
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
   const json = isJson ? jsonBody(body) : undefined;
   const answer = await request(url, {
@@ -56,19 +58,18 @@ export async function vendorRequest(
     headersTimeout: 0,
   }).catch((error: unknown) => {
     if (isNotConnected(error)) throw failureOf(error, signal, UNREACHED).with({ unsent: true });
-    throw isPost ? lost(error, signal, LOST, billsOn) : failureOf(error, signal, UNREACHED);
+    throw isInvoiced ? lost(error, signal, LOST, billsOn) : failureOf(error, signal, UNREACHED);
   });
   const { statusCode: status } = answer;
-  const broken = isPost ? lost : failureOf;
+  const broken = isInvoiced ? lost : failureOf;
   const pieces = () => readable(answer.body, (error) => broken(error, signal, BROKEN, billsOn));
   if (status >= 300) {
     const refusal = await atMost(MAX_REFUSAL_BYTES, pieces()).catch(() => '');
     throw refusalOf(status, answer.headers, refusal.toString());
   }
-  const bytes = async () => {
-    const all = await atMost(MAX_ANSWER_BYTES + 1, pieces());
-    if (all.length > MAX_ANSWER_BYTES)
-      throw new UpstreamFailure('upstream_error', 'The answer is too long', { status });
+  const bytes = async (most = MAX_ANSWER_BYTES) => {
+    const all = await atMost(most + 1, pieces());
+    if (all.length > most) throw new UpstreamFailure('upstream_error', 'The answer is too long', { status });
     return all;
   };
   const parsed = async () => {

@@ -2,6 +2,7 @@
 import { type Capability, type Hold, type Provider, Providers, UpstreamFailure, type Vendors } from '#application';
 import { type Timeouts, VendorHttp } from '../http/vendor-http.ts';
 import { anthropic } from './anthropic/index.ts';
+import { data } from './data/index.ts';
 import { deepgram } from './deepgram/index.ts';
 import { elevenLabs } from './elevenlabs/index.ts';
 import { exa } from './exa/index.ts';
@@ -19,6 +20,7 @@ const PROTOCOLS: Readonly<Record<string, OpenProvider>> = {
   google,
   deepgram,
   elevenlabs: elevenLabs,
+  data,
 };
 
 const NO_CREDENTIAL = 'has no credential here';

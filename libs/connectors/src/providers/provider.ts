@@ -16,6 +16,15 @@ export interface Vendor {
   readonly baseUrl: string;
   /** How it differs from others that speak its protocol. */
   readonly dialect?: Dialect | undefined;
+  /** Where it wants its credential, where that is not a matter of its protocol. */
+  readonly credential?: CredentialPlace | undefined;
+}
+
+export interface CredentialPlace {
+  readonly in: 'header' | 'query';
+  readonly name: string;
+  /** Stands before it, such as `Bearer `. */
+  readonly prefix?: string | undefined;
 }
 
 /** Makes what a vendor can do; connects to nothing before it is asked. */

@@ -3,6 +3,7 @@ import type { Capability, Language } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../../paying/payer.ts';
 import type { CallMade } from '../../paying/upstream-call.ts';
+import type { DataAnswer, DataCall } from './data-calls.ts';
 import type {
   ImageCall,
   MadeImages,
@@ -31,6 +32,8 @@ export interface Provider {
   /** Resolves with the first bytes. */
   speech?(call: SpeechCall): Promise<Speech>;
   transcription?(call: TranscriptionCall): Promise<Transcript>;
+  /** Resolves with all of an answer, or with the first bytes of a file. */
+  data?(call: DataCall): Promise<DataAnswer>;
   close(): Promise<void>;
 }
 

@@ -1,9 +1,17 @@
 import type { Provider } from '#application';
+import { lookUps } from '../data/index.ts';
 import type { At } from '../provider.ts';
 import { ExaSearch, SEARCH_REQUEST } from './exa-search.ts';
 
-export function exa({ http, credential }: At) {
-  const headers = { 'x-api-key': credential };
+const CREDENTIAL = 'x-api-key';
+
+export function exa(at: At) {
+  const { http, credential } = at;
+  const headers = { [CREDENTIAL]: credential };
   const web = new ExaSearch(http.endpoint('/search', { headers, allowed: SEARCH_REQUEST }));
-  return { search: (query) => web.search(query), close: () => http.close() } satisfies Provider;
+  return {
+    search: (query) => web.search(query),
+    data: lookUps(at, { in: 'header', name: CREDENTIAL }),
+    close: () => http.close(),
+  } satisfies Provider;
 }

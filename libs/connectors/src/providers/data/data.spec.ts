@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { DataAnswer, DataCall, UpstreamFailure } from '#application';
+import { type Answering, AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
+import { VendorHttp } from '../../http/vendor-http.ts';
+import { exa } from '../exa/index.ts';
+import type { CredentialPlace } from '../provider.ts';
+import { data } from './index.ts';
+import { Redaction } from './redaction.ts';
+
+const SECRET = 'sk-live/7F+q8Z=secret';
+
+const server = new AnsweringServer();
+let http: VendorHttp;
+let url: string;
+beforeAll(async () => {
+  url = await server.listen();
+  http = new VendorHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 });
+});
+afterAll(async () => {
+  await http.close();
+  await server.close();
+});
+beforeEach(() => {
+  server.asked.length = 0;
+});
+
+const vendor = (credential?: CredentialPlace) => ({ slug: 'v', protocol: 'data', baseUrl: url, credential });
+const call = (more: Partial<DataCall> = {}): DataCall => ({
+  ...{ method: 'POST', path: '/search', query: [], body: { q: 'coin' }, headers: {}, isFile: false, billsOn: true },
+  signal: new AbortController().signal,
+  ...more,
+});
+const get: Partial<DataCall> = { method: 'GET', body: undefined };
+const file = { ...get, isFile: true };
+
+function ask(answer: Answering, more?: Partial<DataCall>, place?: CredentialPlace): Promise<DataAnswer> {
+  server.answer = answer;
+  return data({ http, credential: SECRET }, vendor(place)).data(call(more));
+}
+
+async function failing(answer: Answering, more?: Partial<DataCall>): Promise<UpstreamFailure> {
+  return ask(answer, more).then(
+    () => {
+      throw new Error('it was answered');
+    },
+    (failure: UpstreamFailure) => failure,
+  );
+}
+
+async function bytesOf({ bytes }: DataAnswer): Promise<Buffer> {
+  if (bytes instanceof Uint8Array) return Buffer.from(bytes);
+  const pieces: Uint8Array[] = [];
+  for await (const piece of bytes) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+const sends =
+  (type: string, ...pieces: (string | Uint8Array)[]): Answering =>
+  (response) => {
+    response.writeHead(200, { 'content-type': type, 'x-request-id': 'v-1' });
+    const next = () => {
+      const piece = pieces.shift();
+      if (piece === undefined) response.end();
+      else response.write(piece, () => setImmediate(next));
+    };
+    next();
+  };
+
+describe('a vendor is sent', () => {
+  test('the body, the headers of the entry and its credential, and nothing else', async () => {
+    await ask(json({}), { headers: { 'x-fields': 'name' } });
+    const [asked] = server.asked;
+    expect([asked?.line, asked?.body]).toEqual(['POST /search', '{"q":"coin"}']);
+    expect(asked?.headers).toEqual({
+      ...{ accept: '*/*', 'user-agent': 'Countinghouse/1', 'x-fields': 'name', authorization: `Bearer ${SECRET}` },
+      ...{ 'content-type': 'application/json', 'content-length': '12', host: url.slice(7), connection: 'keep-alive' },
+    });
+  });
+
+  test.each<[CredentialPlace, string, object]>([
+    [{ in: 'query', name: 'key' }, `&key=${encodeURIComponent(SECRET)}`, {}],
+    [{ in: 'header', name: 'x-api-key' }, '', { 'x-api-key': SECRET }],
+    [{ in: 'header', name: 'authorization', prefix: 'Token ' }, '', { authorization: `Token ${SECRET}` }],
+  ])('its credential where it wants it: %j', async (place, search, headers) => {
+    const query = [
+      ['a', 'b&c=d'],
+      ['a', 'ü #'],
+    ] as const;
+    await ask(json({}), { ...get, query }, place);
+    expect(server.asked[0]?.line).toBe(`GET /search?a=b%26c%3Dd&a=%C3%BC+%23${search}`);
+    expect(server.asked[0]?.headers).toMatchObject(headers);
+    expect(server.asked[0]?.body).toBe('');
+  });
+
+  test('its own, where it does other things as well', async () => {
+    server.answer = json({ results: [] });
+    await exa({ http, credential: SECRET }).data(call());
+    expect(server.asked[0]?.headers['x-api-key']).toBe(SECRET);
+  });
+});
+
+describe('an answer', () => {
+  test('comes as it was written, with its id', async () => {
+    const written = '{ "requestId": "e-1",\n "big": 12345678901234567890, "text": "ü\\n" }';
+    const answer = await ask(json(written));
+    expect([answer.kind, answer.status, answer.vendorId]).toEqual(['data', 200, 'e-1']);
+    expect((await bytesOf(answer)).toString()).toBe(written);
+  });
+
+  test('that is a file comes piece by piece', async () => {
+    const bytes = Buffer.from(Array.from({ length: 9_000 }, (_, i) => i % 251));
+    const answer = await ask(
+      sends('image/tiff', bytes.subarray(0, 10), bytes.subarray(10, 11), bytes.subarray(11)),
+      file,
+    );
+    expect(answer).toMatchObject({ kind: 'file', mediaType: 'image/tiff', vendorId: 'v-1' });
+    expect(await bytesOf(answer)).toEqual(bytes);
+  });
+
+  test.each<[string, Answering, Partial<DataCall>]>([
+    ['no JSON', sends('text/html', '<html>'), {}],
+    ['nothing', sends('application/json'), {}],
+    ['more than is read', sends('application/json', `"${'x'.repeat(9 * 1024 * 1024)}"`), {}],
+    ['no file', json({ error: 'x' }), file],
+    ['a page of ours', sends('image/svg+xml', '<svg onload="alert(1)"/>'), file],
+    [
+      'half of it',
+      (response) => void response.writeHead(200, { 'content-length': 9 }).write('{', () => response.destroy()),
+      {},
+    ],
+    ['no answer at all', (response) => void response.destroy(), {}],
+    ['no answer to a GET', (response) => void response.destroy(), get],
+  ])('of %s may be invoiced', async (_, answer, more) => {
+    expect(await failing(answer, more)).toMatchObject({ delivered: '' });
+  });
+});
+
+describe('a refusal', () => {
+  test.each<[number, unknown, string, string | RegExp]>([
+    [400, { error: { message: 'pageSize is too large' } }, 'invalid_request', 'pageSize is too large'],
+    [422, { detail: [{ loc: ['body'], msg: 'field required' }] }, 'invalid_request', 'field required'],
+    [
+      404,
+      { status: 404, error: { type: 'not_found', message: 'No records were found' } },
+      'invalid_request',
+      /No records/,
+    ],
+    [404, '<html>', 'invalid_request', /nothing/],
+    [400, { error: { status: 'INVALID', message: 'API key not valid.' } }, 'upstream_error', 'The upstream refused us'],
+    [401, { message: 'No' }, 'upstream_error', /status 401/],
+    [402, { message: 'Pay' }, 'upstream_error', /status 402/],
+    [403, { message: 'No' }, 'upstream_error', /status 403/],
+    [302, {}, 'upstream_error', /status 302/],
+    [429, {}, 'rate_limited', /limiting/],
+    [500, {}, 'upstream_error', /status 500/],
+    [503, {}, 'upstream_unavailable', /does not serve/],
+    [504, {}, 'timeout', /too long/],
+    [400, { errors: [{ details: 'x'.repeat(5_000) }] }, 'invalid_request', /^x{500}…$/],
+  ])('%d %j is %s', async (status, body, code, message) => {
+    const failure = await failing(json(body as object, status));
+    expect(failure).toMatchObject({ code, status, delivered: undefined });
+    expect(failure.message).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
+  });
+
+  test('does not repeat our credential', async () => {
+    const failure = await failing(json({ message: `What is ${SECRET}?` }, 422));
+    expect(failure.message).toBe(`What is ${'*'.repeat(SECRET.length)}?`);
+  });
+});
+
+const ECHOES: readonly [string, string][] = [
+  ['as it is', SECRET],
+  ['in an address', encodeURIComponent(SECRET)],
+  ['in an address, in lower case', 'sk-live%2f7F%2bq8Z%3dsecret'],
+  ['in hexadecimal', Buffer.from(SECRET).toString('hex')],
+  ['in Base64', Buffer.from(SECRET).toString('base64')],
+  ['in Base64 behind a name', Buffer.from(`user:${SECRET}`).toString('base64')],
+  ['in Base64 of addresses', Buffer.from(`${SECRET}:x`).toString('base64url')],
+];
+
+describe('our credential does not come back', () => {
+  const secretPart = (text: string) => ECHOES.some(([, each]) => text.includes(each)) || text.includes('live/7F');
+
+  test.each([
+    ...ECHOES,
+    ['with its slashes escaped', SECRET.replaceAll('/', '\\/')],
+    ['with its signs escaped', 'sk-live\\u002F7F\\u002bq8Z\\u003dsecret'],
+  ])('in JSON, %s', async (_, echo) => {
+    const answer = await ask(json(`{"next": "https://v.example/?key=${echo}", "n": 1}`));
+    const text = (await bytesOf(answer)).toString();
+    expect(text).toContain('*****');
+    expect(secretPart(text) || secretPart(JSON.stringify(JSON.parse(text)))).toBe(false);
+    expect(JSON.parse(text).n).toBe(1);
+  });
+
+  test.each(ECHOES)('in a file, %s, wherever its pieces end', async (_, echo) => {
+    const whole = Buffer.from(`\x00head ${echo} tail ${echo}\xff`, 'latin1');
+    for (let at = 1; at < whole.length; at += 5) {
+      const answer = await ask(sends('application/octet-stream', whole.subarray(0, at), whole.subarray(at)), file);
+      const bytes = await bytesOf(answer);
+      expect([at, bytes.length, secretPart(bytes.toString('latin1'))]).toEqual([at, whole.length, false]);
+    }
+  });
+
+  test('and a word that is no secret is left alone', () => {
+    expect(new Redaction('sandbox').text('a sandbox')).toBe('a sandbox');
+  });
+});

@@ -1,0 +1,86 @@
+/** Vendors that sell data: what each is asked, and where, is said by the entries of the catalogue. */
+import { type DataAnswer, type DataCall, type Provider, UpstreamFailure } from '#application';
+import { textIn, vendorIdIn } from '../../http/reported.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import type { AnswerHeaders, VendorAnswer } from '../../http/vendor-request.ts';
+import type { At, CredentialPlace, Vendor } from '../provider.ts';
+import { complaint } from './complaint.ts';
+import { Redaction } from './redaction.ts';
+
+/** Answers are parsed and may be kept: a hundred pages of text are less. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** What no browser takes for a page of ours. */
+const FILES = /^(image\/(?!svg)[\w.+-]+|video\/[\w.+-]+|application\/octet-stream)\s*(;|$)/i;
+const BEARER: CredentialPlace = { in: 'header', name: 'authorization', prefix: 'Bearer ' };
+
+export function data(at: At, { credential = BEARER }: Vendor) {
+  return { data: lookUps(at, credential), close: () => at.http.close() } satisfies Provider;
+}
+
+/** Look-ups of a vendor, which may do other things as well. @param place where it wants its credential */
+export function lookUps(
+  { http, credential }: At,
+  { in: where, name, prefix = '' }: CredentialPlace,
+): NonNullable<Provider['data']> {
+  const redaction = new Redaction(credential);
+  const secret = [name, prefix + credential] as const;
+  return (call) => {
+    const query = where === 'query' ? [...call.query, secret] : call.query;
+    const headers = where === 'header' ? { ...call.headers, [name]: secret[1] } : call.headers;
+    return lookedUp(http, { ...call, query, headers }, redaction);
+  };
+}
+
+async function lookedUp(http: VendorHttp, call: DataCall, redaction: Redaction): Promise<DataAnswer> {
+  const { method, path, query, body, headers, billsOn, signal } = call;
+  const search = new URLSearchParams(query as [string, string][]).toString();
+  const answer = await http.request(search === '' ? path : `${path}?${search}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: { ...body } }),
+    signal,
+    invoiced: true,
+    ...(billsOn ? { billsOn } : {}),
+    refusalOf: (status, theirs, text) => complaint(status, theirs, redaction.text(text)),
+  });
+  return call.isFile ? fileIn(answer, redaction) : dataIn(answer, redaction);
+}
+
+async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataAnswer> {
+  const { status, headers } = answer;
+  const mediaType = String(headers['content-type'] ?? '').trim();
+  const vendorId = idIn(headers);
+  if (FILES.test(mediaType))
+    return { kind: 'file', status, mediaType, bytes: redaction.pieces(answer.pieces()), vendorId };
+  await answer.bytes(0).catch(() => {}); // hangs up
+  throw useless('The upstream sent something else than a file', status, vendorId);
+}
+
+async function dataIn(answer: VendorAnswer, redaction: Redaction): Promise<DataAnswer> {
+  const { status, headers } = answer;
+  const known = idIn(headers);
+  const received = await answer.bytes(MAX_ANSWER_BYTES).catch((failure: UpstreamFailure) => {
+    throw failure.with({ delivered: '', vendorId: known });
+  });
+  try {
+    const bytes = redaction.json(received);
+    const value: unknown = JSON.parse(bytes.toString());
+    return { kind: 'data', status, bytes, value, vendorId: known ?? idInside(value) };
+  } catch {
+    throw useless('The upstream answered with what is no JSON', status, known);
+  }
+}
+
+/** It has answered, and will invoice that. */
+function useless(message: string, status: number, vendorId: string | undefined): UpstreamFailure {
+  return new UpstreamFailure('upstream_error', message, { status, delivered: '', vendorId });
+}
+
+function idIn(headers: AnswerHeaders): string | undefined {
+  return vendorIdIn({ id: headers['x-request-id'] ?? headers['request-id'] });
+}
+
+function idInside(value: unknown): string | undefined {
+  const { requestId, request_id } = (value ?? {}) as { readonly requestId?: unknown; readonly request_id?: unknown };
+  return vendorIdIn({ id: textIn(requestId) ?? textIn(request_id) });
+}
