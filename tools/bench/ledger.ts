@@ -50,7 +50,7 @@ export async function benchLedger(
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 4 });
   const streams = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
   const clock = new SystemClock();
-  const payers = new Payers(streams.accounts, clock, () => 'bench');
+  const payers = new Payers(streams, clock, () => 'bench');
   const callers = await fundedAccounts(streams.accounts, clock, accounts);
   const latencies: number[] = [];
   let pairs = 0;
@@ -68,6 +68,7 @@ export async function benchLedger(
         query,
         atLeast: amount,
         atMost: amount,
+        priceList: 'p',
         lifetimeMs: 600_000,
       });
       await payer.settle(hold, charge);

@@ -95,12 +95,12 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
 async function useOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
-  const { accounts } = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
-  const payer = new Payers(accounts, clock, () => 'bench').of({ accountId, keyId: null });
+  const streams = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
+  const payer = new Payers(streams, clock, () => 'bench').of({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {
     while (pairs-- > 0) {
-      const request = { holdId: randomUUID(), query, atLeast: HELD, atMost: HELD, lifetimeMs: HOLD_MS };
+      const request = { holdId: randomUUID(), query, atLeast: HELD, atMost: HELD, priceList: 'p', lifetimeMs: HOLD_MS };
       await payer.settle(await payer.take(request), charge);
     }
   };

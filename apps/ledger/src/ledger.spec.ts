@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { idOf, postings } from '#domain';
+import { postings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { drawToken } from '#infra';
 import { formatUsd, NO_STREAM, type PicoUsd } from '#kernel';
@@ -79,7 +79,7 @@ function ledger(...args: string[]): Promise<Ended> {
 describe('verify', () => {
   test('replays everything, compares every row, and ends with drift 0', async () => {
     const facts = await world.facts();
-    const lines = facts.reduce((sum, fact) => sum + postings(idOf(fact), fact).length, 0);
+    const lines = facts.reduce((sum, fact) => sum + postings(fact.stream, fact).length, 0);
     expect(await ledger('verify')).toEqual({
       code: 0,
       complaint: '',

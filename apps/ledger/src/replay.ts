@@ -1,4 +1,4 @@
-import { type DomainEvent, idOf, postings } from '#domain';
+import { type DomainEvent, postings } from '#domain';
 import { type FactReader, formatUsd, money, type PicoUsd, type Recorded, START, ZERO } from '#kernel';
 import { columns, Extent, momentIn } from './moment.ts';
 
@@ -23,12 +23,12 @@ class Books {
   book(recorded: Recorded): void {
     const fact = recorded as Recorded<DomainEvent>;
     this.extent.add(fact);
-    for (const { account, customer, amount } of postings(idOf(fact), fact)) {
+    for (const { account, customer, amount } of postings(fact.stream, fact)) {
       this.house.set(account, (this.house.get(account) ?? 0n) + amount);
       if (customer === null) continue;
       const balance = this.customers.get(customer) ?? { available: 0n, held: 0n };
       this.customers.set(customer, balance);
-      if (account === 'customer:available') balance.available -= amount;
+      if (account.endsWith(':available')) balance.available -= amount;
       else balance.held -= amount;
     }
   }

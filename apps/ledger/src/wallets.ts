@@ -4,7 +4,6 @@ import {
   type CoinTerms,
   coinPostings,
   type DomainEvent,
-  idOf,
   paymentKey,
   postings,
   wholeCoins,
@@ -102,7 +101,7 @@ class MethodBooks {
   private readonly methods = new Map<string, Rated>();
 
   book(fact: Recorded<DomainEvent>): void {
-    for (const { account, amount } of postings(idOf(fact), fact)) {
+    for (const { account, amount } of postings(fact.stream, fact)) {
       const [kind, method = ''] = account.split(':');
       if (kind !== 'rates' && kind !== 'fees') continue;
       const rated = this.methods.get(method) ?? { gains: ZERO, losses: ZERO, fees: ZERO };

@@ -5,6 +5,7 @@ import {
   AutoTopupLimits,
   Clock,
   type FileStore,
+  HeldFunds,
   KeptRequests,
   PaymentBackends,
   Providers,
@@ -15,12 +16,12 @@ import {
   VideoResults,
   Wallets,
 } from '#application';
-import { autoTopupWorkflow, idOf, videoWorkflow } from '#domain';
+import { autoTopupWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
 import type { Lease } from '#kernel';
 import { findTopups, payersWithHoldsOf, payersWithOverdueHolds } from '#projections';
-import { expireFiles, expireHolds, type PayerStreams, runAutoTopups, runVideos, watchTopups } from '#sagas';
+import { expireFiles, expireHolds, runAutoTopups, runVideos, watchTopups } from '#sagas';
 
 /** What sagas read, and what they remember. */
 @Injectable()
@@ -105,7 +106,7 @@ function sagasOf({
   const { foundation, pool, clock, streams } = stores;
   const { accounts, topups } = streams;
   const { store: facts, runtime } = foundation;
-  const payers: PayerStreams = { run: (stream, ...more) => accounts.run(idOf({ stream }), ...more) };
+  const payers = new HeldFunds(streams);
   return {
     topups: (lease) =>
       watchTopups(

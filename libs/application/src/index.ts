@@ -175,8 +175,9 @@ export {
 } from './media/videos/video-hooks.ts';
 export { type VideoBody, type VideoQuote, VideoQuotes } from './media/videos/video-quotes.ts';
 export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
-export { Payers } from './paying/account-payer.ts';
+export type { ProvenChallenge } from './paying/challenge-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
+export { HeldFunds } from './paying/held-funds.ts';
 export {
   CONFLICTING_KEYS,
   Idempotency,
@@ -194,6 +195,7 @@ export {
   type Payer,
   type Release,
 } from './paying/payer.ts';
+export { Payers } from './paying/payers.ts';
 export { type Audience, CallLimits, Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { Refusals } from './paying/refusals.ts';

@@ -13,6 +13,11 @@ import {
   accountCodec,
   accountDecider,
   autoTopupDecider,
+  CHALLENGE,
+  type Challenge,
+  type ChallengeCommand,
+  type ChallengeEvent,
+  challengeDecider,
   INVOICES,
   type InvoiceAllowed,
   type NoteRefusal,
@@ -50,6 +55,11 @@ export abstract class Accounts implements Runner<AccountCommand, AccountEvent, A
   abstract run(accountId: string, command: AccountCommand, cause: Cause): Promise<Outcome<AccountEvent, Account>>;
 }
 
+/** By the ids of challenges. */
+export abstract class Challenges implements Runner<ChallengeCommand, ChallengeEvent, Challenge> {
+  abstract run(id: string, command: ChallengeCommand, cause: Cause): Promise<Outcome<ChallengeEvent, Challenge>>;
+}
+
 export abstract class Topups implements Runner<TopupCommand, TopupEvent> {
   abstract run(topupId: string, command: TopupCommand, cause: Cause): Promise<Outcome<TopupEvent>>;
 }
@@ -84,6 +94,7 @@ export abstract class RefusedRequests implements Runner<NoteRefusal, RequestRefu
 /** The write paths of one process. */
 export abstract class Streams {
   abstract readonly accounts: Accounts & StateReader<Account>;
+  abstract readonly challenges: Challenges & StateReader<Challenge>;
   abstract readonly topups: Topups & StateReader<Topup>;
   abstract readonly openInvoices: OpenInvoices;
   abstract readonly autoTopups: AutoTopups & StateReader<AutoTopup>;
@@ -102,6 +113,7 @@ export function openStreams(store: EventStore, snapshots: SnapshotStore, runtime
       runtime,
       snapshots: { store: snapshots, codec: accountCodec },
     }),
+    challenges: createRunner({ category: CHALLENGE, decider: challengeDecider, store, runtime }),
     topups: createRunner({ category: TOPUP, decider: topupDecider, store, runtime }),
     openInvoices: createRunner({ category: INVOICES, decider: openInvoicesDecider, store, runtime }),
     autoTopups: createRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, store, runtime }),

@@ -13,6 +13,8 @@ import {
   type AutoTopupCommand,
   accountDecider,
   autoTopupDecider,
+  type ChallengeCommand,
+  challengeDecider,
   chargeOf,
   type DomainEvent,
   type Item,
@@ -256,6 +258,21 @@ const videoLives: readonly (readonly VideoCommand[])[] = [
   ],
 ];
 
+const challengeLife: readonly ChallengeCommand[] = [
+  {
+    type: 'IssueChallenge',
+    data: {
+      ...{ query: { ...query, model: 'web/search', type: 'data_enrichment' }, price: usd('0.0115').toString() },
+      ...{ priceList: charge.priceList, request: 'ZGlnZXN0', method: 'btc-lightning', coin: 'BTC', units: '14000' },
+      ...{ worth: usd('0.0119').toString(), rate: { value: '85000', source: 'kraken', at } },
+      ...{ backend: 'lnd', reference: 'ab'.repeat(32), paymentHash: 'ab'.repeat(32) },
+      ...{ expiresAt, usableUntil: expiresAt, at },
+    },
+  },
+  { type: 'RecordChallengePayment', data: { units: 15_000n, at } },
+  { type: 'ForfeitChallenge', data: { at: '2026-11-20T12:15:00.001Z' } },
+];
+
 /** The compiler asks for every type of fact. */
 const types: Record<DomainEvent['type'], true> = {
   AccountOpened: true,
@@ -271,6 +288,10 @@ const types: Record<DomainEvent['type'], true> = {
   HoldReleased: true,
   HoldExpired: true,
   ChargeAbsorbed: true,
+  ChallengeIssued: true,
+  ChallengePaid: true,
+  ChallengeOverpaid: true,
+  ChallengeForfeited: true,
   InvoiceAllowed: true,
   InvoiceIssued: true,
   PaymentSeen: true,
@@ -336,6 +357,13 @@ function stated(): DomainEvent[] {
       }
     }
   }
+  let challenge = challengeDecider.initial();
+  for (const command of challengeLife) {
+    for (const event of challengeDecider.decide(command, challenge)) {
+      challenge = challengeDecider.evolve(challenge, event);
+      events.push(event as DomainEvent);
+    }
+  }
   const tokens: readonly PriceJson[] = [
     { unit: 'input', per: 1_000_000, cost: '3', price: '4', when: { inputTokens: { above: 200_000 } } },
     { unit: 'input', per: 1_000_000, cost: '1', price: '2' },
@@ -389,7 +417,7 @@ test.each(Object.keys(types))('%s is stated as its latest examples have it', (ty
 });
 
 describe.each(golden)('$type of version $version', ({ type, version, examples }) => {
-  const stream = 'account-me';
+  const stream = type.startsWith('Challenge') ? 'challenge-me' : 'account-me';
 
   async function readBack(): Promise<readonly Recorded<DomainEvent>[]> {
     const store = new MemoryEventStore();
@@ -408,7 +436,7 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
 
   test('books what it has always booked', async () => {
     const lines = (await readBack()).map((fact) =>
-      postings('me', fact).map(({ account, customer, amount }) => [account, customer, amount.toString()]),
+      postings(stream, fact).map(({ account, customer, amount }) => [account, customer, amount.toString()]),
     );
     expect(lines).toEqual(examples.map((example) => example.postings));
   });

@@ -6,6 +6,7 @@
  */
 import type { Message, Recorded } from '#kernel';
 import type { AutoTopupEvent } from './autotopup/events.ts';
+import type { ChallengeFact } from './challenge/events.ts';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
 import type { Query } from './query.ts';
 import type { InvoiceAllowed, TopupEvent } from './topup/events.ts';
@@ -13,6 +14,7 @@ import type { Amount, Instant, SealedSecret } from './values.ts';
 import type { VideoEvent } from './video/events.ts';
 
 export * from './autotopup/events.ts';
+export * from './challenge/events.ts';
 export type { Query, QueryType } from './query.ts';
 export * from './topup/events.ts';
 export type { Amount, Instant, SealedSecret } from './values.ts';
@@ -156,6 +158,9 @@ export type ChargeAbsorbed = Message<
   { readonly holdId: string; readonly charge: Charge; readonly at: Instant }
 >;
 
+/** What becomes of money that is held, in the stream of whoever pays. */
+export type HoldEvent = FundsHeld | HoldKept | HoldSettled | HoldReleased | HoldExpired | ChargeAbsorbed;
+
 export type AccountEvent =
   | AccountOpened
   | KeyCreated
@@ -163,13 +168,11 @@ export type AccountEvent =
   | KeyRevoked
   | CreditAdded
   | CreditReversed
-  | FundsHeld
   | HoldExtended
-  | HoldKept
-  | HoldSettled
-  | HoldReleased
-  | HoldExpired
-  | ChargeAbsorbed;
+  | HoldEvent;
+
+/** Of the stream of a payment challenge, which pays for one request. */
+export type ChallengeEvent = ChallengeFact | HoldEvent;
 
 export type PriceListPublished = Message<
   'PriceListPublished',
@@ -196,6 +199,7 @@ export type RequestRefused = Message<
 
 export type DomainEvent =
   | AccountEvent
+  | ChallengeFact
   | TopupEvent
   | AutoTopupEvent
   | VideoEvent
@@ -205,13 +209,14 @@ export type DomainEvent =
 
 /** Categories of streams; the part of a stream's name before the first dash. */
 export const ACCOUNT = 'account';
+export const CHALLENGE = 'challenge';
 export const TOPUP = 'topup';
 export const AUTO_TOPUP = 'autotopup';
 export const VIDEO = 'video';
 export const INVOICES = 'invoices';
 export const PRICE_LIST = 'pricelist';
 export const REFUSALS = 'refusals';
-export const CATEGORIES = [ACCOUNT, TOPUP, AUTO_TOPUP, VIDEO, INVOICES, PRICE_LIST, REFUSALS] as const;
+export const CATEGORIES = [ACCOUNT, CHALLENGE, TOPUP, AUTO_TOPUP, VIDEO, INVOICES, PRICE_LIST, REFUSALS] as const;
 
 /** The id behind the category in a stream's name. */
 export function idOf(event: Pick<Recorded, 'stream'>): string {

@@ -1,7 +1,7 @@
 export type { AccountCommand, HoldPart, HoldTerms } from './account/commands.ts';
 export { accountDecider } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
-export { type Account, howEnded, reachable, spendable } from './account/state.ts';
+export { type Account, reachable, spendable } from './account/state.ts';
 export { PAID } from './autotopup/back-off.ts';
 export { type AutoTopupCommand, autoTopupDecider, type DailyLimits, type RequestMade } from './autotopup/decide.ts';
 export type { AutoTopup } from './autotopup/state.ts';
@@ -13,6 +13,8 @@ export {
   type PaymentWish,
 } from './autotopup/workflow.ts';
 export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './cap-window.ts';
+export { type ChallengeClaim, type ChallengeCommand, challengeDecider } from './challenge/decide.ts';
+export { type Challenge, type ChallengePhase, phaseOf } from './challenge/state.ts';
 export {
   type Attempt,
   type Charge,
@@ -25,6 +27,7 @@ export {
   type Use,
 } from './charge.ts';
 export * from './events.ts';
+export { type HoldCommand, type Holds, howEnded, type OpenHold } from './holds.ts';
 export { instantIn } from './instant.ts';
 export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';

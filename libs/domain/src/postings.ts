@@ -4,16 +4,20 @@
  */
 import { money, type PicoUsd, ZERO } from '#kernel';
 import type { Charge, Item } from './charge.ts';
-import type { DomainEvent } from './events.ts';
+import { CHALLENGE, type DomainEvent } from './events.ts';
 
 /**
- * The chart of accounts. `rates` is what exchange rates have won or lost between an invoice and its payment, `fees` is what
+ * The chart of accounts. `customer` is what accounts have, `challenge` what payments for one request have; `rounding` is what
+ * such a payment came to above its price, since it is made in whole satoshis. `rates` is what exchange rates have won or lost between an invoice and its payment, `fees` is what
  * back ends keep. Provider, creditor, method and surface are names such as `openai`, `openrouter`,
  * `btc-lightning`, `chat`.
  */
 export type LedgerAccount =
   | 'customer:available'
   | 'customer:held'
+  | 'challenge:available'
+  | 'challenge:held'
+  | `rounding:${string}`
   | `revenue:${string}`
   | `clearing:${string}`
   | `bonus:${string}`
@@ -25,15 +29,17 @@ export type LedgerAccount =
 
 export interface Posting {
   readonly account: LedgerAccount;
-  /** The account id, for customer accounts; null for the house's own. */
+  /** The id of the account or the challenge whose money it is; null for the house's own. */
   readonly customer: string | null;
   readonly amount: PicoUsd;
 }
 
 const NONE: readonly Posting[] = [];
 
-/** The lines that a fact of `customer`'s account books; lines of zero are left out. */
-export function postings(customer: string, event: DomainEvent): readonly Posting[] {
+/** The lines that a fact of a stream books; lines of zero are left out. */
+export function postings(stream: string, event: DomainEvent): readonly Posting[] {
+  const of = holderOf(stream);
+  const { customer } = of;
   switch (event.type) {
     case 'CreditAdded':
     case 'CreditReversed': {
@@ -44,7 +50,7 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
       return lines(
         { account: `clearing:${method}`, customer: null, amount: paid },
         { account: `bonus:${method}`, customer: null, amount: given },
-        { account: 'customer:available', customer, amount: money.negate(money.add(paid, given)) },
+        { account: of.available, customer, amount: money.negate(money.add(paid, given)) },
       );
     }
     case 'PaymentReceived': {
@@ -63,19 +69,43 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
         { account: `clearing:${method}`, customer: null, amount: money.negate(amount) },
       );
     }
+    case 'ChallengePaid': {
+      const { method, amount, price } = event.data;
+      const [paid, owed] = [money.fromJson(amount), money.fromJson(price)];
+      return lines(
+        { account: `clearing:${method}`, customer: null, amount: paid },
+        { account: of.available, customer, amount: money.negate(owed) },
+        { account: `rounding:${method}`, customer: null, amount: money.subtract(owed, paid) },
+      );
+    }
+    case 'ChallengeOverpaid': {
+      const { method } = event.data;
+      const amount = money.fromJson(event.data.amount);
+      return lines(
+        { account: `clearing:${method}`, customer: null, amount },
+        { account: of.available, customer, amount: money.negate(amount) },
+      );
+    }
+    case 'ChallengeForfeited': {
+      const amount = money.fromJson(event.data.amount);
+      return lines(
+        { account: of.available, customer, amount },
+        { account: 'revenue:unclaimed', customer: null, amount: money.negate(amount) },
+      );
+    }
     case 'FundsHeld':
-      return moved(customer, 'customer:available', 'customer:held', money.fromJson(event.data.amount));
+      return moved(customer, of.available, of.held, money.fromJson(event.data.amount));
     case 'HoldExtended':
-      return moved(customer, 'customer:available', 'customer:held', money.fromJson(event.data.by));
+      return moved(customer, of.available, of.held, money.fromJson(event.data.by));
     case 'HoldReleased':
     case 'HoldExpired':
-      return moved(customer, 'customer:held', 'customer:available', money.fromJson(event.data.held));
+      return moved(customer, of.held, of.available, money.fromJson(event.data.held));
     case 'HoldSettled': {
       const held = money.fromJson(event.data.held);
       const charged = money.fromJson(event.data.charged);
       return lines(
-        { account: 'customer:held', customer, amount: held },
-        { account: 'customer:available', customer, amount: money.subtract(charged, held) },
+        { account: of.held, customer, amount: held },
+        { account: of.available, customer, amount: money.subtract(charged, held) },
         ...earned(event.data.charge, event.data.query.type, charged),
       );
     }
@@ -92,6 +122,13 @@ export function postings(customer: string, event: DomainEvent): readonly Posting
     default:
       return NONE;
   }
+}
+
+/** Whose money a stream's facts are about, and the ledger accounts it is in. */
+function holderOf(stream: string) {
+  const [category = ''] = stream.split('-', 1);
+  const kind = category === CHALLENGE ? 'challenge' : 'customer';
+  return { customer: stream.slice(category.length + 1), available: `${kind}:available`, held: `${kind}:held` } as const;
 }
 
 /**
@@ -123,7 +160,7 @@ function rated(method: string, market: string, credited: string): readonly Posti
   );
 }
 
-/** From one customer account to the other: both are debts of the house, so the debit lessens `from`. */
+/** From what is available to what is held, or back: both are debts of the house, so the debit lessens `from`. */
 function moved(customer: string, from: LedgerAccount, to: LedgerAccount, amount: PicoUsd): readonly Posting[] {
   return lines({ account: from, customer, amount }, { account: to, customer, amount: money.negate(amount) });
 }

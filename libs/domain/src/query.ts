@@ -9,7 +9,8 @@ export type QueryType =
   | 'image_edit'
   | 'video_generation'
   | 'speech_to_text'
-  | 'text_to_speech';
+  | 'text_to_speech'
+  | 'data_enrichment';
 
 /** What was asked, as the query history shows it. */
 export interface Query {

@@ -4,6 +4,11 @@ import { Rejection } from '#kernel';
 export type RejectionCode =
   | 'account_exists'
   | 'account_not_found'
+  | 'challenge_expired'
+  | 'challenge_mismatch'
+  | 'challenge_not_found'
+  | 'challenge_running'
+  | 'challenge_used'
   | 'credit_conflict'
   | 'hold_conflict'
   | 'hold_not_found'

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Accounts, CallLimits, ClientPatience, Clock, EndpointHealth, Payers, Paying } from '#application';
+import { CallLimits, ClientPatience, Clock, EndpointHealth, Payers, Paying, Streams } from '#application';
 import { Foundation, Presence } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -14,9 +14,9 @@ import { StoresModule } from './stores.module.ts';
     { provide: Presence, inject: [Role, Foundation], useFactory: showPresence },
     {
       provide: Payers,
-      inject: [Accounts, Clock, Presence],
-      useFactory: (accounts: Accounts, clock: Clock, presence: Presence) =>
-        new Payers(accounts, clock, () => presence.owner()),
+      inject: [Streams, Clock, Presence],
+      useFactory: (streams: Streams, clock: Clock, presence: Presence) =>
+        new Payers(streams, clock, () => presence.owner()),
     },
     {
       provide: Paying,

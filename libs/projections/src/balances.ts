@@ -32,7 +32,7 @@ export const balances: FoldProjection<BalanceRow> = {
   // Who has a row here can be named as an account: what else holds money has none.
   keyOf: (fact) =>
     fact.stream.startsWith(`${ACCOUNT}-`) &&
-    (fact.type === 'AccountOpened' || postings('', fact).some(({ customer }) => customer !== null))
+    (fact.type === 'AccountOpened' || postings(fact.stream, fact).some(({ customer }) => customer !== null))
       ? idOf(fact)
       : undefined,
   evolve(row, fact) {
@@ -40,7 +40,7 @@ export const balances: FoldProjection<BalanceRow> = {
     const opened_at = row?.opened_at ?? (fact.type === 'AccountOpened' ? fact.data.at : fact.recordedAt);
     let available = BigInt(row?.available ?? 0);
     let held = BigInt(row?.held ?? 0);
-    for (const { account, amount } of postings(account_id, fact)) {
+    for (const { account, amount } of postings(fact.stream, fact)) {
       if (account === 'customer:available') available -= amount; // a debt of the house: credits make it larger
       if (account === 'customer:held') held -= amount;
     }

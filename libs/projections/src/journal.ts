@@ -1,4 +1,4 @@
-import { idOf, postings } from '#domain';
+import { postings } from '#domain';
 import { money } from '#kernel';
 import type { Fact, LogProjection } from './projection.ts';
 
@@ -39,7 +39,7 @@ export const journal: LogProjection<JournalRow> = {
     },
   ],
   rows: (fact) =>
-    postings(idOf(fact), fact).map(({ account, customer, amount }, line) => ({
+    postings(fact.stream, fact).map(({ account, customer, amount }, line) => ({
       position: fact.position.toString(),
       line,
       at: fact.data.at,

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '#application';
+import type { HoldCommand } from '#domain';
 import { startedBy } from '#kernel';
-import type { HoldCommand, PayerStreams } from './payer-streams.ts';
+import type { PayerStreams } from './payer-streams.ts';
 
 const SWEEP_EVERY_MS = 500;
 /**

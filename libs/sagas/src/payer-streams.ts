@@ -1,12 +1,7 @@
-import type { AccountCommand } from '#domain';
+import type { HoldCommand } from '#domain';
 import type { Cause } from '#kernel';
 
-type About<Type extends AccountCommand['type']> = Extract<AccountCommand, { readonly type: Type }>;
-
-/** What sagas say about holds, whoever pays. */
-export type HoldCommand = About<'KeepHold' | 'SettleHold' | 'ReleaseHold' | 'ExpireHolds' | 'AbandonHolds'>;
-
-/** The write paths of all that can pay. */
+/** The write paths of all that can pay: `HeldFunds` is. */
 export interface PayerStreams {
   /**
    * @param payer a stream, such as `account-…`

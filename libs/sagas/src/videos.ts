@@ -14,6 +14,7 @@ import {
   type VideoResults,
 } from '#application';
 import {
+  type HoldCommand,
   type SubmissionMade,
   VIDEO,
   type VideoCommand,
@@ -38,7 +39,7 @@ import {
   type WorkflowPorts,
 } from '#kernel';
 import { LookPace } from './look-pace.ts';
-import type { HoldCommand, PayerStreams } from './payer-streams.ts';
+import type { PayerStreams } from './payer-streams.ts';
 
 /** Handing over a picture takes a while; who has not answered by then may have taken it. */
 const SUBMIT_MS = 60_000;

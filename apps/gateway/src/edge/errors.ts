@@ -96,6 +96,8 @@ const UNFIT: Kind = [422, 'invalid_request_error', 'unprocessable'];
 const CONFLICT: Kind = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: Kind = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
 const NOT_FOUND: Kind = [404, 'not_found', 'not_found'];
+/** A payment was shown that does not pay for this request. */
+const UNPAID: Kind = [402, 'payment_required', 'payment_required'];
 const BEHIND: Kind = [503, 'unavailable', 'server'];
 
 const nothingToServe = (code: string): Kind => [404, 'invalid_request_error', 'not_found', code];
@@ -110,6 +112,11 @@ const NOT_THERE: ReadonlyMap<string | null, Kind> = new Map([
 const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   account_exists: CONFLICT,
   account_not_found: UNAUTHORIZED,
+  challenge_expired: UNPAID,
+  challenge_mismatch: UNPAID,
+  challenge_not_found: UNPAID,
+  challenge_running: [409, 'payment_in_progress', 'invalid_request'],
+  challenge_used: UNPAID,
   credit_conflict: CONFLICT,
   hold_conflict: CONFLICT,
   hold_not_found: CONFLICT,

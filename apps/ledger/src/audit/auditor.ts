@@ -185,7 +185,7 @@ export class Auditor {
     const booked = new Map<string, bigint>();
     const account = accountIn(fact.stream);
     let sum = 0n;
-    for (const line of postings(account, fact)) {
+    for (const line of postings(fact.stream, fact)) {
       const name = line.customer === null || line.customer === account ? line.account : `${line.account} of another`;
       booked.set(name, (booked.get(name) ?? 0n) + line.amount);
       sum += line.amount;

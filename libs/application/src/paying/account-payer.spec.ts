@@ -4,7 +4,14 @@ import { type AccountCommand, accountDecider } from '#domain';
 import { money, StoreUnavailable } from '#kernel';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const request = { holdId: 'r', query, atLeast: money.usd('1'), atMost: money.usd('1'), lifetimeMs: 1_000 };
+const request = {
+  holdId: 'r',
+  query,
+  atLeast: money.usd('1'),
+  atMost: money.usd('1'),
+  priceList: 'p',
+  lifetimeMs: 1_000,
+};
 
 /** What is asked of the account when a process with this owner takes a hold. */
 async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
@@ -13,7 +20,10 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
     commands.push(command);
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };
-  const payer = new Payers({ run }, new SystemClock(), owner).of({ accountId: 'a', keyId: null });
+  const payer = new Payers({ accounts: { run } } as never, new SystemClock(), owner).of({
+    accountId: 'a',
+    keyId: null,
+  });
   await payer.take(request).catch((error) => {
     if (error instanceof StoreUnavailable) throw error;
   });

@@ -5,7 +5,7 @@ import { money, Rejection, StoreUnavailable, ZERO } from '#kernel';
 import { ClaimedPayer } from './claimed-payer.ts';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
-const amounts = { atLeast: money.usd('1'), atMost: money.usd('1'), lifetimeMs: 1_000 };
+const amounts = { atLeast: money.usd('1'), atMost: money.usd('1'), priceList: 'p', lifetimeMs: 1_000 };
 const caller = { accountId: 'a', keyId: null };
 const request = { holdId: 'r', query, ...amounts };
 const hold = {
@@ -27,7 +27,10 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
     if (outcome instanceof Error) throw outcome;
     return { events: outcome, state: accountDecider.initial(), revision: 0, position: 0n };
   };
-  return new ClaimedPayer(new Payers({ run }, new SystemClock(), () => 'gateway-1').of(caller), confirm);
+  return new ClaimedPayer(
+    new Payers({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').of(caller),
+    confirm,
+  );
 }
 
 const release = { failure: new UpstreamFailure('timeout', ''), attempts: [] };

@@ -19,7 +19,7 @@ function counting(freePerMinute: number, freePerDay: number) {
   const ask = async (id: string, free = true) => {
     const payer = { id, take: async () => hold } as unknown as Payer;
     const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
-    const request = { holdId: 'h', query, atLeast: ZERO, atMost: ZERO, lifetimeMs: 1 };
+    const request = { holdId: 'h', query, atLeast: ZERO, atMost: ZERO, priceList: 'p', lifetimeMs: 1 };
     return use
       .payerOf(payer)
       .take(request)

@@ -9,10 +9,10 @@
 import { ACCOUNT, type AccountEvent, howEnded } from '#domain';
 import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy, streamName } from '#kernel';
 import type { Secrets } from '../secrets.ts';
-import type { Payers } from './account-payer.ts';
 import { ClaimedPayer } from './claimed-payer.ts';
 import type { Claim, Earlier, Ending, KeptAnswer, KeptAnswers } from './kept-answers.ts';
 import type { Caller, Payer } from './payer.ts';
+import type { Payers } from './payers.ts';
 import type { CallLimits } from './paying.ts';
 
 const RETRY_AFTER_SECONDS = 2;
@@ -152,7 +152,10 @@ export class Idempotency {
   private async givenUp(earlier: Earlier): Promise<boolean> {
     const { payers, kept } = this.ports;
     if (!earlier.held) return false;
-    const account = await payers.endOverdueHolds(earlier.accountId, startedBy('gateway', earlier.requestId));
+    const account = await payers.endOverdueHolds(
+      streamName(ACCOUNT, earlier.accountId),
+      startedBy('gateway', earlier.requestId),
+    );
     return howEnded(earlier.requestId, account) === 'expired' && available(kept.end(earlier, 'unknown'));
   }
 
@@ -162,7 +165,7 @@ export class Idempotency {
    */
   private async assertUnpaid(earlier: Earlier): Promise<void> {
     const { payers, facts, kept } = this.ports;
-    await payers.endOverdueHolds(earlier.accountId, startedBy('gateway', earlier.requestId));
+    await payers.endOverdueHolds(streamName(ACCOUNT, earlier.accountId), startedBy('gateway', earlier.requestId));
     const hold = await holdOf(earlier, facts);
     if (hold === 'charged') {
       await available(kept.end(earlier, 'lost'));

@@ -41,6 +41,8 @@ export interface HoldRequest {
   /** One request, one charge: the id of the request. */
   readonly holdId: string;
   readonly query: Query;
+  /** The version of the price list that it is quoted by. */
+  readonly priceList: string;
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
   /** How much of it is held at first; all of it where this is left out. */
@@ -60,6 +62,8 @@ export interface Release {
 export interface Payer {
   /** The same for all requests that are paid from the same money. */
   readonly id: string;
+  /** The version of the price list that it is served at; today's where this is left out. */
+  readonly priceList?: string | undefined;
   /**
    * Holds what is available, between `atLeast` and `atMost`.
    * @throws Rejection when there is less, HoldTaken when the request has its hold already
@@ -83,6 +87,10 @@ export abstract class PayerBefore implements Payer {
 
   get id(): string {
     return this.payer.id;
+  }
+
+  get priceList(): string | undefined {
+    return this.payer.priceList;
   }
 
   abstract take(request: HoldRequest): Promise<Hold>;

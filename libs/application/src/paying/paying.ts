@@ -126,10 +126,10 @@ export class Paying {
     return new Purchase(sale, funds, task, { health: this.health, alarm: this.alarm });
   }
 
-  private hold(payer: Payer, { id, query, atLeast, atMost, part }: Sale): Promise<Hold> {
+  private hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Sale): Promise<Hold> {
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
-    return payer.take({ holdId: id, query, atLeast, atMost, part, lifetimeMs });
+    return payer.take({ holdId: id, query, priceList: priceList.version, atLeast, atMost, part, lifetimeMs });
   }
 
   private async release(payer: Payer, purchase: Purchase, failure: UpstreamFailure): Promise<void> {

@@ -135,7 +135,7 @@ describe('whatever is asked of an account', () => {
   test('every entry sums to zero, and the entries sum up to the balance', () => {
     fc.assert(
       fc.property(lives, ({ account, events }) => {
-        const lines = events.flatMap((event) => postings('a', event));
+        const lines = events.flatMap((event) => postings('account-a', event));
         expect(money.sum(lines.map((line) => line.amount))).toBe(0n);
         const of = (name: string) =>
           -money.sum(lines.filter((line) => line.account === name).map((line) => line.amount));

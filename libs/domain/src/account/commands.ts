@@ -1,7 +1,7 @@
 /** What an account can be asked to do. Commands carry the time they are made at. */
 import type { PicoUsd } from '#kernel';
-import type { Attempt, Charge } from '../charge.ts';
 import type { Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
+import type { HoldCommand } from '../holds.ts';
 
 interface Command<Type extends string, Data> {
   readonly type: Type;
@@ -19,11 +19,7 @@ export type AccountCommand =
   | Command<'ReverseCredit', CreditReversal>
   | Command<'HoldFunds', HoldTerms>
   | Command<'ExtendHold', HoldExtension>
-  | Command<'KeepHold', { holdId: string; owner: string }>
-  | Command<'SettleHold', { holdId: string; charge: Charge }>
-  | Command<'ReleaseHold', ReleaseTerms>
-  | Command<'ExpireHolds', object>
-  | Command<'AbandonHolds', { owner: string }>;
+  | HoldCommand;
 
 /** A credit is taken back, wholly or in part (amounts below zero), or given again. The balance may fall below zero. */
 interface CreditReversal {
@@ -33,15 +29,6 @@ interface CreditReversal {
   readonly amount: PicoUsd;
   readonly bonus: PicoUsd;
   readonly why: string;
-}
-
-interface ReleaseTerms {
-  readonly holdId: string;
-  readonly errorCode: string;
-  readonly reason: string;
-  readonly attempts: readonly Attempt[];
-  /** What the upstream will invoice although nothing was delivered. */
-  readonly absorbed?: Charge;
 }
 
 /**

@@ -1,14 +1,12 @@
 /** What an account may do. A command that is already fulfilled yields no facts. */
 import { type Decider, money, type PicoUsd } from '#kernel';
-import type { AccountEvent, HoldSettled, Instant } from '../events.ts';
+import { ACCOUNT, type AccountEvent, type Instant } from '../events.ts';
+import { decideHold, howEnded, type OpenHold } from '../holds.ts';
 import { allowance, assertValidKey, counterOf, type Key, rolled, updated } from '../keys.ts';
 import { assertBalanced, postings } from '../postings.ts';
 import { reject } from '../rejections.ts';
 import type { AccountCommand, HoldTerms } from './commands.ts';
-import { type Account, emptyAccount, evolve, howEnded, type OpenHold, spendable } from './state.ts';
-
-/** A job's hold ends with the job, however long that takes: its money is never free while its vendor may still invoice. */
-const NEVER = '9999-12-31T23:59:59.999Z';
+import { type Account, emptyAccount, evolve, spendable } from './state.ts';
 
 // decide ------------------------------------------------------------------------------------------------------------
 
@@ -31,15 +29,11 @@ function decide(command: AccountCommand, account: Account): readonly AccountEven
     case 'ExtendHold':
       return balanced(extendHold(command.data, account));
     case 'KeepHold':
-      return keepHold(command.data, account);
     case 'SettleHold':
-      return balanced(settleHold(command.data, account));
     case 'ReleaseHold':
-      return balanced(releaseHold(command.data, account));
     case 'ExpireHolds':
-      return balanced(expireHolds(command.data.at, account));
     case 'AbandonHolds':
-      return balanced(abandonHolds(command.data, account));
+      return balanced(decideHold(command, account));
     default:
       return command satisfies never;
   }
@@ -187,13 +181,6 @@ function extendHold({ holdId, atLeast, to, at }: DataOf<'ExtendHold'>, account: 
   return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJson(amount), by, at } }];
 }
 
-function keepHold({ holdId, owner, at }: DataOf<'KeepHold'>, account: Account): readonly AccountEvent[] {
-  const hold = account.holds.get(holdId);
-  if (hold?.owner === owner) return [];
-  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
-  return [{ type: 'HoldKept', data: { holdId, owner, expiresAt: NEVER, at } }];
-}
-
 /** The most that a hold can come to within its key's cap: in a later reset window all of it counts anew. */
 function reachableByKey(key: Key, { amount, counter }: OpenHold, at: Instant): PicoUsd | null {
   const allowed = allowance(key, at);
@@ -206,68 +193,9 @@ function usableKey(keyId: string, at: Instant, account: Account): Key {
   if (key.expireAt !== null && key.expireAt <= at) return reject('key_expired', 'The API key has expired');
   return key;
 }
-function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, account: Account): readonly AccountEvent[] {
-  const hold = account.holds.get(holdId);
-  if (hold) {
-    const charged = money.toJson(money.least(money.fromJson(charge.price), hold.amount));
-    const data: HoldSettled['data'] = { ...resolved(holdId, hold, at), charged, charge };
-    return [{ type: 'HoldSettled', data }];
-  }
-  switch (howEnded(holdId, account)) {
-    case 'settled':
-    case 'absorbed':
-      return [];
-    case 'expired':
-      return [{ type: 'ChargeAbsorbed', data: { holdId, charge, at } }];
-    case 'released':
-      return reject('hold_resolved', `Hold ${holdId} was released`);
-    default:
-      return reject('hold_not_found', `There is no hold ${holdId}`);
-  }
-}
-
-function releaseHold(
-  { holdId, at, absorbed, ...why }: DataOf<'ReleaseHold'>,
-  account: Account,
-): readonly AccountEvent[] {
-  const hold = account.holds.get(holdId);
-  if (hold) {
-    const released: AccountEvent = { type: 'HoldReleased', data: { ...resolved(holdId, hold, at), ...why } };
-    return absorbed ? [released, { type: 'ChargeAbsorbed', data: { holdId, charge: absorbed, at } }] : [released];
-  }
-  switch (howEnded(holdId, account)) {
-    case 'released':
-    case 'expired':
-      return [];
-    case undefined:
-      return reject('hold_not_found', `There is no hold ${holdId}`);
-    default:
-      return reject('hold_resolved', `Hold ${holdId} was settled`);
-  }
-}
-
-function expireHolds(at: Instant, account: Account): readonly AccountEvent[] {
-  return expiredWhere((hold) => hold.expiresAt <= at, at, account);
-}
-
-/** Should the owner live after all, it finds what is true of every hold that has expired: nothing grows or is charged. */
-function abandonHolds({ owner, at }: DataOf<'AbandonHolds'>, account: Account): readonly AccountEvent[] {
-  return expiredWhere((hold) => hold.owner === owner, at, account);
-}
-
-function expiredWhere(ended: (hold: OpenHold) => boolean, at: Instant, account: Account): readonly AccountEvent[] {
-  const holds = [...account.holds.entries()].filter(([, hold]) => ended(hold));
-  return holds.map(([holdId, hold]) => ({ type: 'HoldExpired', data: resolved(holdId, hold, at) }));
-}
-
-function resolved(holdId: string, hold: OpenHold, at: Instant) {
-  const { keyId, amount, at: heldAt, countedAt, query } = hold;
-  const counted = countedAt === heldAt ? {} : { countedAt };
-  return { holdId, keyId, held: money.toJson(amount), heldAt, ...counted, query, at };
-}
 
 function balanced(events: readonly AccountEvent[]): readonly AccountEvent[] {
-  for (const event of events) assertBalanced(postings('', event));
+  for (const event of events) assertBalanced(postings(ACCOUNT, event));
   return events;
 }
 

@@ -1,8 +1,9 @@
 /** How an account is kept as a snapshot. */
 import { money, PersistentMap, type StateCodec, versionOf } from '#kernel';
+import type { Memory, OpenHold } from '../holds.ts';
 import type { Key } from '../keys.ts';
 import { KNOWN_FACTS } from '../upcasters/index.ts';
-import type { Account, Memory, OpenHold } from './state.ts';
+import type { Account } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
 type MemoryJson = readonly [Entries<string>, Entries<string>];

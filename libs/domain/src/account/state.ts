@@ -5,45 +5,20 @@
  * Spending has two phases: a hold, and exactly one end of it (settled, released or expired).
  */
 import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
-import type { AccountEvent, HoldExtended, HoldKept, Instant, Query } from '../events.ts';
+import type { AccountEvent, HoldExtended, Instant } from '../events.ts';
+import { afterAbsorbed, afterEndOf, afterHandover, type Holds, NOTHING_REMEMBERED, type OpenHold } from '../holds.ts';
 import { allowance, counterOf, created, type Key, rolled, updated } from '../keys.ts';
 
-/** Entries a memory holds before it drops its older half. */
-const MEMORY_HALF = 512;
-
-export interface OpenHold {
-  readonly amount: PicoUsd;
-  readonly keyId: string | null;
-  /** What counts it for the key's cap. */
-  readonly counter: string;
-  readonly owner?: string;
-  readonly expiresAt: Instant;
-  readonly query: Query;
-  readonly at: Instant;
-  /** When it was counted for the cap: as it was made, or extended in a later reset window. */
-  readonly countedAt: Instant;
-}
-
-/** How recent holds ended, in two generations: the older one is dropped when the newer is full. */
-export type Memory = readonly [PersistentMap<string>, PersistentMap<string>];
-
-export interface Account {
+export interface Account extends Holds {
   readonly status: 'none' | 'open';
   readonly available: PicoUsd;
   readonly held: PicoUsd;
-  readonly holds: PersistentMap<OpenHold>;
   readonly keys: PersistentMap<Key>;
   /** Credit ids and their amounts. */
   readonly credits: PersistentMap<string>;
   /** Reversal ids and their amounts, below zero where something was taken back. */
   readonly reversals: PersistentMap<string>;
-  /** Holds that ended in time: a repeated command yields no facts. */
-  readonly resolved: Memory;
-  /** Holds that expired. Kept apart, so that a busy account does not forget them before their late charge comes. */
-  readonly expired: Memory;
 }
-
-const nothing: Memory = [PersistentMap.empty(), PersistentMap.empty()];
 
 export const emptyAccount: Account = {
   status: 'none',
@@ -53,8 +28,8 @@ export const emptyAccount: Account = {
   keys: PersistentMap.empty(),
   credits: PersistentMap.empty(),
   reversals: PersistentMap.empty(),
-  resolved: nothing,
-  expired: nothing,
+  resolved: NOTHING_REMEMBERED,
+  expired: NOTHING_REMEMBERED,
 };
 
 /** What is available, within the cap of a key. A balance below zero, after a reversal, affords what is free and nothing else. */
@@ -98,7 +73,7 @@ export function evolve(account: Account, event: AccountEvent): Account {
     case 'HoldExtended':
       return afterExtension(account, event.data);
     case 'HoldKept':
-      return afterHandover(account, event.data);
+      return { ...account, ...afterHandover(event.data, account) };
     case 'HoldSettled':
       return afterEnd(account, event.data.holdId, 'settled', money.fromJson(event.data.charged));
     case 'HoldReleased':
@@ -106,9 +81,7 @@ export function evolve(account: Account, event: AccountEvent): Account {
     case 'HoldExpired':
       return afterEnd(account, event.data.holdId, 'expired', ZERO);
     case 'ChargeAbsorbed':
-      return recalled(account.resolved, event.data.holdId) !== undefined
-        ? account
-        : { ...account, expired: remember(account.expired, event.data.holdId, 'absorbed') };
+      return { ...account, ...afterAbsorbed(event.data.holdId, account) };
     default:
       return unknownFact(event);
   }
@@ -150,11 +123,6 @@ function afterExtension(account: Account, { holdId, at, ...data }: HoldExtended[
   };
 }
 
-function afterHandover(account: Account, { holdId, owner, expiresAt }: HoldKept['data']): Account {
-  const hold = account.holds.get(holdId);
-  return hold ? { ...account, holds: account.holds.with(holdId, { ...hold, owner, expiresAt }) } : account;
-}
-
 function afterEnd(
   account: Account,
   holdId: string,
@@ -164,15 +132,12 @@ function afterEnd(
   const hold = account.holds.get(holdId);
   if (!hold) return account;
   const key = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
-  const late = how === 'expired';
   return {
     ...account,
     available: (account.available + hold.amount - charged) as PicoUsd,
     held: money.subtract(account.held, hold.amount),
-    holds: account.holds.without(holdId),
+    ...afterEndOf(holdId, how, account),
     keys: key ? account.keys.with(hold.keyId as string, afterUse(key, hold, charged)) : account.keys,
-    resolved: late ? account.resolved : remember(account.resolved, holdId, how),
-    expired: late ? remember(account.expired, holdId, how) : account.expired,
   };
 }
 
@@ -181,21 +146,6 @@ function afterUse(key: Key, { counter, amount }: OpenHold, charged: PicoUsd): Ke
   const usedInAll = money.add(key.usedInAll, charged);
   if (counterOf(key) !== counter) return { ...key, usedInAll };
   return { ...key, held: money.subtract(key.held, amount), used: money.add(key.used, charged), usedInAll };
-}
-
-function remember([recent, older]: Memory, id: string, how: string): Memory {
-  return recent.size < MEMORY_HALF
-    ? [recent.with(id, how), older]
-    : [PersistentMap.empty<string>().with(id, how), recent];
-}
-
-/** How a hold ended, as far as it is remembered: `settled`, `released`, `expired` or `absorbed`. */
-export function howEnded(holdId: string, { resolved, expired }: Account): string | undefined {
-  return recalled(resolved, holdId) ?? recalled(expired, holdId);
-}
-
-function recalled([recent, older]: Memory, id: string): string | undefined {
-  return recent.get(id) ?? older.get(id);
 }
 
 function withKey(account: Account, keyId: string, change: (key: Key) => Key): Account {

@@ -33,6 +33,9 @@ export function coinPostings(
       if (coin === undefined) throw new Error(`payment ${paymentKey(payment)} was reversed, and never received`);
       return moved(payment, 'reversals', { ...event.data, coin }, BigInt(event.data.units));
     }
+    case 'ChallengePaid':
+    case 'ChallengeOverpaid':
+      return moved(event.data, 'payments', event.data, BigInt(event.data.units));
     case 'PaymentFeeCharged':
       return moved(event.data.payment, 'fees', event.data, -BigInt(event.data.units));
     default:
@@ -42,7 +45,7 @@ export function coinPostings(
 
 /** Into the wallet, or out of it where units are below zero. */
 function moved(
-  { backend }: PaymentId,
+  { backend }: Pick<PaymentId, 'backend'>,
   from: 'payments' | 'reversals' | 'fees',
   { method, coin }: { readonly method: string; readonly coin: Coin },
   units: bigint,

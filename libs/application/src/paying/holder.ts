@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Charge } from '#domain';
+import { type Cause, money, type PicoUsd, StoreUnavailable, startedBy, ZERO } from '#kernel';
+import type { Clock } from '../clock.ts';
+import type { HeldFunds } from './held-funds.ts';
+import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
+
+const RETRY_MS = 500;
+
+/**
+ * The id of this process, for the holds that it takes: when it has died, they are ended.
+ * @throws StoreUnavailable while others may take it for dead
+ */
+export type HoldOwner = () => string;
+
+/** What payers take holds with. */
+export interface Holding {
+  readonly funds: HeldFunds;
+  readonly clock: Clock;
+  readonly owner: HoldOwner;
+}
+
+/** A payer with a stream of its own, whose holds end the same way whatever kind it is of. */
+export abstract class Holder implements Payer {
+  constructor(protected readonly holding: Holding) {}
+
+  abstract readonly id: string;
+  /** Who asks, as facts name it. */
+  protected abstract readonly actor: string;
+
+  abstract take(request: HoldRequest): Promise<Hold>;
+
+  abstract grow(hold: Hold, growth: Growth): Promise<Hold | 'not now' | 'no more' | 'gone'>;
+
+  async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
+    const { funds, clock } = this.holding;
+    const command = { type: 'SettleHold', data: { holdId: hold.holdId, charge, at: clock.now() } } as const;
+    const { events } = await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
+    const settled = events.find((event) => event.type === 'HoldSettled');
+    return settled ? money.fromJson(settled.data.charged) : ZERO;
+  }
+
+  async release(hold: Hold, { failure, attempts, absorbed }: Release): Promise<void> {
+    const { funds, clock } = this.holding;
+    const why = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
+    const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...why, at: clock.now() } } as const;
+    await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
+  }
+
+  /** A hold has the id of its request. */
+  protected request(holdId: string): Cause {
+    return startedBy(this.actor, holdId);
+  }
+
+  /** Changes a hold, also when the store is away for a while. A hold that cannot be ended in time expires by itself. */
+  protected async surely<T>(hold: Hold, change: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await change();
+      } catch (error) {
+        const again = error instanceof StoreUnavailable && this.holding.clock.milliseconds() < hold.expiresAt;
+        if (!again) throw error;
+        await delay(RETRY_MS);
+      }
+    }
+  }
+}

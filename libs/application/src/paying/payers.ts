@@ -1,0 +1,40 @@
+import type { Holds } from '#domain';
+import type { Cause } from '#kernel';
+import type { Clock } from '../clock.ts';
+import type { Streams } from '../streams.ts';
+import { AccountPayer } from './account-payer.ts';
+import { ChallengePayer, type ProvenChallenge } from './challenge-payer.ts';
+import { HeldFunds } from './held-funds.ts';
+import type { Holding, HoldOwner } from './holder.ts';
+import type { Caller, Payer } from './payer.ts';
+
+/** Finds the payer of a request. */
+export class Payers {
+  private readonly holding: Holding;
+
+  constructor(
+    private readonly streams: Pick<Streams, 'accounts' | 'challenges'>,
+    clock: Clock,
+    owner: HoldOwner,
+  ) {
+    this.holding = { funds: new HeldFunds(streams), clock, owner };
+  }
+
+  of(caller: Caller): Payer {
+    return new AccountPayer(this.holding, this.streams.accounts, caller);
+  }
+
+  /** @param again its answer was lost with the gateway that died: the house pays */
+  ofChallenge(proven: ProvenChallenge, again = false): Payer {
+    return new ChallengePayer(this.holding, this.streams.challenges, proven, again);
+  }
+
+  /**
+   * Ends the holds of a payer that have expired, so that its facts say what became of them. Returns its holds.
+   * @param payer the name of its stream
+   */
+  async endOverdueHolds(payer: string, cause: Cause): Promise<Holds> {
+    const { funds, clock } = this.holding;
+    return (await funds.run(payer, { type: 'ExpireHolds', data: { at: clock.now() } }, cause)).state;
+  }
+}

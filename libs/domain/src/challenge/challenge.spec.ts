@@ -1,0 +1,199 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type Challenge,
+  type ChallengeClaim,
+  type ChallengeCommand,
+  type ChallengeEvent,
+  challengeDecider,
+  phaseOf,
+  postings,
+} from '#domain';
+import { fold, money, Rejection, usd, ZERO } from '#kernel';
+import { decisions, someCharge } from '#testing';
+
+const given = decisions(challengeDecider);
+
+const at = '2026-11-22T12:00:00.000Z';
+const expiresAt = '2026-11-22T12:05:00.000Z';
+const usableUntil = '2026-11-23T12:05:00.000Z';
+const after = '2026-11-23T12:05:00.001Z';
+const query = { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false } as const;
+const price = usd('0.0115');
+const worth = usd('0.0119');
+
+const issue: ChallengeCommand = {
+  type: 'IssueChallenge',
+  data: {
+    ...{ query, price: price.toString(), priceList: 'p', request: 'digest', method: 'btc-lightning', coin: 'BTC' },
+    ...{ units: '14000', worth: worth.toString(), rate: { value: '85000', source: 'kraken', at } },
+    ...{ backend: 'lnd', reference: 'ref', paymentHash: 'hash', expiresAt, usableUntil, at },
+  },
+};
+const claim = (holdId: string, more: Partial<ChallengeClaim & { at: string }> = {}): ChallengeCommand => ({
+  type: 'ClaimChallenge',
+  data: { holdId, request: 'digest', atLeast: price, atMost: price, expiresAt: after, query, at, ...more },
+});
+const settle = (holdId: string, due = price): ChallengeCommand => ({
+  type: 'SettleHold',
+  data: { holdId, charge: someCharge({ price: due.toString(), cost: '1' }), at },
+});
+const release = (holdId: string, errorCode = 'upstream_error'): ChallengeCommand => ({
+  type: 'ReleaseHold',
+  data: { holdId, errorCode, reason: '', attempts: [], at },
+});
+const paid = (units: bigint): ChallengeCommand => ({ type: 'RecordChallengePayment', data: { units, at } });
+
+/** The facts that follow from commands, one after the other. */
+function facts(...commands: readonly ChallengeCommand[]): ChallengeEvent[] {
+  return lived(commands).events;
+}
+
+function lived(commands: readonly ChallengeCommand[]) {
+  let challenge: Challenge = challengeDecider.initial();
+  const events: ChallengeEvent[] = [];
+  for (const command of commands) {
+    const followed = challengeDecider.decide(command, challenge);
+    challenge = fold(challengeDecider, challenge, followed);
+    events.push(...followed);
+  }
+  return { challenge, events };
+}
+
+describe('a challenge', () => {
+  test('is one fact when it is issued, and nothing is booked', () => {
+    const [issued, ...more] = facts(issue, issue);
+    expect([issued?.type, more]).toEqual(['ChallengeIssued', []]);
+    expect(postings('challenge-c', issued as never)).toEqual([]);
+  });
+
+  test('that was not issued pays for nothing', () => {
+    given().when(claim('h1')).thenRefused('challenge_not_found');
+  });
+
+  test('is paid and claimed at once by its proof: what is above the price is rounding', () => {
+    const events = facts(issue, claim('h1')).slice(1);
+    expect(events.map(({ type }) => type)).toEqual(['ChallengePaid', 'FundsHeld']);
+    const lines = events.flatMap((event) => postings('challenge-c', event as never));
+    const sums = lines.map(({ account, customer, amount }) => [account, customer, amount]);
+    expect(sums).toEqual([
+      ['clearing:btc-lightning', null, worth],
+      ['challenge:available', 'c', -price],
+      ['rounding:btc-lightning', null, price - worth],
+      ['challenge:available', 'c', price],
+      ['challenge:held', 'c', -price],
+    ]);
+  });
+
+  test('is claimed once at a time, and used once', () => {
+    given(...facts(issue, claim('h1')))
+      .when(claim('h1'))
+      .thenAlreadySo();
+    given(...facts(issue, claim('h1')))
+      .when(claim('h2'))
+      .thenRefused('challenge_running');
+    given(...facts(issue, claim('h1'), settle('h1')))
+      .when(claim('h2'))
+      .thenRefused('challenge_used');
+  });
+
+  test('can be used again when nothing came of it, until a stated time', () => {
+    const released = facts(issue, claim('h1'), release('h1'));
+    expect(facts(issue, claim('h1'), release('h1'), claim('h2')).at(-1)?.type).toBe('FundsHeld');
+    given(...released)
+      .when(claim('h2', { at: after }))
+      .thenRefused('challenge_expired');
+  });
+
+  test('pays for no other request, and is not used up by one', () => {
+    given(...facts(issue))
+      .when(claim('h1', { request: 'other' }))
+      .thenRefused('challenge_mismatch');
+  });
+
+  test('of a request that vendors refuse is tried three times', () => {
+    const tries = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id), release(id, 'content_policy_violation')]);
+    given(...facts(issue, ...tries))
+      .when(claim('h4'))
+      .thenRefused('challenge_used');
+  });
+
+  test('owes what was paid and not delivered', () => {
+    const { challenge } = lived([issue, claim('h1'), settle('h1', usd('0.01'))]);
+    expect([challenge.available, challenge.charged]).toEqual([usd('0.0015'), usd('0.01')]);
+  });
+
+  test('whose answer was lost with its gateway is served again at the cost of the house', () => {
+    const [held] = facts(issue, claim('h1'), settle('h1'), claim('h2', { again: true })).slice(-1);
+    expect(held).toMatchObject({ type: 'FundsHeld', data: { holdId: 'h2', amount: '0' } });
+    const served = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id, { again: true }), settle(id)]);
+    given(...facts(issue, ...served))
+      .when(claim('h4', { again: true }))
+      .thenRefused('challenge_used');
+  });
+
+  test('is paid once, whoever says so first; more than was asked for is owed', () => {
+    given(...facts(issue, claim('h1')))
+      .when(paid(14_000n))
+      .thenAlreadySo();
+    const more = facts(issue, claim('h1'), paid(15_000n)).at(-1);
+    expect(more).toMatchObject({ type: 'ChallengeOverpaid', data: { units: '1000', amount: '850000000' } });
+    given(...facts(issue, paid(15_000n)))
+      .when(paid(15_000n))
+      .thenAlreadySo();
+    given(...facts(issue))
+      .when(paid(13_999n))
+      .thenRefused('payment_conflict');
+  });
+
+  test('is income only once it can no longer be used, and then it pays for nothing', () => {
+    const forfeit = (when: string): ChallengeCommand => ({ type: 'ForfeitChallenge', data: { at: when } });
+    given(...facts(issue, paid(14_000n)))
+      .when(forfeit(usableUntil))
+      .thenAlreadySo();
+    given(...facts(issue, claim('h1')))
+      .when(forfeit(after))
+      .thenAlreadySo();
+    const { challenge, events } = lived([issue, paid(14_000n), forfeit(after), forfeit(after)]);
+    expect(events.map(({ type }) => type)).toEqual(['ChallengeIssued', 'ChallengePaid', 'ChallengeForfeited']);
+    expect([challenge.available, phaseOf(challenge, after)]).toEqual([ZERO, 'forfeited']);
+  });
+});
+
+test('whatever is asked of a challenge, its books balance and it never charges more than was paid', () => {
+  const holdId = fc.constantFrom('h1', 'h2', 'h3');
+  const when = fc.constantFrom(at, expiresAt, usableUntil, after);
+  const command: fc.Arbitrary<ChallengeCommand> = fc.oneof(
+    fc.record({ holdId, at: when, again: fc.boolean() }).map(({ holdId: id, ...more }) => claim(id, more)),
+    fc.record({ holdId, due: fc.bigInt(0n, 2n * price) }).map((each) => settle(each.holdId, each.due as typeof price)),
+    holdId.map((id) => release(id)),
+    fc.bigInt(14_000n, 16_000n).map(paid),
+    when.map((each) => ({ type: 'ForfeitChallenge' as const, data: { at: each } })),
+    when.map((each) => ({ type: 'ExpireHolds' as const, data: { at: each } })),
+    holdId.map((id) => ({ type: 'KeepHold' as const, data: { holdId: id, owner: `video-${id}`, at } })),
+  );
+  fc.assert(
+    fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
+      let challenge = fold(challengeDecider, challengeDecider.initial(), facts(issue));
+      const lines: ReturnType<typeof postings>[number][] = [];
+      for (const each of commands) {
+        try {
+          const events = challengeDecider.decide(each, challenge);
+          challenge = fold(challengeDecider, challenge, events);
+          lines.push(...events.flatMap((event) => postings('challenge-c', event as never)));
+        } catch (error) {
+          if (!(error instanceof Rejection)) throw error;
+        }
+        expect(challenge.available >= ZERO).toBe(true);
+      }
+      const of = (name: string) => -money.sum(lines.filter((line) => line.account === name).map((line) => line.amount));
+      const held = money.sum([...challenge.holds.values()].map(({ amount }) => amount));
+      expect([of('challenge:available'), of('challenge:held')]).toEqual([challenge.available, held]);
+      expect(money.sum(lines.map(({ amount }) => amount))).toBe(ZERO);
+      expect(of('revenue:unclaimed')).toBe(challenge.forfeited);
+      expect(challenge.holds.size <= 1).toBe(true);
+      if (challenge.paid) expect(challenge.charged <= money.fromJson(challenge.paid.price)).toBe(true);
+      else expect(challenge.charged).toBe(ZERO);
+    }),
+  );
+});

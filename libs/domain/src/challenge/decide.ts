@@ -1,0 +1,132 @@
+/**
+ * A payment challenge: it is issued, paid, and its proof claims its money for the one request that it was issued for. A
+ * claim is a hold: it is settled once, or ends without a charge, and then the proof can be used again.
+ */
+import { type Decider, money, type PicoUsd, ZERO } from '#kernel';
+import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, type ChallengePaid, type Instant } from '../events.ts';
+import { decideHold, type HoldCommand, howEnded } from '../holds.ts';
+import { assertBalanced, postings } from '../postings.ts';
+import type { Query } from '../query.ts';
+import { reject } from '../rejections.ts';
+import { type Challenge, evolve, NO_CHALLENGE } from './state.ts';
+
+/** How often a proof is accepted at most, and for a request that vendors refuse: each try may cost the house something. */
+const MOST_CLAIMS = 100;
+const MOST_REFUSED = 3;
+/** How often a request is served whose answer was lost with its gateway: again at the cost of the house. */
+const MOST_SERVED = 3;
+
+interface Command<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Readonly<Data> & { readonly at: Instant };
+}
+
+/** Its proof was shown with a request, and is known to be right. */
+export interface ChallengeClaim {
+  readonly holdId: string;
+  /** Digest of the request. */
+  readonly request: string;
+  readonly atLeast: PicoUsd;
+  readonly atMost: PicoUsd;
+  readonly owner?: string;
+  readonly expiresAt: Instant;
+  readonly query: Query;
+  /** The request was served, and its answer was lost with the gateway that died. */
+  readonly again?: boolean;
+}
+
+export type ChallengeCommand =
+  | { readonly type: 'IssueChallenge'; readonly data: ChallengeIssued['data'] }
+  | Command<'ClaimChallenge', ChallengeClaim>
+  /** What its back end says has come altogether. */
+  | Command<'RecordChallengePayment', { units: bigint }>
+  | Command<'ForfeitChallenge', object>
+  | HoldCommand;
+
+function decide(command: ChallengeCommand, challenge: Challenge): readonly ChallengeEvent[] {
+  const { issued } = challenge;
+  if (command.type === 'IssueChallenge') return issued ? [] : [{ type: 'ChallengeIssued', data: command.data }];
+  if (!issued) return reject('challenge_not_found', 'There is no such payment challenge');
+  switch (command.type) {
+    case 'ClaimChallenge':
+      return balanced(claim(command.data, challenge, issued));
+    case 'RecordChallengePayment':
+      return balanced(recordPayment(command.data, challenge, issued));
+    case 'ForfeitChallenge':
+      return balanced(forfeit(command.data.at, challenge, issued));
+    default:
+      return balanced(decideHold(command, challenge));
+  }
+}
+
+type DataOf<Type extends ChallengeCommand['type']> = Extract<ChallengeCommand, { type: Type }>['data'];
+type Issued = ChallengeIssued['data'];
+
+function claim(data: DataOf<'ClaimChallenge'>, challenge: Challenge, issued: Issued): readonly ChallengeEvent[] {
+  const { holdId, request, owner, expiresAt, query, at } = data;
+  if (challenge.holds.has(holdId)) return [];
+  if (howEnded(holdId, challenge)) reject('hold_resolved', `Hold ${holdId} has ended`);
+  assertClaimable(request, at, challenge, issued);
+  if (challenge.served > 0 && !mayBeServedAgain(data, challenge))
+    reject('challenge_used', 'The payment was used for an answer already');
+  const paid = challenge.paid ? [] : [paidInFull('preimage', issued, at)];
+  const { available } = paid.reduce(evolve, challenge);
+  // What the request costs beyond what was paid, since prices or choices have changed, is not asked of its payer.
+  const amount = money.toJson(challenge.served > 0 ? ZERO : money.least(data.atMost, available));
+  const owned = owner === undefined ? {} : { owner };
+  return [...paid, { type: 'FundsHeld', data: { holdId, keyId: null, amount, ...owned, expiresAt, query, at } }];
+}
+
+/** @throws Rejection */
+function assertClaimable(request: string, at: Instant, challenge: Challenge, issued: Issued): void {
+  const { holds, forfeited, claims, refused } = challenge;
+  if (request !== issued.request) reject('challenge_mismatch', 'The payment was made for another request');
+  if (at > issued.usableUntil || forfeited > 0n) reject('challenge_expired', 'The payment can no longer be used');
+  if (holds.size > 0) reject('challenge_running', 'A request with this payment is in progress');
+  if (claims >= MOST_CLAIMS || refused >= MOST_REFUSED)
+    reject('challenge_used', 'The payment was tried too often with a request that cannot be served');
+}
+
+function mayBeServedAgain({ again = false }: DataOf<'ClaimChallenge'>, { served }: Challenge): boolean {
+  return again && served < MOST_SERVED;
+}
+
+function recordPayment(
+  { units, at }: DataOf<'RecordChallengePayment'>,
+  { paid, units: known }: Challenge,
+  issued: Issued,
+): readonly ChallengeEvent[] {
+  const asked = BigInt(issued.units);
+  if (units < asked) reject('payment_conflict', 'Less has come for the payment challenge than was asked for');
+  const received: ChallengeEvent[] = paid ? [] : [paidInFull('backend', issued, at)];
+  const more = units - (paid ? known : asked);
+  return more > 0n ? [...received, overpaid(more, issued, at)] : received;
+}
+
+function paidInFull(by: ChallengePaid['data']['by'], issued: Issued, at: Instant): ChallengePaid {
+  const { method, coin, backend, units, worth: amount, price } = issued;
+  return { type: 'ChallengePaid', data: { method, coin, backend, units, amount, price, by, at } };
+}
+
+function overpaid(units: bigint, issued: Issued, at: Instant): ChallengeEvent {
+  const { method, coin, backend, worth } = issued;
+  const amount = ((BigInt(worth) * units) / BigInt(issued.units)).toString();
+  return { type: 'ChallengeOverpaid', data: { method, coin, backend, units: units.toString(), amount, at } };
+}
+
+/** Nothing is income that its payer may still use. */
+function forfeit(at: Instant, { available, holds }: Challenge, { usableUntil }: Issued): readonly ChallengeEvent[] {
+  if (available === 0n || holds.size > 0 || at <= usableUntil) return [];
+  return [{ type: 'ChallengeForfeited', data: { amount: money.toJson(available), at } }];
+}
+
+function balanced(events: readonly ChallengeEvent[]): readonly ChallengeEvent[] {
+  for (const event of events) assertBalanced(postings(CHALLENGE, event));
+  return events;
+}
+
+export const challengeDecider: Decider<ChallengeCommand, Challenge, ChallengeEvent> = {
+  initial: () => NO_CHALLENGE,
+  evolve,
+  decide,
+};

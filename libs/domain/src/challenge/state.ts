@@ -1,0 +1,115 @@
+import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
+import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant } from '../events.ts';
+import { afterAbsorbed, afterEndOf, afterHandover, type Holds, NOTHING_REMEMBERED, type OpenHold } from '../holds.ts';
+
+/** Failures that are the request's own: the same request would fail again. */
+const AT_FAULT: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
+
+export interface Challenge extends Holds {
+  readonly issued: ChallengeIssued['data'] | undefined;
+  readonly paid: ChallengePaid['data'] | undefined;
+  /** All that has come, in the coin's smallest unit. */
+  readonly units: bigint;
+  /** What is neither held nor charged: a debt of the house. */
+  readonly available: PicoUsd;
+  readonly charged: PicoUsd;
+  readonly forfeited: PicoUsd;
+  /** How often its proof was accepted, how often the request was served, and how often it was refused for its own fault. */
+  readonly claims: number;
+  readonly served: number;
+  readonly refused: number;
+}
+
+export const NO_CHALLENGE: Challenge = {
+  issued: undefined,
+  paid: undefined,
+  units: 0n,
+  available: ZERO,
+  charged: ZERO,
+  forfeited: ZERO,
+  claims: 0,
+  served: 0,
+  refused: 0,
+  holds: PersistentMap.empty(),
+  resolved: NOTHING_REMEMBERED,
+  expired: NOTHING_REMEMBERED,
+};
+
+/** What a challenge is at a time, in a word. */
+export type ChallengePhase = 'none' | 'issued' | 'expired' | 'paid' | 'running' | 'used' | 'lapsed' | 'forfeited';
+
+export function phaseOf(challenge: Challenge, now: Instant): ChallengePhase {
+  const { issued, paid, holds, served, forfeited } = challenge;
+  if (!issued) return 'none';
+  if (!paid) return now < issued.expiresAt ? 'issued' : 'expired';
+  if (holds.size > 0) return 'running';
+  if (forfeited > 0n) return 'forfeited';
+  if (served > 0) return 'used';
+  return now <= issued.usableUntil ? 'paid' : 'lapsed';
+}
+
+export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
+  switch (event.type) {
+    case 'ChallengeIssued':
+      return { ...challenge, issued: event.data };
+    case 'ChallengePaid': {
+      const { price, units } = event.data;
+      return { ...received(challenge, price, units), paid: event.data };
+    }
+    case 'ChallengeOverpaid':
+      return received(challenge, event.data.amount, event.data.units);
+    case 'ChallengeForfeited': {
+      const amount = money.fromJson(event.data.amount);
+      const forfeited = money.add(challenge.forfeited, amount);
+      return { ...challenge, available: money.subtract(challenge.available, amount), forfeited };
+    }
+    case 'FundsHeld':
+      return afterHold(challenge, event.data);
+    case 'HoldKept':
+      return { ...challenge, ...afterHandover(event.data, challenge) };
+    case 'HoldSettled': {
+      const { holdId, charged } = event.data;
+      const ended = afterEnd(challenge, holdId, 'settled', money.fromJson(charged));
+      return { ...ended, served: ended.served + 1 };
+    }
+    case 'HoldReleased': {
+      const { holdId, errorCode } = event.data;
+      const ended = afterEnd(challenge, holdId, 'released', ZERO);
+      return AT_FAULT.has(errorCode) ? { ...ended, refused: ended.refused + 1 } : ended;
+    }
+    case 'HoldExpired':
+      return afterEnd(challenge, event.data.holdId, 'expired', ZERO);
+    case 'ChargeAbsorbed':
+      return { ...challenge, ...afterAbsorbed(event.data.holdId, challenge) };
+    default:
+      return unknownFact(event);
+  }
+}
+
+function received(challenge: Challenge, amount: string, units: string): Challenge {
+  const available = money.add(challenge.available, money.fromJson(amount));
+  return { ...challenge, available, units: challenge.units + BigInt(units) };
+}
+
+function afterHold(challenge: Challenge, { holdId, keyId, owner, expiresAt, query, at, ...data }: FundsHeld['data']) {
+  const amount = money.fromJson(data.amount);
+  const owned = owner === undefined ? {} : { owner };
+  const hold: OpenHold = { amount, keyId, counter: '', ...owned, expiresAt, query, at, countedAt: at };
+  return {
+    ...challenge,
+    available: money.subtract(challenge.available, amount),
+    holds: challenge.holds.with(holdId, hold),
+    claims: challenge.claims + 1,
+  };
+}
+
+function afterEnd(challenge: Challenge, holdId: string, how: 'settled' | 'released' | 'expired', charged: PicoUsd) {
+  const hold = challenge.holds.get(holdId);
+  if (!hold) return challenge;
+  return {
+    ...challenge,
+    ...afterEndOf(holdId, how, challenge),
+    available: (challenge.available + hold.amount - charged) as PicoUsd,
+    charged: money.add(challenge.charged, charged),
+  };
+}

@@ -1,0 +1,187 @@
+/**
+ * What payers of every kind have in common: money that is held for running requests. A hold has exactly one end: it is
+ * settled, released, or it expires.
+ */
+import { money, PersistentMap, type PicoUsd } from '#kernel';
+import type { Attempt, Charge } from './charge.ts';
+import type { HoldEvent, HoldKept, HoldSettled } from './events.ts';
+import type { Query } from './query.ts';
+import { reject } from './rejections.ts';
+import type { Instant } from './values.ts';
+
+/** A job's hold ends with the job, however long that takes: its money is never free while its vendor may still invoice. */
+const NEVER = '9999-12-31T23:59:59.999Z';
+/** Entries a memory holds before it drops its older half. */
+const MEMORY_HALF = 512;
+
+export interface OpenHold {
+  readonly amount: PicoUsd;
+  readonly keyId: string | null;
+  /** What counts it for the key's cap. */
+  readonly counter: string;
+  readonly owner?: string;
+  readonly expiresAt: Instant;
+  readonly query: Query;
+  readonly at: Instant;
+  /** When it was counted for the cap: as it was made, or extended in a later reset window. */
+  readonly countedAt: Instant;
+}
+
+/** How recent holds ended, in two generations: the older one is dropped when the newer is full. */
+export type Memory = readonly [PersistentMap<string>, PersistentMap<string>];
+
+export const NOTHING_REMEMBERED: Memory = [PersistentMap.empty(), PersistentMap.empty()];
+
+export interface Holds {
+  readonly holds: PersistentMap<OpenHold>;
+  /** Holds that ended in time: a repeated command yields no facts. */
+  readonly resolved: Memory;
+  /** Holds that expired. Kept apart, so that a busy payer does not forget them before their late charge comes. */
+  readonly expired: Memory;
+}
+
+// state -------------------------------------------------------------------------------------------------------------
+
+type HowEnded = 'settled' | 'released' | 'expired';
+
+/** The holds of a payer without one that has ended. */
+export function afterEndOf(holdId: string, how: HowEnded, { holds, resolved, expired }: Holds): Holds {
+  const late = how === 'expired';
+  return {
+    holds: holds.without(holdId),
+    resolved: late ? resolved : remember(resolved, holdId, how),
+    expired: late ? remember(expired, holdId, how) : expired,
+  };
+}
+
+/** A late charge of a hold that has expired was absorbed; that of one that was released is part of its release. */
+export function afterAbsorbed(holdId: string, { holds, resolved, expired }: Holds): Holds {
+  const isReleased = recalled(resolved, holdId) !== undefined;
+  return { holds, resolved, expired: isReleased ? expired : remember(expired, holdId, 'absorbed') };
+}
+
+/** The same holds, one of them in the hands of a job. */
+export function afterHandover({ holdId, owner, expiresAt }: HoldKept['data'], { holds }: Holds): Pick<Holds, 'holds'> {
+  const hold = holds.get(holdId);
+  return { holds: hold ? holds.with(holdId, { ...hold, owner, expiresAt }) : holds };
+}
+
+/** How a hold ended, as far as it is remembered: `settled`, `released`, `expired` or `absorbed`. */
+export function howEnded(holdId: string, { resolved, expired }: Pick<Holds, 'resolved' | 'expired'>) {
+  return recalled(resolved, holdId) ?? recalled(expired, holdId);
+}
+
+function remember([recent, older]: Memory, id: string, how: string): Memory {
+  return recent.size < MEMORY_HALF
+    ? [recent.with(id, how), older]
+    : [PersistentMap.empty<string>().with(id, how), recent];
+}
+
+function recalled([recent, older]: Memory, id: string): string | undefined {
+  return recent.get(id) ?? older.get(id);
+}
+
+// commands ----------------------------------------------------------------------------------------------------------
+
+interface Command<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Readonly<Data> & { readonly at: Instant };
+}
+
+/** What a hold can be asked, whoever its payer is. */
+export type HoldCommand =
+  | Command<'KeepHold', { holdId: string; owner: string }>
+  | Command<'SettleHold', { holdId: string; charge: Charge }>
+  | Command<'ReleaseHold', ReleaseTerms>
+  | Command<'ExpireHolds', object>
+  | Command<'AbandonHolds', { owner: string }>;
+
+interface ReleaseTerms {
+  readonly holdId: string;
+  readonly errorCode: string;
+  readonly reason: string;
+  readonly attempts: readonly Attempt[];
+  /** What the upstream will invoice although nothing was delivered. */
+  readonly absorbed?: Charge;
+}
+
+type DataOf<Type extends HoldCommand['type']> = Extract<HoldCommand, { type: Type }>['data'];
+
+// decide ------------------------------------------------------------------------------------------------------------
+
+export function decideHold(command: HoldCommand, payer: Holds): readonly HoldEvent[] {
+  switch (command.type) {
+    case 'KeepHold':
+      return keepHold(command.data, payer);
+    case 'SettleHold':
+      return settleHold(command.data, payer);
+    case 'ReleaseHold':
+      return releaseHold(command.data, payer);
+    case 'ExpireHolds': {
+      const { at } = command.data;
+      return expiredWhere((hold) => hold.expiresAt <= at, at, payer);
+    }
+    case 'AbandonHolds': {
+      // Should the owner live after all, it finds what is true of every hold that has expired: nothing grows or is charged.
+      const { owner, at } = command.data;
+      return expiredWhere((hold) => hold.owner === owner, at, payer);
+    }
+    default:
+      return command satisfies never;
+  }
+}
+
+function keepHold({ holdId, owner, at }: DataOf<'KeepHold'>, { holds }: Holds): readonly HoldEvent[] {
+  const hold = holds.get(holdId);
+  if (hold?.owner === owner) return [];
+  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
+  return [{ type: 'HoldKept', data: { holdId, owner, expiresAt: NEVER, at } }];
+}
+
+function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds): readonly HoldEvent[] {
+  const hold = payer.holds.get(holdId);
+  if (hold) {
+    const charged = money.toJson(money.least(money.fromJson(charge.price), hold.amount));
+    const data: HoldSettled['data'] = { ...resolved(holdId, hold, at), charged, charge };
+    return [{ type: 'HoldSettled', data }];
+  }
+  switch (howEnded(holdId, payer)) {
+    case 'settled':
+    case 'absorbed':
+      return [];
+    case 'expired':
+      return [{ type: 'ChargeAbsorbed', data: { holdId, charge, at } }];
+    case 'released':
+      return reject('hold_resolved', `Hold ${holdId} was released`);
+    default:
+      return reject('hold_not_found', `There is no hold ${holdId}`);
+  }
+}
+
+function releaseHold({ holdId, at, absorbed, ...why }: DataOf<'ReleaseHold'>, payer: Holds): readonly HoldEvent[] {
+  const hold = payer.holds.get(holdId);
+  if (hold) {
+    const released: HoldEvent = { type: 'HoldReleased', data: { ...resolved(holdId, hold, at), ...why } };
+    return absorbed ? [released, { type: 'ChargeAbsorbed', data: { holdId, charge: absorbed, at } }] : [released];
+  }
+  switch (howEnded(holdId, payer)) {
+    case 'released':
+    case 'expired':
+      return [];
+    case undefined:
+      return reject('hold_not_found', `There is no hold ${holdId}`);
+    default:
+      return reject('hold_resolved', `Hold ${holdId} was settled`);
+  }
+}
+
+function expiredWhere(ended: (hold: OpenHold) => boolean, at: Instant, { holds }: Holds): readonly HoldEvent[] {
+  const over = [...holds.entries()].filter(([, hold]) => ended(hold));
+  return over.map(([holdId, hold]) => ({ type: 'HoldExpired', data: resolved(holdId, hold, at) }));
+}
+
+function resolved(holdId: string, hold: OpenHold, at: Instant) {
+  const { keyId, amount, at: heldAt, countedAt, query } = hold;
+  const counted = countedAt === heldAt ? {} : { countedAt };
+  return { holdId, keyId, held: money.toJson(amount), heldAt, ...counted, query, at };
+}
