@@ -262,6 +262,7 @@ const challengeLife: readonly ChallengeCommand[] = [
   {
     type: 'IssueChallenge',
     data: {
+      id: Buffer.alloc(32, 0xab).toString('base64url'),
       ...{ query: { ...query, model: 'web/search', type: 'data_enrichment' }, price: usd('0.0115').toString() },
       ...{ priceList: charge.priceList, request: 'ZGlnZXN0', method: 'btc-lightning', coin: 'BTC', units: '14000' },
       ...{ worth: usd('0.0119').toString(), rate: { value: '85000', source: 'kraken', at } },

@@ -25,7 +25,15 @@ const worth = usd('0.0119');
 const issue: ChallengeCommand = {
   type: 'IssueChallenge',
   data: {
-    ...{ query, price: price.toString(), priceList: 'p', request: 'digest', method: 'btc-lightning', coin: 'BTC' },
+    ...{
+      id: 'id',
+      query,
+      price: price.toString(),
+      priceList: 'p',
+      request: 'digest',
+      method: 'btc-lightning',
+      coin: 'BTC',
+    },
     ...{ units: '14000', worth: worth.toString(), rate: { value: '85000', source: 'kraken', at } },
     ...{ backend: 'lnd', reference: 'ref', paymentHash: 'hash', expiresAt, usableUntil, at },
   },

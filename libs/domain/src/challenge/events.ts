@@ -12,6 +12,8 @@ import type { Amount, Instant } from '../values.ts';
 export type ChallengeIssued = Message<
   'ChallengeIssued',
   {
+    /** As clients know it; its stream has the half of it. */
+    readonly id: string;
     /** What its request would be charged by, at these prices: they hold, whatever prices are when it is paid. */
     readonly query: Query;
     readonly price: Amount;
