@@ -1,4 +1,4 @@
-/** What the models and fees of a catalogue want of the vendors that they are had from. */
+/** What the models, lookups and fees of a catalogue want of the vendors that they are had from. */
 import type { Catalogue, MediaModel } from './catalogue.ts';
 import { isMedia } from './data-files.ts';
 
@@ -45,6 +45,8 @@ export function demandsOf(catalogue: Catalogue): readonly Demand[] {
       else demands.push(...speaks.map((capability) => ({ upstream, capability, owner })));
     }
   }
+  for (const { endpoint } of catalogue.dataEndpoints)
+    demands.push({ upstream: endpoint.upstream, capability: 'data', owner: `data endpoint "${endpoint.model}"` });
   const search = catalogue.service(SEARCH);
   if (search) demands.push({ upstream: search.provider, capability: 'search', owner: `fee "${SEARCH}"` });
   return demands;
