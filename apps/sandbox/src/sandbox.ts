@@ -1,5 +1,5 @@
 /**
- * The simulated outside world: AI providers with one bill of their own, a Lightning node, the chains of coins, a BTCPay
+ * The simulated outside world: AI providers and vendors of data with one bill of their own, a Lightning node, the chains of coins, a BTCPay
  * Server, a Stripe account, wallets, a Nostr relay, sources of exchange rates. It keeps everything in memory, and the
  * product knows nothing of it but addresses in its configuration.
  */
@@ -14,7 +14,8 @@ import { BtcPayServer } from './btcpay/greenfield.ts';
 import { Chains } from './chains/chain.ts';
 import { chainRoutes } from './chains/wallet.ts';
 import { clnRoutes } from './cln/clnrest.ts';
-import { exaRoutes } from './exa.ts';
+import { DataVendors } from './data/data-vendors.ts';
+import { DATA_VENDORS } from './data/vendors.ts';
 import { GoogleServer } from './google/google.ts';
 import { lndRoutes } from './lightning/lnd-rest.ts';
 import { LightningNode } from './lightning/node.ts';
@@ -117,7 +118,7 @@ function world(): World {
     ...voicesRoutes(),
     ...listenRoutes(bill),
     ...speakRoutes(bill),
-    ...exaRoutes(bill),
+    ...new DataVendors(bill, DATA_VENDORS).routes(),
     ...billRoutes(bill),
     ...lndRoutes(node),
     ...walletRoutes(node),

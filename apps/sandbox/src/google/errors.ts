@@ -4,8 +4,11 @@ import { type Call, Refusal } from '../router.ts';
 
 const STATUS: Readonly<Record<number, string>> = {
   400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  402: 'FAILED_PRECONDITION',
   403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND',
+  422: 'FAILED_PRECONDITION',
   429: 'RESOURCE_EXHAUSTED',
   500: 'INTERNAL',
   503: 'UNAVAILABLE',

@@ -25,6 +25,8 @@ describe('a directive', () => {
       faultTimes: 2,
       faultRound: undefined,
       at: undefined,
+      results: undefined,
+      bytes: undefined,
       id: 'a-1',
     });
   });

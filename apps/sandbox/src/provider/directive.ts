@@ -19,10 +19,14 @@ const FILE_FAULTS = [
   'astray',
 ] as const;
 
+/** How vendors of data refuse, beside what all do. */
+export const DATA_REFUSALS = ['401', '402', '403', '404', '422', '503'] as const;
+
 export const FAULTS = [
   '400',
   '429',
   '500',
+  ...DATA_REFUSALS,
   'timeout',
   'refuse',
   'malformed',
@@ -38,6 +42,9 @@ export const FAULTS = [
   'lost',
   'fewer',
   'duplicate',
+  'empty',
+  'echo',
+  'tells_key',
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];
@@ -68,6 +75,10 @@ export interface Directive {
   readonly id: string | undefined;
   /** The only provider that the fault hits. */
   readonly at: string | undefined;
+  /** How much a vendor of data finds, whatever it was asked for. */
+  readonly results: number | undefined;
+  /** How large the file is that a vendor of data sends. */
+  readonly bytes: number | undefined;
 }
 
 /** Each provider reports it in its own shape, with status 400. */
@@ -89,6 +100,8 @@ const MAX_TOKENS = 200_000;
 const MAX_FAULT_TIMES = 1_000;
 const MAX_ROUNDS = 100;
 const MAX_PARALLEL = 100;
+const MAX_RESULTS = 100_000;
+const MAX_BYTES = 2 ** 31;
 
 type Options = Readonly<Partial<Record<string, string>>>;
 
@@ -107,6 +120,8 @@ const NAMES: ReadonlySet<string> = new Set([
   'fault_round',
   'id',
   'at',
+  'results',
+  'bytes',
 ]);
 
 const PLAIN: Directive = {
@@ -124,6 +139,8 @@ const PLAIN: Directive = {
   faultRound: undefined,
   id: undefined,
   at: undefined,
+  results: undefined,
+  bytes: undefined,
 };
 
 /**
@@ -151,6 +168,8 @@ export function readDirective(message: string): Directive {
     faultRound: integer(options, 'fault_round', 1, MAX_ROUNDS),
     id: options.id,
     at: options.at,
+    results: integer(options, 'results', 0, MAX_RESULTS),
+    bytes: integer(options, 'bytes', 0, MAX_BYTES),
   };
   assertSense(directive, options);
   return directive;

@@ -1,0 +1,125 @@
+/** People and companies, as Apollo answers: https://docs.apollo.io/reference */
+import { Refusal } from '../router.ts';
+import { type Company, companyOf, personOf, type Seed } from './invented.ts';
+import { type Asked, type DataVendor, each, numberIn, textIn } from './vendor.ts';
+
+const MOST_PER_PAGE = 100;
+
+export const apollo: DataVendor = {
+  name: 'apollo',
+  keys: [{ in: 'header', name: 'x-api-key' }],
+  refusal: (status, error) => new Refusal(status, { error, error_code: CODES[status] ?? 'API_ERROR' }),
+  // No JSON, as it comes from a layer before the rest.
+  wrongKey: () => new Refusal(401, 'Invalid access credentials.'),
+  lookups: {
+    'POST /mixed_people/api_search': {
+      usd: '0.02',
+      answer: (asked) => {
+        const people = each(asked, asked.count(perPage(asked)), found);
+        return { body: { total_entries: people.length * 7, people }, results: people.length };
+      },
+    },
+    'POST /mixed_companies/search': {
+      usd: '0.02',
+      billsNothingFound: true,
+      answer: (asked) => {
+        const organizations = each(asked, asked.count(perPage(asked)), (seed) => organization(seed, companyOf(seed)));
+        const { length } = organizations;
+        const pagination = { page: 1, per_page: perPage(asked), total_entries: length * 7, total_pages: 7 };
+        return {
+          body: { breadcrumbs: [], partial_results_only: false, pagination, accounts: [], organizations },
+          results: length,
+        };
+      },
+    },
+    'POST /people/match': {
+      usd: '0.0495',
+      answer: (asked) => {
+        const { fields } = asked;
+        if (!['email', 'id', 'linkedin_url', 'name', 'first_name', 'hashed_email'].some((name) => textIn(fields, name)))
+          throw apollo.refusal(422, 'Parameters that identify a person are required.');
+        const results = Math.min(asked.count(1), 1);
+        return { body: { person: results === 0 ? null : whole(asked.seed, textIn(fields, 'email')) }, results };
+      },
+    },
+    'GET /organizations/enrich': {
+      usd: '0.0495',
+      answer: (asked) => {
+        const { fields, seed } = asked;
+        if (!['domain', 'name', 'website', 'linkedin_url'].some((name) => textIn(fields, name)))
+          throw apollo.refusal(422, 'Parameters that identify a company are required.');
+        if (asked.count(1) === 0) return { body: {}, results: 0 };
+        const company = companyOf(seed);
+        const domain = textIn(fields, 'domain') ?? company.domain;
+        return { body: { organization: organization(seed, { ...company, domain }) }, results: 1 };
+      },
+    },
+  },
+};
+
+const CODES: Readonly<Record<number, string>> = {
+  402: 'INSUFFICIENT_CREDITS',
+  403: 'API_INACCESSIBLE',
+  404: 'NOT_FOUND',
+  422: 'UNPROCESSABLE',
+  429: 'RATE_LIMITED',
+};
+
+function perPage({ fields }: Asked): number {
+  const wanted = numberIn(fields, 'per_page') ?? 10;
+  if (wanted < 1 || wanted > MOST_PER_PAGE) throw apollo.refusal(422, `per_page must be from 1 to ${MOST_PER_PAGE}`);
+  return wanted;
+}
+
+/** As a search has it: without contacts, and with most of the last name hidden. */
+function found(seed: Seed) {
+  const { first, last, title, company } = personOf(seed);
+  return {
+    id: seed.hex(24),
+    first_name: first,
+    last_name_obfuscated: `${last.slice(0, 2)}***${last.slice(-1)}`,
+    title,
+    has_email: true,
+    has_direct_phone: 'Yes',
+    organization: { name: company.name, has_industry: true },
+  };
+}
+
+function whole(seed: Seed, email: string | undefined) {
+  const person = personOf(seed);
+  const { company, place } = person;
+  return {
+    id: seed.hex(24),
+    first_name: person.first,
+    last_name: person.last,
+    name: person.name,
+    linkedin_url: person.profile,
+    title: person.title,
+    email_status: 'verified',
+    email: email ?? person.email,
+    headline: `${person.title} at ${company.name}`,
+    city: place.town,
+    state: place.region,
+    country: place.country,
+    employment_history: [
+      { current: true, organization_name: company.name, title: person.title, start_date: '2019-04-01', end_date: null },
+    ],
+    organization: organization(seed, company),
+  };
+}
+
+function organization(seed: Seed, company: Company) {
+  return {
+    id: company.id,
+    name: company.name,
+    website_url: `https://${company.domain}`,
+    linkedin_url: company.profile,
+    primary_domain: company.domain,
+    primary_phone: { number: company.phone, source: 'Owned' },
+    industry: company.industry,
+    estimated_num_employees: company.employees,
+    founded_year: company.founded,
+    raw_address: company.place.address,
+    keywords: [company.industry.toLowerCase(), seed.hex(6)],
+  };
+}

@@ -1,0 +1,213 @@
+/**
+ * People, companies and places that nobody can take for real ones: names from a few lists, domains that end in `.example`
+ * (RFC 2606), telephone numbers that are kept for fiction, a country with a code that ISO 3166 leaves to its users. The same
+ * words always lead to the same ones.
+ */
+import { createHash } from 'node:crypto';
+
+const FIRST_NAMES = [
+  'Ottoline',
+  'Bartleby',
+  'Perpetua',
+  'Ignatius',
+  'Marigold',
+  'Thaddeus',
+  'Wilhelmina',
+  'Barnaby',
+  'Clementine',
+  'Cosmo',
+];
+const LAST_NAMES = [
+  'Quillfeather',
+  'Brasswickle',
+  'Thistlemoor',
+  'Inkwellow',
+  'Coppersnood',
+  'Pennyfoam',
+  'Tallowmere',
+  'Abacusson',
+  'Ledgerwick',
+  'Marrowbeam',
+];
+const COMPANIES = [
+  'Brass Abacus',
+  'Paper Harbour',
+  'Velvet Cog',
+  'Moonlit Sprockets',
+  'Lantern Ledger',
+  'Quiet Teapot',
+  'Nine Inkwells',
+  'Upside Anchor',
+];
+const TOWNS = ['Port Vellum', 'Nether Abacus', 'Upper Tallow', 'Inkhaven', 'Ledger Falls', 'Quillbury'];
+const TITLES = [
+  'Head of Abaci',
+  'Chief Inkwell Officer',
+  'Keeper of the Ledger',
+  'Director of Sprockets',
+  'Senior Quill Engineer',
+];
+const INDUSTRIES = ['Abacus Making', 'Ink and Vellum', 'Clockwork', 'Lighthouse Keeping'];
+const STREETS = ['Abacus Row', 'Quill Lane', 'Tallow Street', 'Sprocket Square'];
+
+export const COUNTRY = { name: 'Tabularia', code: 'XT', region: 'Vellumshire' } as const;
+
+/** Random choices that follow from a text. */
+export class Seed {
+  private readonly bytes: Buffer;
+
+  constructor(readonly text: string) {
+    this.bytes = createHash('sha256').update(text).digest();
+  }
+
+  of<T>(list: readonly T[], at: number): T {
+    return list[this.number(at) % list.length] as T;
+  }
+
+  /** From 0 to 65,535. */
+  number(at: number): number {
+    return this.bytes.readUInt16BE((at * 2) % 30);
+  }
+
+  /** So many hexadecimal digits, at most 64. */
+  hex(digits: number): string {
+    return this.bytes.toString('hex').slice(0, digits);
+  }
+
+  /** A text of 18 to 19 digits, as networks number things. */
+  digits(): string {
+    return String(this.bytes.readBigUInt64BE(8) % 9_000_000_000_000_000_000n).padStart(18, '1');
+  }
+
+  /** As a UUID of version 4 is written. */
+  uuid(): string {
+    const hex = this.hex(32);
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+  }
+
+  branch(more: string | number): Seed {
+    return new Seed(`${this.text}/${more}`);
+  }
+}
+
+export interface Company {
+  readonly id: string;
+  readonly name: string;
+  readonly domain: string;
+  readonly slug: string;
+  readonly industry: string;
+  readonly employees: number;
+  readonly founded: number;
+  readonly phone: string;
+  readonly place: Place;
+  readonly profile: string;
+}
+
+export function companyOf(seed: Seed): Company {
+  const name = seed.of(COMPANIES, 0);
+  const slug = slugOf(name);
+  return {
+    id: seed.hex(24),
+    name,
+    slug,
+    domain: `${slug}.example`,
+    industry: seed.of(INDUSTRIES, 1),
+    employees: 3 + (seed.number(2) % 900),
+    founded: 1801 + (seed.number(3) % 200),
+    phone: phoneOf(seed.number(4)),
+    place: placeOf(seed),
+    profile: `https://network.example/company/${slug}`,
+  };
+}
+
+export interface Person {
+  readonly id: string;
+  readonly first: string;
+  readonly last: string;
+  readonly name: string;
+  readonly handle: string;
+  readonly title: string;
+  readonly company: Company;
+  readonly email: string;
+  readonly phone: string;
+  readonly profile: string;
+  readonly age: number;
+  readonly place: Place;
+}
+
+export function personOf(seed: Seed): Person {
+  const first = seed.of(FIRST_NAMES, 5);
+  const last = seed.of(LAST_NAMES, 6);
+  const handle = slugOf(`${first} ${last}`);
+  const company = companyOf(seed);
+  return {
+    id: seed.uuid(),
+    first,
+    last,
+    name: `${first} ${last}`,
+    handle,
+    title: seed.of(TITLES, 7),
+    company,
+    email: `${handle.replace('-', '.')}@${company.domain}`,
+    phone: phoneOf(seed.number(8)),
+    profile: `https://network.example/in/${handle}`,
+    age: 20 + (seed.number(9) % 60),
+    place: placeOf(seed.branch('home')),
+  };
+}
+
+export interface Place {
+  readonly street: string;
+  readonly town: string;
+  readonly region: string;
+  readonly country: string;
+  readonly countryCode: string;
+  readonly postcode: string;
+  readonly address: string;
+  readonly latitude: number;
+  readonly longitude: number;
+}
+
+/** In the ocean around the point where the equator meets the meridian of Greenwich. */
+export function placeOf(seed: Seed): Place {
+  const street = `${1 + (seed.number(10) % 99)} ${seed.of(STREETS, 11)}`;
+  const town = seed.of(TOWNS, 12);
+  const postcode = `000${10 + (seed.number(13) % 90)}`;
+  const { name: country, code: countryCode, region } = COUNTRY;
+  return {
+    street,
+    town,
+    region,
+    country,
+    countryCode,
+    postcode,
+    address: `${street}, ${town}, ${region} ${postcode}, ${country}`,
+    latitude: (seed.number(14) - 32_768) / 65_536,
+    longitude: (seed.number(0) - 32_768) / 65_536,
+  };
+}
+
+/** Of the hundred numbers that are kept for fiction in each area of North America. */
+function phoneOf(number: number): string {
+  return `+120255501${String(number % 100).padStart(2, '0')}`;
+}
+
+export function slugOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
+}
+
+/** A time of the year 2025. */
+export function timeOf(seed: Seed): string {
+  return new Date(Date.UTC(2025, 0, 1) + (seed.number(1) % 8_760) * 3_600_000).toISOString();
+}
+
+const WORDS =
+  'the lamp above the abacus was lit and whoever counted there began again at the first bead until the sum was right'.split(
+    ' ',
+  );
+
+/** So many words, which begin somewhere else for each seed. */
+export function proseOf(seed: Seed, words: number): string {
+  const start = seed.number(2) % WORDS.length;
+  return Array.from({ length: words }, (_, i) => WORDS[(start + i) % WORDS.length]).join(' ');
+}

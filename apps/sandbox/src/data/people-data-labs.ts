@@ -1,0 +1,59 @@
+/** A person, as People Data Labs answers: https://docs.peopledatalabs.com/docs. What it does not have is a 404, and free. */
+import { Refusal } from '../router.ts';
+import { personOf } from './invented.ts';
+import { type DataVendor, type Fields, textIn } from './vendor.ts';
+
+export const peopleDataLabs: DataVendor = {
+  name: 'people-data-labs',
+  keys: [
+    { in: 'header', name: 'x-api-key' },
+    { in: 'query', name: 'api_key' },
+  ],
+  refusal: (status, message) => new Refusal(status, { status, error: { type: TYPES[status] ?? 'api_error', message } }),
+  lookups: {
+    'POST /person/enrich': {
+      usd: '0.28',
+      answer: (asked) => {
+        assertAny(asked.fields, ['email', 'email_hash', 'profile', 'phone', 'name', 'pdl_id', 'lid', 'first_name']);
+        if (asked.count(1) === 0) throw notFound();
+        const person = personOf(asked.seed);
+        const data = {
+          id: asked.seed.hex(22),
+          full_name: person.name.toLowerCase(),
+          first_name: person.first.toLowerCase(),
+          last_name: person.last.toLowerCase(),
+          linkedin_url: person.profile,
+          work_email: textIn(asked.fields, 'email') ?? person.email,
+          mobile_phone: person.phone,
+          job_title: person.title.toLowerCase(),
+          job_company_name: person.company.name.toLowerCase(),
+          job_company_website: person.company.domain,
+          location_name: person.place.address.toLowerCase(),
+          skills: ['counting', 'inkwells'],
+          experience: [{ company: { name: person.company.name.toLowerCase() }, is_primary: true }],
+          education: [],
+        };
+        return { body: { status: 200, likelihood: 8, data }, results: 1 };
+      },
+    },
+  },
+};
+
+const TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'payment_required',
+  403: 'permission_error',
+  404: 'not_found',
+  422: 'invalid_request_error',
+  429: 'rate_limit_error',
+};
+
+function assertAny(fields: Fields, names: readonly string[]): void {
+  if (!names.some((name) => textIn(fields, name)))
+    throw peopleDataLabs.refusal(400, `Request must contain at least one of ${names.join(', ')}`);
+}
+
+function notFound(): Refusal {
+  return peopleDataLabs.refusal(404, 'No records were found matching your request');
+}

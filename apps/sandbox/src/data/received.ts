@@ -1,0 +1,33 @@
+/** What vendors of data were asked of late, word for word: tests look there for what must not reach them. */
+import type { IncomingHttpHeaders } from 'node:http';
+
+const KEPT = 1_000;
+const KEPT_CHARACTERS = 64 * 1024;
+
+export interface Received {
+  readonly vendor: string;
+  readonly method: string;
+  /** Path and query, with the vendor's prefix here. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  /** The first 64 Ki characters. */
+  readonly body: string;
+}
+
+export class ReceivedRequests {
+  private requests: Received[] = [];
+
+  add({ body, ...request }: Received): void {
+    this.requests.push({ ...request, body: body.slice(0, KEPT_CHARACTERS) });
+    if (this.requests.length >= 2 * KEPT) this.requests = this.requests.slice(-KEPT);
+  }
+
+  /** Oldest first. */
+  list(): readonly Received[] {
+    return this.requests.slice(-KEPT);
+  }
+
+  clear(): void {
+    this.requests = [];
+  }
+}

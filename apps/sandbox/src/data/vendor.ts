@@ -1,0 +1,79 @@
+/** What one vendor of data is: where its key must stand, how it words a refusal, and a table of what it looks up. */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { MadeFile } from '../media/made-file.ts';
+import type { Refusal } from '../router.ts';
+import type { Seed } from './invented.ts';
+
+export interface KeyPlace {
+  readonly in: 'header' | 'query';
+  readonly name: string;
+  /** What stands before it, such as `Bearer `. */
+  readonly prefix?: string;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+export type LookupPath = `${'GET' | 'POST'} /${string}`;
+
+export interface DataVendor {
+  /** On the bill, in `at` of a directive, and the first part of its paths here. */
+  readonly name: string;
+  /** Any of these will do. */
+  readonly keys: readonly KeyPlace[];
+  /** The way in which it says what is wrong. */
+  refusal(status: number, message: string): Refusal;
+  /** How it refuses a key, where that is no 401 in the same way. */
+  wrongKey?(missing: boolean): Refusal;
+  /** It is asked for other things too, which a directive without `at` is meant for. */
+  onlyNamed?: boolean;
+  /** A part of a path may be a `{name}`. */
+  readonly lookups: Readonly<Record<LookupPath, Lookup>>;
+}
+
+export interface Lookup {
+  /** USD, for a call unless it is `per` result. */
+  readonly usd: string | ((asked: Asked) => string);
+  readonly per?: 'result';
+  /** A call that finds nothing is billed all the same. */
+  readonly billsNothingFound?: boolean;
+  /** So is one that it answers with 400, 404 or 422. */
+  readonly billsRefused?: boolean;
+  /** @throws Refusal */
+  answer(asked: Asked): Found;
+}
+
+export interface Asked {
+  /** Of the body; of the query where there is none. */
+  readonly fields: Fields;
+  readonly headers: IncomingHttpHeaders;
+  /** What the path has at its `{name}`. */
+  readonly inPath: string;
+  /** The same for the same request. */
+  readonly seed: Seed;
+  /** How much is to be found, where the request has no better idea: what a directive says comes first. */
+  count(usual: number): number;
+}
+
+export interface Found {
+  /** A JSON value, or a file. */
+  readonly body: object;
+  readonly file?: MadeFile;
+  /** How much was found, for the bill. */
+  readonly results: number;
+}
+
+/** What was found of so many, each with a seed of its own. */
+export function each<T>({ seed }: Asked, count: number, make: (seed: Seed, index: number) => T): readonly T[] {
+  return Array.from({ length: count }, (_, i) => make(seed.branch(i), i));
+}
+
+export function textIn(fields: Fields, name: string): string | undefined {
+  const value = fields[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** A number in a body, or a text in a query that says one. */
+export function numberIn(fields: Fields, name: string): number | undefined {
+  const value = fields[name];
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+}
