@@ -53,6 +53,17 @@ export class Catalogues {
     return priced;
   }
 
+  /**
+   * What is sold to a payer: at today's prices, or at those that he was promised.
+   * @throws StoreUnavailable
+   */
+  async servedTo({ priceList }: { readonly priceList?: string | undefined }): Promise<Catalogue> {
+    if (priceList === undefined) return this.current;
+    const promised = await this.asOf(priceList);
+    if (promised) return promised;
+    throw new Error(`the price list ${priceList} was never published`);
+  }
+
   /** States the prices as a fact, once for each version, before anything is charged by them. */
   async replace(next: Catalogue): Promise<void> {
     const { version, lines } = next.priceList;

@@ -76,7 +76,10 @@ export function asFailure(error: unknown): UpstreamFailure {
   });
 }
 
-/** The requested resource does not exist or is not available; nothing was held or called. */
+/**
+ * What is asked for does not exist, or cannot be had: said before anything was held or called, or by the vendor of a lookup,
+ * which has looked.
+ */
 export class UnservableRequest extends Error {
   override readonly name = 'UnservableRequest';
   readonly status: 400 | 404 | 422;

@@ -21,6 +21,7 @@ export {
 export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
 export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
+export { LookUp, type LookUpClient, LookUpHandler } from './data/look-up.ts';
 export { asFailure, type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
 export { AnswerLengths } from './inference/chat/answer-lengths.ts';
 export { ChatQuotes } from './inference/chat/chat-quotes.ts';
@@ -147,7 +148,6 @@ export {
   statusPath,
 } from './media/signed-links.ts';
 export { type Recording, RecordingLength } from './media/sound/recording-length.ts';
-export type { SpeechClient } from './media/sound/relay.ts';
 export { DEFAULT_SPEAKER, Speak, SpeakHandler, type SpeechBody } from './media/sound/speak.ts';
 export {
   DEFAULT_TRANSCRIBER,
@@ -199,6 +199,7 @@ export { Payers } from './paying/payers.ts';
 export { type Audience, CallLimits, Paying } from './paying/paying.ts';
 export type { Receipt } from './paying/purchase.ts';
 export { Refusals } from './paying/refusals.ts';
+export type { BytesClient } from './paying/relay.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';

@@ -72,7 +72,8 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
   });
 }
 
-function bodyLimitOf({ auth, paid, payer, largeBody, raw, upload }: OperationNotes): number {
+function bodyLimitOf({ auth, paid, payer, largeBody, raw, upload, maxBytes }: OperationNotes): number {
+  if (maxBytes !== undefined) return maxBytes;
   if (upload) return mostBytesOf(upload);
   if (raw) return MAX_HOOK_BYTES;
   if (auth === 'public' || auth === 'optional' || payer === 'body') return MAX_UNKNOWN_BYTES;

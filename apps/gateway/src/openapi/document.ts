@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorShapeName } from '../edge/error-shapes.ts';
 import type { UploadNotes } from '../edge/uploads/upload.ts';
-import { HEADERS, headersOf, IDEMPOTENCY_KEY, PAID_PARAMETERS } from './headers.ts';
+import { HEADERS, headersOf, IDEMPOTENCY_KEY, type Kind, PAID_PARAMETERS } from './headers.ts';
 import {
   type Auth,
   type Content,
@@ -265,11 +265,7 @@ class Components {
     return { $ref: `#/components/responses/${name}` };
   }
 
-  response(
-    status: number,
-    content: Content,
-    kind: Pick<OperationNotes, 'paid' | 'creates' | 'follows' | 'errorShape'>,
-  ): DocumentedResponse {
+  response(status: number, content: Content, kind: Kind): DocumentedResponse {
     const headers = ['x-request-id', ...headersOf(status, kind)];
     return {
       description: STATUS_CODES[status] ?? String(status),

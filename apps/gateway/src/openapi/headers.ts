@@ -23,6 +23,10 @@ export const HEADERS = {
     description: 'The answer may be older than the last change, which could not be read in time',
     schema: { const: 'true' },
   },
+  'x-cost-usd': {
+    description: 'What was charged, in USD: a plain decimal, never an exponent',
+    schema: { type: 'string', pattern: '^\\d+(\\.\\d+)?$' },
+  },
   'retry-after': {
     description: 'Seconds to wait before the next attempt, if known',
     schema: { type: 'string', pattern: '^\\d+$' },
@@ -52,18 +56,19 @@ export const PAID_PARAMETERS = [
   },
 ];
 
-type Kind = Pick<OperationNotes, 'paid' | 'creates' | 'follows' | 'errorShape'>;
+export type Kind = Pick<OperationNotes, 'paid' | 'creates' | 'follows' | 'priced' | 'errorShape'>;
 
 /** Headers that an answer may have. */
 export function headersOf(
   status: number,
-  { paid, creates, follows, errorShape }: Kind,
+  { paid, creates, follows, priced, errorShape }: Kind,
 ): readonly (keyof typeof HEADERS)[] {
   const keyed = paid || creates;
   return [
     ...(errorShape === 'anthropic' ? (['request-id'] as const) : []),
     ...(paid ? (['x-generation-id'] as const) : []),
     ...(keyed && status < 300 ? (['idempotent-replayed'] as const) : []),
+    ...(priced && status < 300 ? (['x-cost-usd'] as const) : []),
     ...(follows && status < 300 ? (['x-books-behind'] as const) : []),
     ...(RETRIED.includes(status) ? (['retry-after'] as const) : []),
     ...(keyed && status === 409 ? (['x-should-retry'] as const) : []),

@@ -46,6 +46,10 @@ export interface OperationNotes {
   readonly payer?: 'query' | 'body';
   /** A paid operation: it accepts an Idempotency-Key, and its answer has a generation id. */
   readonly paid?: true;
+  /** Its answer says in a header what was charged. */
+  readonly priced?: true;
+  /** Its body has at most so many bytes. */
+  readonly maxBytes?: number;
   /** Its body is that of a paid operation, and may be as large. */
   readonly largeBody?: true;
   /** Its body is handed over as the bytes that came: what sends it signs them. */

@@ -62,6 +62,8 @@ export function requestSchema(type: Dto): Schema {
   }
   for (const name of nullableFields) properties[name] = orNull(properties[name] ?? {});
   const required = Object.keys(properties).filter((name) => ruled.has(name) && !optional.has(name));
+  // What nothing is said of may have any fields.
+  if (Object.keys(properties).length === 0) return { type: 'object' };
   if (required.length === 0) return { type: 'object', properties };
   // What must be there is what a reader looks for first.
   const inOrder = Object.fromEntries(required.map((name) => [name, properties[name]]));

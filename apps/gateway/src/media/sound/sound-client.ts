@@ -1,9 +1,9 @@
 import type { FastifyReply } from 'fastify';
-import type { Receipt, SpeechClient } from '#application';
+import type { BytesClient, Receipt } from '#application';
 import { ReplyStream } from '../../edge/reply-stream.ts';
 
 /** A client that receives sound as it is made. */
-export class SoundClient extends ReplyStream implements SpeechClient {
+export class SoundClient extends ReplyStream implements BytesClient {
   constructor(reply: FastifyReply) {
     super(reply);
   }

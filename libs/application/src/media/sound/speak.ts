@@ -9,8 +9,8 @@ import { Providers } from '../../inference/vocabulary/providers.ts';
 import type { Payer } from '../../paying/payer.ts';
 import { Paying } from '../../paying/paying.ts';
 import type { Purchase, Sale } from '../../paying/purchase.ts';
+import { type BytesClient, relayed } from '../../paying/relay.ts';
 import type { UpstreamCall } from '../../paying/upstream-call.ts';
-import { relayed, type SpeechClient } from './relay.ts';
 import { known, mostFor, primary, soundEndpoints, soundModel } from './sound-models.ts';
 import { voiceFor } from './voices.ts';
 
@@ -39,7 +39,7 @@ export class Speak extends Command<void> {
     readonly payer: Payer,
     readonly request: SpeechRequest,
     readonly body: SpeechBody,
-    readonly client: SpeechClient,
+    readonly client: BytesClient,
   ) {
     super();
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { UpstreamFailure } from '../../failures.ts';
-import { relayed, type SpeechClient } from './relay.ts';
+import { UpstreamFailure } from '../failures.ts';
+import { type BytesClient, relayed } from './relay.ts';
 
 const BROKEN = new UpstreamFailure('upstream_error', 'broken off');
 const GONE = new UpstreamFailure('client_disconnected', 'gone');
@@ -23,7 +23,7 @@ async function soon(happens: () => void): Promise<void> {
 function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } = {}) {
   let now = 0;
   const heard: string[] = [];
-  const client: SpeechClient = {
+  const client: BytesClient = {
     started: false,
     left: new Promise(() => {}),
     keeps: false,
@@ -44,8 +44,7 @@ function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } =
   };
   const brokenOff = (failure: UpstreamFailure) => failure;
   const relay = (...pieces: readonly (string | UpstreamFailure)[]) => {
-    const speech = { mediaType: 'audio/mpeg', bytes: sound(...pieces), characters: undefined, vendorId: undefined };
-    return relayed(speech, { brokenOff }, client, () => now);
+    return relayed({ mediaType: 'audio/mpeg', bytes: sound(...pieces) }, { brokenOff }, client, () => now);
   };
   return { heard, relay };
 }

@@ -1,13 +1,19 @@
-/** Sound on its way from a vendor to a client, and who owes what when it does not arrive. */
-import { asFailure, UpstreamFailure } from '../../failures.ts';
-import type { Speech } from '../../inference/vocabulary/media-calls.ts';
-import type { StreamClient } from '../../paying/paying.ts';
-import type { Purchase } from '../../paying/purchase.ts';
+/** Bytes on their way from a vendor to a client, such as sound, and who owes what when they do not arrive. */
+import { asFailure, UpstreamFailure } from '../failures.ts';
+import type { StreamClient } from './paying.ts';
+import type { Purchase } from './purchase.ts';
 
-/** A client that lets its sound wait for longer, in all, may be why a vendor gives up. */
+/** A client that lets its bytes wait for longer, in all, may be why a vendor gives up. */
 const KEEPS_UP_MS = 5_000;
 
-export interface SpeechClient extends StreamClient {
+/** What a vendor sends, as it comes. */
+export interface Relayed {
+  readonly mediaType: string;
+  /** May be read once. It throws an UpstreamFailure when it breaks off. */
+  readonly bytes: AsyncIterable<Uint8Array>;
+}
+
+export interface BytesClient extends StreamClient {
   /** Sends the head of the answer; only the first call counts. */
   begin(mediaType: string): void;
   /** Returns a promise when there is no room for more until that resolves. */
@@ -17,15 +23,15 @@ export interface SpeechClient extends StreamClient {
 }
 
 /**
- * Passes the sound on until its end, or until nobody listens: all characters are invoiced from the first byte on, whoever
- * hears them.
+ * Passes bytes on until their end, or until nobody listens: all of them are invoiced from the first one on, whoever
+ * receives them.
  * @returns why it broke off where the client owes it all the same
  * @throws UpstreamFailure where the client owes nothing: the vendor has not delivered, though the client kept up
  */
 export async function relayed(
-  { bytes, mediaType }: Speech,
+  { bytes, mediaType }: Relayed,
   purchase: Pick<Purchase, 'brokenOff'>,
-  client: SpeechClient,
+  client: BytesClient,
   now = () => performance.now(),
 ): Promise<UpstreamFailure | undefined> {
   let waited = 0;
@@ -47,5 +53,5 @@ export async function relayed(
     throw failure;
   }
   if (client.started) return undefined;
-  throw purchase.brokenOff(new UpstreamFailure('upstream_error', 'The upstream sent no sound', { status: 200 }));
+  throw purchase.brokenOff(new UpstreamFailure('upstream_error', 'The upstream sent nothing', { status: 200 }));
 }

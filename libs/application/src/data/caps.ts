@@ -1,0 +1,76 @@
+/** Fields that multiply what a vendor invoices are bounded, so that a lookup never costs more than it is sold for. */
+import type { Cap, DataEndpoint } from '#catalogue';
+import { UnservableRequest } from '../failures.ts';
+import { type Fields, isFields, spelling, valueAt } from './fields.ts';
+
+/** In a query a number is a text. */
+const DIGITS = /^[1-9]\d{0,15}$/;
+
+/** The fields with what is sent where a request says nothing. @throws UnservableRequest 400 that names the cap */
+export function capped(fields: Fields, entry: DataEndpoint): Fields {
+  const { caps = {}, method } = entry;
+  return Object.entries(caps).reduce((within, [field, cap]) => {
+    const path = method === 'GET' ? [field] : field.split('.');
+    return boundedAt(within, path, { field, cap, isList: isList(field, entry), isQuery: method === 'GET' });
+  }, fields);
+}
+
+interface Bound {
+  readonly field: string;
+  readonly cap: Cap;
+  readonly isList: boolean;
+  readonly isQuery: boolean;
+}
+
+function boundedAt(fields: Fields, [name = '', ...rest]: readonly string[], bound: Bound): Fields {
+  const { field, cap } = bound;
+  const other = Object.keys(fields).find((each) => each !== name && spelling(each) === spelling(name));
+  if (other !== undefined) throw wrong(other, `is spelled ${name} here`);
+  const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
+  if (rest.length > 0) {
+    if (value !== undefined && !isFields(value)) throw wrong(field, `must be in an object "${name}"`);
+    const inside = boundedAt(value ?? {}, rest, bound);
+    return value === undefined && Object.keys(inside).length === 0 ? fields : { ...fields, [name]: inside };
+  }
+  if (value === undefined) {
+    if (cap.default === undefined) return fields;
+    return { ...fields, [name]: bound.isQuery ? String(cap.default) : cap.default };
+  }
+  assertWithin(value, bound);
+  return fields;
+}
+
+function assertWithin(value: unknown, { field, cap: { max }, isList, isQuery }: Bound): void {
+  if (isList) {
+    if (!Array.isArray(value) || value.length === 0) throw wrong(field, 'must be a list with something in it');
+    if (value.length > max) throw wrong(field, `may have at most ${max} ${max === 1 ? 'element' : 'elements'} here`);
+    return;
+  }
+  const number = isQuery && typeof value === 'string' && DIGITS.test(value) ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isInteger(number) || number < 1 || number > max)
+    throw wrong(field, `must be a whole number from 1 to ${max} here`);
+}
+
+/** The most results that the vendor can invoice, where it invoices them. */
+export function mostResults(fields: Fields, { billed, caps = {} }: DataEndpoint): number {
+  if (!billed) return 0;
+  const value = valueAt(fields, billed.cap);
+  if (Array.isArray(value)) return value.length;
+  return Number(value ?? caps[billed.cap]?.max ?? 0);
+}
+
+/** By what the entry itself says of the field: a request might say anything. */
+function isList(field: string, { method, caps = {}, parameters, example }: DataEndpoint): boolean {
+  if (caps[field]?.default !== undefined) return false;
+  const path = method === 'GET' ? [field] : field.split('.');
+  const schema = path.reduce<unknown>(
+    (at, name) => (isFields(at) && isFields(at.properties) ? at.properties[name] : undefined),
+    parameters,
+  );
+  if (isFields(schema) && schema.type !== undefined) return schema.type === 'array';
+  return Array.isArray(path.reduce<unknown>((at, name) => (isFields(at) ? at[name] : undefined), example));
+}
+
+function wrong(field: string, how: string): UnservableRequest {
+  return new UnservableRequest(400, `${field} ${how}`, field);
+}

@@ -1,0 +1,34 @@
+/** Fields of a request, and of an answer, by their dotted paths. */
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * What vendors may take for the same name: some ignore case, read `page_size` as `pageSize`, or `limit[]` as `limit`. What is
+ * bounded, or ours to say, must not come in by another spelling.
+ */
+export function spelling(name: string): string {
+  const [start = ''] = name.split('[');
+  // Up and down again: there are letters beside those of ASCII whose only capitals, or small ones, are of ASCII.
+  return start
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '');
+}
+
+/** What an answer has at a dotted path; undefined where there is none. */
+export function valueAt(value: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((at, name) => {
+    return typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as Fields)[name] : undefined;
+  }, value);
+}
+
+/** Nothing was found where there is nothing. */
+export function isNothing(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  if (isFields(value)) return Object.keys(value).length === 0;
+  return value === undefined || value === null || value === false || value === 0 || value === '';
+}

@@ -1,0 +1,32 @@
+/** Requests for data are checked by the schemas of the catalogue, each of which is compiled once. */
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { DataEndpoint } from '#catalogue';
+import { UnservableRequest } from '../failures.ts';
+import type { Fields } from './fields.ts';
+
+const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
+const ofBodies = new Ajv2020(OPTIONS);
+/** Everything in a query is text, and is read as what the schema says it is. */
+const ofQueries = new Ajv2020({ ...OPTIONS, coerceTypes: true });
+
+/** By the schemas themselves, for as long as they are there. */
+const compiled = new WeakMap<object, ValidateFunction>();
+
+/** @throws UnservableRequest 400 that names the field */
+export function assertParameters(fields: Fields, { method, parameters }: DataEndpoint): void {
+  if (!parameters) return;
+  const validate = compiled.get(parameters) ?? (method === 'GET' ? ofQueries : ofBodies).compile(parameters);
+  compiled.set(parameters, validate);
+  // Texts that were read as numbers stay texts in what is sent.
+  if (validate(method === 'GET' ? { ...fields } : fields)) return;
+  throw wrong((validate.errors ?? [])[0]);
+}
+
+function wrong(error: ErrorObject | undefined): UnservableRequest {
+  const { instancePath = '', params = {}, message = 'is not as it should be', keyword } = error ?? {};
+  const missing = keyword === 'required' ? `/${params.missingProperty}` : '';
+  const unknown = keyword === 'additionalProperties' ? `/${params.additionalProperty}` : '';
+  const field = `${instancePath}${missing}${unknown}`.slice(1).replaceAll('/', '.');
+  const how = missing ? 'is required' : unknown ? 'is not known here' : message;
+  return new UnservableRequest(400, `${field === '' ? 'The request' : field} ${how}`, field === '' ? null : field);
+}
