@@ -87,6 +87,7 @@ describe('verify', () => {
         `${facts.length} facts replayed`,
         `trial balance: ${lines} lines, sum 0 USD`,
         '3 accounts, 2 holds open, 0 of them past their expiry',
+        '0 challenges paid, 0 USD of them held or owed',
         '6 charges computed again, 2 of them estimates',
         'balances: 3 rows compared',
         `journal: ${lines} rows compared`,
@@ -96,6 +97,7 @@ describe('verify', () => {
         'holds: 2 rows compared',
         'autotopups: 2 rows compared',
         'video_jobs: 0 rows compared',
+        'challenges: 0 rows compared',
         'drift 0',
       ],
     });

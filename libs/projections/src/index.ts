@@ -1,5 +1,6 @@
 import { autoTopups } from './auto-topups.ts';
 import { balances } from './balances.ts';
+import { challenges } from './challenges.ts';
 import { holds } from './holds.ts';
 import { journal } from './journal.ts';
 import { keys } from './keys.ts';
@@ -10,6 +11,7 @@ import { videoJobs } from './video-jobs.ts';
 
 export { type AutoTopupView, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
+export { type ChallengeView, readChallenges, unclaimedChallenges } from './challenges.ts';
 export { type OwnerOfHolds, payersWithHoldsOf, payersWithOverdueHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
 export { ProjectorLag } from './lag.ts';
@@ -46,6 +48,7 @@ export const projections = [
   holds,
   autoTopups,
   videoJobs,
+  challenges,
 ] as unknown as readonly Projection[];
 
 export const projectionMigrations = [...checkpointMigrations, ...projections.flatMap(({ migrations }) => migrations)];

@@ -1,4 +1,4 @@
-import { postings } from '#domain';
+import { CHALLENGE, idOf, postings } from '#domain';
 import { money } from '#kernel';
 import type { Fact, LogProjection } from './projection.ts';
 
@@ -8,7 +8,7 @@ type JournalRow = {
   /** Event time. */
   readonly at: string;
   readonly entry: string;
-  /** The hold, credit or payment that the entry is about. */
+  /** The hold, credit, payment or challenge that the entry is about. */
   readonly reference: string;
   readonly account: string;
   readonly customer: string | null;
@@ -51,7 +51,8 @@ export const journal: LogProjection<JournalRow> = {
     })),
 };
 
-function referenceOf({ data }: Fact): string {
+function referenceOf({ data, stream }: Fact): string {
   if ('holdId' in data) return data.holdId;
-  return 'creditId' in data ? data.creditId : '';
+  if ('creditId' in data) return data.creditId;
+  return stream.startsWith(`${CHALLENGE}-`) ? idOf({ stream }) : '';
 }

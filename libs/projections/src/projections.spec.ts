@@ -66,7 +66,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
   'the writer of %s',
   (_, projection) => {
     const { facts } = someHistory();
-    const cuts = [60, 120, 180] as const;
+    const cuts = [100, 200, 300] as const;
     const [first, second, third] = batchesOf(facts, cuts) as [Batch, Batch, Batch];
     const tableAfter = (batch: Batch) =>
       tableOf(

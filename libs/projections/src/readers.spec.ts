@@ -9,10 +9,12 @@ import {
   payersWithOverdueHolds,
   projections,
   readBalance,
+  readChallenges,
   readHistory,
   readKeys,
   readTopup,
   sinkOf,
+  unclaimedChallenges,
 } from '#projections';
 import { Books, batchesOf } from '../../testing/src/books.ts';
 import { type Fact, type History, histories } from '../../testing/src/histories.ts';
@@ -97,6 +99,9 @@ describe('the journal', () => {
         'ChargeAbsorbed',
         'PaymentFeeCharged',
         'VideoCostClosed',
+        'ChallengePaid',
+        'ChallengeOverpaid',
+        'ChallengeForfeited',
       );
       const some = moved.filter(({ data }) =>
         JSON.stringify(data).match(/"(amount|held|charged|price|cost)":"-?[1-9]/),
@@ -124,6 +129,15 @@ describe('the journal', () => {
       }
     }));
 
+  test('owes for every challenge what was paid for it and not used', () =>
+    afterwards(async ({ challenges: all }) => {
+      const owed = (await lines()).filter(({ account }) => account.startsWith('challenge:'));
+      const left = [...all.values()].map(({ available }) => available);
+      const held = [...all.values()].flatMap(({ holds }) => [...holds.values()].map(({ amount }) => amount));
+      expect(-sum(owed.map(({ amount }) => amount))).toBe(money.sum([...left, ...held]));
+      for (const { customer } of owed) expect(all.has(customer ?? '')).toBe(true);
+    }));
+
   test('has in the clearing account what was paid, and as revenue what was charged or borne by the house', () =>
     afterwards(async (history) => {
       const all = await lines();
@@ -132,9 +146,14 @@ describe('the journal', () => {
       const charged = those(history, 'HoldSettled').map(({ data }) => data.charged);
       const paid = those(history, 'CreditAdded', 'CreditReversed').map(({ data }) => data.amount);
       const fees = those(history, 'PaymentFeeCharged').map(({ data }) => data.amount);
-      expect(booked('clearing:btc-lightning') + booked('rates:btc-lightning')).toBe(sum(paid) - sum(fees));
+      const once = those(history, 'ChallengePaid', 'ChallengeOverpaid').map(({ data }) => data.amount);
+      const came = sum([...paid, ...once]);
+      expect(booked('clearing:btc-lightning') + booked('rates:btc-lightning')).toBe(came - sum(fees));
+      const forfeited = those(history, 'ChallengeForfeited').map(({ data }) => data.amount);
+      expect(booked('revenue:unclaimed')).toBe(-sum(forfeited));
       expect(booked('fees:btc-lightning')).toBe(sum(fees));
-      const revenue = ['revenue:chat_completion', 'revenue:video_generation', 'revenue:late'].map(booked);
+      const sold = ['chat_completion', 'video_generation', 'data_enrichment', 'late'];
+      const revenue = sold.map((surface) => booked(`revenue:${surface}`));
       expect(sum(revenue.map(String))).toBe(-sum(charges.map(({ price }) => price)));
       expect(booked('overrun')).toBe(sum(charges.map(({ price }) => price)) - sum(charged));
       const closed = those(history, 'VideoCostClosed').map(({ data }) => data.cost);
@@ -153,38 +172,75 @@ describe('a balance', () => {
   test('of an unknown account is none', async () => {
     expect(await readBalance(books.pool, crypto.randomUUID())).toBeUndefined();
   });
+
+  test('is none that a challenge has, whatever was paid for it: it can never be named as an account', () =>
+    afterwards(async ({ accounts, challenges }) => {
+      for (const id of challenges.keys()) expect(await readBalance(books.pool, id)).toBeUndefined();
+      const { rows } = await books.pool.query('select count(*)::int as all from balances');
+      expect(rows).toEqual([{ all: accounts.size }]);
+    }));
 });
 
 describe('the holds that are open', () => {
-  test('are those of the accounts', () =>
-    afterwards(async ({ accounts }) => {
+  /** By the streams of those who pay. */
+  const payersIn = ({ accounts, challenges }: History) => [
+    ...[...accounts].map(([id, { holds }]) => [`account-${id}`, holds] as const),
+    ...[...challenges].map(([id, { holds }]) => [`challenge-${id}`, holds] as const),
+  ];
+
+  test('are those of accounts and challenges', () =>
+    afterwards(async (history) => {
       const { rows } = await books.pool.query('select hold_id, payer, amount, owner from holds');
       const found = rows.map((row) => `${row.hold_id} ${row.payer} ${row.amount} ${row.owner}`);
-      const open = [...accounts].flatMap(([account, { holds }]) =>
-        [...holds.entries()].map(([id, { amount, owner = null }]) => `${id} account-${account} ${amount} ${owner}`),
+      const open = payersIn(history).flatMap(([payer, holds]) =>
+        [...holds.entries()].map(([id, { amount, owner = null }]) => `${id} ${payer} ${amount} ${owner}`),
       );
       expect(found.toSorted()).toEqual(open.toSorted());
     }));
 
   test('are found by who made them', () =>
-    afterwards(async ({ accounts }) => {
+    afterwards(async (history) => {
       const owners = ['gateway-1', 'gateway-3'];
       const found = await payersWithHoldsOf(books.pool, owners);
-      const expected = [...accounts].flatMap(([account, { holds }]) =>
+      const expected = payersIn(history).flatMap(([payer, holds]) =>
         owners
           .filter((owner) => [...holds.values()].some((hold) => hold.owner === owner))
-          .map((owner) => `account-${account} ${owner}`),
+          .map((owner) => `${payer} ${owner}`),
       );
       expect(found.map(({ payer, owner }) => `${payer} ${owner}`).toSorted()).toEqual(expected.toSorted());
     }));
 
   test('are overdue from their expiry on', () =>
-    afterwards(async ({ accounts, end }) => {
-      const overdue = ({ holds }: Account, now: string) =>
+    afterwards(async (history) => {
+      const overdue = (holds: Account['holds'], now: string) =>
         [...holds.values()].some(({ expiresAt }) => expiresAt <= now);
-      for (const now of [end, LATER]) {
-        const expected = [...accounts].filter(([, account]) => overdue(account, now)).map(([id]) => `account-${id}`);
+      for (const now of [history.end, LATER]) {
+        const expected = payersIn(history).flatMap(([payer, holds]) => (overdue(holds, now) ? [payer] : []));
         expect((await payersWithOverdueHolds(books.pool, now)).toSorted()).toEqual(expected.toSorted());
+      }
+    }));
+});
+
+describe('a challenge', () => {
+  test('is what its decider made of it', () =>
+    afterwards(async ({ challenges }) => {
+      const views = new Map((await readChallenges(books.pool)).map((each) => [each.challengeId, each]));
+      for (const [id, { available, charged, forfeited, claims, served, holds }] of challenges) {
+        const held = money.sum([...holds.values()].map(({ amount }) => amount));
+        if (available + held + forfeited === 0n) expect(views.has(id)).toBe(false);
+        else expect(views.get(id)).toMatchObject({ available, held, charged, forfeited, claims, served });
+      }
+    }));
+
+  test('of which something is left is unclaimed once nothing can use it', () =>
+    afterwards(async ({ challenges }) => {
+      for (const before of [FRIDAY, LATER]) {
+        const left = [...challenges].filter(
+          ([, { available, holds, issued }]) =>
+            available > 0n && holds.size === 0 && (issued?.usableUntil ?? LATER) < before,
+        );
+        const found = await unclaimedChallenges(books.pool, before);
+        expect(found.toSorted()).toEqual(left.map(([id]) => id).toSorted());
       }
     }));
 });
@@ -335,7 +391,8 @@ describe('the query history', () => {
   test('has every request that has ended once, with what was paid for it', () =>
     afterwards(async (history) => {
       const ended = those(history, 'HoldSettled', 'HoldReleased', 'HoldExpired');
-      const records = await Promise.all([...history.accounts.keys()].map(everything));
+      const payers = [...history.accounts.keys(), ...history.challenges.keys()];
+      const records = await Promise.all(payers.map(everything));
       const found = records.flat().map(({ requestId, price }) => `${requestId} ${price}`);
       const paid = (fact: (typeof ended)[number]) => (fact.type === 'HoldSettled' ? fact.data.charged : '0');
       expect(found.toSorted()).toEqual(ended.map((fact) => `${fact.data.holdId} ${paid(fact)}`).toSorted());

@@ -10,10 +10,11 @@ import {
   type AutoTopupCommand,
   accountDecider,
   autoTopupDecider,
+  type Challenge,
+  type ChallengeCommand,
+  challengeDecider,
   type DomainEvent,
-  type Payment,
   type PriceListPublished,
-  paymentKey,
   priceListDecider,
   type ResetPeriod,
   type Topup,
@@ -23,20 +24,11 @@ import {
   type VideoCommand,
   videoDecider,
 } from '#domain';
-import {
-  type Decider,
-  fold,
-  type Message,
-  money,
-  type NewEvent,
-  type PicoUsd,
-  type Recorded,
-  Rejection,
-  usd,
-} from '#kernel';
+import { type Decider, fold, type Message, type NewEvent, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
 import { type Attempt, attempts, lifeOf } from './auto-topup-lives.ts';
+import { challengeLives, liveChallenge } from './challenge-lives.ts';
 import { chargeIn } from './history-charges.ts';
-import { issuedInvoice, paymentOf } from './top-ups.ts';
+import { liveTopup } from './top-up-lives.ts';
 import { liveVideo, videoLives } from './video-lives.ts';
 
 export type Fact = Recorded<DomainEvent>;
@@ -46,6 +38,7 @@ export interface History {
   /** What the deciders made of the facts, by id. */
   readonly accounts: ReadonlyMap<string, Account>;
   readonly topups: ReadonlyMap<string, Topup>;
+  readonly challenges: ReadonlyMap<string, Challenge>;
   /** The time of the last command. */
   readonly end: string;
 }
@@ -71,6 +64,7 @@ class Story {
   readonly topups = new Map<string, Topup>();
   readonly autoTopups = new Map<string, AutoTopup>();
   readonly videos = new Map<string, Video>();
+  readonly challenges = new Map<string, Challenge>();
   /** Also those that came to nothing. */
   videosAsked = 0;
   /** Which account asked for each hold, `h0` and on. */
@@ -107,6 +101,10 @@ class Story {
 
   video(id: string, command: VideoCommand): void {
     this.run({ category: 'video', decider: videoDecider, states: this.videos }, id, command);
+  }
+
+  challenge(id: string, command: ChallengeCommand): void {
+    this.run({ category: 'challenge', decider: challengeDecider, states: this.challenges }, id, command);
   }
 
   publish(version: string): void {
@@ -154,66 +152,6 @@ function key(keyId: string, limit: string | null, resetPeriod: ResetPeriod | nul
 function open(nr: number, limit: string | null, resetPeriod: ResetPeriod | null): Step {
   return (story) =>
     story.account(nr, { type: 'OpenAccount', data: { key: key(`k${nr}`, limit, resetPeriod), at: story.at() } });
-}
-
-interface Paid {
-  /** Null: not paid yet. */
-  readonly msat: bigint | null;
-  readonly lateRate?: string | null;
-  readonly credited: boolean;
-  /** Whether half of it is taken back again. */
-  readonly reversed?: boolean;
-}
-
-/** An invoice of a dollar, and what came of it. */
-function topUp(story: Story, nr: number, { msat, lateRate, credited, reversed }: Paid): void {
-  const at = story.at();
-  const id = `t${story.topups.size}`;
-  const reference = `hash of ${id}`;
-  const confirmations = story.topups.size % 2;
-  const data = issuedInvoice({
-    accountId: accountId(nr),
-    reference,
-    confirmations,
-    expiresAt: story.at(EXPIRY_MS),
-    at,
-  });
-  story.topup(id, { type: 'IssueInvoice', data });
-  if (msat === null) return;
-  const market = lateRate ? { market: valued(msat, lateRate, at) } : {};
-  const late =
-    lateRate && confirmations === 0 ? { receivedAt: new Date(Date.parse(data.expiresAt) + 1).toISOString() } : {};
-  const payment = paymentOf(data, { units: msat, ...market, ...late });
-  story.topup(id, { type: 'RecordPayment', data: { ...payment, confirmations: 0 } });
-  story.topup(id, { type: 'RecordPayment', data: payment });
-  const received = story.facts.at(-1);
-  if (!credited || received?.type !== 'PaymentReceived') return;
-  const booked = { amount: BigInt(received.data.amount) as PicoUsd, bonus: BigInt(received.data.bonus) as PicoUsd };
-  story.account(nr, {
-    type: 'AddCredit',
-    data: { creditId: paymentKey(payment.payment), method: data.method, ...booked, at },
-  });
-  story.topup(id, { type: 'MarkCredited', data: { payment: payment.payment, at } });
-  if (reversed) reverse(story, id, payment);
-}
-
-/** What so many millisatoshis are worth at a rate. */
-function valued(msat: bigint, value: string, at: string) {
-  return { rate: { value, source: 'kraken', at }, amount: ((msat * money.usd(value)) / 10n ** 11n) as PicoUsd };
-}
-
-function reverse(story: Story, id: string, whole: Payment): void {
-  const { payment, at, units } = whole;
-  const reversalId = `reversal of ${id}`;
-  const reversals = [{ id: reversalId, units: -(units + 1n) / 2n, why: 'refunded' }];
-  const fees = [{ id: 'liquidity', units: units / 10n, why: 'a channel was opened' }];
-  story.topup(id, { type: 'RecordPayment', data: { ...whole, fees, reversals } });
-  const fact = story.facts.at(-1);
-  if (fact?.type !== 'PaymentReversed') return;
-  const { method, why } = fact.data;
-  const booked = { amount: BigInt(fact.data.amount) as PicoUsd, bonus: BigInt(fact.data.bonus) as PicoUsd };
-  const data = { reversalId, creditId: paymentKey(payment), method, ...booked, why, at };
-  story.account(Number(fact.data.accountId.slice(-1)), { type: 'ReverseCredit', data });
 }
 
 interface Ending {
@@ -299,7 +237,7 @@ const steps = fc.oneof(
         reversed: fc.boolean(),
       }),
     ),
-    (story, [nr, paid]) => topUp(story, nr, paid),
+    (story, [nr, paid]) => liveTopup(story, { nr, accountId: accountId(nr) }, paid),
   ),
   step(1, fc.tuple(who, period), (story, [nr, resetPeriod]) => {
     const wanted = key(`k${nr}b`, usd('2').toString(), resetPeriod);
@@ -314,6 +252,7 @@ const steps = fc.oneof(
   step(2, fc.tuple(who, videoLives), (story, [nr, life]) =>
     liveVideo(story, { nr, accountId: accountId(nr), deadline: story.at(EXPIRY_MS) }, life),
   ),
+  step(2, challengeLives, liveChallenge),
   step(1, fc.constantFrom('v1', 'v2'), (story, version) => story.publish(version)),
 );
 
@@ -325,7 +264,7 @@ const beginning: readonly Step[] = [
   ...[0, 1, 2, 2].map(
     (nr): Step =>
       (story) =>
-        topUp(story, nr, { msat: 2n * MSAT_PER_USD, credited: true }),
+        liveTopup(story, { nr, accountId: accountId(nr) }, { msat: 2n * MSAT_PER_USD, credited: true }),
   ),
 ];
 
@@ -334,8 +273,8 @@ export function histories(maxSteps: number): fc.Arbitrary<History> {
   return fc.array(steps, { minLength: maxSteps / 2, maxLength: maxSteps }).map((then) => {
     const story = new Story();
     for (const each of [...beginning, ...then]) story.take(each);
-    const { facts, accounts, topups } = story;
-    return { facts, accounts, topups, end: story.at() };
+    const { facts, accounts, topups, challenges } = story;
+    return { facts, accounts, topups, challenges, end: story.at() };
   });
 }
 

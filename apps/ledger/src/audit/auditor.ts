@@ -1,5 +1,6 @@
 import { type DomainEvent, postings } from '#domain';
 import { formatUsd, type PicoUsd, type Recorded } from '#kernel';
+import { ChallengeAudit } from './challenge-audit.ts';
 import { type Listed, type Reading, readStored, readUpcast, type Sale } from './readings.ts';
 import { recomputed } from './recomputed.ts';
 
@@ -21,6 +22,7 @@ const MAX_NAMED = 10;
  * the same facts, its upcasters and its postings, is compared with that.
  */
 export class Auditor {
+  /** By streams. */
   private readonly balances = new Map<string, { available: bigint; held: bigint }>();
   private readonly credits = new Set<string>();
   private readonly fees = new Set<string>();
@@ -34,7 +36,11 @@ export class Auditor {
   private charges = 0;
   private estimates = 0;
 
-  constructor(private readonly report: (difference: string) => void) {}
+  private readonly challenges: ChallengeAudit;
+
+  constructor(private readonly report: (difference: string) => void) {
+    this.challenges = new ChallengeAudit(report);
+  }
 
   /** @param today the same fact as the program reads it */
   see(stored: Recorded, today: Recorded<DomainEvent>): void {
@@ -42,16 +48,22 @@ export class Auditor {
     const upcast = this.read(() => readUpcast(stored, today));
     if (upcast && printed(upcast) !== printed(reading))
       this.report(`the ${stored.type} at position ${stored.position} says something else once it is upcast`);
-    if (reading) this.judge(reading, stored);
-    this.compare(reading ? entryOf(reading) : new Map(), today);
+    if (reading) {
+      this.judge(reading, stored);
+      if (isOfChallenge(stored)) this.challenges.judge(stored.stream, reading);
+    }
+    this.compare(reading ? entryOf(reading, isOfChallenge(stored) ? 'challenge' : 'customer') : new Map(), today);
   }
 
   summary(): string[] {
     const now = new Date().toISOString();
     const overdue = [...this.openHolds.values()].filter(({ expiresAt }) => expiresAt < now).length;
+    const accounts = [...this.balances.keys()].filter((stream) => !isOfChallenge({ stream })).length;
+    const { paid, amount } = this.challenges.owed;
     const lines = [
       `trial balance: ${this.lines} lines, sum ${formatUsd(this.total as PicoUsd)} USD`,
-      `${this.balances.size} accounts, ${this.openHolds.size} holds open, ${overdue} of them past their expiry`,
+      `${accounts} accounts, ${this.openHolds.size} holds open, ${overdue} of them past their expiry`,
+      `${paid} challenges paid, ${formatUsd(amount as PicoUsd)} USD of them held or owed`,
       `${this.charges} charges computed again, ${this.estimates} of them estimates`,
     ];
     if (this.unnamed.length === 0) return lines;
@@ -136,6 +148,13 @@ export class Auditor {
       case 'job':
         this.endJob(fact.stream, reading.charged);
         break;
+      case 'payment':
+        this.move(fact, reading.owed, 0n);
+        break;
+      case 'forfeit':
+        this.move(fact, -reading.amount, 0n);
+        break;
+      case 'offer':
       case 'cost':
         break;
       default:
@@ -153,12 +172,11 @@ export class Auditor {
 
   /** Only a credit that is taken back may leave less than nothing. */
   private move({ stream, position }: Recorded, available: bigint, held: bigint, reversed = false): void {
-    const account = accountIn(stream);
-    const before = this.balances.get(account) ?? { available: 0n, held: 0n };
+    const before = this.balances.get(stream) ?? { available: 0n, held: 0n };
     const after = { available: before.available + available, held: before.held + held };
-    this.balances.set(account, after);
+    this.balances.set(stream, after);
     if (after.available < 0n && available < 0n && !reversed)
-      this.report(`account ${account} falls below zero at position ${position}`);
+      this.report(`${stream.replace('-', ' ')} falls below zero at position ${position}`);
   }
 
   private recompute(holdId: string, { parts, cost, price, priceList }: Sale): void {
@@ -183,10 +201,10 @@ export class Auditor {
   /** What the program books of a fact, beside what the auditor does. */
   private compare(entry: Entry, fact: Recorded<DomainEvent>): void {
     const booked = new Map<string, bigint>();
-    const account = accountIn(fact.stream);
+    const owner = fact.stream.replace(/^[^-]*-/, '');
     let sum = 0n;
     for (const line of postings(fact.stream, fact)) {
-      const name = line.customer === null || line.customer === account ? line.account : `${line.account} of another`;
+      const name = line.customer === null || line.customer === owner ? line.account : `${line.account} of another`;
       booked.set(name, (booked.get(name) ?? 0n) + line.amount);
       sum += line.amount;
       this.lines++;
@@ -201,15 +219,15 @@ export class Auditor {
   }
 }
 
-/** The auditor's own book-keeping. */
-function entryOf(reading: Reading): Entry {
+/** The auditor's own book-keeping. @param of whose money the stream is about */
+function entryOf(reading: Reading, of: 'customer' | 'challenge'): Entry {
   const entry = new Map<string, bigint>();
   const book = (account: string, amount: bigint) => void entry.set(account, (entry.get(account) ?? 0n) + amount);
   switch (reading.kind) {
     case 'credit':
       book(`clearing:${reading.method}`, reading.paid);
       book(`bonus:${reading.method}`, reading.bonus);
-      book('customer:available', -(reading.paid + reading.bonus));
+      book(`${of}:available`, -(reading.paid + reading.bonus));
       break;
     case 'rate':
       book(`clearing:${reading.method}`, reading.market - reading.credited);
@@ -220,16 +238,16 @@ function entryOf(reading: Reading): Entry {
       book(`clearing:${reading.method}`, -reading.amount);
       break;
     case 'hold':
-      book('customer:available', reading.amount);
-      book('customer:held', -reading.amount);
+      book(`${of}:available`, reading.amount);
+      book(`${of}:held`, -reading.amount);
       break;
     case 'extension':
-      book('customer:available', reading.by);
-      book('customer:held', -reading.by);
+      book(`${of}:available`, reading.by);
+      book(`${of}:held`, -reading.by);
       break;
     case 'end':
-      book('customer:held', reading.held);
-      book('customer:available', reading.charged - reading.held);
+      book(`${of}:held`, reading.held);
+      book(`${of}:available`, reading.charged - reading.held);
       if (reading.sale) bookSale(book, reading.sale, reading.surface, reading.charged);
       break;
     case 'absorbed':
@@ -239,8 +257,18 @@ function entryOf(reading: Reading): Entry {
       book(`cost:${reading.provider}`, reading.cost);
       book(`payable:${reading.creditor}`, -reading.cost);
       break;
+    case 'payment':
+      book(`clearing:${reading.method}`, reading.worth);
+      book(`rounding:${reading.method}`, reading.owed - reading.worth);
+      book(`${of}:available`, -reading.owed);
+      break;
+    case 'forfeit':
+      book(`${of}:available`, reading.amount);
+      book('revenue:unclaimed', -reading.amount);
+      break;
     case 'kept':
     case 'job':
+    case 'offer':
     case 'prices':
       break;
     default:
@@ -267,8 +295,8 @@ function keyOf({ of, provider, creditor }: { of: string | null; provider: string
   return `${of} ${provider} ${creditor}`;
 }
 
-function accountIn(stream: string): string {
-  return stream.replace(/^[^-]*-/, '');
+function isOfChallenge({ stream }: Pick<Recorded, 'stream'>): boolean {
+  return stream.startsWith('challenge-');
 }
 
 function printed(reading: Reading | undefined): string {

@@ -75,7 +75,31 @@ export type Reading =
       readonly surface: string;
       readonly sale: Sale | null;
     }
-  | { readonly kind: 'absorbed'; readonly holdId: string; readonly sale: Sale };
+  | { readonly kind: 'absorbed'; readonly holdId: string; readonly sale: Sale }
+  | ({ readonly kind: 'offer' } & Offer)
+  /** What was asked for a challenge has come, or something beyond it. */
+  | {
+      readonly kind: 'payment';
+      readonly beyond: boolean;
+      readonly method: string;
+      readonly units: bigint;
+      /** What came is worth so much, and so much of it is owed. */
+      readonly worth: bigint;
+      readonly owed: bigint;
+    }
+  | { readonly kind: 'forfeit'; readonly amount: bigint; readonly at: string };
+
+/** What a payment challenge asks for. */
+export interface Offer {
+  readonly coin: string;
+  readonly units: bigint;
+  /** USD for a coin. */
+  readonly rate: string;
+  readonly worth: bigint;
+  readonly price: bigint;
+  readonly priceList: string;
+  readonly usableUntil: string;
+}
 
 // biome-ignore lint/suspicious/noExplicitAny: stored JSON, of a shape that its version says
 type Stored = any;
@@ -89,6 +113,10 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
   PaymentReceived: [() => undefined, ({ method, amount, market }) => rate(method, amount, market?.amount)],
   PaymentReversed: [({ method, amount, market }) => rate(method, amount, market)],
   PaymentFeeCharged: [fee],
+  ChallengeIssued: [offer],
+  ChallengePaid: [({ price, ...data }) => payment(data, price, false)],
+  ChallengeOverpaid: [(data) => payment(data, data.amount, true)],
+  ChallengeForfeited: [({ amount, at }) => ({ kind: 'forfeit', amount: BigInt(amount), at })],
   FundsHeld: [hold],
   HoldExtended: [extension],
   HoldKept: [({ holdId, owner, expiresAt }) => ({ kind: 'kept', holdId, owner, expiresAt })],
@@ -151,6 +179,15 @@ function hold({ holdId, amount, expiresAt }: Stored): Reading {
 
 function extension({ holdId, amount, by }: Stored): Reading {
   return { kind: 'extension', holdId, amount: BigInt(amount), by: BigInt(by) };
+}
+
+function offer({ coin, units, rate, worth, price, priceList, usableUntil }: Stored): Reading {
+  const amounts = { units: BigInt(units), worth: BigInt(worth), price: BigInt(price) };
+  return { kind: 'offer', coin, rate: rate.value, ...amounts, priceList, usableUntil };
+}
+
+function payment({ method, units, amount }: Stored, owed: string, beyond: boolean): Reading {
+  return { kind: 'payment', beyond, method, units: BigInt(units), worth: BigInt(amount), owed: BigInt(owed) };
 }
 
 function unused({ holdId, held, query }: Stored): Reading {

@@ -1,0 +1,212 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type Challenge,
+  type ChallengeCommand,
+  type ChallengeIssued,
+  type Charge,
+  challengeDecider,
+  type DomainEvent,
+} from '#domain';
+import { fold, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
+import { someCharge } from '#testing';
+import { type ChallengeLife, challengeLives, liveChallenge } from '../../../../libs/testing/src/challenge-lives.ts';
+import { Auditor } from './auditor.ts';
+
+const at = '2026-11-22T12:00:00.000Z';
+const usableUntil = '2026-11-23T12:05:00.000Z';
+const after = '2026-11-23T12:05:00.001Z';
+const query = { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false } as const;
+const sold = { of: query.model, provider: 'exa', creditor: 'exa' };
+
+/** A use costs as many pico-USD as it is sold for. */
+const charge = (price: PicoUsd): Charge => {
+  const amounts = { cost: price.toString(), price: price.toString() };
+  return someCharge({ ...sold, usage: { character: Number(price) }, ...amounts }, { priceList: 'v1' });
+};
+const prices = [{ unit: 'character', per: 1, cost: '1', price: '1' }];
+const published = { type: 'PriceListPublished', data: { version: 'v1', lines: [{ ...sold, prices }], at } };
+
+interface Stored {
+  readonly type: string;
+  readonly data: object;
+}
+
+const VERSIONS: Readonly<Record<string, number>> = {
+  PriceListPublished: 2,
+  HoldSettled: 2,
+  HoldReleased: 2,
+  ChargeAbsorbed: 2,
+};
+
+/** What an auditor says of facts of one challenge. */
+function audit(facts: readonly Stored[]) {
+  const differences: string[] = [];
+  const auditor = new Auditor((difference) => void differences.push(difference));
+  for (const [nr, { type, data }] of [published, ...facts].entries()) {
+    const stream = nr === 0 ? 'pricelist-v1' : 'challenge-c';
+    const place = { id: '', stream, revision: nr, position: BigInt(nr), recordedAt: at };
+    const fact = { ...place, type, data, metadata: { version: VERSIONS[type] ?? 1 } } as Recorded;
+    auditor.see(fact, fact as Recorded<DomainEvent>);
+  }
+  return { differences, summary: auditor.summary() };
+}
+
+/** The facts that follow from a life. */
+function factsOf(life: ChallengeLife): readonly Stored[] {
+  const facts: Stored[] = [];
+  const challenges = new Map<string, Challenge>();
+  let now = Date.parse(at);
+  const story = {
+    challenges,
+    at: (inMs = 0) => new Date(now + inMs).toISOString(),
+    wait(minutes: number) {
+      now += minutes * 60_000;
+    },
+    challenge(id: string, command: ChallengeCommand) {
+      const state = challenges.get(id) ?? challengeDecider.initial();
+      try {
+        const events = challengeDecider.decide(command, state);
+        challenges.set(id, fold(challengeDecider, state, events));
+        facts.push(...events);
+      } catch (error) {
+        if (!(error instanceof Rejection)) throw error;
+      }
+    },
+  };
+  liveChallenge(story, life, charge);
+  return facts;
+}
+
+test('finds nothing, whatever happens to a challenge in whatever order', () => {
+  fc.assert(
+    fc.property(challengeLives, (life) => {
+      expect(audit(factsOf(life)).differences).toEqual([]);
+    }),
+  );
+});
+
+/** 0.0115 USD at 85,000 USD for a coin: 14 satoshis, which are worth 0.0119. */
+const [price, worth] = [usd('0.0115').toString(), usd('0.0119').toString()];
+const issued = (more: Partial<ChallengeIssued['data']> = {}): Stored => ({
+  type: 'ChallengeIssued',
+  data: {
+    ...{
+      query,
+      price,
+      priceList: 'v1',
+      request: 'digest',
+      method: 'btc-lightning',
+      coin: 'BTC',
+      units: '14000',
+      worth,
+    },
+    ...{ rate: { value: '85000.00', source: 'kraken', at }, backend: 'lnd', reference: 'ref', paymentHash: 'hash' },
+    ...{ expiresAt: '2026-11-22T12:05:00.000Z', usableUntil, at, ...more },
+  },
+});
+const received = { method: 'btc-lightning', coin: 'BTC', backend: 'lnd', at };
+const paid = (more: object = {}): Stored => {
+  return { type: 'ChallengePaid', data: { ...received, units: '14000', amount: worth, price, by: 'backend', ...more } };
+};
+const overpaid = (units: string, amount: string): Stored => {
+  return { type: 'ChallengeOverpaid', data: { ...received, units, amount } };
+};
+const held = (holdId: string, amount = price): Stored => {
+  return { type: 'FundsHeld', data: { holdId, keyId: null, amount, expiresAt: at, query, at } };
+};
+const ended = (holdId: string, amount = price) => ({ holdId, keyId: null, held: amount, heldAt: at, query, at });
+const expired = (holdId: string): Stored => ({ type: 'HoldExpired', data: ended(holdId) });
+const settled = (holdId: string, sum = price, amount = price): Stored => ({
+  type: 'HoldSettled',
+  data: { ...ended(holdId, amount), charged: sum, charge: charge(BigInt(sum) as PicoUsd) },
+});
+const forfeited = (amount = price, when = after): Stored => ({
+  type: 'ChallengeForfeited',
+  data: { amount, at: when },
+});
+
+describe('an auditor of challenges', () => {
+  test('counts those that were paid, and what is owed for them', () => {
+    const part = usd('0.01').toString();
+    const facts = [issued(), paid(), held('1'), expired('1'), held('2'), settled('2', part)];
+    const { differences, summary } = audit([...facts, overpaid('1000', '850000000')]);
+    expect(differences).toEqual([]);
+    expect(summary[2]).toBe('1 challenges paid, 0.00235 USD of them held or owed');
+    expect(summary[1]).toMatch(/^0 accounts, 0 holds open/);
+  });
+
+  test.each<[string, readonly Stored[], string]>([
+    ['one that was never issued', [paid()], 'was never issued'],
+    ['one that was issued twice', [issued(), issued()], 'was issued twice'],
+    ['one that was paid twice', [issued(), paid(), paid()], 'was paid twice'],
+    ['a payment of less', [issued(), paid({ units: '13000' })], 'was paid otherwise than was asked for'],
+    ['more than comes of a payment', [issued(), paid({ price: worth })], 'was paid otherwise than was asked for'],
+    [
+      'an overpayment that is worth more',
+      [issued(), paid(), overpaid('1000', '850000001')],
+      'was paid otherwise than was asked for',
+    ],
+    [
+      'an overpayment of what was not paid',
+      [issued(), overpaid('1000', '850000000')],
+      'was paid otherwise than was asked for',
+    ],
+    ['one that is claimed unpaid', [issued(), held('1')], 'was claimed before it was paid'],
+    [
+      'two claims at a time',
+      [issued(), paid(), held('1'), held('2', '0')],
+      'was claimed while a request that it pays for was running',
+    ],
+    [
+      'more that is charged than was paid',
+      [issued(), paid(), held('1'), settled('1'), held('2'), settled('2')],
+      'was charged more than was paid',
+    ],
+    ['income while it runs', [issued(), paid(), held('1'), forfeited('0')], 'was forfeited while it could be used'],
+    [
+      'income before its time',
+      [issued(), paid(), forfeited(price, usableUntil)],
+      'was forfeited while it could be used',
+    ],
+    [
+      'income that is not there',
+      [issued(), paid(), forfeited(worth)],
+      'was forfeited with another amount than was left of it',
+    ],
+    [
+      'a claim of what became income',
+      [issued(), paid(), forfeited(), held('1', '0')],
+      'was claimed after it was forfeited',
+    ],
+    [
+      'a satoshi too many',
+      [issued({ units: '15000', worth: '12750000000' })],
+      'asks for something else than its price, rounded up to a satoshi',
+    ],
+    [
+      'a satoshi too few',
+      [issued({ units: '13000', worth: '11050000000' })],
+      'asks for something else than its price, rounded up to a satoshi',
+    ],
+    [
+      'a part of a satoshi',
+      [issued({ units: '13600', worth: '11560000000' })],
+      'asks for something else than its price, rounded up to a satoshi',
+    ],
+    ['another rate than it names', [issued({ worth: '11900000001' })], 'asks for something else than its rate says'],
+    [
+      'prices of another day',
+      [issued({ priceList: 'v0' }), paid(), held('1'), settled('1')],
+      'was charged by price list v1, and issued by v0',
+    ],
+  ])('finds %s', (_, facts, wrong) => {
+    expect(audit(facts).differences).toContain(`challenge-c ${wrong}`);
+  });
+
+  test('finds what goes below zero', () => {
+    expect(audit([issued(), paid(), held('1', worth)]).differences).toContain(
+      'challenge c falls below zero at position 3',
+    );
+  });
+});

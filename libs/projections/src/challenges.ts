@@ -1,0 +1,186 @@
+import type pg from 'pg';
+import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, idOf } from '#domain';
+import { money, type PicoUsd } from '#kernel';
+import { asWritten, type FoldProjection } from './projection.ts';
+
+/** `running`: a request that it pays for is being served. Whether it can still be paid or used is for the clock to say. */
+type ChallengeState = 'issued' | 'paid' | 'running' | 'used' | 'forfeited';
+
+type ChallengeRow = {
+  readonly challenge_id: string;
+  readonly state: ChallengeState;
+  readonly model: string;
+  readonly method: string;
+  readonly backend: string;
+  readonly reference: string;
+  /** What was asked for and what has come, in the coin's smallest unit. */
+  readonly units: string;
+  readonly paid_units: string;
+  readonly price: string;
+  /** What was paid is available, held for the request that it pays for, charged, or forfeited. */
+  readonly available: string;
+  readonly held: string;
+  readonly charged: string;
+  readonly forfeited: string;
+  /** How often its proof was accepted, and its request served. */
+  readonly claims: number;
+  readonly served: number;
+  readonly issued_at: string;
+  readonly expires_at: string;
+  readonly usable_until: string;
+  readonly paid_at: string | null;
+  readonly forfeited_at: string | null;
+};
+
+/** Payments for one request: what was asked for, what has come, and what became of it. */
+export const challenges: FoldProjection<ChallengeRow> = {
+  kind: 'fold',
+  name: 'challenges',
+  version: 1,
+  key: 'challenge_id',
+  begunBy: 'ChallengeIssued',
+  columns: [
+    ...['challenge_id', 'state', 'model', 'method', 'backend', 'reference', 'units', 'paid_units', 'price'],
+    ...['available', 'held', 'charged', 'forfeited', 'claims', 'served'],
+    ...['issued_at', 'expires_at', 'usable_until', 'paid_at', 'forfeited_at'],
+  ] as (keyof ChallengeRow & string)[],
+  migrations: [
+    {
+      id: 'challenges-1',
+      sql: `create table books.challenges (
+              challenge_id text primary key,
+              state        text not null,
+              model        text not null,
+              method       text not null,
+              backend      text not null,
+              reference    text not null,
+              units        numeric(38, 0) not null,
+              paid_units   numeric(38, 0) not null,
+              price        numeric(38, 0) not null,
+              available    numeric(38, 0) not null,
+              held         numeric(38, 0) not null,
+              charged      numeric(38, 0) not null,
+              forfeited    numeric(38, 0) not null,
+              claims       integer not null,
+              served       integer not null,
+              issued_at    timestamptz not null,
+              expires_at   timestamptz not null,
+              usable_until timestamptz not null,
+              paid_at      timestamptz,
+              forfeited_at timestamptz
+            ) with (fillfactor = 70);
+            create index on books.challenges (usable_until) where available > 0;`,
+    },
+  ],
+  keyOf: (fact) => (fact.stream.startsWith(`${CHALLENGE}-`) ? idOf(fact) : undefined),
+  evolve(row, fact) {
+    if (fact.type === 'ChallengeIssued') return issued(idOf(fact), fact.data);
+    return row ? evolved(row, fact as ChallengeEvent) : null;
+  },
+};
+
+function issued(challenge_id: string, data: ChallengeIssued['data']): ChallengeRow {
+  const { query, method, backend, reference, units, price, expiresAt, usableUntil, at } = data;
+  return {
+    ...{ challenge_id, state: 'issued', model: query.model, method, backend, reference, units, price },
+    ...{ paid_units: '0', available: '0', held: '0', charged: '0', forfeited: '0', claims: 0, served: 0 },
+    ...{ issued_at: at, expires_at: expiresAt, usable_until: usableUntil, paid_at: null, forfeited_at: null },
+  };
+}
+
+function evolved(row: ChallengeRow, { type, data }: ChallengeEvent): ChallengeRow {
+  switch (type) {
+    case 'ChallengePaid':
+      return { ...received(row, data.units, data.price), state: 'paid', paid_at: data.at };
+    case 'ChallengeOverpaid':
+      return received(row, data.units, data.amount);
+    case 'ChallengeForfeited': {
+      const [available, forfeited] = [sum(row.available, `-${data.amount}`), sum(row.forfeited, data.amount)];
+      return { ...row, state: 'forfeited', available, forfeited, forfeited_at: data.at };
+    }
+    case 'FundsHeld': {
+      const [available, held] = [sum(row.available, `-${data.amount}`), data.amount];
+      return { ...row, state: 'running', available, held, claims: row.claims + 1 };
+    }
+    case 'HoldSettled': {
+      const { charged } = data;
+      const available = sum(row.available, data.held, `-${charged}`);
+      const used = { state: 'used' as const, served: row.served + 1, charged: sum(row.charged, charged) };
+      return { ...row, ...used, available, held: '0' };
+    }
+    case 'HoldReleased':
+    case 'HoldExpired':
+      return {
+        ...row,
+        state: row.served > 0 ? 'used' : 'paid',
+        available: sum(row.available, data.held),
+        held: '0',
+      };
+    default:
+      return row;
+  }
+}
+
+function received(row: ChallengeRow, units: string, amount: string): ChallengeRow {
+  return { ...row, paid_units: sum(row.paid_units, units), available: sum(row.available, amount) };
+}
+
+function sum(...amounts: readonly string[]): string {
+  return amounts.reduce((total, each) => total + BigInt(each), 0n).toString();
+}
+
+export interface ChallengeView {
+  readonly challengeId: string;
+  readonly state: ChallengeState;
+  readonly model: string;
+  readonly method: string;
+  readonly backend: string;
+  readonly reference: string;
+  readonly price: PicoUsd;
+  readonly available: PicoUsd;
+  readonly held: PicoUsd;
+  readonly charged: PicoUsd;
+  readonly forfeited: PicoUsd;
+  readonly claims: number;
+  readonly served: number;
+  readonly issuedAt: string;
+  readonly usableUntil: string;
+  readonly paidAt: string | undefined;
+  readonly forfeitedAt: string | undefined;
+}
+
+/** Those of which something is owed or held, and those of which something became income; the oldest first. */
+export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<readonly ChallengeView[]> {
+  const { rows } = await pool.query<ChallengeRow>({
+    text: `select * from books.challenges where available <> 0 or held <> 0 or forfeited <> 0
+            order by issued_at, challenge_id`,
+    types: asWritten,
+  });
+  return rows.map(viewOf);
+}
+
+/** So many are booked as income at a time. */
+const UNCLAIMED_AT_ONCE = 500;
+
+/** Challenges of which something is left, and that could be used until before then: the oldest first. */
+export async function unclaimedChallenges(pool: pg.Pool, before: string): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ challenge_id: string }>({
+    name: 'unclaimed-challenges',
+    text: `select challenge_id from books.challenges
+            where available > 0 and held = 0 and state <> 'running' and usable_until < $1
+            order by usable_until limit ${UNCLAIMED_AT_ONCE}`,
+    values: [before],
+  });
+  return rows.map(({ challenge_id }) => challenge_id);
+}
+
+function viewOf(row: ChallengeRow): ChallengeView {
+  return {
+    ...{ challengeId: row.challenge_id, state: row.state, model: row.model },
+    ...{ method: row.method, backend: row.backend, reference: row.reference },
+    ...{ price: money.fromJson(row.price), available: money.fromJson(row.available), held: money.fromJson(row.held) },
+    ...{ charged: money.fromJson(row.charged), forfeited: money.fromJson(row.forfeited) },
+    ...{ claims: row.claims, served: row.served, issuedAt: row.issued_at, usableUntil: row.usable_until },
+    ...{ paidAt: row.paid_at ?? undefined, forfeitedAt: row.forfeited_at ?? undefined },
+  };
+}

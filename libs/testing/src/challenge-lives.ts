@@ -1,0 +1,130 @@
+/** Payment challenges, up to any point of their lives, in any order of what can happen to them. */
+import fc from 'fast-check';
+import { type Challenge, type ChallengeCommand, type ChallengeIssued, type Charge, unitsFor, worth } from '#domain';
+import { type PicoUsd, usd } from '#kernel';
+import { chargeIn } from './history-charges.ts';
+
+const BTC = { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1_000, currencies: {} } as const;
+const RATE = '84999.37';
+const MINUTE_MS = 60_000;
+const EXPIRY_MS = 5 * MINUTE_MS;
+const USABLE_MS = 24 * 60 * MINUTE_MS;
+
+type Act =
+  | { readonly act: 'pay'; readonly beyond: bigint }
+  | { readonly act: 'claim'; readonly again: boolean }
+  | { readonly act: 'settle'; readonly price: PicoUsd; readonly output: number }
+  | { readonly act: 'release'; readonly refused: boolean; readonly absorbed: boolean }
+  | { readonly act: 'wait'; readonly minutes: number }
+  | { readonly act: 'keep' | 'expire' | 'abandon' | 'forfeit' };
+
+export interface ChallengeLife {
+  readonly price: PicoUsd;
+  readonly acts: readonly Act[];
+}
+
+const amount = fc.bigInt({ min: 1n, max: usd('0.6') }).map((each) => each as PicoUsd);
+
+const acts: fc.Arbitrary<Act> = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({ act: fc.constant('pay' as const), beyond: fc.constantFrom(0n, 0n, 1n, 7_777n) }),
+  },
+  { weight: 5, arbitrary: fc.record({ act: fc.constant('claim' as const), again: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ act: fc.constant('settle' as const), price: amount, output: fc.nat(9) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ act: fc.constant('release' as const), refused: fc.boolean(), absorbed: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ act: fc.constant('wait' as const), minutes: fc.constantFrom(2, 20, 1_500) }) },
+  { weight: 4, arbitrary: fc.record({ act: fc.constantFrom('keep', 'expire', 'abandon', 'forfeit') }) },
+);
+
+export const challengeLives: fc.Arbitrary<ChallengeLife> = fc.record({
+  price: amount,
+  acts: fc.array(acts, { maxLength: 14 }),
+});
+
+interface Story {
+  readonly challenges: ReadonlyMap<string, Challenge>;
+  at(inMs?: number): string;
+  wait(minutes: number): void;
+  challenge(id: string, command: ChallengeCommand): void;
+}
+
+/** Each has an id of its own; `charge` is what a use of some price and output comes to. */
+export function liveChallenge(story: Story, { price, acts }: ChallengeLife, charge: typeof chargeOf = chargeOf): void {
+  const id = `10000000-0000-4000-8000-${String(story.challenges.size).padStart(12, '0')}`;
+  const issued = issuedChallenge(id, price, story);
+  story.challenge(id, { type: 'IssueChallenge', data: issued });
+  let claims = 0;
+  for (const each of acts) {
+    if (each.act === 'wait') story.wait(each.minutes);
+    else {
+      if (each.act === 'claim') claims++;
+      story.challenge(id, commandOf(each, { issued, holdId: `${id} ${claims}`, at: story.at(), story, charge }));
+    }
+  }
+}
+
+function chargeOf(price: PicoUsd, output: number): Charge {
+  return chargeIn(issuedQuery.model, price, output);
+}
+
+const issuedQuery = {
+  model: 'web/search',
+  type: 'data_enrichment',
+  source: 'api',
+  online: false,
+  free: false,
+} as const;
+
+function issuedChallenge(id: string, price: PicoUsd, story: Story): ChallengeIssued['data'] {
+  const units = unitsFor(price, BTC, RATE);
+  const at = story.at();
+  const reference = `hash of ${story.challenges.size}`;
+  return {
+    ...{ id: `id of ${id}`, query: issuedQuery, price: price.toString(), priceList: 'v1', request: 'digest' },
+    ...{ method: 'btc-lightning', coin: BTC.code, units: units.toString(), worth: worth(units, BTC, RATE).toString() },
+    ...{ rate: { value: RATE, source: 'kraken', at }, backend: 'lnd', reference, paymentHash: reference },
+    ...{ expiresAt: story.at(EXPIRY_MS), usableUntil: story.at(EXPIRY_MS + USABLE_MS), at },
+  };
+}
+
+interface Scene {
+  readonly issued: ChallengeIssued['data'];
+  readonly holdId: string;
+  readonly at: string;
+  readonly story: Story;
+  readonly charge: typeof chargeOf;
+}
+
+function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, story, charge }: Scene): ChallengeCommand {
+  const { query, request, price } = issued;
+  switch (act.act) {
+    case 'pay':
+      return { type: 'RecordChallengePayment', data: { units: BigInt(issued.units) + act.beyond, at } };
+    case 'claim': {
+      const asked = BigInt(price) as PicoUsd;
+      const terms = { holdId, request, atLeast: asked, atMost: asked, owner: 'gateway-1', query, again: act.again };
+      return { type: 'ClaimChallenge', data: { ...terms, expiresAt: story.at(EXPIRY_MS), at } };
+    }
+    case 'settle':
+      return { type: 'SettleHold', data: { holdId, charge: charge(act.price, act.output), at } };
+    case 'release': {
+      const errorCode = act.refused ? 'content_policy_violation' : 'upstream_error';
+      const absorbed = act.absorbed ? { absorbed: charge(usd('0.1'), 1) } : {};
+      return { type: 'ReleaseHold', data: { holdId, errorCode, reason: 'it failed', attempts: [], ...absorbed, at } };
+    }
+    case 'keep':
+      return { type: 'KeepHold', data: { holdId, owner: `video-${holdId}`, at } };
+    case 'expire':
+      return { type: 'ExpireHolds', data: { at } };
+    case 'abandon':
+      return { type: 'AbandonHolds', data: { owner: 'gateway-1', at } };
+    case 'forfeit':
+      return { type: 'ForfeitChallenge', data: { at } };
+    default:
+      return act satisfies never;
+  }
+}
