@@ -25,8 +25,8 @@ function run(
 }
 
 test('a valid catalogue is reported with its size and the version of its prices', async () => {
-  const { models, priceList } = readCatalogue();
-  const out = `${models.length} models, price list ${priceList.version}\n`;
+  const { models, dataEndpoints, priceList } = readCatalogue();
+  const out = `${models.length} models, ${dataEndpoints.length} lookups, price list ${priceList.version}\n`;
   expect(await run('check')).toEqual({ code: 0, out, err: '' });
   expect(await run('check', directory)).toEqual({ code: 0, out, err: '' });
 });

@@ -12,8 +12,9 @@ function main(): void {
   const { positionals, values } = parseArgs({ allowPositionals: true, options });
   const [command, file] = positionals;
   if (command === 'check') {
-    const { models, priceList } = readCatalogue(file);
-    process.stdout.write(`${models.length} models, price list ${priceList.version}\n`);
+    const { models, dataEndpoints, priceList } = readCatalogue(file);
+    const counts = `${models.length} models, ${dataEndpoints.length} lookups`;
+    process.stdout.write(`${counts}, price list ${priceList.version}\n`);
   } else if (command === 'import' && values.from === 'openrouter' && file) {
     const { models, skipped } = modelsFromOpenRouter(JSON.parse(readFileSync(file, 'utf8')), values.margin);
     process.stdout.write(`${JSON.stringify(modelsIn(models), null, 2)}\n`);

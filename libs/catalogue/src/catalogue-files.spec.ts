@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { readCatalogue, readProviders } from '#catalogue';
+import { readCatalogue, readProviders, shippedCatalogue } from '#catalogue';
 
 let directory: string;
 beforeEach(async () => {
@@ -248,6 +249,19 @@ describe('a mistake is named with its file, its line and its field', () => {
     );
   });
 
+  test('a lookup has lines too, and a catalogue that lists none sells none', async () => {
+    expect(await complaint({ 'models.json': CHAT })).toBe('none');
+    expect(readCatalogue(directory).dataEndpoints).toEqual([]);
+    const [shipped] = JSON.parse(readFileSync(path.join(shippedCatalogue(), 'data-endpoints.json'), 'utf8'));
+    const lookups = (more: object) => ({ 'data-endpoints.json': JSON.stringify([{ ...shipped, ...more }], null, 2) });
+    expect(await complaint(lookups({ baseUsd: '0.08' }))).toBe('none');
+    expect(readCatalogue(directory).dataEndpoints).toHaveLength(1);
+    expect(await complaint(lookups({ baseUsd: 0.08 }))).toBe(
+      `data-endpoints.json:13 cannot be used: baseUsd of data endpoint "maps/text-search/full" ${USD}`,
+    );
+    expect(await complaint(lookups({ upstream: 'openai' }))).toMatch(/^data-endpoints.json:8 .* how its key is sent$/);
+  });
+
   test.each([
     ['a comma too many', '[\n  {\n    "id": "a",\n  }\n]', 4],
     ['a comma too few', '[\n  {\n    "id": "a"\n    "type": "chat"\n  }\n]', 4],
@@ -290,6 +304,10 @@ describe('the list of vendors', () => {
     ],
     [{ sandboxPath: 'openai' }, ':7 cannot be used: sandboxPath of provider "openai" must be a path'],
     [{ onDisconnect: 'maybe' }, ':8 cannot be used: onDisconnect of provider "openai" must be one of stops, bills on'],
+    [
+      { credential: { in: 'cookie', name: 'key' } },
+      ':10 cannot be used: credential.in of provider "openai" must be one of header, query',
+    ],
     [{ key: 'hush' }, ':9 cannot be used: provider "openai" has an unknown field "key"'],
   ])('with %j is refused with its line and its field', async (change, why) => {
     expect(await complaintAbout({ ...vendor, ...change })).toBe(`providers.json${why}`);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isMedia, type Model, readCatalogue } from '#catalogue';
-import { boundOf, priceOf } from '#domain';
+import { boundOf, type PriceLine, priceOf, soldFor } from '#domain';
 import { formatUsd } from '#kernel';
 
 let directory: string;
@@ -260,5 +260,73 @@ describe('the catalogue that ships', () => {
 
   test('is the same wherever it is read', () => {
     expect(readCatalogue().priceList).toEqual(catalogue.priceList);
+  });
+});
+
+describe('the catalogue at the prices of an earlier list', () => {
+  const catalogue = readCatalogue();
+  const { lines, version } = catalogue.priceList;
+  const doubled = ({ prices, ...line }: PriceLine): PriceLine => ({
+    ...line,
+    prices: prices.map((each) => ({ ...each, ...(each.price ? { price: `${BigInt(each.price) * 2n}` } : {}) })),
+  });
+  const then = catalogue.pricedBy({ version: 'then', lines: lines.map(doubled) });
+  const without = (...names: readonly string[]) =>
+    catalogue.pricedBy({ version: 'then', lines: lines.filter(({ of }) => !names.includes(of)) });
+  const lookup = (from: typeof catalogue) => from.dataEndpoint('web', 'search')?.endpoint.tariff.prices ?? [];
+  const picture = (from: typeof catalogue) => from.find('openai/gpt-image-2')?.endpoints[0]?.tariff.prices ?? [];
+  const found = (from: typeof catalogue) => from.service('web_search')?.prices ?? [];
+
+  test('is the same where that list is', () => {
+    const again = catalogue.pricedBy({ version, lines });
+    expect(again.models).toEqual(catalogue.models);
+    expect(again.dataEndpoints).toEqual(catalogue.dataEndpoints);
+    expect(again.priceList.version).toBe(version);
+  });
+
+  test('sells lookups, pictures and searches at what they were', () => {
+    expect(then.priceList.version).toBe('then');
+    for (const [prices, usage] of [
+      [lookup, { lookup: 1 }],
+      [picture, { image: 1 }],
+      [found, { search: 1, request: 1 }],
+    ] as const) {
+      const [before, now] = [then, catalogue].map((each) => soldFor(usage, prices(each)));
+      expect(now).toBeGreaterThan(0n);
+      expect(before).toBe((now ?? 0n) * 2n);
+    }
+    expect(then.models.length).toBe(catalogue.models.length);
+  });
+
+  test('has nothing that was not sold then', () => {
+    const less = without('web/search', 'openai/gpt-image-2', 'web_search');
+    expect(less.dataEndpoint('web', 'search')).toBeUndefined();
+    expect(less.dataEndpoint('web', 'answer')).toBeDefined();
+    expect(less.find('openai/gpt-image-2')?.endpoints).toEqual([]);
+    expect(less.find('openai/gpt-image-2')?.left).toEqual({ openai: 'was not sold at that time' });
+    expect(less.service('web_search')).toBeUndefined();
+  });
+
+  test('is as small as the one that it is made of, whose vendors are not all here', () => {
+    const here = catalogue.within((upstream) => (upstream === 'exa' ? 'is away' : undefined));
+    const both = here.pricedBy({ version: 'then', lines });
+    expect(both.dataEndpoint('web', 'search')).toBeUndefined();
+    expect(both.dataEndpoints.length).toBe(here.dataEndpoints.length);
+  });
+
+  test('counts results where they had a cost then, and only there', () => {
+    const byLookup = (line: PriceLine): PriceLine =>
+      line.of === 'professionals/people-search'
+        ? { ...line, prices: [{ unit: 'lookup', per: 1, cost: '1', price: '2' }] }
+        : line;
+    const earlier = catalogue.pricedBy({ version: 'then', lines: lines.map(byLookup) });
+    expect(catalogue.dataEndpoint('professionals', 'people-search')?.billed).toBeDefined();
+    expect(earlier.dataEndpoint('professionals', 'people-search')).toBeDefined();
+    expect(earlier.dataEndpoint('professionals', 'people-search')?.billed).toBeUndefined();
+    const byResult = (line: PriceLine): PriceLine =>
+      line.of === 'web/search' ? { ...line, prices: [...line.prices, { unit: 'result', per: 1, cost: '1' }] } : line;
+    expect(
+      catalogue.pricedBy({ version: 'then', lines: lines.map(byResult) }).dataEndpoint('web', 'search'),
+    ).toBeUndefined();
   });
 });

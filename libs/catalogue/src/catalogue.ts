@@ -151,7 +151,9 @@ export class Catalogue {
       const tariff = then(endpoint.tariff);
       return tariff ? { ...endpoint, tariff } : 'was not sold at that time';
     });
-    return new Catalogue({ ...parts, services: parts.services.flatMap((each) => then(each) ?? []), priceList });
+    const dataEndpoints = parts.dataEndpoints.flatMap(asInvoicedThen);
+    const services = parts.services.flatMap((each) => then(each) ?? []);
+    return new Catalogue({ ...parts, dataEndpoints, services, priceList });
   }
 
   /** Finds a lookup by what its path names. */
@@ -198,6 +200,13 @@ function keeping<M extends AnyModel>(model: M, keep: Keep): M {
     return [];
   });
   return same ? model : { ...model, endpoints, ...(Object.keys(left).length > 0 ? { left } : {}) };
+}
+
+/** A list that has a cost of results needs somebody to count them; one that has none has nothing to count. */
+function asInvoicedThen(each: DataEndpoint): readonly DataEndpoint[] {
+  const { billed, ...unbilled } = each;
+  if (!each.endpoint.tariff.prices.some(({ unit }) => unit === 'result')) return [unbilled];
+  return billed ? [each] : [];
 }
 
 /** What the lines of a price list are told apart by. */

@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { type DataEndpoint, dataPathOf, readCatalogue } from '#catalogue';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Catalogue, type DataEndpoint, dataPathOf, readCatalogue, shippedCatalogue } from '#catalogue';
 import { boundOf, costOf } from '#domain';
 import { formatUsd } from '#kernel';
+import { type DataEndpointFile, dataEndpointsIn, reached } from './data-endpoint-file.ts';
 
 /** What the specification lists (4.10), by our names of the classes; where it names no price, there is none here. */
 const LISTED = `
@@ -64,7 +68,14 @@ const listed = LISTED.trim()
   .split(/\n\s*/)
   .map((row) => row.split(' ') as [method: string, provider: string, action: string, base?: string]);
 
-const { dataEndpoints } = readCatalogue();
+/** Names of fields that ask for so many results, or for something about so many things. */
+const MULTIPLIES =
+  /^(limit|num|size|page_?size|per_page|max_?results?|num_?results|max_?result_?count|count|records|urls|ids|emails|subpages)$/i;
+
+const catalogue = readCatalogue();
+const { dataEndpoints } = catalogue;
+const find = (provider: string, action: string) => catalogue.dataEndpoint(provider, action) as DataEndpoint;
+const sizeOf = (value: unknown) => (Array.isArray(value) ? value.length : Number(value));
 const named = (each: DataEndpoint) => `${each.provider}/${each.action}`;
 /** The most that a lookup can cost and be sold for. */
 const amounts = ({ endpoint, billed, caps }: DataEndpoint) => {
@@ -80,8 +91,7 @@ describe('the lookups that ship', () => {
 
   test.each(listed.filter(([, , , base]) => base !== undefined))('%s %s %s is sold by the base of %s', (...row) => {
     const [, provider, action, base] = row;
-    const found = readCatalogue().dataEndpoint(provider, action) as DataEndpoint;
-    expect(Number(formatUsd(amounts(found).price))).toBeCloseTo(Number(base) * 1.15, 9);
+    expect(Number(formatUsd(amounts(find(provider, action)).price))).toBeCloseTo(Number(base) * 1.15, 9);
   });
 
   test('never cost more than they are sold for', () => {
@@ -93,5 +103,137 @@ describe('the lookups that ship', () => {
     const paths = dataEndpoints.map(dataPathOf);
     expect(paths).toContain('/data/api/maps/text-search/full');
     expect(paths).toContain('/data/x/tweets/by/id');
+  });
+
+  test('have an example that their schema takes', () => {
+    const options = { strict: false, validateFormats: false };
+    const [bodies, queries] = [new Ajv2020(options), new Ajv2020({ ...options, coerceTypes: true })];
+    const wrong = dataEndpoints.filter(({ method, parameters = {}, example }) => {
+      return !(method === 'GET' ? queries : bodies).validate(parameters, { ...example });
+    });
+    expect(wrong.map(named)).toEqual([]);
+    expect(dataEndpoints.filter(({ parameters }) => parameters === undefined).map(named)).toEqual([]);
+  });
+
+  test('have an example within their caps', () => {
+    const over = dataEndpoints.filter(({ caps = {}, example }) =>
+      Object.entries(caps).some(([field, { max }]) => sizeOf(example[field] ?? 0) > max),
+    );
+    expect(over.map(named)).toEqual([]);
+  });
+
+  test('cap every field that multiplies what a vendor does', () => {
+    const open = dataEndpoints.flatMap((each) => {
+      const { properties = {} } = (each.parameters ?? {}) as { readonly properties?: object };
+      const counts = Object.keys(properties).filter((field) => MULTIPLIES.test(field) && !each.caps?.[field]);
+      return counts.map((field) => `${named(each)} ${field}`);
+    });
+    expect(open).toEqual([]);
+    expect(dataEndpoints.filter(({ caps }) => caps).length).toBeGreaterThan(20);
+  });
+
+  test('cap only fields that their schema knows', () => {
+    const unknown = dataEndpoints.filter(({ caps = {}, parameters }) => {
+      const { properties = {} } = (parameters ?? {}) as { readonly properties?: object };
+      return Object.keys(caps).some((field) => !Object.hasOwn(properties, field));
+    });
+    expect(unknown.map(named)).toEqual([]);
+  });
+
+  test('leave no field open to vendors that bill by what is asked of a page or a person', () => {
+    const closed = (each: DataEndpoint) => each.parameters?.additionalProperties === false;
+    const dear = ['exa', 'firecrawl', 'clado', 'whitepages'];
+    const open = dataEndpoints.filter((each) => dear.includes(each.upstream) && !closed(each));
+    expect(open.map(named)).toEqual([]);
+    expect(closed(find('people', 'people-enrich'))).toBe(true);
+  });
+
+  test('are marked where the specification has no price', () => {
+    const shipped = JSON.parse(readFileSync(path.join(shippedCatalogue(), 'data-endpoints.json'), 'utf8'));
+    const guessed = dataEndpointsIn(shipped).filter((each) => each.guessed);
+    const unpriced = listed.filter(([, , , base]) => base === undefined);
+    expect(guessed.map((each) => `${each.provider} ${each.action}`).sort()).toEqual(
+      unpriced.map(([, ...name]) => name.join(' ')).sort(),
+    );
+  });
+});
+
+describe('a file of lookups', () => {
+  const good: DataEndpointFile = {
+    provider: 'web',
+    action: 'search',
+    method: 'POST',
+    name: 'Search',
+    description: 'A search.',
+    upstream: 'v',
+    path: '/search',
+    baseUsd: '0.01',
+    margin: '1.15',
+    charged: { empty: true, notFound: false, failed: false },
+    example: { id: 'a' },
+  };
+  const capped = { caps: { limit: { max: 10 } } };
+  const billed = { usd: '0.001', count: 'results', cap: 'limit' };
+
+  test.each<[string, Partial<Record<keyof DataEndpointFile, unknown>>, string]>([
+    [
+      'of a class that is none',
+      { provider: 'web_search' },
+      'provider of data endpoint "web_search/search" must be one of',
+    ],
+    ['with an action that is no path', { action: '../keys' }, 'must be lower case words with slashes between them'],
+    ['with a method that is none', { method: 'PUT' }, 'method of data endpoint "web/search" must be one of GET, POST'],
+    ['of the network that is not read only', { provider: 'x' }, 'method of data endpoint "x/search" must be GET for x'],
+    ['at a path with a step up', { path: '/v1/../keys' }, 'path of data endpoint "web/search" must be a path of plain'],
+    ['at a path with a query', { path: '/v1?a=b' }, 'path of data endpoint "web/search" must be a path of plain'],
+    [
+      'at a path with a field that its example lacks',
+      { path: '/v1/{placeId}' },
+      'must have the text placeId of its path',
+    ],
+    [
+      'with a header that is not its own',
+      { headers: { authorization: 'x' } },
+      'headers.authorization of data endpoint',
+    ],
+    ['with a header of two lines', { headers: { 'x-a': 'b\r\nc: d' } }, 'must be printable ASCII'],
+    ['without a price', { baseUsd: '' }, 'must be an amount of USD as text'],
+    ['sold below cost', { margin: '0.9' }, 'margin of data endpoint "web/search" must not be below 1'],
+    ['with a default above its cap', { caps: { limit: { max: 5, default: 6 } } }, 'must not be above the cap'],
+    ['with a cap of nothing', { caps: { limit: { max: 0 } } }, 'caps.limit.max of data endpoint "web/search" must be'],
+    ['billed without a bound', { billed }, 'billed.cap of data endpoint "web/search" must be a field that has a cap'],
+    ['billed at more than its base', { ...capped, billed: { ...billed, usd: '0.0011' } }, 'for 10 results'],
+    [
+      'that does not say where nothing is',
+      { charged: { ...good.charged, empty: false } },
+      'must say where results are',
+    ],
+    [
+      'with a schema that is none',
+      { parameters: { properties: { q: { type: 'txt' } } } },
+      'parameters.properties.q.type',
+    ],
+    ['with an unknown field', { key: 'k' } as never, 'data endpoint "web/search" has an unknown field "key"'],
+  ])('is refused with one %s', (_, change, message) => {
+    expect(() => dataEndpointsIn([good])).not.toThrow();
+    expect(() => dataEndpointsIn([{ ...good, ...change }])).toThrow(message);
+  });
+
+  test('is refused with one that is there twice, or whose vendor is not there or keeps its key to itself', () => {
+    expect(() => dataEndpointsIn([good, good])).toThrow('data endpoint "/data/api/web/search" is there twice');
+    const vendor = { slug: 'v', protocol: 'data', env: 'V', baseUrl: 'https://v.example', sandboxPath: '/v' };
+    const silent = { ...vendor, onDisconnect: 'bills on' } as const;
+    expect(() => reached([good], [])).toThrow('names the provider "v", which is not there');
+    expect(() => reached([good], [silent])).toThrow('which does not say how its key is sent');
+    expect(reached([good], [{ ...silent, credential: { in: 'query', name: 'key' } }])).toEqual([good]);
+  });
+
+  test('has prices by the lookup, and costs by the result where that is what is billed', () => {
+    const sold = (more: object) =>
+      Catalogue.of([], { dataEndpoints: dataEndpointsIn([{ ...good, ...capped, ...more }]) }).priceList.lines;
+    const name = { of: 'web/search', provider: 'web', creditor: 'v' };
+    const lookup = { unit: 'lookup', per: 1, price: '11500000000' };
+    expect(sold({})).toEqual([{ ...name, prices: [{ ...lookup, cost: '10000000000' }] }]);
+    expect(sold({ billed })).toEqual([{ ...name, prices: [lookup, { unit: 'result', per: 1, cost: '1000000000' }] }]);
   });
 });

@@ -1,4 +1,5 @@
 /** Lookups at vendors of data, as they stand in a data file: places, people, pages, posts. */
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { money } from '#kernel';
 import type { ProviderFile } from './provider-file.ts';
 import {
@@ -17,6 +18,7 @@ import {
   optional,
   type Place,
   placeOf,
+  type Rule,
   repeated,
   text,
   within,
@@ -98,8 +100,16 @@ export interface DataEndpointFile {
 
 const STEP = '(?!\\.+(?:/|$))(?:[\\w.:-]|\\{\\w+\\})+';
 const dotted = matches('names with dots between them', /^\w+(\.\w+)*$/);
+const schemas = new Ajv2020({ strict: false, validateFormats: false, logger: false });
 const methods = oneOf(['GET', 'POST'] satisfies readonly DataMethod[]);
 const headerValue = matches('printable ASCII', /^[ -~]+$/);
+
+const schema: Rule = (value, place) => {
+  isObject(value, place);
+  if (schemas.validateSchema(value as object)) return;
+  const [{ instancePath = '', message = '' } = {}] = schemas.errors ?? [];
+  throw mistakeAt(within(place, ...instancePath.split('/').slice(1)), `is no JSON schema: it ${message}`);
+};
 
 const endpoint = object({
   provider: oneOf(DATA_PROVIDERS),
@@ -120,7 +130,7 @@ const endpoint = object({
   charged: object({ empty: flag, notFound: flag, failed: flag }),
   results: optional(dotted),
   binary: optional(flag),
-  parameters: optional(isObject),
+  parameters: optional(schema),
   example: isObject,
 });
 
