@@ -11,12 +11,13 @@ import { FaultCounter, failedOutright } from '../provider/faults.ts';
 import { type Call, parseObject, Refusal, type Routes } from '../router.ts';
 import { Seed } from './invented.ts';
 import { ReceivedRequests } from './received.ts';
-import type { Asked, DataVendor, Fields, Found, KeyPlace, Lookup } from './vendor.ts';
+import type { Asked, DataVendor, Fields, Found, KeyPlace, Lookup, LookupPath } from './vendor.ts';
 
 /** The one key that is no vendor's. */
 const WRONG_KEY = 'wrong';
 const AS_TOLD = 'As the sandbox was instructed.';
 const REFUSALS: ReadonlySet<string> = new Set(['400', '429', '500', ...DATA_REFUSALS]);
+const JSON_FILE = { type: 'application/json' } as const;
 const PADDING_BYTES = 64 * 1024;
 
 interface Request {
@@ -133,14 +134,13 @@ function keyIn(call: Call, vendor: DataVendor): string {
   throw vendor.wrongKey?.(given === '') ?? vendor.refusal(401, 'Invalid or missing API key.');
 }
 
-function keyAt({ query, request }: Call, { in: place, name, prefix = '' }: KeyPlace): string {
-  const value = place === 'query' ? query.get(name) : request.headers[name];
+function keyAt(call: Call, { in: place, name, prefix = '' }: KeyPlace): string {
+  const value = place === 'query' ? call.query.get(name) : call.request.headers[name];
   return typeof value === 'string' && value.startsWith(prefix) ? value.slice(prefix.length).trim() : '';
 }
 
 function lookupAt(vendor: DataVendor, asked: string): readonly [Lookup, inPath: string] {
-  const exact = Object.entries(vendor.lookups).find(([path]) => path === asked)?.[1];
-  if (exact) return [exact, ''];
+  if (Object.hasOwn(vendor.lookups, asked)) return [vendor.lookups[asked as LookupPath] as Lookup, ''];
   for (const [path, lookup] of Object.entries(vendor.lookups)) {
     const [before = '', after] = path.split(/\{\w+\}/);
     if (after === undefined || !asked.startsWith(before) || !asked.endsWith(after)) continue;
@@ -190,7 +190,8 @@ async function send({ call, text }: Request, found: Found, { id, directive, faul
   if (fault === 'lost') return loseAnswer(call);
   const { method, url, headers } = call.request;
   const body = fault === 'echo' ? { ...found.body, echo: { method, url, headers, body: text } } : found.body;
-  const file = found.file ?? { type: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
+  const told = directive.text === undefined ? undefined : { ...JSON_FILE, bytes: Buffer.from(directive.text) };
+  const file = told ?? found.file ?? { ...JSON_FILE, bytes: Buffer.from(JSON.stringify(body)) };
   call.response.setHeader('x-request-id', id);
   if (directive.bytes !== undefined) return sendPadded(call.response, file, directive.bytes);
   const ofFile = { malformed: 'truncated', cut: 'broken' } as const;

@@ -239,6 +239,12 @@ describe('a directive', () => {
     expect(bytes.toString('latin1', 0, 4)).toBe('II*\0');
   });
 
+  test('says word for word what a vendor answers, which may be a lie', async () => {
+    const response = await news(`text=${JSON.stringify('{"news": "none"}')}`);
+    expect([response.status, await response.text()]).toEqual([200, '{"news": "none"}']);
+    expect(await bill()).toMatchObject({ lines: 1 });
+  });
+
   test('has a vendor tell all that it was sent, or the key in an error', async () => {
     const echoed = await (await news('fault=echo', { key: 'secret-1' })).json();
     expect(echoed).toMatchObject({

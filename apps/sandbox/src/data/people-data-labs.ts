@@ -1,7 +1,7 @@
 /** A person, as People Data Labs answers: https://docs.peopledatalabs.com/docs. What it does not have is a 404, and free. */
 import { Refusal } from '../router.ts';
 import { personOf } from './invented.ts';
-import { type DataVendor, type Fields, textIn } from './vendor.ts';
+import { type Asked, type DataVendor, type Fields, type Found, textIn } from './vendor.ts';
 
 export const peopleDataLabs: DataVendor = {
   name: 'people-data-labs',
@@ -11,31 +11,8 @@ export const peopleDataLabs: DataVendor = {
   ],
   refusal: (status, message) => new Refusal(status, { status, error: { type: TYPES[status] ?? 'api_error', message } }),
   lookups: {
-    'POST /person/enrich': {
-      usd: '0.28',
-      answer: (asked) => {
-        assertAny(asked.fields, ['email', 'email_hash', 'profile', 'phone', 'name', 'pdl_id', 'lid', 'first_name']);
-        if (asked.count(1) === 0) throw notFound();
-        const person = personOf(asked.seed);
-        const data = {
-          id: asked.seed.hex(22),
-          full_name: person.name.toLowerCase(),
-          first_name: person.first.toLowerCase(),
-          last_name: person.last.toLowerCase(),
-          linkedin_url: person.profile,
-          work_email: textIn(asked.fields, 'email') ?? person.email,
-          mobile_phone: person.phone,
-          job_title: person.title.toLowerCase(),
-          job_company_name: person.company.name.toLowerCase(),
-          job_company_website: person.company.domain,
-          location_name: person.place.address.toLowerCase(),
-          skills: ['counting', 'inkwells'],
-          experience: [{ company: { name: person.company.name.toLowerCase() }, is_primary: true }],
-          education: [],
-        };
-        return { body: { status: 200, likelihood: 8, data }, results: 1 };
-      },
-    },
+    'GET /person/enrich': { usd: '0.28', answer: person },
+    'POST /person/enrich': { usd: '0.28', answer: person },
   },
 };
 
@@ -48,6 +25,29 @@ const TYPES: Readonly<Record<number, string>> = {
   422: 'invalid_request_error',
   429: 'rate_limit_error',
 };
+
+function person(asked: Asked): Found {
+  assertAny(asked.fields, ['email', 'email_hash', 'profile', 'phone', 'name', 'pdl_id', 'lid', 'first_name']);
+  if (asked.count(1) === 0) throw notFound();
+  const person = personOf(asked.seed);
+  const data = {
+    id: asked.seed.hex(22),
+    full_name: person.name.toLowerCase(),
+    first_name: person.first.toLowerCase(),
+    last_name: person.last.toLowerCase(),
+    linkedin_url: person.profile,
+    work_email: textIn(asked.fields, 'email') ?? person.email,
+    mobile_phone: person.phone,
+    job_title: person.title.toLowerCase(),
+    job_company_name: person.company.name.toLowerCase(),
+    job_company_website: person.company.domain,
+    location_name: person.place.address.toLowerCase(),
+    skills: ['counting', 'inkwells'],
+    experience: [{ company: { name: person.company.name.toLowerCase() }, is_primary: true }],
+    education: [],
+  };
+  return { body: { status: 200, likelihood: 8, data }, results: 1 };
+}
 
 function assertAny(fields: Fields, names: readonly string[]): void {
   if (!names.some((name) => textIn(fields, name)))
