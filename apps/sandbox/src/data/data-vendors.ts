@@ -94,6 +94,7 @@ export class DataVendors {
   private answerOf(lookup: Lookup, asked: Asked, charged: Charged): Found {
     const { fault, request } = charged;
     try {
+      if (fault === 'pending') throw new Refusal(202, { status: 'processing' });
       if (fault === 'tells_key')
         throw request.vendor.refusal(400, `The request with the key ${request.key} is invalid.`);
       if (fault !== undefined && REFUSALS.has(fault)) throw request.vendor.refusal(Number(fault), AS_TOLD);

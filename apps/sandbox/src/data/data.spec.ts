@@ -245,6 +245,11 @@ describe('a directive', () => {
     expect(await bill()).toMatchObject({ lines: 1 });
   });
 
+  test('has a vendor go on looking, which costs nothing yet', async () => {
+    expect((await news('fault=pending')).status).toBe(202);
+    expect(await bill()).toMatchObject({ lines: 0 });
+  });
+
   test('has a vendor tell all that it was sent, or the key in an error', async () => {
     const echoed = await (await news('fault=echo', { key: 'secret-1' })).json();
     expect(echoed).toMatchObject({

@@ -45,6 +45,7 @@ export const FAULTS = [
   'empty',
   'echo',
   'tells_key',
+  'pending',
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];
