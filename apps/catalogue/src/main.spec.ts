@@ -40,3 +40,16 @@ test('a mistake is reported with its file, its line and its field, as by the gat
   const err = `${file}:${line} cannot be used: ${field} must be a factor as text, such as "1.055"\n`;
   expect(await run('check', directory)).toEqual({ code: 1, out: '', err });
 });
+
+test('an example that its own lookup refuses is reported', async () => {
+  const own = await mkdtemp(path.join(tmpdir(), 'countinghouse-example-'));
+  await cp(shippedCatalogue(), own, { recursive: true });
+  const file = path.join(own, 'data-endpoints.json');
+  await writeFile(file, (await readFile(file, 'utf8')).replace('"numResults": 5', '"numResults": 11'));
+  const { code, err } = await run('check', own);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringMatching(/^example of data endpoint "web\/search" is refused: numResults /),
+  ]);
+  await rm(own, { recursive: true });
+});

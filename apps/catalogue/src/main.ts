@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { modelsFromOpenRouter, modelsIn, readCatalogue } from '#catalogue';
+import { wantedLookUp } from '#application';
+import { type DataEndpoint, modelsFromOpenRouter, modelsIn, readCatalogue } from '#catalogue';
 import { StartError } from '#infra';
 
 const USAGE =
@@ -13,6 +14,7 @@ function main(): void {
   const [command, file] = positionals;
   if (command === 'check') {
     const { models, dataEndpoints, priceList } = readCatalogue(file);
+    dataEndpoints.forEach(assertExample);
     const counts = `${models.length} models, ${dataEndpoints.length} lookups`;
     process.stdout.write(`${counts}, price list ${priceList.version}\n`);
   } else if (command === 'import' && values.from === 'openrouter' && file) {
@@ -20,6 +22,16 @@ function main(): void {
     process.stdout.write(`${JSON.stringify(modelsIn(models), null, 2)}\n`);
     process.stderr.write(`${models.length} models\n${skipped.map((each) => `left out: ${each}\n`).join('')}`);
   } else throw new StartError(USAGE);
+}
+
+/** Clients copy the example of a lookup: it has to be one that is taken. */
+function assertExample(entry: DataEndpoint): void {
+  const { method, example } = entry;
+  try {
+    wantedLookUp(method === 'GET' ? { query: example, body: undefined } : { query: {}, body: example }, entry);
+  } catch (error) {
+    throw new StartError(`example of data endpoint "${entry.endpoint.model}" is refused: ${(error as Error).message}`);
+  }
 }
 
 try {

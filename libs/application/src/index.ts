@@ -22,6 +22,7 @@ export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } fr
 export { Catalogues, served, type Vendors } from './catalogues.ts';
 export { Clock, SystemClock } from './clock.ts';
 export { LookUp, type LookUpClient, LookUpHandler } from './data/look-up.ts';
+export { wantedLookUp } from './data/wanted-lookup.ts';
 export { asFailure, type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
 export { AnswerLengths } from './inference/chat/answer-lengths.ts';
 export { ChatQuotes } from './inference/chat/chat-quotes.ts';

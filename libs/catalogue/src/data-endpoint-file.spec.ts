@@ -140,12 +140,32 @@ describe('the lookups that ship', () => {
     expect(unknown.map(named)).toEqual([]);
   });
 
-  test('leave no field open to vendors that bill by what is asked of a page or a person', () => {
-    const closed = (each: DataEndpoint) => each.parameters?.additionalProperties === false;
-    const dear = ['exa', 'firecrawl', 'clado', 'whitepages'];
-    const open = dataEndpoints.filter((each) => dear.includes(each.upstream) && !closed(each));
-    expect(open.map(named)).toEqual([]);
-    expect(closed(find('people', 'people-enrich'))).toBe(true);
+  test('leave no field open to vendors that would do more for it, or answer with more', () => {
+    const isClosed = ({ parameters }: DataEndpoint) => parameters?.additionalProperties === false;
+    const isDear = ({ upstream, method }: DataEndpoint) =>
+      ['exa', 'firecrawl', 'clado', 'whitepages', 'influencers-club', 'scrape-creators'].includes(upstream) ||
+      // Google takes in a query which fields it shall answer with, and bills by them.
+      (upstream.startsWith('google-') && method === 'GET');
+    expect(dataEndpoints.filter((each) => isDear(each) && !isClosed(each)).map(named)).toEqual([]);
+    expect(isClosed(find('people', 'people-enrich'))).toBe(true);
+  });
+
+  test.each([
+    ['https://example.com', true],
+    ['http://box.com:8080/x.com?at=x.com', true],
+    ['https://notlinkedin.com/', true],
+    ['https://x.com/ada', false],
+    ['https://X.com', false],
+    ['https://mobile.twitter.com./a', false],
+    ['https://ada@x.com/', false],
+    ['https://x.com\\a', false],
+    ['https://x%2Ecom/', false],
+    ['https://ｘ.com/', false],
+    ['https://x.\tcom/', false],
+    ['ftp://example.com', false],
+  ])('scrape no page that costs more than a page: %j is one: %s', (url, isOne) => {
+    const { parameters = {} } = find('crawler', 'scrape');
+    expect(new Ajv2020({ strict: false }).validate(parameters, { url })).toBe(isOne);
   });
 
   test('are marked where the specification has no price', () => {
