@@ -168,6 +168,14 @@ export const SETTINGS = {
     [1, 10_000],
     'Requests in a second with which each back end is asked for the payments of open top-ups',
   ),
+  unclaimedAfterDays: optional(
+    integer(
+      'UNCLAIMED_AFTER_DAYS',
+      30,
+      [8, 36_500],
+      'Days after which what was paid for one request and can no longer be used becomes income, by a fact and a line in the log; unset: never, it stays a debt',
+    ),
+  ),
   autoTopupsPerDay: integer(
     'AUTO_TOPUPS_PER_DAY',
     50,

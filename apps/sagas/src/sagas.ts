@@ -16,12 +16,20 @@ import {
   VideoResults,
   Wallets,
 } from '#application';
-import { autoTopupWorkflow, videoWorkflow } from '#domain';
+import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
-import type { Lease } from '#kernel';
-import { findTopups, payersWithHoldsOf, payersWithOverdueHolds } from '#projections';
-import { expireFiles, expireHolds, runAutoTopups, runVideos, watchTopups } from '#sagas';
+import { formatUsd, type Lease } from '#kernel';
+import { findTopups, payersWithHoldsOf, payersWithOverdueHolds, unclaimedChallenges } from '#projections';
+import {
+  expireFiles,
+  expireHolds,
+  forfeitUnclaimed,
+  runAutoTopups,
+  runVideos,
+  watchChallenges,
+  watchTopups,
+} from '#sagas';
 
 /** What sagas read, and what they remember. */
 @Injectable()
@@ -80,7 +88,7 @@ export class SagaPorts {
 export async function startSagas(ports: SagaPorts, files: FileStore): Promise<Running> {
   const { databaseUrl, runtime } = ports.stores.foundation;
   const stop = new AbortController();
-  const leading = Object.entries({ ...sagasOf(ports), ...expiryOf(files, ports) }).map(([name, work]) =>
+  const leading = Object.entries({ ...workflowsOf(ports), ...sweepsOf(files, ports) }).map(([name, work]) =>
     whileLeading({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm }, work),
   );
   const close = async () => {
@@ -90,21 +98,52 @@ export async function startSagas(ports: SagaPorts, files: FileStore): Promise<Ru
   return { where: {}, close };
 }
 
-function expiryOf(files: FileStore, { stores }: SagaPorts) {
-  const { alarm } = stores.foundation.runtime;
-  const { clock } = stores;
-  return { 'file-expiry': ({ signal }: Lease) => [expireFiles({ files, clock, alarm }, signal)] };
+/** What is done for all that a read model or a store finds, by the names of the leases. */
+function sweepsOf(files: FileStore, { stores }: SagaPorts): Sagas {
+  const { foundation, pool, clock, streams } = stores;
+  const { alarm } = foundation.runtime;
+  const { unclaimedAfterDays: afterDays } = foundation.settings;
+  const { challenges } = streams;
+  return {
+    'file-expiry': ({ signal }) => [expireFiles({ files, clock, alarm }, signal)],
+    'hold-expiry': ({ signal }) => [
+      expireHolds(
+        {
+          ...{ payers: new HeldFunds(streams), clock, alarm },
+          overdue: (now) => payersWithOverdueHolds(pool, now),
+          seeminglyDead: () => seeminglyDead(pool),
+          heldBy: (owners) => payersWithHoldsOf(pool, owners),
+        },
+        signal,
+      ),
+    ],
+    ...(afterDays === undefined
+      ? {}
+      : {
+          unclaimed: ({ signal }) => [
+            forfeitUnclaimed(
+              {
+                ...{ challenges, clock, alarm, afterDays },
+                unclaimed: (before) => unclaimedChallenges(pool, before),
+                report: ({ challenges, amount }) =>
+                  foundation.log.warn(
+                    { challenges, usd: formatUsd(amount) },
+                    'what was paid and never used has become income',
+                  ),
+              },
+              signal,
+            ),
+          ],
+        }),
+  };
 }
 
-/** What there is to do, by the names of the leases. */
-function sagasOf({
-  stores,
-  topups: { backends, payments },
-  autoTopups,
-  videos,
-}: SagaPorts): Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>> {
+type Sagas = Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>>;
+
+/** Workflows, by the names of the leases. */
+function workflowsOf({ stores, topups: { backends, payments }, autoTopups, videos }: SagaPorts): Sagas {
   const { foundation, pool, clock, streams } = stores;
-  const { accounts, topups } = streams;
+  const { accounts, topups, challenges } = streams;
   const { store: facts, runtime } = foundation;
   const payers = new HeldFunds(streams);
   return {
@@ -128,6 +167,16 @@ function sagasOf({
         },
         lease,
       ),
+    [challengeWorkflow.name]: (lease) =>
+      watchChallenges(
+        {
+          ...{ facts, challenges, backends, clock, runtime },
+          looksPerSecond: foundation.settings.looksPerSecond,
+          due: new PostgresDueTable(pool),
+          checkpoints: new PostgresCheckpoints(pool),
+        },
+        lease,
+      ),
     [videoWorkflow.name]: (lease) =>
       runVideos(
         {
@@ -138,16 +187,5 @@ function sagasOf({
         },
         lease,
       ),
-    'hold-expiry': ({ signal }) => [
-      expireHolds(
-        {
-          ...{ payers, clock, alarm: runtime.alarm },
-          overdue: (now) => payersWithOverdueHolds(pool, now),
-          seeminglyDead: () => seeminglyDead(pool),
-          heldBy: (owners) => payersWithHoldsOf(pool, owners),
-        },
-        signal,
-      ),
-    ],
   };
 }

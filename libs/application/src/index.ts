@@ -204,7 +204,17 @@ export type { BytesClient } from './paying/relay.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { type Sealed, Secrets } from './secrets.ts';
-export { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Streams, Topups, Videos } from './streams.ts';
+export {
+  Accounts,
+  AutoTopups,
+  Challenges,
+  openStreams,
+  PriceLists,
+  RefusedRequests,
+  Streams,
+  Topups,
+  Videos,
+} from './streams.ts';
 export {
   type CreatedTopup,
   CreateTopup,
@@ -223,5 +233,6 @@ export {
   type RequestedPayment,
   type WebHook,
 } from './topups/payment-backend.ts';
+export { unitsReceived } from './topups/received-units.ts';
 export { TopupHints } from './topups/topup-hints.ts';
 export { TopupPayments } from './topups/topup-payments.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Accounts, openStreams } from '#application';
-import { type DomainEvent, idOf } from '#domain';
+import { type Accounts, HeldFunds, openStreams } from '#application';
+import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Recorded, Rejection, START, usd } from '#kernel';
-import { expireHolds, type PayerStreams } from '#sagas';
+import { expireHolds } from '#sagas';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { someCharge } from '../../testing/src/charges.ts';
 import { replacePauses } from '../../testing/src/pauses.ts';
@@ -48,8 +48,8 @@ function writePath(): Accounts {
   return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime).accounts;
 }
 
-function payersOf({ run }: Accounts): PayerStreams {
-  return { run: (payer, ...more) => run(idOf({ stream: payer }), ...more) };
+function payersOf(accounts: Accounts): HeldFunds {
+  return new HeldFunds({ accounts } as never);
 }
 
 /** Starts an instance, in a process of its own by default. */

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Clock } from '#application';
+import type { Clock, HeldFunds } from '#application';
 import type { HoldCommand } from '#domain';
 import { startedBy } from '#kernel';
-import type { PayerStreams } from './payer-streams.ts';
 
 const SWEEP_EVERY_MS = 500;
 /**
@@ -14,7 +13,7 @@ const DEAD_AFTER_MS = 10_000;
 
 /** What the ports find are hints: the payer's stream decides. Payers go by their streams, such as `account-…`. */
 export interface HoldExpiryPorts {
-  readonly payers: PayerStreams;
+  readonly payers: Pick<HeldFunds, 'run'>;
   readonly clock: Clock;
   /** Payers that seem to have a hold past its expiry at `now`. */
   overdue(now: string): Promise<readonly string[]>;

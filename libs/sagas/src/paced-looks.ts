@@ -1,4 +1,4 @@
-import { type BackendPayment, type PaymentBackend, UpstreamFailure } from '#application';
+import { type BackendPayment, type PaymentBackend, type PaymentBackends, UpstreamFailure } from '#application';
 import type { Runtime } from '#kernel';
 
 /** Requests to one back end that run at the same time. */
@@ -90,6 +90,16 @@ export class PacedLooks {
     for (const { answer } of [...this.ahead.splice(0), ...this.again.splice(0), ...this.alone.splice(0)])
       answer.reject(error);
   }
+}
+
+/** Looks at each back end, by its name. */
+export function pacedLooks(
+  backends: PaymentBackends,
+  perSecond: number,
+  runtime: Pick<Runtime, 'sleep'>,
+  signal: AbortSignal,
+): ReadonlyMap<string, PacedLooks> {
+  return new Map(backends.all.map((each) => [each.name, new PacedLooks(each, perSecond, runtime, signal)]));
 }
 
 /** Whether the back end itself fails: then to ask it as much again would not help it. Else what it said is wrong. */

@@ -10,7 +10,7 @@ import {
   startWorkflow,
   type WorkflowPorts,
 } from '#kernel';
-import { PacedLooks } from './paced-looks.ts';
+import { type PacedLooks, pacedLooks } from './paced-looks.ts';
 
 /** A back end whose hints break off is asked for them again after this long, which doubles each time up to a minute. */
 const RESUBSCRIBE_MS = 1_000;
@@ -44,7 +44,7 @@ function workflowPorts(
   signal: AbortSignal,
 ): WorkflowPorts<TopupCommand, TopupEvent, TopupStep> {
   const { facts, topups, accounts, payments, due, checkpoints, clock, runtime } = ports;
-  const looks = pacedLooks(ports, signal);
+  const looks = pacedLooks(ports.backends, ports.looksPerSecond, runtime, signal);
   return {
     facts,
     own: topups,
@@ -61,15 +61,12 @@ function workflowPorts(
   };
 }
 
-type Looks = ReadonlyMap<string, PacedLooks>;
-
-function pacedLooks({ backends, looksPerSecond, runtime }: TopupWatchPorts, signal: AbortSignal): Looks {
-  const looksAt = (backend: PaymentBackend) => new PacedLooks(backend, looksPerSecond, runtime, signal);
-  return new Map(backends.all.map((backend) => [backend.name, looksAt(backend)]));
-}
-
 /** What is to be recorded of what has come. A back end that is not configured here is not asked. */
-async function learn({ question, ahead }: Asked<TopupStep>, looks: Looks, payments: TopupPayments) {
+async function learn(
+  { question, ahead }: Asked<TopupStep>,
+  looks: ReadonlyMap<string, PacedLooks>,
+  payments: TopupPayments,
+) {
   const backend = looks.get(question.backend);
   return backend ? payments.recording(question, await backend.look(question.reference, ahead, question.received)) : [];
 }

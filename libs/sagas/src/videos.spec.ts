@@ -11,6 +11,7 @@ import {
   type FileName,
   FileStore,
   type FileToKeep,
+  HeldFunds,
   KeptRequests,
   openStreams,
   Providers,
@@ -24,7 +25,7 @@ import {
   VideoResults,
 } from '#application';
 import { mediaTypeOf } from '#connectors';
-import { type DomainEvent, idOf, KNOWN_FACTS, type SubmissionMade, type VideoEvent } from '#domain';
+import { type DomainEvent, type HoldTerms, KNOWN_FACTS, type SubmissionMade, type VideoEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
@@ -41,13 +42,16 @@ import {
 import { runVideos } from '#sagas';
 import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
 import { film } from '../../../apps/sandbox/src/media/files/films.ts';
+import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
 import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
 import { VirtualTime } from '../../testing/src/virtual-time.ts';
 
 const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';
 const DEADLINE_S = 60;
+const CHALLENGE = '10000000-0000-4000-8000-000000000001';
 const COST = '3.2';
+const PRICE = usd('3.68');
 const FILM = film({ words: 'A harbour', seconds: 1, width: 16, height: 16 });
 const cause = startedBy('test', 'test');
 
@@ -332,7 +336,7 @@ function work(act: Act = alive): void {
   const running = runVideos(
     {
       ...{ facts: store, streams, providers, hooks },
-      payers: { run: (stream, ...more) => streams.accounts.run(idOf({ stream }), ...more) },
+      payers: new HeldFunds(streams),
       requests: new KeptRequests(own, secrets),
       results: new VideoResults(own, new Net(doing), mediaTypeOf),
       looksPerSecond: 100,
@@ -353,36 +357,50 @@ const query = { model: 'google/veo-3', type: 'video_generation', source: 'api', 
 const prices = [{ unit: 'videoSecond', per: 1, cost: usd('0.4').toString(), price: usd('0.46').toString() }] as const;
 const endpoint = { of: query.model, provider: 'fal', creditor: 'fal', model: 'fal-ai/veo3', usage: { videoSecond: 8 } };
 
-/** An account with 10 USD asks for a video, as a gateway does it. */
-async function request(holdId: string = randomUUID()): Promise<string> {
-  const jobId = `gen_${randomUUID().replaceAll('-', '')}`;
-  const { accounts, videos, priceLists } = openStreams(store, snapshots, runtime);
+type Wish = Omit<HoldTerms, 'keyId' | 'part'> & { readonly at: string };
+
+/** An account with 10 USD. */
+async function holdOfAccount(terms: Wish): Promise<string> {
+  const { at } = terms;
+  const { accounts } = openStreams(store, snapshots, runtime);
   const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' } };
   const free = { limit: null, resetPeriod: null, expireAt: null };
-  const at = time.now();
-  const lines = [{ of: endpoint.of, provider: 'fal', creditor: 'fal', prices }];
-  await priceLists.run('p', { type: 'PublishPriceList', data: { version: 'p', lines, at } }, cause);
   const run = (command: Parameters<typeof accounts.run>[1]) => accounts.run(ACCOUNT, command, cause);
   await run({ type: 'OpenAccount', data: { key: { ...key, ...free }, at } });
   const credit = { creditId: 'c', method: 'card', amount: usd('10'), bonus: usd('0') };
   await run({ type: 'AddCredit', data: { ...credit, at } });
-  const amount = usd('3.68');
-  const terms = { holdId, keyId: null, atLeast: amount, atMost: amount, owner: 'gateway-1', query };
-  await run({ type: 'HoldFunds', data: { ...terms, expiresAt: time.in(600 * SECOND), at } });
+  await run({ type: 'HoldFunds', data: { ...terms, keyId: null } });
+  return `account-${ACCOUNT}`;
+}
+
+/** A challenge whose proof is shown. */
+async function holdOfChallenge(terms: Wish): Promise<string> {
+  const { challenges } = openStreams(store, snapshots, runtime);
+  const usable = { priceList: 'p', query, expiresAt: terms.expiresAt, usableUntil: terms.expiresAt, at: terms.at };
+  const data = issuedChallenge(usable, terms.atMost);
+  await challenges.run(CHALLENGE, { type: 'IssueChallenge', data }, cause);
+  await challenges.run(CHALLENGE, { type: 'ClaimChallenge', data: { ...terms, request: data.request } }, cause);
+  return `challenge-${CHALLENGE}`;
+}
+
+/** A payer asks for a video, as a gateway does it for it. */
+async function request(holdId: string = randomUUID(), held = holdOfAccount): Promise<string> {
+  const jobId = `gen_${randomUUID().replaceAll('-', '')}`;
+  const { videos, priceLists } = openStreams(store, snapshots, runtime);
+  const at = time.now();
+  const lines = [{ of: endpoint.of, provider: 'fal', creditor: 'fal', prices }];
+  await priceLists.run('p', { type: 'PublishPriceList', data: { version: 'p', lines, at } }, cause);
+  const amounts = { atLeast: PRICE, atMost: PRICE };
+  const payer = await held({ holdId, ...amounts, owner: 'gateway-1', query, expiresAt: time.in(600 * SECOND), at });
   const kept = await new KeptRequests(files, secrets).keep(
     { prompt: 'A harbour', image: undefined, orders: [{ parameters: { duration: '8' }, wire: {} }] },
     time.milliseconds(),
   );
-  const hold = { holdId, payer: `account-${ACCOUNT}`, amount: amount.toString() };
-  const about = { accountId: ACCOUNT, keyId: null, query, hold, endpoints: [{ ...endpoint, prices }], terms: {} };
-  const data = {
-    ...about,
-    priceList: 'p',
-    request: kept,
-    result: 'gen_result',
-    deadline: time.in(DEADLINE_S * SECOND),
-    at,
-  };
+  const hold = { holdId, payer, amount: PRICE.toString() };
+  const accountId = payer.slice(payer.indexOf('-') + 1);
+  const about = { accountId, keyId: null, query, hold, endpoints: [{ ...endpoint, prices }], terms: {} };
+  const deadline = time.in(DEADLINE_S * SECOND);
+  const data = { ...about, priceList: 'p', request: kept, result: 'gen_result', deadline, at };
   await videos.run(jobId, { type: 'RequestVideo', data }, cause);
   return jobId;
 }
@@ -414,7 +432,9 @@ async function untilEnded(): Promise<void> {
 /** What became of the money, and what the auditor says. */
 async function books() {
   const all = await facts();
-  const { available, held } = await openStreams(store, snapshots, runtime).accounts.read(ACCOUNT);
+  const { accounts, challenges } = openStreams(store, snapshots, runtime);
+  const { available, held } = await accounts.read(ACCOUNT);
+  const { available: left, holds } = await challenges.read(CHALLENGE);
   const costs = all.flatMap(({ type, data }) =>
     type === 'HoldSettled' || type === 'ChargeAbsorbed' ? [money.fromJson(data.charge.cost)] : [],
   );
@@ -423,7 +443,13 @@ async function books() {
   const auditor = new Auditor((difference) => void differences.push(difference));
   for (const fact of all) auditor.see(fact, fact);
   return {
-    ...{ balance: formatUsd(available), held, open, differences, ends: all.filter(isEnd).length },
+    ...{
+      balance: formatUsd(money.add(available, left)),
+      held: held + BigInt(holds.size),
+      open,
+      differences,
+      ends: all.filter(isEnd).length,
+    },
     unexplained: vendor.bill - money.sum(costs),
   };
 }
@@ -446,21 +472,28 @@ async function dieAt(n: number, behind: boolean): Promise<boolean> {
   return died && !(await hasEnded());
 }
 
-describe.each(Object.keys(BEHAVIOURS))('of a vendor that %s', (vendorThat) => {
+const BY_ACCOUNT = Object.keys(BEHAVIOURS).map((vendorThat) => ['an account', vendorThat] as const);
+const BY_CHALLENGE = ['makes it', 'refuses it', 'loses its answer', 'fails, and sends its invoice'].map(
+  (vendorThat) => ['a challenge', vendorThat] as const,
+);
+
+describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, of a vendor that %s', (payer, vendorThat) => {
+  const [held, paidFor, unpaid] =
+    payer === 'an account' ? ([holdOfAccount, '6.32', '10'] as const) : ([holdOfChallenge, '0', '3.68'] as const);
   test.each(['before', 'behind'])(
     'a process that dies %s any action leaves a video that ends, is paid once or not at all, and is explained',
     async (where) => {
       for (let n = 1, open = true; open; n++) {
         start();
         behaviour = BEHAVIOURS[vendorThat] as Behaviour;
-        await request();
+        await request(randomUUID(), held);
         open = await dieAt(n, where === 'behind');
         work();
         await untilEnded();
-        const { balance, held, ends, differences, open: items, unexplained } = await books();
-        expect({ n, held, ends, differences }).toEqual({ n, held: 0n, ends: 1, differences: [] });
+        const { balance, held: stillHeld, ends, differences, open: items, unexplained } = await books();
+        expect({ n, held: stillHeld, ends, differences }).toEqual({ n, held: 0n, ends: 1, differences: [] });
         const paid = (await journal()).some(({ type }) => type === 'VideoSettled');
-        expect(balance).toBe(paid ? '6.32' : '10');
+        expect(balance).toBe(paid ? paidFor : unpaid);
         expect(vendor.orders.length).toBeLessThanOrEqual(1);
         // What nobody knows is listed, and nothing else: it may have cost as much as is said there, or nothing.
         if (items.length === 0) expect({ n, unexplained }).toEqual({ n, unexplained: 0n });

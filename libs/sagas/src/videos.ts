@@ -2,6 +2,7 @@ import {
   asFailure,
   type Clock,
   evidenceOf,
+  type HeldFunds,
   type KeptRequest,
   type KeptRequests,
   NoVideo,
@@ -39,7 +40,6 @@ import {
   type WorkflowPorts,
 } from '#kernel';
 import { LookPace } from './look-pace.ts';
-import type { PayerStreams } from './payer-streams.ts';
 
 /** Handing over a picture takes a while; who has not answered by then may have taken it. */
 const SUBMIT_MS = 60_000;
@@ -58,7 +58,7 @@ const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video 
 export interface VideoPorts {
   readonly facts: FactReader;
   readonly streams: Pick<Streams, 'videos'>;
-  readonly payers: PayerStreams;
+  readonly payers: Pick<HeldFunds, 'run'>;
   readonly providers: Providers;
   readonly requests: KeptRequests;
   readonly results: VideoResults;

@@ -1,11 +1,10 @@
 /** Payment challenges, up to any point of their lives, in any order of what can happen to them. */
 import fc from 'fast-check';
-import { type Challenge, type ChallengeCommand, type ChallengeIssued, type Charge, unitsFor, worth } from '#domain';
+import type { Challenge, ChallengeCommand, ChallengeIssued, Charge } from '#domain';
 import { type PicoUsd, usd } from '#kernel';
 import { chargeIn } from './history-charges.ts';
+import { issuedChallenge } from './issued-challenge.ts';
 
-const BTC = { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1_000, currencies: {} } as const;
-const RATE = '84999.37';
 const MINUTE_MS = 60_000;
 const EXPIRY_MS = 5 * MINUTE_MS;
 const USABLE_MS = 24 * 60 * MINUTE_MS;
@@ -55,7 +54,8 @@ interface Story {
 /** Each has an id of its own; `charge` is what a use of some price and output comes to. */
 export function liveChallenge(story: Story, { price, acts }: ChallengeLife, charge: typeof chargeOf = chargeOf): void {
   const id = `10000000-0000-4000-8000-${String(story.challenges.size).padStart(12, '0')}`;
-  const issued = issuedChallenge(id, price, story);
+  const expires = { expiresAt: story.at(EXPIRY_MS), usableUntil: story.at(EXPIRY_MS + USABLE_MS) };
+  const issued = issuedChallenge({ id: `id of ${id}`, reference: `hash of ${id}`, ...expires, at: story.at() }, price);
   story.challenge(id, { type: 'IssueChallenge', data: issued });
   let claims = 0;
   for (const each of acts) {
@@ -68,27 +68,7 @@ export function liveChallenge(story: Story, { price, acts }: ChallengeLife, char
 }
 
 function chargeOf(price: PicoUsd, output: number): Charge {
-  return chargeIn(issuedQuery.model, price, output);
-}
-
-const issuedQuery = {
-  model: 'web/search',
-  type: 'data_enrichment',
-  source: 'api',
-  online: false,
-  free: false,
-} as const;
-
-function issuedChallenge(id: string, price: PicoUsd, story: Story): ChallengeIssued['data'] {
-  const units = unitsFor(price, BTC, RATE);
-  const at = story.at();
-  const reference = `hash of ${story.challenges.size}`;
-  return {
-    ...{ id: `id of ${id}`, query: issuedQuery, price: price.toString(), priceList: 'v1', request: 'digest' },
-    ...{ method: 'btc-lightning', coin: BTC.code, units: units.toString(), worth: worth(units, BTC, RATE).toString() },
-    ...{ rate: { value: RATE, source: 'kraken', at }, backend: 'lnd', reference, paymentHash: reference },
-    ...{ expiresAt: story.at(EXPIRY_MS), usableUntil: story.at(EXPIRY_MS + USABLE_MS), at },
-  };
+  return chargeIn('web/search', price, output);
 }
 
 interface Scene {

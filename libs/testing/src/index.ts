@@ -24,6 +24,7 @@ export {
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { formOf, PIXEL } from './forms.ts';
 export { decisions, nextSteps } from './given.ts';
+export { issuedChallenge } from './issued-challenge.ts';
 export { KeyedRequests } from './keyed-requests.ts';
 export { type Malformed, malformed } from './malformed.ts';
 export { type Recording, SOUND_FORMATS, type SoundFormat, soundFile } from './media-files.ts';

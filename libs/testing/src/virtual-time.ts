@@ -45,10 +45,15 @@ export class VirtualTime extends Clock {
     for (await everybodySleeps(); ; await everybodySleeps()) {
       const next = [...this.sleepers].toSorted((a, b) => a.wakesAt - b.wakesAt)[0];
       if (!next || next.wakesAt > until) break;
-      this.current = next.wakesAt;
+      this.current = Math.max(this.current, next.wakesAt);
       next.wake();
     }
     this.current = until;
+  }
+
+  /** Time passes while nothing runs: who sleeps wakes up late. */
+  stop(milliseconds: number): void {
+    this.current += milliseconds;
   }
 }
 

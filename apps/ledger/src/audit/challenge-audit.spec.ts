@@ -9,7 +9,7 @@ import {
   type DomainEvent,
 } from '#domain';
 import { fold, type PicoUsd, type Recorded, Rejection, usd } from '#kernel';
-import { someCharge } from '#testing';
+import { issuedChallenge, someCharge } from '#testing';
 import { type ChallengeLife, challengeLives, liveChallenge } from '../../../../libs/testing/src/challenge-lives.ts';
 import { Auditor } from './auditor.ts';
 
@@ -88,23 +88,9 @@ test('finds nothing, whatever happens to a challenge in whatever order', () => {
 
 /** 0.0115 USD at 85,000 USD for a coin: 14 satoshis, which are worth 0.0119. */
 const [price, worth] = [usd('0.0115').toString(), usd('0.0119').toString()];
-const issued = (more: Partial<ChallengeIssued['data']> = {}): Stored => ({
-  type: 'ChallengeIssued',
-  data: {
-    ...{
-      query,
-      price,
-      priceList: 'v1',
-      request: 'digest',
-      method: 'btc-lightning',
-      coin: 'BTC',
-      units: '14000',
-      worth,
-    },
-    ...{ rate: { value: '85000.00', source: 'kraken', at }, backend: 'lnd', reference: 'ref', paymentHash: 'hash' },
-    ...{ expiresAt: '2026-11-22T12:05:00.000Z', usableUntil, at, ...more },
-  },
-});
+const issued = (more: Partial<ChallengeIssued['data']> = {}): Stored => {
+  return { type: 'ChallengeIssued', data: issuedChallenge(more) };
+};
 const received = { method: 'btc-lightning', coin: 'BTC', backend: 'lnd', at };
 const paid = (more: object = {}): Stored => {
   return { type: 'ChallengePaid', data: { ...received, units: '14000', amount: worth, price, by: 'backend', ...more } };

@@ -1,0 +1,50 @@
+/** What is to be done for a payment challenge: what nobody has shown a proof of may be paid all the same. */
+import type { Ask, Next, Workflow } from '#kernel';
+import { CHALLENGE, type ChallengeEvent, type Instant } from '../events.ts';
+import { type ChallengeCommand, challengeDecider } from './decide.ts';
+import type { Challenge } from './state.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** When it is looked for, after it could be paid last: a payment that was on its way then may take days to arrive. */
+const LOOKS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 3 * DAY_MS, 7 * DAY_MS] as const;
+/** The same where its proof was shown: then it is there, or something is wrong. */
+const PROVEN_LOOKS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS] as const;
+
+/** What has come for a challenge? */
+export interface ChallengePaymentWanted {
+  readonly backend: string;
+  readonly reference: string;
+  /** Its proof was shown: its back end must know of the payment. */
+  readonly isProven: boolean;
+}
+
+export type ChallengeStep = Ask<ChallengePaymentWanted>;
+
+/** Once the back end has said that it is paid, nothing more can come: a Lightning invoice is paid once. */
+function next({ issued, paid }: Challenge, now: Instant): Next<ChallengeStep> {
+  if (!issued || paid?.by === 'backend') return { steps: [] };
+  const { backend, reference, expiresAt } = issued;
+  const from = Date.parse(paid?.at ?? expiresAt);
+  const gone = Date.parse(now) - from;
+  const [first, ...others] = paid ? PROVEN_LOOKS_MS : LOOKS_MS;
+  const wait = [first, ...others].find((each) => each > gone);
+  const dueAt = wait === undefined ? undefined : new Date(from + wait).toISOString();
+  if (gone < first) return { steps: [], dueAt };
+  return { steps: [{ step: 'ask', question: { backend, reference, isProven: paid !== undefined } }], dueAt };
+}
+
+export const challengeWorkflow: Workflow<ChallengeCommand, Challenge, ChallengeEvent, ChallengeStep> = {
+  name: 'challenges',
+  category: CHALLENGE,
+  decider: challengeDecider,
+  // None of them wants to be looked at before its time.
+  patient: new Set<ChallengeEvent['type']>([
+    ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'ChallengeForfeited'] as const),
+    ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeAbsorbed'] as const),
+  ]),
+  next,
+};

@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { type BackendPayment, openStreams, type PaymentBackend, PaymentBackends } from '#application';
+import type { DomainEvent } from '#domain';
+import { MemoryEventStore } from '#eventstore';
+import { type CheckpointStore, type EventStore, type Recorded, type Runtime, START, usd } from '#kernel';
+import { watchChallenges } from '#sagas';
+import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
+import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
+import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
+import { VirtualTime } from '../../testing/src/virtual-time.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const STRIDE = 30 * MINUTE;
+const WEEK = 7 * 24 * 60 * MINUTE;
+const ID = '10000000-0000-4000-8000-000000000001';
+const ASKED = 14_000n;
+
+class Died extends Error {}
+
+/** A node that has what it is given, and counts how often it is asked. */
+class Node {
+  readonly paid = new Map<string, bigint>();
+  looks = 0;
+
+  backend(act: Act): PaymentBackend {
+    const look = (references: readonly string[]) => act(async () => this.look(references));
+    return { name: 'lnd', batch: 1, look } as unknown as PaymentBackend;
+  }
+
+  private look(references: readonly string[]): readonly BackendPayment[] {
+    this.looks++;
+    return references.flatMap((reference) => {
+      const units = this.paid.get(reference);
+      const payment = { reference, id: reference, confirmations: 'final' as const, receivedAt: time.now() };
+      return units === undefined ? [] : [{ ...payment, units }];
+    });
+  }
+}
+
+type Act = <T>(work: () => Promise<T>) => Promise<T>;
+const alive: Act = (work) => work();
+
+let time: VirtualTime;
+let store: EventStore;
+let due: MemoryDueTable;
+let positions: Map<string, bigint>;
+let node: Node;
+let alarms: string[];
+let stops: AbortController[];
+let parts: Promise<void>[];
+
+const snapshots = { load: async () => undefined, save: async () => {} };
+const runtime: Runtime = {
+  newId: randomUUID,
+  sleep: (milliseconds, signal) =>
+    time.delay(milliseconds, undefined, signal ? { signal } : {}).then(
+      () => {},
+      () => {},
+    ),
+  alarm: (problem) => void alarms.push(problem),
+};
+
+function start(): void {
+  time = new VirtualTime('2026-11-22T12:00:00.000Z');
+  [store, due, positions, node] = [new MemoryEventStore(), new MemoryDueTable(), new Map(), new Node()];
+  [alarms, stops, parts] = [[], [], []];
+}
+
+beforeEach(start);
+afterEach(stopAll);
+
+async function stopAll(): Promise<void> {
+  for (const stop of stops) stop.abort();
+  await Promise.allSettled(parts);
+}
+
+/** A process that watches until it dies. */
+function watch(act: Act = alive): void {
+  const stop = new AbortController();
+  stops.push(stop);
+  let dead = false;
+  const doing: Act = async (work) => {
+    if (dead) throw new Died();
+    return act(work).catch((error) => {
+      if (error instanceof Died) {
+        dead = true;
+        stop.abort();
+      }
+      throw error;
+    });
+  };
+  const appending: EventStore = Object.create(store, {
+    append: { value: (...args: Parameters<EventStore['append']>) => doing(() => store.append(...args)) },
+  });
+  const checkpoints: CheckpointStore = {
+    load: async (reader) => positions.get(reader) ?? START,
+    save: (reader, position) => doing(async () => void positions.set(reader, position)),
+  };
+  const running = watchChallenges(
+    {
+      ...{ facts: store, challenges: openStreams(appending, snapshots, runtime).challenges, looksPerSecond: 100 },
+      backends: new PaymentBackends([node.backend(doing)]),
+      due: {
+        due: (...args) => due.due(...args),
+        waiting: (name) => due.waiting(name),
+        wake: (...args) => doing(() => due.wake(...args)),
+        putOff: (...args) => doing(() => due.putOff(...args)),
+      },
+      ...{ checkpoints, clock: time, runtime },
+    },
+    { token: stops.length, signal: stop.signal, holds: () => !stop.signal.aborted },
+  );
+  parts.push(...running.map((part) => part.catch(() => {})));
+}
+
+/** Looks are minutes apart at first, and then hours. */
+async function pass(milliseconds: number): Promise<void> {
+  await time.pass(6 * MINUTE);
+  for (let left = milliseconds - 6 * MINUTE; left > 0; left -= STRIDE) {
+    time.stop(Math.min(STRIDE, left));
+    await time.pass(SECOND);
+  }
+}
+
+const challenges = () => openStreams(store, snapshots, runtime).challenges;
+
+async function issue(id = ID): Promise<void> {
+  const expires = { expiresAt: time.in(5 * MINUTE), usableUntil: time.in(24 * 60 * MINUTE) };
+  const data = issuedChallenge({ reference: id, ...expires, at: time.now() });
+  await challenges().run(id, { type: 'IssueChallenge', data }, BY_A_TEST);
+}
+
+/** Its proof is shown, and its request served. */
+async function use(): Promise<void> {
+  const { query, request } = issuedChallenge();
+  const price = usd('0.0115');
+  const terms = { holdId: 'h', request, atLeast: price, atMost: price, query, expiresAt: time.in(MINUTE) };
+  await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, BY_A_TEST);
+}
+
+async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
+  const all: Recorded<DomainEvent>[] = [];
+  for await (const { events } of store.history(START)) all.push(...(events as typeof all));
+  return all;
+}
+
+const types = async () => (await facts()).map(({ type }) => type);
+
+describe('a challenge', () => {
+  test('that nobody pays costs seven looks and no append', async () => {
+    await issue();
+    watch();
+    await pass(8 * 24 * 60 * MINUTE);
+    expect([await types(), node.looks, alarms]).toEqual([['ChallengeIssued'], 7, []]);
+    expect([...due.rows.keys()]).toEqual([]);
+  });
+
+  test('that was paid and whose proof nobody shows is found, booked once, and looked at no more', async () => {
+    await issue();
+    watch();
+    await pass(2 * 60 * MINUTE);
+    node.paid.set(ID, ASKED);
+    await pass(WEEK);
+    expect([await types(), node.looks]).toEqual([['ChallengeIssued', 'ChallengePaid'], 4]);
+    expect((await facts())[1]).toMatchObject({ data: { by: 'backend', units: '14000' } });
+  });
+
+  test('that was paid with more than was asked for owes the rest, also where its proof was shown before', async () => {
+    for (const shown of [true, false]) {
+      start();
+      await issue();
+      watch();
+      if (shown) await use();
+      node.paid.set(ID, ASKED + 1_000n);
+      await pass(2 * 60 * MINUTE);
+      const more = (await facts()).filter(({ type }) => type === 'ChallengeOverpaid');
+      expect(more).toMatchObject([{ data: { units: '1000', amount: usd('0.00085').toString() } }]);
+      await stopAll();
+    }
+  });
+
+  test('that was paid with less is an alarm and no fact', async () => {
+    await issue();
+    watch();
+    node.paid.set(ID, ASKED - 1n);
+    await time.pass(6 * MINUTE);
+    expect(await types()).toEqual(['ChallengeIssued']);
+    expect(alarms).toContain(`challenges ${ID} was refused; trying again`);
+  });
+
+  test('whose proof was shown and whose back end knows of its payment costs three looks and nothing else', async () => {
+    await issue();
+    watch();
+    node.paid.set(ID, ASKED);
+    await use();
+    await pass(WEEK);
+    expect([await types(), node.looks, alarms]).toEqual([['ChallengeIssued', 'ChallengePaid', 'FundsHeld'], 3, []]);
+  });
+
+  test('whose proof was shown and whose back end knows of no payment is an alarm', async () => {
+    await issue();
+    watch();
+    await use();
+    await time.pass(MINUTE);
+    expect(alarms).toEqual([`the payment of challenge ${ID} was proven, and its back end does not know it`]);
+  });
+
+  test('of a back end that is not configured here is left alone', async () => {
+    await issue();
+    node = Object.assign(new Node(), { backend: () => ({ name: 'cln', batch: 1 }) });
+    watch();
+    await pass(WEEK);
+    expect([await types(), alarms]).toEqual([['ChallengeIssued'], []]);
+  });
+
+  test('is booked once by two processes that both believe it is their turn', async () => {
+    const ids = Array.from({ length: 10 }, (_, i) => `10000000-0000-4000-8000-00000000000${i}`);
+    for (const id of ids) {
+      await issue(id);
+      node.paid.set(id, ASKED + 1n);
+    }
+    for (let i = 0; i < 2; i++) watch();
+    await time.pass(10 * MINUTE);
+    const found = await types();
+    for (const type of ['ChallengePaid', 'ChallengeOverpaid'])
+      expect(found.filter((each) => each === type)).toHaveLength(ids.length);
+    expect(alarms).toEqual([]);
+  });
+});
+
+test.each(['before', 'behind'])(
+  'a process that dies %s any action leaves a payment that is booked once',
+  async (where) => {
+    for (let n = 1, died = true; died; n++) {
+      start();
+      await issue();
+      node.paid.set(ID, ASKED + 1_000n);
+      let actions = 0;
+      died = false;
+      watch(async (work) => {
+        if (++actions !== n) return work();
+        died = true;
+        if (where === 'behind') await work();
+        throw new Died();
+      });
+      await time.pass(6 * MINUTE);
+      watch();
+      await time.pass(10 * MINUTE);
+      expect({ n, types: await types() }).toEqual({
+        n,
+        types: ['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid'],
+      });
+      await stopAll();
+      expect(died || n > 4).toBe(true);
+    }
+  },
+);

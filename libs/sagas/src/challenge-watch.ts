@@ -1,0 +1,58 @@
+import { type Challenges, type Clock, type PaymentBackends, UpstreamFailure, unitsReceived } from '#application';
+import { type ChallengeCommand, type ChallengeStep, challengeWorkflow } from '#domain';
+import {
+  type Asked,
+  type CheckpointStore,
+  type DueTable,
+  type FactReader,
+  type Lease,
+  type Runtime,
+  startWorkflow,
+} from '#kernel';
+import { type PacedLooks, pacedLooks } from './paced-looks.ts';
+
+export interface ChallengeWatchPorts {
+  readonly facts: FactReader;
+  readonly challenges: Challenges;
+  readonly backends: PaymentBackends;
+  /** Requests to each back end in a second. */
+  readonly looksPerSecond: number;
+  readonly due: DueTable;
+  readonly checkpoints: CheckpointStore;
+  readonly clock: Clock;
+  readonly runtime: Runtime;
+}
+
+/** Finds payments of challenges whose proofs nobody shows, and proofs without a payment, as long as this process has the turn. */
+export function watchChallenges(ports: ChallengeWatchPorts, lease: Lease): readonly Promise<void>[] {
+  const { facts, challenges, backends, looksPerSecond, due, checkpoints, clock, runtime } = ports;
+  const looks = pacedLooks(backends, looksPerSecond, runtime, lease.signal);
+  return startWorkflow(
+    challengeWorkflow,
+    {
+      ...{ facts, own: challenges, due, checkpoints, runtime },
+      send: () => Promise.reject(new Error('a challenge sends nothing')),
+      ask: (questions) => questions.map((each) => learn(each, looks, ports)),
+      perform: () => Promise.reject(new Error('a challenge does nothing in the world')),
+      now: () => clock.now(),
+    },
+    lease,
+  ).parts;
+}
+
+/** A back end that is not configured here is not asked. */
+async function learn(
+  { id, question: { backend, reference, isProven } }: Asked<ChallengeStep>,
+  looks: ReadonlyMap<string, PacedLooks>,
+  { clock, runtime }: Pick<ChallengeWatchPorts, 'clock' | 'runtime'>,
+): Promise<readonly ChallengeCommand[]> {
+  const found = await looks.get(backend)?.look(reference, false);
+  if (!found) return [];
+  const units = unitsReceived(found);
+  if (units > 0n) return [{ type: 'RecordChallengePayment', data: { units, at: clock.now() } }];
+  if (isProven) {
+    const why = new UpstreamFailure('upstream_error', `${backend} has no payment for ${reference}`);
+    runtime.alarm(`the payment of challenge ${id} was proven, and its back end does not know it`, why);
+  }
+  return [];
+}

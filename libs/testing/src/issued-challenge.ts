@@ -1,0 +1,22 @@
+import { type ChallengeIssued, unitsFor, worth } from '#domain';
+import { type PicoUsd, usd } from '#kernel';
+
+const AT = '2026-11-22T12:00:00.000Z';
+/** Bitcoin over Lightning, in millisatoshis. */
+const BTC = { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1_000, currencies: {} } as const;
+const RATE = '85000.00';
+
+/** A challenge for a search at this price, when bitcoin was at 85,000. */
+export function issuedChallenge(
+  more: Partial<ChallengeIssued['data']> = {},
+  price: PicoUsd = usd('0.0115'),
+): ChallengeIssued['data'] {
+  const units = unitsFor(price, BTC, RATE);
+  return {
+    ...{ id: 'id', price: price.toString(), priceList: 'v1', request: 'digest', method: 'btc-lightning' },
+    query: { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false },
+    ...{ coin: BTC.code, units: units.toString(), worth: worth(units, BTC, RATE).toString() },
+    ...{ rate: { value: RATE, source: 'kraken', at: AT }, backend: 'lnd', reference: 'ab', paymentHash: 'ab' },
+    ...{ expiresAt: '2026-11-22T12:05:00.000Z', usableUntil: '2026-11-23T12:05:00.000Z', at: AT, ...more },
+  };
+}
