@@ -143,7 +143,9 @@ describe('the lookups that ship', () => {
   test('leave no field open to vendors that would do more for it, or answer with more', () => {
     const isClosed = ({ parameters }: DataEndpoint) => parameters?.additionalProperties === false;
     const isDear = ({ upstream, method }: DataEndpoint) =>
-      ['exa', 'firecrawl', 'clado', 'whitepages', 'influencers-club', 'scrape-creators'].includes(upstream) ||
+      ['exa', 'firecrawl', 'clado', 'minerva', 'whitepages', 'influencers-club', 'scrape-creators'].includes(
+        upstream,
+      ) ||
       // Google takes in a query which fields it shall answer with, and bills by them.
       (upstream.startsWith('google-') && method === 'GET');
     expect(dataEndpoints.filter((each) => isDear(each) && !isClosed(each)).map(named)).toEqual([]);
