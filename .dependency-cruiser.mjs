@@ -23,6 +23,7 @@ const APPLICATION_FOLDERS = [
   'media',
   'data',
   'topups',
+  'challenges',
   'autotopup',
   'accounts',
 ];

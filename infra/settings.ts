@@ -3,6 +3,7 @@
  * start with a sentence that names it. `npm run docs` writes the table in docs/settings.md from this list.
  */
 
+import { DOORS } from './door-settings.ts';
 import { FILES } from './file-settings.ts';
 import {
   beside,
@@ -51,6 +52,7 @@ export const SETTINGS = {
   sandboxPort: SANDBOX.port,
   sandboxUrl: SANDBOX.url,
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
+  ...DOORS,
   logLevel: choice(
     'LOG_LEVEL',
     ['info', 'trace', 'debug', 'warn', 'error', 'fatal'],

@@ -7,6 +7,7 @@ import { type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
 import { readBodies, unpackBodies } from './edge/bodies.ts';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
+import { Doors } from './edge/challenges/doors.ts';
 import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors.ts';
 import { watchMethods } from './edge/methods.ts';
 import { refuseBroken, refuseOddities } from './edge/no-request.ts';
@@ -48,7 +49,9 @@ export async function openGateway(role: Role, ...beside: readonly Type[]) {
 }
 
 async function createApp(role: Role, beside: readonly Type[]): Promise<NestFastifyApplication> {
+  const { trustedProxies } = role.settings;
   const adapter = new FastifyAdapter({
+    ...(trustedProxies.length > 0 ? { trustProxy: [...trustedProxies] } : {}),
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: RECEIVED_WITHIN_MS,
     routerOptions: { ignoreTrailingSlash: true },
@@ -70,7 +73,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   await role.keep(app);
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   prepare(fastify);
-  findCallers(fastify, app.get(Authenticator));
+  findCallers(fastify, app.get(Authenticator), app.get(Doors));
   app.get(AudioListener).guard(fastify);
   unpackBodies(fastify);
   app.get(Uploads).readAt(fastify);

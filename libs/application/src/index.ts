@@ -20,6 +20,15 @@ export {
 } from './autotopup/connect-wallet.ts';
 export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
 export { Catalogues, served, type Vendors } from './catalogues.ts';
+export { ChallengeLimits, TooManyChallenges } from './challenges/challenge-limits.ts';
+export { ChallengeTokens } from './challenges/challenge-tokens.ts';
+export {
+  IssueChallenge,
+  IssueChallengeHandler,
+  type PaymentChallenge,
+  takesChallenges,
+} from './challenges/issue-challenge.ts';
+export { type Proof, type ProofFault, Proofs, type ShownProof } from './challenges/proofs.ts';
 export { Clock, SystemClock } from './clock.ts';
 export { LookUp, type LookUpClient, LookUpHandler } from './data/look-up.ts';
 export { wantedLookUp } from './data/wanted-lookup.ts';
@@ -176,6 +185,7 @@ export {
 } from './media/videos/video-hooks.ts';
 export { type VideoBody, type VideoQuote, VideoQuotes } from './media/videos/video-quotes.ts';
 export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
+export { AskingPayer, PaymentWanted } from './paying/asking-payer.ts';
 export type { ProvenChallenge } from './paying/challenge-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
 export { HeldFunds } from './paying/held-funds.ts';
@@ -185,6 +195,7 @@ export {
   IdempotencyConflict,
   type KeyedRequest,
   leaseOf,
+  type Served,
 } from './paying/idempotency.ts';
 export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './paying/kept-answers.ts';
 export {

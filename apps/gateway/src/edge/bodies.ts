@@ -4,6 +4,7 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { assertParsable } from './bounds.ts';
+import { MAX_VISITOR_BYTES, MAX_VISITOR_UPLOAD_BYTES } from './caller.ts';
 import { InvalidRequest, TooLarge, UnsupportedMedia } from './errors.ts';
 
 /** From here on a body that is packed more densely is no request, but an attempt to keep us busy. */
@@ -46,19 +47,49 @@ export function unpackBodies(fastify: FastifyInstance): void {
     const { config, bodyLimit } = route;
     if (!config?.operation || bodyLimit === undefined) return;
     const unpack = (
-      { headers }: FastifyRequest,
+      request: FastifyRequest,
       reply: { header(name: string, value: string): unknown },
       payload: Readable,
       done: (error: Error | null, payload?: Readable) => void,
     ) => {
+      const { headers } = request;
+      const limit = limitOf(request, bodyLimit);
+      if (limit < bodyLimit && Number(headers['content-length']) > limit) return done(tooLarge(limit));
       const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
-      if (encoding === 'identity') return done(null, payload);
-      if (encoding === 'gzip' || encoding === 'x-gzip') return done(null, unpacked(payload, bodyLimit));
+      if (encoding === 'identity') return done(null, limit < bodyLimit ? bounded(payload, limit) : payload);
+      if (encoding === 'gzip' || encoding === 'x-gzip') return done(null, unpacked(payload, limit));
       reply.header('accept-encoding', 'gzip');
       done(new UnsupportedMedia('The body may be compressed with gzip only'));
     };
     route.preParsing = [route.preParsing ?? [], unpack].flat() as never;
   });
+}
+
+/** Before anything is paid. */
+function limitOf({ visitor, routeOptions }: FastifyRequest, limit: number): number {
+  if (!visitor) return limit;
+  const most = routeOptions.config.operation?.upload ? MAX_VISITOR_UPLOAD_BYTES : MAX_VISITOR_BYTES;
+  return Math.min(limit, most);
+}
+
+function tooLarge(limit: number): TooLarge {
+  return new TooLarge(`The body must have at most ${limit} bytes`);
+}
+
+/** The same body, up to so many bytes. */
+function bounded(payload: Readable, limit: number): Readable {
+  let size = 0;
+  const counted = new Transform({
+    transform(piece: Buffer, _, done) {
+      size += piece.length;
+      if (size <= limit) return done(null, piece);
+      payload.unpipe(counted);
+      payload.resume();
+      done(tooLarge(limit));
+    },
+  });
+  payload.once('error', (error) => counted.destroy(error));
+  return payload.pipe(counted);
 }
 
 function parsed(text: string): unknown {

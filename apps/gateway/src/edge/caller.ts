@@ -10,6 +10,7 @@ import { type Cause, startedBy } from '#kernel';
 import { findKey } from '#projections';
 import type { OperationNotes } from '../openapi/operation.ts';
 import type { BooksReader } from './books-reader.ts';
+import type { Doors } from './challenges/doors.ts';
 import { InvalidRequest, Unauthorized } from './errors.ts';
 import { mostBytesOf } from './uploads/multipart.ts';
 
@@ -17,6 +18,9 @@ import { mostBytesOf } from './uploads/multipart.ts';
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /** Limit of a body that is not paid for. */
 const MAX_SETTINGS_BYTES = 64 * 1024;
+/** Limits of the body of a visitor's request, without files and with: what he is to pay is found by it before he has. */
+export const MAX_VISITOR_BYTES = 64 * 1024;
+export const MAX_VISITOR_UPLOAD_BYTES = 26 * 1024 * 1024;
 /** Limit of a web hook. */
 const MAX_HOOK_BYTES = 256 * 1024;
 /** Limit of a body that must be read to find the account, or that needs no account. */
@@ -35,7 +39,7 @@ const ANYBODY = 'anybody';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the handler of an operation that is not public. */
+    /** Set before the handler of an operation that is not public, unless a visitor asks. */
     caller: Caller;
   }
   interface FastifyContextConfig {
@@ -55,8 +59,9 @@ export const CausedBy = createParamDecorator((_: unknown, context: ExecutionCont
 });
 
 /** Adds a hook to every route that is declared from now on: it finds the caller as the operation says, and limits the body. */
-export function findCallers(fastify: FastifyInstance, authenticator: Authenticator): void {
-  fastify.decorateRequest('caller', null as unknown as Caller);
+export function findCallers(fastify: FastifyInstance, authenticator: Authenticator, doors: Doors): void {
+  fastify.decorateRequest('caller', undefined as unknown as Caller);
+  fastify.decorateRequest('visitor', undefined);
   fastify.addHook('onRoute', (route) => {
     const operation = route.config?.operation;
     if (!operation) return;
@@ -64,6 +69,8 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
     const find = finderOf(operation, authenticator);
     if (!find) return;
     const hook = async (request: FastifyRequest) => {
+      if (operation.challenge) request.visitor = await doors.visitor(request);
+      if (request.visitor) return;
       const caller = await find(request);
       if (caller) request.caller = caller;
     };

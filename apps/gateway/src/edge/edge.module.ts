@@ -10,6 +10,7 @@ import {
   KeptAnswers,
   leaseOf,
   Payers,
+  type ProvenChallenge,
   Refusals,
   RefusedRequests,
   Secrets,
@@ -18,11 +19,13 @@ import {
 import { answerMigrations, PostgresKeptAnswers } from '#connectors';
 import { Foundation, migrate } from '#infra';
 import type { Runtime } from '#kernel';
-import { PayingModule, Role, SecretsModule, StoresModule } from '#modules';
+import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule } from '#modules';
 import { BooksReader } from './books-reader.ts';
 import { Authenticator } from './caller.ts';
+import { challengeProviders } from './challenges/challenges.providers.ts';
+import { Doors } from './challenges/doors.ts';
 import { ErrorFilter } from './errors.ts';
-import { PaidRequests } from './paid-requests.ts';
+import { type PaidRequestPorts, PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
 import { Uploads } from './uploads/uploads.ts';
 import { ValidationPipe } from './validation.ts';
@@ -33,9 +36,10 @@ const NOTED_PAYERS = Symbol('noted payers');
 
 /** What all surfaces share: callers, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({
-  imports: [PayingModule, SecretsModule, StoresModule],
+  imports: [PayingModule, PaymentsModule, SecretsModule, StoresModule],
   providers: [
     PublicAddress,
+    ...challengeProviders,
     { provide: APP_PIPE, useClass: ValidationPipe },
     { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
     {
@@ -75,19 +79,28 @@ const NOTED_PAYERS = Symbol('noted payers');
     },
     {
       provide: PaidRequests,
-      inject: [Role, NOTED_PAYERS, Idempotency, Authenticator, FreeUse],
-      useFactory: (role: Role, ...parts: ConstructorParameters<typeof PaidRequests>) =>
-        role.keep(new PaidRequests(...parts)),
+      inject: [Role, NOTED_PAYERS, Idempotency, Authenticator, FreeUse, Doors],
+      useFactory: (
+        role: Role,
+        ...[payers, idempotency, authenticator, freeUse, doors]: [
+          PaidRequestPorts['payers'],
+          Idempotency,
+          Authenticator,
+          FreeUse,
+          Doors,
+        ]
+      ) => role.keep(new PaidRequests({ payers, idempotency, authenticator, freeUse, doors })),
     },
     {
       provide: NOTED_PAYERS,
       inject: [Payers, Refusals],
       useFactory: (payers: Payers, refusals: Refusals) => ({
         of: (caller: Caller) => refusals.payerOf(payers.of(caller), caller),
+        ofChallenge: (proven: ProvenChallenge, again: boolean) => payers.ofChallenge(proven, again),
       }),
     },
   ],
-  exports: [PublicAddress, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],
+  exports: [PublicAddress, Doors, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],
 })
 export class EdgeModule {}
 

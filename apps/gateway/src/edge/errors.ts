@@ -7,6 +7,7 @@ import {
   FilesUnavailable,
   HoldTaken,
   IdempotencyConflict,
+  TooManyChallenges,
   UnservableRequest,
   UpstreamFailure,
 } from '#application';
@@ -197,6 +198,14 @@ export const ERROR_KINDS: readonly Kind[] = [
 /** After which who was refused for want of room may ask again. */
 const BUSY_SECONDS = 5;
 
+/** After which the same payment may be shown again while its request runs. */
+const RUNNING_SECONDS = 2;
+
+function retryAfter({ code, details }: Rejection): Pick<ErrorAnswer, 'retryAfterSeconds'> {
+  if (code === 'challenge_running') return { retryAfterSeconds: RUNNING_SECONDS };
+  return details?.until === undefined ? {} : { retryAfterSeconds: secondsTo(details.until) };
+}
+
 function secondsTo(instant: string): number {
   return Math.max(1, Math.ceil((Date.parse(instant) - Date.now()) / 1000));
 }
@@ -205,14 +214,17 @@ function secondsTo(instant: string): number {
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof Rejection) {
     const { code, message, details } = error;
-    const retryAfterSeconds = details?.until === undefined ? {} : { retryAfterSeconds: secondsTo(details.until) };
-    return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfterSeconds });
+    return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfter(error) });
   }
   if (error instanceof UpstreamFailure) {
     const { code, status, retryAfterSeconds, param = null, word } = error;
     if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', error.message);
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return answer(FAILURES[code], error.message, { param, ...more, ...(word ? { code: word } : {}) });
+  }
+  if (error instanceof TooManyChallenges) {
+    const { message, retryAfterSeconds } = error;
+    return answer(FAILURES.rate_limited, message, { retryAfterSeconds });
   }
   if (error instanceof HoldTaken) return answer(CONFLICT, error.message);
   if (error instanceof Unauthorized) return answer(UNAUTHORIZED, error.message);
@@ -221,7 +233,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof IdempotencyConflict) {
     const { retryAfterSeconds } = error;
     const more = retryAfterSeconds === undefined ? { final: true } : { retryAfterSeconds };
-    return answer([409, error.type, 'invalid_request'], error.message, { param: 'Idempotency-Key', ...more });
+    return answer([409, error.type, 'invalid_request'], error.message, { param: error.of, ...more });
   }
   if (error instanceof UnservableRequest) {
     const { status, message, param, tooLong } = error;

@@ -54,9 +54,9 @@ async function dieClaiming(): Promise<string> {
   await requests.world.bill.clear();
   await requests.database.query(
     `insert into gateway.answers
-       (account_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
+       (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
      select $1, key, request, gen_random_uuid(), 2, gen_random_uuid(), now() + interval '10 s', expires_at, false
-       from gateway.answers where account_id = $2`,
+       from gateway.answers where payer_id = $2`,
     [requests.account.creditId, other.creditId],
   );
   return (await requests.kept())[0].request_id;

@@ -220,7 +220,7 @@ describe('a key', () => {
     const headers = { 'idempotency-key': requests.key, 'x-credit-id': nobody };
     const sent = { body: chat('tokens=3', {}), headers, api: byCreditId.api };
     expect((await requests.world.send('POST', '/v1/chat/completions', sent)).status).toBe(401);
-    const sql = 'select from gateway.answers where account_id = $1';
+    const sql = 'select from gateway.answers where payer_id = $1';
     expect((await requests.database.query(sql, [nobody])).rowCount).toBe(0);
     await byCreditId.close();
   });

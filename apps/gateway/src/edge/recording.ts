@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { Audience, KeptAnswer } from '#application';
+import { addReceipt } from './challenges/receipts.ts';
 
 /** A longer answer is delivered, but not kept. */
 export const MAX_KEPT_BYTES = 8 * 1024 * 1024;
@@ -81,13 +82,14 @@ export class WholeAudience implements Audience {
   }
 }
 
-/** Fastify's `onSend`: an answer that is recorded is sent once that is done. */
+/** Fastify's `onSend`: an answer that is recorded is sent once that is done, with the receipt of its payment. */
 export function recordSent(
   _: unknown,
   reply: FastifyReply,
   payload: unknown,
   done: (error: null, payload: unknown) => void,
 ): void {
+  addReceipt(reply);
   const recording = recordings.get(reply);
   if (!recording) done(null, payload);
   else void recording.end(payload).then(() => done(null, payload));

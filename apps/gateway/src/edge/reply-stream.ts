@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { addReceipt } from './challenges/receipts.ts';
 import { departure, isKept, type Recording, recordingOf } from './recording.ts';
 
 /** A client that reads nothing for this long is treated as gone. */
@@ -41,6 +42,7 @@ export class ReplyStream {
     this.recording = recordingOf(reply);
     response.on('error', () => {}); // shows in `gone`
     reply.headers({ ...headers, 'x-accel-buffering': 'no' });
+    addReceipt(reply);
     response.writeHead(200, reply.getHeaders() as Record<string, string>);
   }
 

@@ -155,6 +155,12 @@ function credential(scheme: string): Record<string, string> {
   return { [scheme]: scheme === 'x-credit-id' ? account.creditId : account.apiKey };
 }
 
+/** Pays for a request what it is asked for. */
+async function proofFor(place: Place, example: Parameters<typeof ask>[2]): Promise<Record<string, string>> {
+  const { challengeId, invoice } = (await ask(place, {}, example)).body;
+  return { authorization: `L402 ${challengeId}:${(await world.pay(invoice)).body.preimage}` };
+}
+
 const UNKNOWN: Readonly<Record<string, string>> = {
   bearer: 'Bearer sk-unknown',
   'x-credit-id': '00000000-0000-4000-8000-000000000000',
@@ -364,8 +370,12 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
       const schemes = schemesOf(place.operation);
       // That of a vendor is for a video of its own, which the vendor signs: it is not known here.
       if (isHook(place)) return [{ send: () => ask(place, HOOK_HEADERS, HOOK), status: isVendors(place) ? 404 : 200 }];
-      return (schemes.length > 0 ? schemes.map(credential) : [{}]).map((headers) => ({
-        send: async () => ask(place, headers, await freshExample(place)),
+      return (schemes.length > 0 ? schemes : ['none']).map((scheme) => ({
+        send: async () => {
+          const example = await freshExample(place);
+          if (scheme === 'payment') return ask(place, await proofFor(place, example), example);
+          return ask(place, scheme === 'none' ? {} : credential(scheme), example);
+        },
         status: successOf(place),
       }));
     },
@@ -378,10 +388,12 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
       if (scheme === undefined) return [];
       const wrong = { [scheme === 'bearer' ? 'authorization' : scheme]: UNKNOWN[scheme] ?? '' };
       const [first = {}] = place.operation.security;
-      return (Object.keys(first).length === 0 ? [wrong] : [{}, wrong]).map((headers) => ({
-        send: () => ask(place, headers),
-        status: 401,
-      }));
+      const missing = {
+        send: () => ask(place, {}),
+        status: schemesOf(place.operation).includes('payment') ? 402 : 401,
+      };
+      const refused = { send: () => ask(place, wrong), status: 401 };
+      return Object.keys(first).length === 0 ? [refused] : [missing, refused];
     },
     20,
   ],

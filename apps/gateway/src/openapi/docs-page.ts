@@ -83,11 +83,15 @@ function linkTo({ method, path, operation }: Place): Html {
 }
 
 function credentials({ components }: OpenApiDocument): Html {
-  const items = Object.entries(components.securitySchemes).map(([name, { type, description }]) => {
-    const example = type === 'http' ? 'Authorization: Bearer …' : `${name}: …`;
+  const items = Object.entries(components.securitySchemes).map(([name, { type, scheme = '', description }]) => {
+    const example = type === 'http' ? `Authorization: ${capitalized(String(scheme))} …` : `${name}: …`;
     return html`<li><code>${example}</code> ${description}</li>`;
   });
   return html`<ul>${items}</ul>`;
+}
+
+function capitalized(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 function operationSection({ method, path, operation, aliases }: Place, document: OpenApiDocument, url: string): Html {

@@ -16,7 +16,7 @@ import {
 } from './operation.ts';
 import { requestSchema } from './request-schema.ts';
 import type { Route } from './routes.ts';
-import { AnthropicErrorSchema, ErrorSchema, text } from './schemas.ts';
+import { AnthropicErrorSchema, ErrorSchema, PaymentWantedSchema, text } from './schemas.ts';
 
 /** The version of the interface, not of the program. */
 const VERSION = '1.0.0';
@@ -30,6 +30,12 @@ const SCHEMES = {
   'api-key': { type: 'apiKey', in: 'header', name: 'api-key', description: 'An API key' },
   'x-api-key': { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'An API key' },
   'x-credit-id': { type: 'apiKey', in: 'header', name: 'x-credit-id', description: 'The id of the account itself' },
+  payment: {
+    type: 'http',
+    scheme: 'Payment',
+    description:
+      'The proof of a payment for this one request, also as L402: without any credential the answer is 402, and says in WWW-Authenticate what is to be paid',
+  },
 } as const;
 
 const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
@@ -158,8 +164,9 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
 }
 
 /** Models are paid for with a key. */
-function credentialsOf({ auth, paid }: OperationNotes): readonly string[] {
-  return CREDENTIALS[auth].filter((scheme) => !paid || scheme !== 'x-credit-id');
+function credentialsOf({ auth, paid, challenge }: OperationNotes): readonly string[] {
+  const credentials = CREDENTIALS[auth].filter((scheme) => !paid || scheme !== 'x-credit-id');
+  return challenge ? [...credentials, 'payment'] : credentials;
 }
 
 function pathParameters({ params = {} }: OperationNotes): Parameter[] {
@@ -256,8 +263,12 @@ class Components {
   readonly responses: Record<string, DocumentedResponse> = {};
   private readonly taken = new Map<string, string>();
 
-  error(status: number, { paid, creates, errorShape }: OperationNotes): { readonly $ref: string } {
+  error(status: number, { paid, challenge, creates, errorShape }: OperationNotes): { readonly $ref: string } {
     const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
+    if (challenge && status === 402) {
+      this.responses[`Challenge${words}`] ??= this.response(status, json(PaymentWantedSchema), { paid, challenge });
+      return { $ref: `#/components/responses/Challenge${words}` };
+    }
     const { prefix, content } = ERRORS[errorShape ?? 'openai'];
     const name = `${prefix}${paid ? 'Paid' : creates ? 'Creation' : ''}${words}`;
     const kind = { ...(paid ? { paid } : {}), ...(creates ? { creates } : {}), ...(errorShape ? { errorShape } : {}) };
@@ -265,7 +276,7 @@ class Components {
     return { $ref: `#/components/responses/${name}` };
   }
 
-  response(status: number, content: Content, kind: Kind): DocumentedResponse {
+  response(status: number, content: Content, kind: Partial<Kind>): DocumentedResponse {
     const headers = ['x-request-id', ...headersOf(status, kind)];
     return {
       description: STATUS_CODES[status] ?? String(status),

@@ -16,8 +16,18 @@ export const HEADERS = {
     schema: { type: 'string', pattern: '^gen-' },
   },
   'idempotent-replayed': {
-    description: 'This is the answer to an earlier request with the same Idempotency-Key; it was charged once',
+    description:
+      'This is the answer to an earlier request with the same Idempotency-Key, or the same proof of payment; it was charged once',
     schema: { const: 'true' },
+  },
+  'payment-receipt': {
+    description: 'The receipt for a request that was paid for by itself: JSON in base64url',
+    schema: { type: 'string', pattern: '^[\\w-]+$' },
+  },
+  'www-authenticate': {
+    description:
+      'What is to be paid, in the words of the `Payment` scheme and of L402, where no account’s credential came',
+    schema: { type: 'string', pattern: '^Payment .*, L402 ' },
   },
   'x-books-behind': {
     description: 'The answer may be older than the last change, which could not be read in time',
@@ -56,12 +66,12 @@ export const PAID_PARAMETERS = [
   },
 ];
 
-export type Kind = Pick<OperationNotes, 'paid' | 'creates' | 'follows' | 'priced' | 'errorShape'>;
+export type Kind = Pick<OperationNotes, 'paid' | 'challenge' | 'creates' | 'follows' | 'priced' | 'errorShape'>;
 
 /** Headers that an answer may have. */
 export function headersOf(
   status: number,
-  { paid, creates, follows, priced, errorShape }: Kind,
+  { paid, challenge, creates, follows, priced, errorShape }: Kind,
 ): readonly (keyof typeof HEADERS)[] {
   const keyed = paid || creates;
   return [
@@ -69,6 +79,8 @@ export function headersOf(
     ...(paid ? (['x-generation-id'] as const) : []),
     ...(keyed && status < 300 ? (['idempotent-replayed'] as const) : []),
     ...(priced && status < 300 ? (['x-cost-usd'] as const) : []),
+    ...(challenge && status < 300 ? (['payment-receipt'] as const) : []),
+    ...(challenge && status === 402 ? (['www-authenticate'] as const) : []),
     ...(follows && status < 300 ? (['x-books-behind'] as const) : []),
     ...(RETRIED.includes(status) ? (['retry-after'] as const) : []),
     ...(keyed && status === 409 ? (['x-should-retry'] as const) : []),

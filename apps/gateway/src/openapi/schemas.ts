@@ -50,30 +50,43 @@ export function dateOrTime(description: string): Schema {
 
 export const CREDIT_ID = text('The id of the account, instead of a credential in a header', { format: 'uuid' });
 
-export const ErrorSchema = named(
-  'Error',
-  object({
-    status: { const: 'error' },
-    statusCode: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status' },
-    message: text('What went wrong, for people', { minLength: 1 }),
-    error: object(
-      {
-        message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
-        type: text('What went wrong, for programs', { enum: [...new Set(ERROR_KINDS.map(([, type]) => type))] }),
-        code: {
-          type: ['string', 'integer'],
-          description: 'What went wrong, in OpenAI’s words; for `@openrouter/sdk` the HTTP status',
-        },
-        param: { type: ['string', 'null'], description: 'The field that is wrong, where it is one' },
-        metadata: {
-          ...object({ error_type: text('OpenRouter’s word for the kind of error', { pattern: '^[a-z_]+$' }) }),
-          additionalProperties: STRING,
-        },
+const ERROR: Readonly<Record<string, Schema>> = {
+  status: { const: 'error' },
+  statusCode: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status' },
+  message: text('What went wrong, for people', { minLength: 1 }),
+  error: object(
+    {
+      message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
+      type: text('What went wrong, for programs', { enum: [...new Set(ERROR_KINDS.map(([, type]) => type))] }),
+      code: {
+        type: ['string', 'integer'],
+        description: 'What went wrong, in OpenAI’s words; for `@openrouter/sdk` the HTTP status',
       },
-      ['param'],
-    ),
-  }),
-);
+      param: { type: ['string', 'null'], description: 'The field that is wrong, where it is one' },
+      metadata: {
+        ...object({ error_type: text('OpenRouter’s word for the kind of error', { pattern: '^[a-z_]+$' }) }),
+        additionalProperties: STRING,
+      },
+    },
+    ['param'],
+  ),
+};
+
+export const ErrorSchema = named('Error', object(ERROR));
+
+/** Of 402 where the request can be paid for by itself: an account that has too little is told nothing of it. */
+const PAYMENT: Readonly<Record<string, Schema>> = {
+  type: text('What was wrong with the proof of payment, or that there is none (RFC 9457)', { format: 'uri' }),
+  title: text('The same, for people'),
+  detail: text('What to do'),
+  challengeId: text('The id of what is to be paid for', { pattern: '^[\\w-]{43}$' }),
+  invoice: text('What to pay: a Lightning invoice (BOLT 11)'),
+  payment_hash: text('Its payment hash', { pattern: '^[0-9a-f]{64}$' }),
+  amount_sats: { type: 'integer', minimum: 1, description: 'Its amount in satoshis' },
+  expires_at: instant('When it expires'),
+};
+
+export const PaymentWantedSchema = named('PaymentWanted', object({ ...ERROR, ...PAYMENT }, Object.keys(PAYMENT)));
 
 export const AnthropicErrorSchema = named(
   'AnthropicError',

@@ -1,29 +1,35 @@
 /**
- * `Idempotency-Key`: the same request with the same key is served once, and answered as often as it comes.
+ * `Idempotency-Key`: the same request with the same key is served once, and answered as often as it comes. A proof of payment
+ * is the key of the one request that it pays for.
  *
  * A key is claimed before money is held, in one insert, for a few seconds. Once the money is held the claim is confirmed,
  * for as long as the hold lives, and only then is anything called that costs something. The answer is kept before its end
  * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
  * was, the account's facts say whether its hold was charged. Then it is not served again.
  */
-import { ACCOUNT, type AccountEvent, howEnded } from '#domain';
-import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy, streamName } from '#kernel';
+import { type HoldEvent, howEnded } from '#domain';
+import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy } from '#kernel';
 import type { Secrets } from '../secrets.ts';
 import { ClaimedPayer } from './claimed-payer.ts';
 import type { Claim, Earlier, Ending, KeptAnswer, KeptAnswers } from './kept-answers.ts';
-import type { Caller, Payer } from './payer.ts';
+import type { Payer } from './payer.ts';
 import type { Payers } from './payers.ts';
 import type { CallLimits } from './paying.ts';
 
 const RETRY_AFTER_SECONDS = 2;
 /** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
 const LEASE_MARGIN_MS = 60_000;
+/** After which an answer is not waited for any more whose request was charged. */
+const LOST_AFTER_MS = 30_000;
 
 export const CONFLICTING_KEYS = [
   'idempotency_key_reused',
   'idempotency_in_progress',
   'idempotency_answer_lost',
 ] as const;
+
+/** How an error names what was used before. */
+export type NameOfKey = 'Idempotency-Key' | 'payment';
 
 /** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
 export class IdempotencyConflict extends Error {
@@ -32,6 +38,7 @@ export class IdempotencyConflict extends Error {
   constructor(
     readonly type: (typeof CONFLICTING_KEYS)[number],
     message: string,
+    readonly of: NameOfKey,
     readonly retryAfterSeconds?: number,
   ) {
     super(message);
@@ -40,8 +47,10 @@ export class IdempotencyConflict extends Error {
 
 /** A request with an Idempotency-Key. */
 export interface KeyedRequest {
-  readonly caller: Caller;
+  /** The name of the stream of who pays. */
+  readonly payer: string;
   readonly key: string;
+  readonly named: NameOfKey;
   /** What must be the same for the answer to be the same: the path and the body. */
   readonly about: string;
   readonly requestId: string;
@@ -52,6 +61,8 @@ export interface KeyedRequest {
    * gateway that may have died. Undefined where there is nothing.
    */
   leftBy?(requestId: string): Promise<KeptAnswer | undefined>;
+  /** Who pays when the request was charged, and its answer lost with the gateway that died. Else it is not served again. */
+  payerAgain?(): Payer;
 }
 
 /** The request is to be served: with this payer, and `ended` is called with the answer, if it can be kept, before its end is sent. */
@@ -85,7 +96,9 @@ export class Idempotency {
   async claim(request: KeyedRequest, payer: Payer): Promise<Served | KeptAnswer> {
     const claim = await this.claimed(request);
     if (claim === undefined) return { payer, ended: async () => {} }; // no such account, which is for the hold to say
-    return 'body' in claim ? claim : this.served(claim, payer);
+    if ('body' in claim) return claim;
+    const again = claim.again ? request.payerAgain?.() : undefined;
+    return this.served(claim, again ?? payer, request.named);
   }
 
   /**
@@ -100,24 +113,25 @@ export class Idempotency {
     return { ended: (answer) => this.end(claim, answer && isCreated(answer) ? answer : 'unpaid') };
   }
 
-  /** The claim of a request, or the answer to an earlier one; undefined when there is no such account. */
-  private async claimed(request: KeyedRequest): Promise<Claim | KeptAnswer | undefined> {
+  /** The claim of a request, or the answer to an earlier one; undefined when there is no such payer. */
+  private async claimed(request: KeyedRequest): Promise<OwnClaim | KeptAnswer | undefined> {
     const { facts, kept, secrets } = this.ports;
-    const { accountId } = request.caller;
-    const head = await facts.head(streamName(ACCOUNT, accountId));
+    const { payer } = request;
+    const head = await facts.head(payer);
     if (head === undefined) return undefined;
-    const claim: Claim = {
-      accountId,
+    const claim: OwnClaim = {
+      payer,
       // Neither is stored as it is, or could be guessed by its hash.
       key: secrets.hash(`idempotency key ${request.key}`),
       request: secrets.hash(`idempotent request ${request.about}`),
       requestId: request.requestId,
       revision: head.revision,
       owner: request.requestId,
+      again: false,
     };
     if (await available(kept.claim(claim))) return claim;
     await request.mayRead();
-    return (await this.answeredBefore(claim, request)) ?? claim;
+    return this.answeredBefore(claim, request);
   }
 
   /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
@@ -129,56 +143,58 @@ export class Idempotency {
     }
   }
 
-  /** The answer to an earlier request with the same key; undefined when this one has taken its key over. */
-  private async answeredBefore(claim: Claim, { leftBy }: KeyedRequest): Promise<KeptAnswer | undefined> {
+  /** The answer to an earlier request with the same key, or the claim, where this request has taken its key over. */
+  private async answeredBefore(claim: OwnClaim, request: KeyedRequest): Promise<KeptAnswer | OwnClaim> {
     const { kept } = this.ports;
+    const { named, leftBy, payerAgain } = request;
     const earlier = await available(kept.find(claim));
-    if (!earlier) throw inProgress(); // it has just ended without being charged
-    if (earlier.request !== claim.request) throw reused();
+    if (!earlier) throw inProgress(named); // it has just ended without being charged
+    if (earlier.request !== claim.request) throw reused(named);
     if (earlier.answer) return kept.open(earlier.answer);
     const left = earlier.held ? await leftBy?.(earlier.requestId) : undefined;
     if (left) return left;
-    if (earlier.lost) throw lost();
-    if (earlier.running && !(await this.givenUp(earlier))) throw inProgress();
-    if (earlier.held) await this.assertUnpaid(earlier);
-    if (!(await available(kept.takeOver(earlier, claim)))) throw inProgress();
-    return undefined;
+    if (earlier.lost) throw lost(named);
+    if (earlier.running && !(await this.givenUp(earlier, payerAgain !== undefined))) throw inProgress(named);
+    const again = earlier.held && (await this.wasCharged(earlier, request));
+    if (!(await available(kept.takeOver(earlier, claim)))) throw inProgress(named);
+    return { ...claim, again };
   }
 
   /**
-   * Gives up a claim that is not waited for any more, because its hold has expired: its gateway has died, or will not
-   * charge it. Returns whether that is so.
+   * Gives up a claim that is not waited for any more, because its hold has expired, or was charged a while ago: its gateway has
+   * died, or will not charge it. Returns whether that is so.
    */
-  private async givenUp(earlier: Earlier): Promise<boolean> {
-    const { payers, kept } = this.ports;
-    if (!earlier.held) return false;
-    const account = await payers.endOverdueHolds(
-      streamName(ACCOUNT, earlier.accountId),
-      startedBy('gateway', earlier.requestId),
-    );
-    return howEnded(earlier.requestId, account) === 'expired' && available(kept.end(earlier, 'unknown'));
-  }
-
-  /**
-   * What became of the hold of a request whose gateway has died after it had made it.
-   * @throws IdempotencyConflict unless it ended without being charged
-   */
-  private async assertUnpaid(earlier: Earlier): Promise<void> {
+  private async givenUp(earlier: Earlier, alsoCharged: boolean): Promise<boolean> {
     const { payers, facts, kept } = this.ports;
-    await payers.endOverdueHolds(streamName(ACCOUNT, earlier.accountId), startedBy('gateway', earlier.requestId));
-    const hold = await holdOf(earlier, facts);
-    if (hold === 'charged') {
-      await available(kept.end(earlier, 'lost'));
-      throw lost();
-    }
-    if (hold !== 'unpaid') throw inProgress();
+    if (!earlier.held) return false;
+    const holds = await payers.endOverdueHolds(earlier.payer, startedBy('gateway', earlier.requestId));
+    const ended = howEnded(earlier.requestId, holds);
+    const isOver = ended === 'expired' || (alsoCharged && ended === 'settled' && (await isLongCharged(earlier, facts)));
+    return isOver && available(kept.end(earlier, 'unknown'));
   }
 
-  private served(claim: Claim, payer: Payer): Served {
+  /**
+   * What became of the hold of a request whose gateway has died after it had made it: whether it was charged, where it may be
+   * served again all the same.
+   * @throws IdempotencyConflict unless it ended without being charged, or may
+   */
+  private async wasCharged(earlier: Earlier, { named, payerAgain }: KeyedRequest): Promise<boolean> {
+    const { payers, facts, kept } = this.ports;
+    await payers.endOverdueHolds(earlier.payer, startedBy('gateway', earlier.requestId));
+    const { standing } = await holdOf(earlier, facts);
+    if (standing === 'charged' && !payerAgain) {
+      await available(kept.end(earlier, 'lost'));
+      throw lost(named);
+    }
+    if (standing !== 'unpaid' && standing !== 'charged') throw inProgress(named);
+    return standing === 'charged';
+  }
+
+  private served(claim: Claim, payer: Payer, named: NameOfKey): Served {
     const { kept } = this.ports;
     const claimed = new ClaimedPayer(payer, async () => {
       // A request that was taken for dead while its money was being held is not served: another one is.
-      if (!(await available(kept.confirm(claim)))) throw inProgress();
+      if (!(await available(kept.confirm(claim)))) throw inProgress(named);
     });
     const ended = (answer: KeptAnswer | undefined) => {
       if (claimed.standing === 'charged') return this.end(claim, answer ?? 'lost');
@@ -188,25 +204,46 @@ export class Idempotency {
   }
 }
 
+/** A claim of this process. */
+interface OwnClaim extends Claim {
+  /** Its request was charged before, and its answer lost with the gateway that died. */
+  readonly again: boolean;
+}
+
 type HoldStanding = 'open' | 'charged' | 'unpaid';
 
 /** What a hold is after a fact about it. One that ended unpaid stays so, whatever comes late. */
-const STANDINGS: Partial<Record<AccountEvent['type'], HoldStanding>> = {
+const STANDINGS: Partial<Record<HoldEvent['type'], HoldStanding>> = {
   FundsHeld: 'open',
   HoldSettled: 'charged',
   HoldReleased: 'unpaid',
   HoldExpired: 'unpaid',
 };
 
-/** What has become of the hold of a claim, by the account's facts behind it; undefined when it was never made. */
-async function holdOf({ accountId, requestId, revision }: Claim, facts: FactReader): Promise<HoldStanding | undefined> {
-  let standing: HoldStanding | undefined;
-  for await (const batch of facts.read(streamName(ACCOUNT, accountId), revision)) {
-    for (const { type, data } of batch as readonly Recorded<AccountEvent>[]) {
-      if ('holdId' in data && data.holdId === requestId) standing = STANDINGS[type] ?? standing;
+interface HoldOf {
+  /** Undefined when it was never made. */
+  readonly standing: HoldStanding | undefined;
+  /** When that was stated. */
+  readonly at: string;
+}
+
+/** What has become of the hold of a claim, by its payer's facts behind it. */
+async function holdOf({ payer, requestId, revision }: Claim, facts: FactReader): Promise<HoldOf> {
+  let hold: HoldOf = { standing: undefined, at: '' };
+  for await (const batch of facts.read(payer, revision)) {
+    for (const { type, data } of batch as readonly Recorded<HoldEvent>[]) {
+      if (!('holdId' in data) || data.holdId !== requestId) continue;
+      const standing = STANDINGS[type];
+      if (standing) hold = { standing, at: data.at };
     }
   }
-  return standing;
+  return hold;
+}
+
+/** An answer is kept in the moment behind its charge: one that is not there a while later is lost. */
+async function isLongCharged(claim: Claim, facts: FactReader): Promise<boolean> {
+  const { at } = await holdOf(claim, facts);
+  return Date.now() - Date.parse(at) > LOST_AFTER_MS;
 }
 
 /** Without knowing whose a key is nothing can be served. */
@@ -218,17 +255,16 @@ async function available<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-function reused(): IdempotencyConflict {
-  return new IdempotencyConflict('idempotency_key_reused', 'This Idempotency-Key was used with another request');
+function reused(named: NameOfKey): IdempotencyConflict {
+  return new IdempotencyConflict('idempotency_key_reused', `This ${named} was used with another request`, named);
 }
 
-function inProgress(): IdempotencyConflict {
-  const message = 'A request with this Idempotency-Key is in progress; its answer can be had when it has ended';
-  return new IdempotencyConflict('idempotency_in_progress', message, RETRY_AFTER_SECONDS);
+function inProgress(named: NameOfKey): IdempotencyConflict {
+  const message = `A request with this ${named} is in progress; its answer can be had when it has ended`;
+  return new IdempotencyConflict('idempotency_in_progress', message, named, RETRY_AFTER_SECONDS);
 }
 
-function lost(): IdempotencyConflict {
-  const message =
-    'The request with this Idempotency-Key was charged, but its answer was lost; it is not served again with this key';
-  return new IdempotencyConflict('idempotency_answer_lost', message);
+function lost(named: NameOfKey): IdempotencyConflict {
+  const message = `The request with this ${named} was charged, but its answer was lost; it is not served again with it`;
+  return new IdempotencyConflict('idempotency_answer_lost', message, named);
 }

@@ -1,11 +1,12 @@
 /** Whose key it is: the request's with this key that runs now. */
 export interface Claim {
-  readonly accountId: string;
+  /** The name of the stream of who pays. */
+  readonly payer: string;
   readonly key: string;
   /** The path and the body: what must be the same for the answer to be the same. */
   readonly request: string;
   readonly requestId: string;
-  /** Of the account, before there was a hold. */
+  /** Of that stream, before there was a hold. */
   readonly revision: number;
   readonly owner: string;
 }
@@ -14,7 +15,7 @@ export interface Claim {
 export interface Earlier extends Claim {
   /** Its gateway may still be at it. */
   readonly running: boolean;
-  /** Its hold was made, and its upstream may have been called: the account's facts say what became of it. */
+  /** Its hold was made, and its upstream may have been called: its payer's facts say what became of it. */
   readonly held: boolean;
   /** It was charged, and there is nothing to replay. */
   readonly lost: boolean;

@@ -157,7 +157,7 @@ function expiryOf(
 ): string {
   if (destination.kind !== 'bolt11') return endOf({ expirySeconds }, now);
   const known = paymentHash === undefined ? {} : { paymentHash };
-  return checkedInvoice(destination.value, { msat: units, ...known, now });
+  return checkedInvoice(destination.value, { msat: units, ...known, now }).expiresAt;
 }
 
 function endOf({ expirySeconds }: Pick<PaymentRequest, 'expirySeconds'>, now: string): string {

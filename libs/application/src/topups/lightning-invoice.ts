@@ -3,6 +3,7 @@ import { UpstreamFailure } from '../failures.ts';
 
 /** The default of BOLT 11. */
 const DEFAULT_EXPIRY_SECONDS = 3600;
+const HASH = /^[0-9a-f]{64}$/;
 
 /** What an invoice must say before it is handed out. */
 export interface ExpectedInvoice {
@@ -13,20 +14,39 @@ export interface ExpectedInvoice {
   readonly now: string;
 }
 
+/** What an invoice says. */
+export interface CheckedInvoice {
+  /** ISO 8601. */
+  readonly expiresAt: string;
+  /** Lower-case hexadecimal. */
+  readonly paymentHash: string;
+  /** In the words of wallets; undefined for one that has none. */
+  readonly network: string | undefined;
+}
+
+/** By the beginning of an invoice. */
+const NETWORKS = [
+  [/^lnbcrt/i, 'regtest'],
+  [/^lntbs/i, 'signet'],
+  [/^lntb/i, 'testnet'],
+  [/^lnbc/i, 'mainnet'],
+] as const;
+
 /**
  * Reads a Lightning invoice (BOLT 11) before it is handed out: it is for this amount and hash, and can still be paid.
- * @returns when it expires
  * @throws UpstreamFailure when it is for something else
  */
-export function checkedInvoice(invoice: string, { msat, paymentHash, now }: ExpectedInvoice): string {
+export function checkedInvoice(invoice: string, { msat, paymentHash, now }: ExpectedInvoice): CheckedInvoice {
   const sections = sectionsOf(invoice);
+  const hash = String(sections.get('payment_hash'));
   const seconds = Number(sections.get('timestamp')) + Number(sections.get('expiry') ?? DEFAULT_EXPIRY_SECONDS);
   const expiresAt = new Date(seconds * 1000).toISOString();
   const asked =
-    (paymentHash === undefined || sections.get('payment_hash') === paymentHash) &&
+    HASH.test(hash) &&
+    (paymentHash === undefined || hash === paymentHash) &&
     BigInt(String(sections.get('amount') ?? 0)) === msat &&
     expiresAt > now;
-  if (asked) return expiresAt;
+  if (asked) return { expiresAt, paymentHash: hash, network: NETWORKS.find(([begins]) => begins.test(invoice))?.[1] };
   throw new UpstreamFailure('upstream_error', 'The Lightning node made an invoice for something else than was asked');
 }
 

@@ -23,9 +23,11 @@ afterAll(async () => {
   await database.drop();
 });
 
+const idOf = (payer: string) => payer.slice('account-'.length);
+
 const claimOf = (more: Partial<Claim> = {}): Claim => {
-  const [accountId, requestId] = [randomUUID(), randomUUID()];
-  return { accountId, key: 'k', request: 'r', requestId, revision: 7, owner: requestId, ...more };
+  const [payer, requestId] = [`account-${randomUUID()}`, randomUUID()];
+  return { payer, key: 'k', request: 'r', requestId, revision: 7, owner: requestId, ...more };
 };
 
 async function claimed(): Promise<Claim> {
@@ -40,19 +42,18 @@ async function takenOver(dead: Claim, heir: Claim): Promise<boolean> {
   return earlier !== undefined && kept.takeOver(earlier, heir);
 }
 
-const leaseOf = async ({ accountId }: Claim): Promise<number> => {
-  const sql =
-    'select extract(epoch from leased_until - now())::float as left from gateway.answers where account_id = $1';
-  return (await pool.query(sql, [accountId])).rows[0].left;
+const leaseOf = async ({ payer }: Claim): Promise<number> => {
+  const sql = 'select extract(epoch from leased_until - now())::float as left from gateway.answers where payer_id = $1';
+  return (await pool.query(sql, [idOf(payer)])).rows[0].left;
 };
 
-const expire = ({ accountId }: Claim) =>
-  pool.query('update gateway.answers set expires_at = now() where account_id = $1', [accountId]);
+const expire = ({ payer }: Claim) =>
+  pool.query('update gateway.answers set expires_at = now() where payer_id = $1', [idOf(payer)]);
 
 describe('a key', () => {
   test('is claimed by one of many at once', async () => {
-    const { accountId } = claimOf();
-    const claims = await Promise.all(Array.from({ length: 50 }, () => kept.claim(claimOf({ accountId }))));
+    const { payer } = claimOf();
+    const claims = await Promise.all(Array.from({ length: 50 }, () => kept.claim(claimOf({ payer }))));
     expect(claims.filter((mine) => mine)).toHaveLength(1);
   });
 
@@ -88,8 +89,8 @@ describe('a key', () => {
     await kept.end(expired, ANSWER);
     await kept.end(expired, 'lost');
     await expire(expired);
-    for (const { accountId } of [forgotten, expired]) {
-      const another = claimOf({ accountId, request: 'another' });
+    for (const { payer } of [forgotten, expired]) {
+      const another = claimOf({ payer, request: 'another' });
       expect(await kept.claim(another)).toBe(true);
       expect(await kept.find(another)).toEqual({ ...another, running: true, held: false, lost: false, answer: null });
     }
@@ -109,16 +110,16 @@ describe('a key', () => {
     const earlier = await kept.find(late);
     if (!earlier) throw new Error('it was forgotten');
     await kept.confirm(late);
-    expect(await kept.takeOver(earlier, claimOf({ accountId: late.accountId }))).toBe(false);
+    expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
     await kept.end(late, 'unknown');
-    expect(await kept.takeOver(earlier, claimOf({ accountId: late.accountId }))).toBe(false);
+    expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
     expect(await kept.find(late)).toMatchObject({ owner: late.owner, held: true });
   });
 
   test('that is taken over is as new', async () => {
     const dead = await claimed();
     await kept.confirm(dead);
-    const heir = claimOf({ accountId: dead.accountId, revision: 9 });
+    const heir = claimOf({ payer: dead.payer, revision: 9 });
     expect(await takenOver(dead, heir)).toBe(true);
     expect(await kept.find(dead)).toEqual({ ...heir, running: true, held: false, lost: false, answer: null });
     expect(await leaseOf(dead)).toBeLessThanOrEqual(10);

@@ -1,6 +1,6 @@
 /**
  * Answers to requests with an Idempotency-Key, and the claims of those that are still running: one row for each key of
- * an account. It says what was answered, never what may be charged. Times are the database's, the same for all gateways.
+ * who pays. It says what was answered, never what may be charged. Times are the database's, the same for all gateways.
  */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -36,6 +36,10 @@ export const answerMigrations = [
     // Who claimed before there was this column never says that it holds anything, and may all the same.
     sql: 'alter table gateway.answers add column held boolean not null default true;',
   },
+  {
+    id: 'answers-3',
+    sql: 'alter table gateway.answers rename column account_id to payer_id; -- of an account, or of a challenge',
+  },
 ] as const;
 
 interface Change {
@@ -59,33 +63,33 @@ export class PostgresKeptAnswers extends KeptAnswers {
     super();
   }
 
-  async claim({ accountId, key, request, requestId, revision, owner }: Claim): Promise<boolean> {
+  async claim({ payer, key, request, requestId, revision, owner }: Claim): Promise<boolean> {
     const { rowCount } = await this.pool.query({
       name: 'answer-claim',
       text: `insert into gateway.answers as kept
-               (account_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
+               (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
              values ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms', now() + interval '${KEPT}', false)
-             on conflict (account_id, key) do update
+             on conflict (payer_id, key) do update
                 set request = excluded.request, request_id = excluded.request_id, revision = excluded.revision,
                     owner = excluded.owner, leased_until = excluded.leased_until, expires_at = excluded.expires_at,
                     held = false, lost = false, answer = null
               where kept.expires_at <= now()`,
-      values: [accountId, key, request, requestId, revision, owner, CLAIM_LEASE_MS],
+      values: [idIn(payer), key, request, requestId, revision, owner, CLAIM_LEASE_MS],
     });
     return rowCount === 1;
   }
 
-  async find({ accountId, key }: Claim): Promise<Earlier | undefined> {
+  async find({ payer, key }: Claim): Promise<Earlier | undefined> {
     const { rows } = await this.pool.query({
       name: 'answer-find',
       text: `select request, request_id, revision, owner, leased_until > now() as running, held, lost, answer
-               from gateway.answers where account_id = $1 and key = $2`,
-      values: [accountId, key],
+               from gateway.answers where payer_id = $1 and key = $2`,
+      values: [idIn(payer), key],
     });
     const [row] = rows;
     if (!row) return undefined;
     const { request, request_id: requestId, revision, owner, running, held, lost, answer } = row;
-    return { accountId, key, request, requestId, revision: Number(revision), owner, running, held, lost, answer };
+    return { payer, key, request, requestId, revision: Number(revision), owner, running, held, lost, answer };
   }
 
   takeOver(earlier: Earlier, { requestId, owner, revision }: Claim): Promise<boolean> {
@@ -134,12 +138,17 @@ export class PostgresKeptAnswers extends KeptAnswers {
   }
 
   /** Only its owner changes a row: who was taken for dead does not. */
-  private async change(name: string, { accountId, key, owner }: Claim, { sql, and = 'true', values = [] }: Change) {
+  private async change(name: string, { payer, key, owner }: Claim, { sql, and = 'true', values = [] }: Change) {
     const { rowCount } = await this.pool.query({
       name: `answer-${name}`,
-      text: `${sql} where account_id = $1 and key = $2 and owner = $3 and ${and}`,
-      values: [accountId, key, owner, ...values],
+      text: `${sql} where payer_id = $1 and key = $2 and owner = $3 and ${and}`,
+      values: [idIn(payer), key, owner, ...values],
     });
     return rowCount === 1;
   }
+}
+
+/** Ids are random: that of a challenge is no account's. */
+function idIn(payer: string): string {
+  return payer.slice(payer.indexOf('-') + 1);
 }

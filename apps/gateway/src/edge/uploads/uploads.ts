@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { mediaTypeOfFile } from '#connectors';
 import { Rejection } from '#kernel';
+import { networkOf } from '../addresses.ts';
 import { Busy, InvalidRequest, TooLarge, UnsupportedMedia } from '../errors.ts';
 import { type FilePart, mostBytesOf, readMultipart } from './multipart.ts';
 import { Upload, type UploadedFile, type UploadNotes } from './upload.ts';
@@ -75,11 +76,9 @@ export class Uploads {
     const maxBytes = mostBytesOf(notes);
     if (Number(request.headers['content-length']) > maxBytes)
       throw new TooLarge(`The body must have at most ${maxBytes} bytes`);
-    const account = request.caller?.accountId ?? '';
-    // Accounts are free: without this, disk and time for files would be as well.
-    if (!(await this.options.isFunded(account))) throw new Rejection('insufficient_balance', 'Insufficient balance');
-    this.budget.assertRoom(account);
-    const spool = new Spool(this.directory.path, new Share(this.budget, account), this.options.alarm);
+    const sharers = await this.sharersOf(request);
+    this.budget.assertRoom(sharers);
+    const spool = new Spool(this.directory.path, new Share(this.budget, sharers), this.options.alarm);
     try {
       const keep = (part: FilePart) => spool.keep(part);
       const { fields, files } = await readMultipart({ payload, headers: request.headers, maxBytes, notes, keep });
@@ -91,6 +90,19 @@ export class Uploads {
       spool.discard();
       throw error;
     }
+  }
+
+  /**
+   * Whose a body is. Who has not paid for anything yet has a smaller part, by his address, of a part for all such.
+   * @throws Rejection
+   */
+  private async sharersOf({ caller, visitor, ip }: FastifyRequest): Promise<readonly Sharer[]> {
+    if (visitor && 'proof' in visitor) return [{ name: visitor.proof.challengeId, part: PART_OF_A_PAYER }];
+    if (visitor) return [{ name: networkOf(ip), part: PART_OF_AN_ADDRESS }, STRANGERS];
+    const name = caller?.accountId ?? '';
+    // Accounts are free: without this, disk and time for files would be as well.
+    if (!(await this.options.isFunded(name))) throw new Rejection('insufficient_balance', 'Insufficient balance');
+    return [{ name, part: PART_OF_A_PAYER }];
   }
 }
 
@@ -121,24 +133,37 @@ function noRoom(): Busy {
   return new Busy('Too many files are being sent at the moment; try again soon');
 }
 
-/** What all uploads of a process may have on disk at a time. One account may have half of it, so that others can send, too. */
+/** Who has files on disk, and how much of the room for all of them he may have. */
+interface Sharer {
+  readonly name: string;
+  readonly part: number;
+}
+
+/** So that others can send, too. */
+const PART_OF_A_PAYER = 1 / 2;
+const PART_OF_AN_ADDRESS = 1 / 8;
+const STRANGERS: Sharer = { name: 'strangers', part: 1 / 4 };
+
+/** What all uploads of a process may have on disk at a time. */
 class Budget {
   taken = 0;
-  private readonly byAccount = new Map<string, number>();
+  private readonly bySharer = new Map<string, number>();
 
   constructor(private readonly max: number) {}
 
   /** @throws Busy */
-  assertRoom(account: string, bytes = 1): void {
-    const own = this.byAccount.get(account) ?? 0;
-    if (this.taken + bytes > this.max || own + bytes > this.max / 2) throw noRoom();
+  assertRoom(sharers: readonly Sharer[], bytes = 1): void {
+    const isFull = ({ name, part }: Sharer) => (this.bySharer.get(name) ?? 0) + bytes > this.max * part;
+    if (this.taken + bytes > this.max || sharers.some(isFull)) throw noRoom();
   }
 
-  add(account: string, bytes: number): void {
+  add(sharers: readonly Sharer[], bytes: number): void {
     this.taken += bytes;
-    const own = (this.byAccount.get(account) ?? 0) + bytes;
-    if (own === 0) this.byAccount.delete(account);
-    else this.byAccount.set(account, own);
+    for (const { name } of sharers) {
+      const own = (this.bySharer.get(name) ?? 0) + bytes;
+      if (own === 0) this.bySharer.delete(name);
+      else this.bySharer.set(name, own);
+    }
   }
 }
 
@@ -148,18 +173,18 @@ class Share {
 
   constructor(
     private readonly budget: Budget,
-    private readonly account: string,
+    private readonly sharers: readonly Sharer[],
   ) {}
 
   /** @throws Busy */
   take(bytes: number): void {
-    this.budget.assertRoom(this.account, bytes);
-    this.budget.add(this.account, bytes);
+    this.budget.assertRoom(this.sharers, bytes);
+    this.budget.add(this.sharers, bytes);
     this.bytes += bytes;
   }
 
   giveBack(): void {
-    this.budget.add(this.account, -this.bytes);
+    this.budget.add(this.sharers, -this.bytes);
     this.bytes = 0;
   }
 }

@@ -35,13 +35,14 @@ export class ImagesController {
       'What a model lacks is left aside, and what it has is applied: its `capabilities` in the list of models say what it lets choose, and the first word of each is what a request gets that says nothing. Upscalers, removers of backgrounds and models that only edit need `image_url`. Each image that is delivered is charged at its listed price.',
     auth: 'key',
     paid: true,
+    challenge: true,
     body: ImageGenerationRequest,
     example: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' },
     answer: json(ImageList),
     errors: ERRORS,
   })
   async generate(
-    @Authenticated() caller: Caller,
+    @Authenticated() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: ImageGenerationRequest,
@@ -58,6 +59,7 @@ export class ImagesController {
     description: 'As `POST /v1/images/generations`, at the same prices. Of several pictures the first is used.',
     auth: 'key',
     paid: true,
+    challenge: true,
     upload: { maxBytes: MAX_PICTURE_BYTES, files: ['image', 'mask'], optional: ['mask'], maxFiles: MAX_FILES },
     body: ImageEditRequest,
     example: { model: 'openai/gpt-image-1.5', prompt: 'The same at night' },
@@ -65,7 +67,7 @@ export class ImagesController {
     errors: ERRORS,
   })
   async edit(
-    @Authenticated() caller: Caller,
+    @Authenticated() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: ImageEditRequest,
@@ -73,7 +75,12 @@ export class ImagesController {
     await this.make(request, reply, caller, body);
   }
 
-  private async make(request: FastifyRequest, reply: FastifyReply, caller: Caller, body: Wanted): Promise<void> {
+  private async make(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    caller: Caller | undefined,
+    body: Wanted,
+  ): Promise<void> {
     const upload = request.body instanceof Upload ? request.body : undefined;
     const as = (body.response_format ?? (upload ? 'b64_json' : 'url')) === 'url' ? 'addresses' : 'bytes';
     await this.paid.once(request, reply, caller, async (payer, audience) => {

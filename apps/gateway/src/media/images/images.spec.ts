@@ -164,10 +164,10 @@ describe('images', () => {
     expect(await world.facts(account)).toHaveLength(before);
   });
 
-  test('are not there for unknown models, without a key or without money', async () => {
+  test('are not there for unknown models, with a wrong key or without money', async () => {
     const poor = await world.account();
     expect((await generate({ model: 'nope' })).status).toBe(404);
-    expect((await world.post('/v1/images/generations', { model: BANANA, prompt: 'A coin' })).status).toBe(401);
+    expect((await generate({}, { ...poor, apiKey: 'sk-wrong' })).status).toBe(401);
     expect((await generate({}, poor)).status).toBe(402);
   });
 

@@ -2,6 +2,7 @@
 import type { Endpoint, MediaModel } from '#catalogue';
 import type { Catalogues } from '../../catalogues.ts';
 import { UnservableRequest } from '../../failures.ts';
+import type { Payer } from '../../paying/payer.ts';
 import type { Sale } from '../../paying/purchase.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
 import type { NamedModel } from '../../routing/preferences.ts';
@@ -19,6 +20,7 @@ export interface ImageQuote {
 }
 
 export interface QuotedRequest {
+  readonly payer: Pick<Payer, 'priceList'>;
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
@@ -38,8 +40,8 @@ export class ImageQuotes {
   ) {}
 
   /** @throws UnservableRequest 400 that names the field, 404 */
-  quote(body: ImageBody, { requestId, source, isEdit }: QuotedRequest): ImageQuote {
-    const { current: catalogue } = this.catalogues;
+  async quote(body: ImageBody, { requestId, source, isEdit, payer }: QuotedRequest): Promise<ImageQuote> {
+    const catalogue = await this.catalogues.servedTo(payer);
     const { priceList } = catalogue;
     const named = mediaModel(body.model, 'image', catalogue);
     const { model } = named;

@@ -54,7 +54,7 @@ export class MakeImagesHandler implements ICommandHandler<MakeImages> {
     const { requestId, source, audience, as } = request;
     const { maker, files } = this.images;
     if (as === 'addresses') files.assertKept();
-    const quote = this.quotes.quote(body, { requestId, source, isEdit: uploaded !== undefined });
+    const quote = await this.quotes.quote(body, { payer, requestId, source, isEdit: uploaded !== undefined });
     const { sale, usesImage } = quote;
     const brought = usesImage ? (uploaded ?? (hasImage(body) ? String(body.image_url) : undefined)) : undefined;
     const order = { ...quote, pictures: await files.pictures(brought) };

@@ -1,0 +1,370 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import canonicalize from 'canonicalize';
+import pg from 'pg';
+import { Streams } from '#application';
+import type { ChallengeIssued } from '#domain';
+import { type Answer, BY_A_TEST, chargesIn, PIXEL, World } from '#testing';
+
+const BANANA = 'google/nano-banana-2';
+const PATH = '/v1/images/generations';
+const PROBLEMS = 'https://paymentauth.org/problems/';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open({ CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' });
+});
+afterAll(() => world.close());
+
+const coin = (prompt = 'A coin', more: object = {}) => ({
+  model: BANANA,
+  prompt,
+  provider: { only: ['fal'] },
+  ...more,
+});
+const withProof = (authorization: string) => ({ authorization });
+const ask = (body: unknown = coin(), headers = {}, api = world.api) => world.send('POST', PATH, { body, headers, api });
+
+interface Asked {
+  readonly id: string;
+  readonly realm: string;
+  readonly method: string;
+  readonly intent: string;
+  readonly request: string;
+  readonly description: string;
+  readonly expires: string;
+}
+
+/** The parameters of the one scheme in a header that may have several. */
+function parametersOf(scheme: string, { headers }: Answer): Readonly<Record<string, string>> {
+  const text = headers.get('www-authenticate') ?? '';
+  const part = text.slice(text.search(new RegExp(`(^|, )${scheme} `)));
+  const end = part.slice(1).search(/, [A-Z]\w+ \w+="/);
+  const own = end < 0 ? part : part.slice(0, end + 1);
+  return Object.fromEntries([...own.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]));
+}
+
+/** A challenge, and the preimage of its payment. */
+async function paid(body: unknown = coin()) {
+  const answer = await ask(body);
+  expect(answer.status).toBe(402);
+  const { invoice, ...challenge } = parametersOf('Payment', answer) as unknown as Asked & { readonly invoice: string };
+  const { preimage } = (await world.pay(invoice)).body as { readonly preimage: string };
+  return { challenge: challenge as Asked, preimage, token: parametersOf('L402', answer).token ?? '' };
+}
+
+const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const payment = (challenge: object, preimage: string) =>
+  withProof(`Payment ${base64url({ challenge, payload: { preimage } })}`);
+
+/** The facts of a challenge by the id that clients know. */
+async function factsOf(id: string) {
+  const uuid = Buffer.from(id, 'base64url').toString('hex', 0, 16);
+  const stream = `challenge-${uuid.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}`;
+  return (await world.facts()).filter((fact) => fact.stream === stream);
+}
+const typesOf = async (id: string) => (await factsOf(id)).map(({ type }) => type);
+
+/** The wallet of the clients below: the sandbox pays. */
+const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.pay(invoice)).body };
+
+describe('who shows no credential', () => {
+  test('is asked for a payment in the words of both schemes, and nothing else happens', async () => {
+    const before = (await world.facts()).length;
+    await world.bill.clear();
+    const lines = await new Promise<readonly string[]>((resolve, reject) => {
+      const sent = httpRequest(`${world.api}${PATH}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+      });
+      sent.once('response', ({ rawHeaders }) =>
+        resolve(rawHeaders.flatMap((name, i) => (name === 'www-authenticate' ? [rawHeaders[i + 1] ?? ''] : []))),
+      );
+      sent.once('error', reject).end(JSON.stringify(coin()));
+    });
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['Payment', 'L402']);
+    const answer = await ask();
+    const { invoice = '', ...payment } = parametersOf('Payment', answer);
+    const { id = '', request = '', expires = '' } = payment;
+    const { invoice: same, macaroon, token, version } = parametersOf('L402', answer);
+    expect(payment).toMatchObject({ realm: new URL(world.api).host, method: 'lightning', intent: 'charge' });
+    expect(payment.description).toBe(`image generation: ${BANANA}`);
+    expect([same, macaroon, version]).toEqual([invoice, token, '0']);
+    const decoded = JSON.parse(Buffer.from(request, 'base64url').toString());
+    const paymentHash = expect.stringMatching(/^[0-9a-f]{64}$/);
+    const methodDetails = { invoice, paymentHash, network: 'regtest' };
+    expect(decoded).toEqual({ amount: '92', currency: 'sat', methodDetails });
+    expect(Buffer.from(canonicalize(decoded) ?? '').toString('base64url')).toBe(request);
+    expect(expires).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    expect(Date.parse(expires) - Date.now()).toBeLessThanOrEqual(300_000);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(answer.body).toMatchObject({
+      ...{ status: 'error', statusCode: 402, type: `${PROBLEMS}payment-required`, title: 'Payment required' },
+      ...{ challengeId: id, invoice, payment_hash: decoded.methodDetails.paymentHash, amount_sats: 92 },
+      expires_at: expires,
+    });
+    const facts = (await world.facts()).slice(before);
+    expect(facts.map(({ type }) => type)).toEqual(['ChallengeIssued', 'ChallengeIssued']);
+    expect(JSON.stringify(facts.map(({ data }) => data))).not.toContain('A coin');
+    expect((await world.bill.total()).lines).toBe(0);
+  });
+
+  test.each<[string, number, unknown]>([
+    ['a model that is not there', 404, coin('A coin', { model: 'nobody/nothing' })],
+    ['a field that is wrong', 400, coin('A coin', { n: 5 })],
+    ['a body that is no JSON', 400, '{'],
+    ['text that is not Unicode', 400, '{"model":"google/nano-banana-2","prompt":"A coin","user":"\\ud800"}'],
+    ['a body of more than 64 KiB', 413, coin('A coin', { user: 'x'.repeat(65_536) })],
+  ])('is told of %s by %d, and asked for nothing', async (_, status, body) => {
+    const answer = await ask(body);
+    expect([answer.status, answer.headers.has('www-authenticate')]).toEqual([status, false]);
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ['an API key that is wrong', { authorization: 'Bearer sk-wrong' }],
+    ['an empty bearer', { authorization: 'Bearer ' }],
+    ['an empty Authorization', { authorization: '' }],
+    ['another scheme', { authorization: 'Basic dTpw' }],
+    ['an empty x-api-key', { 'x-api-key': '' }],
+    ['an empty api-key beside a proof', { 'api-key': '', authorization: `L402 ${'A'.repeat(43)}:${'0'.repeat(64)}` }],
+    ['the id of an account', { 'x-credit-id': '00000000-0000-4000-8000-000000000000' }],
+  ])('but %s, is never asked for a payment', async (_, headers) => {
+    const { status, headers: answered } = await ask(coin(), headers);
+    expect([status, answered.has('www-authenticate')]).toEqual([401, false]);
+  });
+
+  test('but the key of an account without money, gets 402 without a payment to make', async () => {
+    const answer = await world.post(PATH, coin(), await world.account());
+    expect([answer.status, answer.headers.has('www-authenticate')]).toEqual([402, false]);
+    expect(answer.body.error.code).toBe('insufficient_quota');
+  });
+});
+
+describe('unmodified clients of @getalby/lightning-tools', () => {
+  const json = () => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(coin()),
+  });
+  const clients = { fetch402, fetchWithL402, fetchWithMpp };
+
+  test.each(Object.entries(clients))('%s pays and has its answer', async (_, client) => {
+    const response = await client(`${world.api}${PATH}`, json(), { wallet: wallet as never });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ model: BANANA, cost: 0.092 });
+    expect(response.headers.get('cache-control')).toBe('private');
+    expect(response.payment).toMatchObject({ paid: true, amountSat: 92 });
+  });
+
+  test.each(Object.entries(clients))('%s sends files once more, with another boundary', async (_, client) => {
+    const body = new FormData();
+    body.set('model', BANANA);
+    body.set('prompt', 'At night');
+    body.set('image', new Blob([new Uint8Array(PIXEL)], { type: 'image/png' }), 'pixel.png');
+    const response = await client(
+      `${world.api}/v1/images/edits`,
+      { method: 'POST', body },
+      { wallet: wallet as never },
+    );
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ data: [{ b64_json: expect.any(String) }] });
+  });
+});
+
+describe('a proof', () => {
+  test('is taken as Payment and as L402 or LSAT, by its token or its id, however it is written', async () => {
+    const spellings: ((given: Awaited<ReturnType<typeof paid>>) => string)[] = [
+      ({ token, preimage }) => `L402 ${token}:${preimage}`,
+      ({ token, preimage }) => `lsat ${token}:${preimage.toUpperCase()}`,
+      ({ challenge, preimage }) => `L402 ${challenge.id}:${preimage}`,
+      ({ token, preimage }) => `L402 AAAA,${token}:${preimage}`,
+      ({ token, preimage }) => `LSAT ${token}:${preimage}, L402 ${token}:${preimage}`,
+      ({ challenge: { id }, preimage }) =>
+        `Payment ${Buffer.from(JSON.stringify({ challenge: { id }, payload: { preimage } }))
+          .toString('base64')
+          .replaceAll('+', '-')
+          .replaceAll('/', '_')}`,
+      ({ challenge, preimage }) => `payment ${base64url({ challenge, payload: { preimage } })}`,
+    ];
+    for (const spelling of spellings) {
+      const answer = await ask(coin(), withProof(spelling(await paid())));
+      expect([spelling.toString(), answer.status]).toEqual([spelling.toString(), 200]);
+    }
+  });
+
+  test('is taken from two lines, as clients send that know LSAT', async () => {
+    const { token, preimage } = await paid();
+    const status = await new Promise((resolve, reject) => {
+      const headers = ['LSAT', 'L402'].flatMap((scheme) => ['Authorization', `${scheme} ${token}:${preimage}`]);
+      const type = ['Content-Type', 'application/json', 'Host', 'gateway'];
+      const sent = httpRequest(`${world.api}${PATH}`, { method: 'POST', headers: [...headers, ...type] });
+      sent.once('response', (answer) => resolve(answer.statusCode)).once('error', reject);
+      sent.end(JSON.stringify(coin()));
+    });
+    expect(status).toBe(200);
+  });
+
+  test('is served once, with a receipt, and then the same answer as often as it is shown', async () => {
+    await world.bill.clear();
+    const { challenge, preimage } = await paid();
+    const first = await ask(coin(), payment(challenge, preimage));
+    // Written anew, and to the other path of the same endpoint.
+    const anew = JSON.stringify(Object.fromEntries(Object.entries(coin()).reverse()), null, 2);
+    const again = await world.send('POST', '/images/generations', {
+      body: anew,
+      headers: payment(challenge, preimage),
+    });
+    expect([first.status, again.status, again.text]).toEqual([200, 200, first.text]);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    for (const { headers } of [first, again]) {
+      const receipt = JSON.parse(Buffer.from(headers.get('payment-receipt') ?? '', 'base64url').toString());
+      const reference = createHash('sha256').update(Buffer.from(preimage, 'hex')).digest('hex');
+      expect(receipt).toMatchObject({ method: 'lightning', challengeId: challenge.id, reference, status: 'success' });
+      expect([headers.get('cache-control'), JSON.stringify([...headers])]).toEqual([
+        'private',
+        expect.not.stringContaining(preimage),
+      ]);
+    }
+    expect(await typesOf(challenge.id)).toEqual(['ChallengeIssued', 'ChallengePaid', 'FundsHeld', 'HoldSettled']);
+    expect((await world.bill.total()).lines).toBe(1);
+  });
+
+  test('that many show at once is served once; the others get the same answer, or are told to wait', async () => {
+    await world.bill.clear();
+    const { challenge, preimage } = await paid();
+    const shown = await Promise.all(Array.from({ length: 50 }, () => ask(coin(), payment(challenge, preimage))));
+    const served = shown.filter(({ status }) => status === 200);
+    expect(new Set(served.map(({ text }) => text)).size).toBe(1);
+    const waiting = shown.filter(({ status }) => status !== 200);
+    expect(new Set(waiting.map(({ status, headers }) => `${status} ${headers.get('retry-after')}`))).toEqual(
+      new Set(['409 2']),
+    );
+    expect((await world.bill.total()).lines).toBe(1);
+    expect((await typesOf(challenge.id)).filter((type) => type === 'HoldSettled')).toHaveLength(1);
+  });
+
+  test('can be used again when nothing came of it, and then never meets a 402', async () => {
+    const body = coin('[[sandbox id=later fault=500 fault_times=3]]');
+    const { challenge, preimage } = await paid(body);
+    const failed = await ask(body, payment(challenge, preimage));
+    expect([failed.status, failed.headers.has('payment-receipt')]).toEqual([502, false]);
+    expect((await ask(body, payment(challenge, preimage))).status).toBe(200);
+    const ends = ['HoldReleased', 'FundsHeld', 'HoldSettled'];
+    expect((await typesOf(challenge.id)).slice(3)).toEqual(ends);
+    expect(chargesIn(await factsOf(challenge.id)).map(({ price }) => price)).toEqual(['92000000000']);
+  });
+});
+
+describe('a proof that does not pay for a request is answered with a fresh challenge, and nothing is consumed:', () => {
+  type Given = Awaited<ReturnType<typeof paid>>;
+  type Change = (given: Given) => Record<string, string>;
+  const member =
+    (name: keyof Asked, value: string): Change =>
+    ({ challenge, preimage }) =>
+      payment({ ...challenge, [name]: value }, preimage);
+  let given: Given;
+  beforeAll(async () => {
+    given = await paid();
+  });
+  const otherId = (id: string) => `${id.slice(0, -2)}${id.at(-2) === 'A' ? 'B' : 'A'}${id.at(-1)}`;
+
+  test.each<[string, string, Change]>([
+    ['an id that is not there', 'invalid-challenge', member('id', 'A'.repeat(43))],
+    [
+      'an id in its second half',
+      'invalid-challenge',
+      ({ challenge, preimage }) => payment({ id: otherId(challenge.id) }, preimage),
+    ],
+    ['an id that is none', 'invalid-challenge', member('id', 'id')],
+    ['another realm', 'invalid-challenge', member('realm', 'elsewhere.example')],
+    ['another method', 'method-unsupported', member('method', 'tempo')],
+    ['another intent', 'invalid-challenge', member('intent', 'session')],
+    ['another request', 'invalid-challenge', member('request', base64url({ amount: '1', currency: 'sat' }))],
+    ['another expiry', 'invalid-challenge', member('expires', '2036-01-01T00:00:00Z')],
+    ['another description', 'invalid-challenge', member('description', 'a yacht')],
+    ['a digest', 'invalid-challenge', member('digest' as 'id', 'sha-256=:AAAA:')],
+    ['opaque text', 'invalid-challenge', member('opaque' as 'id', 'e30')],
+    ['another preimage', 'verification-failed', ({ challenge }) => payment(challenge, '0'.repeat(64))],
+    [
+      'a preimage in capitals',
+      'malformed-credential',
+      ({ challenge, preimage }) => payment(challenge, preimage.toUpperCase()),
+    ],
+    ['half a preimage', 'malformed-credential', ({ challenge, preimage }) => payment(challenge, preimage.slice(32))],
+    ['no id', 'malformed-credential', ({ preimage }) => payment({}, preimage)],
+    ['an id that is a number', 'malformed-credential', ({ preimage }) => payment({ id: 1 }, preimage)],
+    [
+      'a member that is a number',
+      'malformed-credential',
+      ({ challenge, preimage }) => payment({ ...challenge, realm: 1 }, preimage),
+    ],
+    ['no JSON', 'malformed-credential', () => withProof('Payment AAAA')],
+    [
+      'standard base64',
+      'malformed-credential',
+      ({ challenge, preimage }) => withProof(`${payment(challenge, preimage).authorization}+/`),
+    ],
+    [
+      'bits behind the last byte',
+      'malformed-credential',
+      ({ challenge: { id }, preimage }) => withProof(lax({ challenge: { id }, payload: { preimage } })),
+    ],
+    ['nothing behind Payment', 'malformed-credential', () => withProof('Payment')],
+    ['L402 without a preimage', 'malformed-credential', ({ token }) => withProof(`L402 ${token}`)],
+    ['L402 with another preimage', 'verification-failed', ({ token }) => withProof(`L402 ${token}:${'0'.repeat(64)}`)],
+    [
+      'a token that was changed',
+      'invalid-challenge',
+      ({ token, preimage }) => withProof(`L402 ${token.slice(0, -6)}AAAAA=:${preimage}`),
+    ],
+    ['a token of somebody', 'invalid-challenge', ({ preimage }) => withProof(`L402 AgEEaG9zdAJCAAA=:${preimage}`)],
+  ])('%s: %s', async (_, problem, change) => {
+    const answer = await ask(coin(), change(given));
+    expect([answer.status, answer.body.type]).toEqual([402, PROBLEMS + problem]);
+    expect(parametersOf('Payment', answer).id).not.toBe(given.challenge.id);
+    expect(await typesOf(given.challenge.id)).toEqual(['ChallengeIssued']);
+  });
+
+  /** Base64url with bits that no byte has. */
+  function lax(value: object): string {
+    const text = [JSON.stringify(value), `${JSON.stringify(value)} `, `${JSON.stringify(value)}  `].find(
+      (each) => Buffer.from(each).length % 3 === 1,
+    );
+    const encoded = Buffer.from(text ?? '').toString('base64url');
+    return `Payment ${encoded.slice(0, -1)}${String.fromCharCode(encoded.charCodeAt(encoded.length - 1) + 1)}`;
+  }
+
+  test('of another request, or path; and then it is good for its own', async () => {
+    const { challenge, preimage } = given;
+    const other = await ask(coin('A banknote'), payment(challenge, preimage));
+    const elsewhere = await world.send('POST', `${PATH}?a=b`, { body: coin(), headers: payment(challenge, preimage) });
+    for (const { status, body } of [other, elsewhere])
+      expect([status, body.type, body.amount_sats]).toEqual([402, `${PROBLEMS}invalid-challenge`, 92]);
+    expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
+  });
+
+  test('that was used for a request whose answer is kept no more, or can be used no more', async () => {
+    const { challenge, preimage } = await paid();
+    const old = await expired(challenge.id);
+    expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
+    await world.part(pg.Pool).query('delete from gateway.answers');
+    const again = await ask(coin(), payment(challenge, preimage));
+    expect([again.status, again.body.type]).toEqual([402, `${PROBLEMS}invalid-challenge`]);
+    const late = await ask(coin(), withProof(`L402 ${old}:${preimage}`));
+    expect([late.status, late.body.type]).toEqual([402, `${PROBLEMS}payment-expired`]);
+  });
+
+  /** A challenge as another, of long ago. */
+  async function expired(id: string): Promise<string> {
+    const [issued] = await factsOf(id);
+    const [bytes, past] = [randomBytes(32), '2026-01-01T00:00:00.000Z'];
+    const older = { id: bytes.toString('base64url'), expiresAt: past, usableUntil: past, at: past };
+    const data = { ...(issued?.data as ChallengeIssued['data']), ...older };
+    const stream = bytes.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+    await world.part(Streams).challenges.run(stream, { type: 'IssueChallenge', data }, BY_A_TEST);
+    return older.id;
+  }
+});

@@ -1,0 +1,83 @@
+/**
+ * What a request shows of who pays for it, by its headers alone. Nothing of it is ever logged: a preimage is money.
+ *
+ * `Payment <base64url of JSON>` is the credential of the `Payment` scheme, `L402|LSAT <token>:<preimage>` that of L402, whose
+ * token may also be the id of the challenge.
+ */
+import type { FastifyRequest } from 'fastify';
+import type { ShownProof } from '#application';
+
+/** Headers that name an account, or a key of it, however they are filled. */
+const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
+/** What a line carries several credentials in, where a proxy has made one of two. */
+const BETWEEN = /,\s*(?=(?:payment|l402|lsat)\s)/i;
+const LINE = /^(payment|l402|lsat) +(\S.*)$/is;
+const L402 = /^(?<tokens>[^:\s]+):(?<preimage>[0-9a-f]{64})$/i;
+const PREIMAGE = /^[0-9a-f]{64}$/;
+const BASE64URL = /^([\w-]*)(={0,2})$/;
+/** Members of a challenge that clients send back; the specification has no others. */
+const MEMBERS = ['realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description'] as const;
+
+/** A proof; an account's credential, good or not, beside which no proof counts; or neither, or none that can be read. */
+export type Shown = ShownProof | 'account' | 'nothing' | 'malformed';
+
+/** What a request shows. */
+export function shownBy({ headers, raw }: FastifyRequest): Shown {
+  if (ACCOUNT_HEADERS.some((name) => name in headers)) return 'account';
+  // Some clients send the same under two names: Node keeps the first in `headers`.
+  const lines = raw.headersDistinct.authorization?.flatMap((line) => line.split(BETWEEN)) ?? [];
+  if (lines.length === 0) return 'nothing';
+  const parts = lines.map((line) => LINE.exec(line.trim()));
+  if (parts.some((part) => part === null)) return lines.every(isOfProof) ? 'malformed' : 'account';
+  const proofs = parts.map((part) => proofIn(part?.[1] ?? '', part?.[2] ?? ''));
+  return proofs.find((proof) => proof !== undefined) ?? 'malformed';
+}
+
+/** Whether a line has the name of a scheme of proofs, whatever is behind it. */
+function isOfProof(line: string): boolean {
+  return /^(payment|l402|lsat)(\s|$)/i.test(line.trim());
+}
+
+function proofIn(scheme: string, credential: string): ShownProof | undefined {
+  return scheme.toLowerCase() === 'payment' ? paymentIn(credential) : tokensIn(credential);
+}
+
+function tokensIn(credential: string): ShownProof | undefined {
+  const { tokens, preimage } = L402.exec(credential.trim().replace(/\s*([,:])\s*/g, '$1'))?.groups ?? {};
+  if (tokens === undefined || preimage === undefined) return undefined;
+  return { challenge: { tokens: tokens.split(',') }, preimage: preimage.toLowerCase() };
+}
+
+function paymentIn(credential: string): ShownProof | undefined {
+  const { challenge, payload } = objectIn(parsed(bytesIn(credential.trim()))) ?? {};
+  const { id, ...echoed } = objectIn(challenge) ?? {};
+  const { preimage } = objectIn(payload) ?? {};
+  if (typeof id !== 'string' || typeof preimage !== 'string' || !PREIMAGE.test(preimage)) return undefined;
+  const members = MEMBERS.filter((name) => echoed[name] !== undefined).map((name) => [name, echoed[name]] as const);
+  if (!members.every(([, value]) => typeof value === 'string')) return undefined;
+  return { challenge: { id, ...Object.fromEntries(members) }, preimage };
+}
+
+/**
+ * Base64url, with padding or without. There is one way to write some bytes so: what a lenient decoder would leave out, such as
+ * bits behind the last byte, is refused.
+ */
+function bytesIn(text: string): Buffer | undefined {
+  const [, digits = '', padding = ''] = BASE64URL.exec(text) ?? [];
+  if (digits === '' || (padding !== '' && text.length % 4 !== 0)) return undefined;
+  const bytes = Buffer.from(digits, 'base64url');
+  return bytes.toString('base64url') === digits ? bytes : undefined;
+}
+
+function parsed(bytes: Buffer | undefined): unknown {
+  try {
+    return bytes && JSON.parse(bytes.toString());
+  } catch {
+    return undefined; // treated as malformed
+  }
+}
+
+function objectIn(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : undefined;
+}

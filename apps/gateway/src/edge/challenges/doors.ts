@@ -1,0 +1,145 @@
+/**
+ * The door for who has no account: operations with `challenge` are sold to him by the request. What he shows is found before
+ * his body is read; what he is asked for is the price at which his request is quoted as everybody's.
+ */
+import type { CommandBus } from '@nestjs/cqrs';
+import canonicalize from 'canonicalize';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  AskingPayer,
+  type ChallengeLimits,
+  IssueChallenge,
+  type OfferedPayments,
+  type Payer,
+  PaymentWanted,
+  type Proof,
+  type ProofFault,
+  type Proofs,
+  type Secrets,
+  takesChallenges,
+  UpstreamFailure,
+} from '#application';
+import type { RejectionCode } from '#domain';
+import { Rejection, startedBy } from '#kernel';
+import { networkOf } from '../addresses.ts';
+import { InvalidRequest, Unauthorized } from '../errors.ts';
+import type { PublicAddress } from '../public-address.ts';
+import { sendChallenge, type WhyAsked } from './challenge-answer.ts';
+import { shownBy } from './credentials.ts';
+
+/** Who asks without an account: he has paid for a request, or is to be asked why not. */
+export type Visitor = { readonly proof: Proof } | { readonly why: WhyAsked };
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the body of a request is read that comes without an account's credential. */
+    visitor: Visitor | undefined;
+  }
+}
+
+/** Of a proof that is right, and pays for nothing (any more). */
+const FAULTS: Partial<Record<RejectionCode, ProofFault>> = {
+  challenge_expired: 'expired',
+  challenge_mismatch: 'other request',
+  challenge_used: 'used',
+};
+const RETRY_AFTER_SECONDS = 5;
+
+interface Ports {
+  readonly commands: CommandBus;
+  readonly offered: OfferedPayments;
+  readonly proofs: Proofs;
+  readonly limits: ChallengeLimits;
+  readonly secrets: Secrets;
+  readonly address: PublicAddress;
+}
+
+export class Doors {
+  constructor(private readonly ports: Ports) {}
+
+  /**
+   * Who a request is of that shows no account's credential, by its headers alone; undefined where it shows one, or nothing can be
+   * paid for by the request here.
+   * @throws TooManyChallenges, StoreUnavailable
+   */
+  async visitor(request: FastifyRequest): Promise<Visitor | undefined> {
+    const shown = shownBy(request);
+    if (shown === 'account') return undefined;
+    const checked = typeof shown === 'object' ? await this.ports.proofs.check(shown, this.realm) : shown;
+    if (typeof checked === 'object') return { proof: checked };
+    if (!takesChallenges(this.ports.offered)) return undefined;
+    await this.ports.limits.ask(networkOf(request.ip));
+    return { why: checked === 'nothing' ? 'no proof' : checked };
+  }
+
+  /**
+   * Asks for the payment of a request that is known to be well-formed.
+   * @param quote serves the request up to where its money is held
+   */
+  async ask(reply: FastifyReply, why: WhyAsked, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
+    const { request } = reply;
+    const wanted = await wantedBy(quote);
+    // What costs nothing is bounded by the account that asks for it.
+    if (wanted.query.free)
+      throw new Unauthorized('This costs nothing, and is for accounts: send "Authorization: Bearer <API key>"');
+    await this.ports.limits.issue();
+    const { query, price, priceList } = wanted;
+    const terms = { query, price, priceList, request: this.digestOf(request), realm: this.realm };
+    const command = new IssueChallenge(terms, startedBy('anybody', request.id));
+    sendChallenge(reply, await this.ports.commands.execute(command).catch(unavailable), why);
+  }
+
+  /** The same, for a proof that is right and does not pay for this: it was let in without being counted. */
+  async askAgain(reply: FastifyReply, why: ProofFault, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
+    await this.ports.limits.ask(networkOf(reply.request.ip));
+    reply.removeHeader('x-generation-id');
+    await this.ask(reply, why, quote);
+  }
+
+  /** What became of a request whose proof was right: why its payer is asked again; undefined for what is no fault of the proof. */
+  faultIn(error: unknown): ProofFault | undefined {
+    return error instanceof Rejection ? FAULTS[error.code as RejectionCode] : undefined;
+  }
+
+  /**
+   * What a payment is bound to: the same for the same request, also where a client writes its JSON anew or its multipart with
+   * another boundary. Keyed, so that nobody finds out by it what was asked.
+   */
+  digestOf({ method, url, body }: FastifyRequest): string {
+    return this.ports.secrets.hash(`request of a payment ${method} ${pathOf(url)}\n${canonical(body)}`);
+  }
+
+  private get realm(): string {
+    return new URL(this.ports.address.url).host;
+  }
+}
+
+/** All paths of an endpoint are one. */
+export function pathOf(url: string): string {
+  return url.replace(/^\/v1(?=\/)/, '').replace(/\/(?=\?|$)/, '');
+}
+
+async function wantedBy(quote: (payer: Payer) => Promise<unknown>): Promise<PaymentWanted> {
+  try {
+    await quote(new AskingPayer());
+  } catch (error) {
+    if (error instanceof PaymentWanted) return error;
+    throw error;
+  }
+  throw new Error('a request was served that nobody has paid for');
+}
+
+function canonical(body: unknown): string {
+  try {
+    return canonicalize(body) ?? '';
+  } catch {
+    throw new InvalidRequest('The body has numbers or text in it that no JSON can have');
+  }
+}
+
+/** The node or the rates are away: nothing of it is the caller's fault. */
+function unavailable(cause: unknown): never {
+  if (!(cause instanceof UpstreamFailure)) throw cause;
+  const message = 'Payments cannot be asked for at the moment';
+  throw new UpstreamFailure('upstream_unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS });
+}

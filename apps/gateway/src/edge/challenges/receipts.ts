@@ -1,0 +1,15 @@
+import type { FastifyReply } from 'fastify';
+
+/**
+ * Adds the receipt to an answer that was paid for by the request, also where it is shown again. It names the payment by its
+ * hash: the preimage is told nobody.
+ */
+export function addReceipt(reply: FastifyReply): void {
+  const { visitor } = reply.request;
+  if (!visitor || !('proof' in visitor) || reply.statusCode >= 300 || reply.hasHeader('payment-receipt')) return;
+  const { id: challengeId, issued } = visitor.proof;
+  const timestamp = new Date().toISOString();
+  const receipt = { method: 'lightning', challengeId, reference: issued.paymentHash, status: 'success', timestamp };
+  reply.header('payment-receipt', Buffer.from(JSON.stringify(receipt)).toString('base64url'));
+  if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'private');
+}

@@ -1,0 +1,44 @@
+/** Settings of who asks without an account: whose address it is, and how much may be asked for. */
+import { isIP } from 'node:net';
+import { given, integer, type Setting, wrong } from './setting-kinds.ts';
+
+export const DOORS = {
+  trustedProxies: networks(
+    'TRUSTED_PROXIES',
+    'Addresses and networks, such as 10.0.0.0/8, of the proxies in front of the API, separated by commas: what these say in X-Forwarded-For is believed; unset: an address is that of the connection',
+  ),
+  challengesPerMinute: integer(
+    'CHALLENGES_PER_MINUTE',
+    60,
+    [1, 1_000_000],
+    'Requests without a credential that one address (of IPv6 one /64) may make in a minute to what can be paid for by the request, on all gateways together',
+  ),
+  challengesPerMinuteInAll: integer(
+    'CHALLENGES_PER_MINUTE_IN_ALL',
+    1_200,
+    [1, 1_000_000],
+    'Payments for single requests that are asked for in a minute at most, of everybody: each is an invoice of the Lightning node',
+  ),
+};
+
+/** Never all addresses there are: whoever is there could say that he is anybody. */
+function networks(variable: string, meaning: string): Setting<readonly string[]> {
+  return {
+    variable,
+    meaning,
+    byDefault: '',
+    read(env) {
+      const value = given(env, variable);
+      const words = value?.split(',').map((each) => each.trim()) ?? [];
+      if (words.every(isNetwork)) return words;
+      return wrong(variable, 'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8', value ?? '');
+    },
+  };
+}
+
+function isNetwork(word: string): boolean {
+  const [address = '', prefix, more] = word.split('/');
+  const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
+  if (bits === 0 || address.includes('%') || more !== undefined) return false;
+  return prefix === undefined || (/^[1-9]\d{0,2}$/.test(prefix) && Number(prefix) <= bits);
+}

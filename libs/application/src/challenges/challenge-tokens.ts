@@ -1,0 +1,79 @@
+/**
+ * Tokens of L402: macaroons that name a challenge. What one says is held against the challenge's own fact, so a token is as
+ * good as the id of the challenge, and its payment's preimage counts.
+ */
+import macaroon from 'macaroon';
+import type { Secrets } from '../secrets.ts';
+
+/** The identifier: version 0, the payment hash, 32 bytes of our own (https://github.com/lightninglabs/L402). */
+const VERSION_BYTES = 2;
+const HASH_BYTES = 32;
+/** Ours have some 400; clients may add conditions. */
+const MAX_CHARACTERS = 4 * 1024;
+const BASE64 = /^[\w+/-]+={0,2}$/;
+
+export interface TokenTerms {
+  /** Of the challenge. */
+  readonly id: string;
+  /** In hexadecimal. */
+  readonly paymentHash: string;
+  /** Digest of the one request that it is good for. */
+  readonly request: string;
+  /** Milliseconds since 1970. */
+  readonly usableUntil: number;
+}
+
+export interface ReadToken {
+  readonly id: string;
+  readonly paymentHash: string;
+  readonly conditions: readonly string[];
+}
+
+export class ChallengeTokens {
+  private readonly rootKey: Uint8Array;
+
+  constructor(secrets: Secrets) {
+    this.rootKey = secrets.keyFor('countinghouse L402 tokens');
+  }
+
+  /** Standard base64 of a macaroon of version 2, as all clients expect it. */
+  tokenOf({ id, paymentHash, request, usableUntil }: TokenTerms, location: string): string {
+    const version = Buffer.alloc(VERSION_BYTES);
+    const identifier = Buffer.concat([version, Buffer.from(paymentHash, 'hex'), Buffer.from(id, 'base64url')]);
+    const token = macaroon.newMacaroon({ version: 2, identifier, location, rootKey: this.rootKey });
+    for (const condition of conditionsOf({ request, usableUntil })) token.addFirstPartyCaveat(condition);
+    return Buffer.from(token.exportBinary()).toString('base64');
+  }
+
+  /** What a token says that was made here; undefined for any other. Nothing is looked up for it. */
+  read(text: string): ReadToken | undefined {
+    if (text.length > MAX_CHARACTERS || !BASE64.test(text)) return undefined;
+    const conditions: string[] = [];
+    try {
+      const token = macaroon.importMacaroon(Buffer.from(text, 'base64'));
+      token.verify(this.rootKey, (condition) => {
+        conditions.push(condition);
+        return null;
+      });
+      const identifier = Buffer.from(token.identifier);
+      const [hash, id] = [VERSION_BYTES, VERSION_BYTES + HASH_BYTES];
+      return {
+        paymentHash: identifier.toString('hex', hash, id),
+        id: identifier.toString('base64url', id),
+        conditions,
+      };
+    } catch {
+      return undefined; // the library throws for whatever is not as it should be
+    }
+  }
+}
+
+/** Whether a token is for the challenge with these terms, and says nothing that we do not: a holder may add conditions. */
+export function isFor({ id, paymentHash, conditions }: ReadToken, terms: TokenTerms): boolean {
+  const ours = conditionsOf(terms);
+  return id === terms.id && paymentHash === terms.paymentHash && conditions.every((each) => ours.includes(each));
+}
+
+function conditionsOf({ request, usableUntil }: Pick<TokenTerms, 'request' | 'usableUntil'>): readonly string[] {
+  return [`request_hash=${request}`, `expires_at=${Math.floor(usableUntil / 1_000)}`];
+}
