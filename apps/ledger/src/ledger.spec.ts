@@ -2,19 +2,26 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { postings } from '#domain';
+import { Streams } from '#application';
+import { type ChallengeCommand, postings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { drawToken } from '#infra';
-import { formatUsd, NO_STREAM, type PicoUsd } from '#kernel';
+import { formatUsd, NO_STREAM, type PicoUsd, usd } from '#kernel';
 import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
 /** Costs 0.01 USD for each request, whatever its length. */
 const FLAT = { model: 'countinghouse/flat' };
+const HOUR = 3_600_000;
 
 let world: World;
 let database: pg.Pool;
+const [OWED, HELD, INCOME] = [1, 2, 3].map((nr) => `10000000-0000-4000-8000-00000000000${nr}`) as [
+  string,
+  string,
+  string,
+];
 let rich: TestAccount;
 let poor: TestAccount;
 let third: TestAccount;
@@ -33,6 +40,7 @@ beforeAll(async () => {
   funded = { position: (await world.facts()).at(-1)?.position ?? 0n, time: new Date().toISOString() };
   await world.until(async () => new Date().toISOString() > funded.time); // no use may be booked in that millisecond
   await use();
+  await payOnce();
   const end = (await world.facts()).at(-1)?.position;
   await world.until(async () => (await one('select min(position) from checkpoints')) === String(end));
 });
@@ -54,6 +62,26 @@ async function use(): Promise<void> {
   await world.send('DELETE', `/keys/${key.data._id}`, { headers });
   waiting = [world.chat(rich, 'fault=timeout', FLAT), world.chat(poor, 'fault=timeout', FLAT)];
   await world.until(async () => (await one('select count(*) from holds')) === '2');
+}
+
+/** Payments for one request each: one that nobody has used, one whose request runs, one that has become income. */
+async function payOnce(): Promise<void> {
+  const { challenges } = world.part(Streams);
+  const now = Date.now();
+  const time = (inMs: number) => new Date(now + inMs).toISOString();
+  const at = time(0);
+  const price = usd('0.0115');
+  for (const id of [OWED, HELD, INCOME]) {
+    const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
+    const expires = { expiresAt: time(HOUR), usableUntil: time(id === INCOME ? -1 : HOUR) };
+    const issued = issuedChallenge({ reference: id, ...expires, at });
+    const { query, request, units } = issued;
+    await run({ type: 'IssueChallenge', data: issued });
+    await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
+    const terms = { holdId: `hold of ${id}`, request, atLeast: price, atMost: price, query, expiresAt: time(HOUR) };
+    if (id === HELD) await run({ type: 'ClaimChallenge', data: { ...terms, at } });
+    if (id === INCOME) await run({ type: 'ForfeitChallenge', data: { at } });
+  }
 }
 
 async function one(sql: string): Promise<string> {
@@ -86,18 +114,18 @@ describe('verify', () => {
       lines: [
         `${facts.length} facts replayed`,
         `trial balance: ${lines} lines, sum 0 USD`,
-        '3 accounts, 2 holds open, 0 of them past their expiry',
-        '0 challenges paid, 0 USD of them held or owed',
+        '3 accounts, 3 holds open, 0 of them past their expiry',
+        '3 challenges paid, 0.023 USD of them held or owed',
         '6 charges computed again, 2 of them estimates',
         'balances: 3 rows compared',
         `journal: ${lines} rows compared`,
         'keys: 4 rows compared',
         'queries: 7 rows compared',
         'topups: 3 rows compared',
-        'holds: 2 rows compared',
+        'holds: 3 rows compared',
         'autotopups: 2 rows compared',
         'video_jobs: 0 rows compared',
-        'challenges: 0 rows compared',
+        'challenges: 3 rows compared',
         'drift 0',
       ],
     });
@@ -111,6 +139,7 @@ describe('verify', () => {
     ['queries', 'position', 'price', '42', { position: 0 }],
     ['topups', 'topup_id', 'credited', '42', { topup_id: 'added', reference: 'added' }],
     ['holds', 'hold_id', 'amount', '42', { hold_id: 'added' }],
+    ['challenges', 'challenge_id', 'available', '42', { challenge_id: 'added' }],
     ['autotopups', 'account_id', 'threshold', '42', { account_id: NOBODY }],
   ])('finds a row of %s that was changed, one that is gone, and one that was added', async (...tampering) => {
     const [table, order, column, wrong, added] = tampering;
@@ -146,9 +175,9 @@ describe('verify', () => {
   });
 });
 
-describe('replay', () => {
-  const table = ({ lines }: Ended) => lines.map((line) => line.split(/\s{2,}/));
+const table = ({ lines }: Ended) => lines.map((line) => line.split(/\s{2,}/));
 
+describe('replay', () => {
   test('reports every balance and the trial balance as of a position', async () => {
     const facts = (await world.facts()).filter(({ position }) => position <= funded.position);
     const ended = await ledger('replay', '--until', String(funded.position));
@@ -198,6 +227,29 @@ describe('replay', () => {
   test('before the first fact is empty', async () => {
     const { code, lines } = await ledger('replay', '--until', '0');
     expect([code, lines[0]]).toEqual([0, 'As of the beginning: 0 facts, 0 accounts with money']);
+  });
+});
+
+describe('challenges', () => {
+  test('lists what is owed, what nobody has claimed and what became income, as the trial balance sums it', async () => {
+    const { code, lines } = await ledger('challenges');
+    const line = (start: RegExp) => expect.stringMatching(start);
+    expect([code, lines]).toEqual([
+      0,
+      [
+        '2 payments are not used or not wholly: 0.0115 USD are owed, 0.0115 USD are held',
+        '2 can be used still: 0.0115 USD are owed, 0.0115 USD are held',
+        line(new RegExp(`${OWED}  paid, web/search: 0.0115 USD owed, until .*, btc-lightning at lnd as ${OWED}$`)),
+        line(new RegExp(`${HELD}  running, web/search: 0 USD owed, 0.0115 USD held, until `)),
+        '0 can no longer be used: 0 USD are owed, 0 USD are held; it stays owed, since UNCLAIMED_AFTER_DAYS is not set',
+        '1 became income, 0.0115 USD (revenue:unclaimed)',
+        line(new RegExp(`${INCOME}  web/search: 0.0115 USD, paid by btc-lightning at lnd as ${INCOME}$`)),
+      ],
+    ]);
+    const sums = table(await ledger('replay'));
+    for (const account of ['challenge:available', 'challenge:held', 'revenue:unclaimed'])
+      expect(sums).toContainEqual([account, '0.0115']);
+    expect(sums.flat()).not.toContain(OWED);
   });
 });
 

@@ -25,10 +25,10 @@ class Books {
     this.extent.add(fact);
     for (const { account, customer, amount } of postings(fact.stream, fact)) {
       this.house.set(account, (this.house.get(account) ?? 0n) + amount);
-      if (customer === null) continue;
+      if (customer === null || !account.startsWith('customer:')) continue;
       const balance = this.customers.get(customer) ?? { available: 0n, held: 0n };
       this.customers.set(customer, balance);
-      if (account.endsWith(':available')) balance.available -= amount;
+      if (account === 'customer:available') balance.available -= amount;
       else balance.held -= amount;
     }
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
-import type { PaymentFeeCharged, PaymentReceived, PaymentReversed, TopupEvent } from '#domain';
+import type { ChallengePaid, PaymentFeeCharged, PaymentReceived, PaymentReversed, TopupEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_STREAM, usd } from '#kernel';
 import { wallets } from './wallets.ts';
@@ -40,7 +40,19 @@ function fee(payment: Paid, charged: string): PaymentFeeCharged {
   };
 }
 
-async function report(facts: readonly TopupEvent[], until?: string): Promise<readonly (readonly string[])[]> {
+/** For one request, 14 satoshis. */
+const ONCE: ChallengePaid = {
+  type: 'ChallengePaid',
+  data: {
+    ...{ method: 'btc-lightning', coin: 'BTC', backend: 'lnd', units: '14000' },
+    ...{ amount: usd('0.0119').toString(), price: usd('0.0115').toString(), by: 'preimage', at: AT },
+  },
+};
+
+async function report(
+  facts: readonly (TopupEvent | ChallengePaid)[],
+  until?: string,
+): Promise<readonly (readonly string[])[]> {
   const store = new MemoryEventStore();
   const events = facts.map(({ type, data }) => ({ id: crypto.randomUUID(), type, data, metadata: {} }));
   if (events.length > 0) await store.append('topup-t', NO_STREAM, events);
@@ -52,8 +64,9 @@ async function report(facts: readonly TopupEvent[], until?: string): Promise<rea
 const LIGHTNING = paid('btc-lightning', 'BTC', 'lnd', 'one', '1000000500');
 const MONERO = paid('xmr', 'XMR', 'monero', 'tx:1', '50000000000');
 const CARD = paid('card', 'USD', 'stripe', 'pi_1', '2500');
-const FACTS: readonly TopupEvent[] = [
+const FACTS: readonly (TopupEvent | ChallengePaid)[] = [
   received(LIGHTNING, '1000', '1010'),
+  ONCE,
   received(paid('btc-lightning', 'BTC', 'phoenixd', 'two', '21000000'), '21', '20.5'),
   fee(paid('btc-lightning', 'BTC', 'phoenixd', 'two', '84000'), '0.082'),
   received(paid('ltc', 'LTC', 'btcpay', 'tx:0', '3000000'), '3'),
@@ -69,7 +82,7 @@ const FACTS: readonly TopupEvent[] = [
 describe('wallets', () => {
   test('is what each back end should hold in each coin, and what rates and fees came to', async () => {
     expect(await report(FACTS)).toEqual([
-      ['As of position 9: 10 facts'],
+      ['As of position 10: 11 facts'],
       [''],
       ['btcpay', 'BTC', 'sat'],
       ['received', '0.001', '100000'],
@@ -84,10 +97,10 @@ describe('wallets', () => {
       ['should hold', '0.03', '3000000'],
       [''],
       ['lnd', 'BTC', 'sat'],
-      ['received', '0.010000005', '1000000.5'],
+      ['received', '0.010000145', '1000014.5'],
       ['reversed', '0', '0'],
       ['fees', '0', '0'],
-      ['should hold', '0.010000005', '1000000.5'],
+      ['should hold', '0.010000145', '1000014.5'],
       [''],
       ['monero', 'XMR', 'piconero'],
       ['received', '0.05', '50000000000'],
