@@ -5,6 +5,7 @@ import { Paying } from '#application';
 import { Role } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AutoTopupModule } from './autotopup/auto-topup.module.ts';
+import { DataModule } from './data/data.module.ts';
 import { EdgeModule } from './edge/edge.module.ts';
 import { HealthModule } from './health/health.module.ts';
 import { Readiness } from './health/readiness.ts';
@@ -26,6 +27,7 @@ const LINGER_MS = 1_000;
     AutoTopupModule,
     InferenceModule,
     MediaModule,
+    DataModule,
     HealthModule,
     DocsModule,
   ],

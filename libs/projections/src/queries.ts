@@ -127,7 +127,10 @@ function answered({ query, charge }: HoldSettled['data']) {
   };
 }
 
-/** Tokens, but of images and videos what was made (in seconds, of videos), and of sound what was brought: seconds, characters. */
+/**
+ * Tokens, but of images and videos what was made (in seconds, of videos), of sound what was brought (seconds, characters), and
+ * of data whether a lookup was charged.
+ */
 function countsOf(query: Query, count: (unit: Unit) => number, items: readonly Item[]) {
   switch (query.type) {
     case 'image_generation':
@@ -139,6 +142,8 @@ function countsOf(query: Query, count: (unit: Unit) => number, items: readonly I
     }
     case 'speech_to_text':
       return { input_count: Math.ceil(count('audioMillisecond') / 1_000), output_count: 0 };
+    case 'data_enrichment':
+      return { input_count: 0, output_count: count('lookup') };
     case 'text_to_speech':
       return { input_count: count('character'), output_count: 0 };
     default:

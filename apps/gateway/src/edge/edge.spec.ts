@@ -126,7 +126,7 @@ describe('an address', () => {
     expect(text).not.toContain('sk-secret');
   });
 
-  test.each(['GET /v1/data/endpoints', 'POST /v1/data/api/exa/search', 'GET /v1/data/x/tweets/search'])(
+  test.each(['GET /private/attestation', 'POST /private/v1/chat/completions'])(
     'of the specification that nothing is behind yet is 501, and is not documented: %s',
     async (request) => {
       const [method = '', route = ''] = request.split(' ');

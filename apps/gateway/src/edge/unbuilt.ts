@@ -3,14 +3,8 @@ import { NotBuilt } from './errors.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-const DATA = ['data/endpoints', 'data/api/*', 'data/x/*'];
-
 /** Paths of the specification that are not served yet. */
-const PATHS = [
-  ...['/v1', ''].flatMap((prefix) => DATA.map((path) => `${prefix}/${path}`)),
-  '/private/attestation',
-  '/private/v1/chat/completions',
-];
+const PATHS = ['/private/attestation', '/private/v1/chat/completions'];
 
 /** Answers 501 where something will be, so that a client does not take its address for wrong. */
 export function refuseUnbuilt(fastify: FastifyInstance): void {

@@ -513,6 +513,7 @@ describe('answers that need more than an example', () => {
         ...['/chat/completions', '/completions', '/responses', '/responses/compact', '/embeddings', '/messages'],
         ...['/images/generations', '/images/edits', '/videos'],
         ...['', '/api'].flatMap((at) => [`${at}/audio/speech`, `${at}/audio/transcriptions`]),
+        ...['/data/api/{provider}/{action}', '/data/x/{action}'],
         ...['/keys', '/topup/create/{method}', '/topup/card/session'],
       ]),
     );

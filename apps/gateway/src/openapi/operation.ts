@@ -25,6 +25,7 @@ export type Auth = 'public' | 'optional' | 'key' | 'account';
 export const TAGS = {
   Inference: 'Paid use of models. Money is held before a model is called, and the exact cost is charged afterwards.',
   Media: 'Files that were made, by signed addresses.',
+  Data: 'Lookups at vendors of data, each at a fixed price.',
   Models: 'Models and their prices.',
   Account: 'Accounts and their balance.',
   Keys: 'API keys of an account, with their limits.',

@@ -167,9 +167,10 @@ function countIn(value: unknown, path: string): number | undefined {
 }
 
 /** As far as it has a status: whose answer is lost is the house's. */
-function isCharged({ status = 0, delivered }: UpstreamFailure, { charged }: DataEndpoint): boolean {
+function isCharged({ code, status = 0, delivered }: UpstreamFailure, { charged }: DataEndpoint): boolean {
   if (delivered !== undefined) return false;
-  return status === 404 ? charged.notFound : status >= 500 && charged.failed;
+  if (code === 'invalid_request') return status === 404 ? charged.notFound : charged.refused === true;
+  return status >= 500 && charged.failed;
 }
 
 /** What the vendor does not have, or cannot make sense of, has the vendor's status. */

@@ -23,7 +23,7 @@ import { asFailure, UpstreamFailure } from '../failures.ts';
 import type { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type ChargedParts, costOfInput, partsOf } from './charged-parts.ts';
 import type { Growth, Hold, Payer } from './payer.ts';
-import { asTried, mayFallBack, RETRYABLE } from './tries.ts';
+import { asTried, mayBeRetried, mayFallBack } from './tries.ts';
 import type { CallMade, EndpointAnswer, StreamMade, UpstreamCall } from './upstream-call.ts';
 
 /** Calls at most of one endpoint, the first included. */
@@ -229,8 +229,7 @@ export class Purchase {
         const failure = asFailure(error);
         attempts.push({ provider, creditor, model, ...asTried(failure), milliseconds: since(started) });
         const wait = Math.max(FIRST_WAIT_MS * 2 ** (tries - left), (failure.retryAfterSeconds ?? 0) * 1_000);
-        const mayHelp = RETRYABLE.has(failure.code) && failure.delivered === undefined && wait <= LONGEST_WAIT_MS;
-        if (!mayHelp || left === 0 || signal.aborted) throw failure;
+        if (!mayBeRetried(failure) || wait > LONGEST_WAIT_MS || left === 0 || signal.aborted) throw failure;
         await delay(wait, undefined, { signal }).catch(() => {}); // an abort shows in the next call
       }
     }

@@ -3,7 +3,15 @@ import type { Attempt } from '#domain';
 import type { FailureCode, UpstreamFailure } from '../failures.ts';
 
 /** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
-export const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
+const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
+/** The statuses below 500 that may be others a moment later: too early, too many. */
+const PASSING: ReadonlySet<number> = new Set([425, 429]);
+
+/** What was delivered is used, and what was refused, such as our key, is refused again. */
+export function mayBeRetried({ code, status = 0, delivered }: UpstreamFailure): boolean {
+  const isRefused = status >= 300 && status < 500 && !PASSING.has(status);
+  return RETRYABLE.has(code) && delivered === undefined && !isRefused;
+}
 
 /**
  * Another endpoint may do what this one could not, as long as nothing of an answer is there; also where the request is

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DataAnswer, DataCall, UpstreamFailure } from '#application';
 import { type Answering, AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
@@ -115,6 +116,22 @@ describe('an answer', () => {
     );
     expect(answer).toMatchObject({ kind: 'file', mediaType: 'image/tiff', vendorId: 'v-1' });
     expect(await bytesOf(answer)).toEqual(bytes);
+  });
+
+  test('that is a large file is fetched no faster than it is taken', async () => {
+    const [pieces, size] = [1_024, 64 * 1024];
+    let sent = 0;
+    const source = function* () {
+      for (; sent < pieces; sent++) yield Buffer.alloc(size);
+    };
+    const hungUp = Promise.withResolvers<void>();
+    const answer = await ask((response) => {
+      response.writeHead(200, { 'content-type': 'image/tiff' }).on('close', hungUp.resolve);
+      Readable.from(source(), { highWaterMark: 1 }).pipe(response);
+    }, file);
+    for await (const _ of answer.bytes as AsyncIterable<Uint8Array>) break;
+    await hungUp.promise;
+    expect(sent).toBeLessThan(pieces / 2);
   });
 
   test.each<[string, Answering, Partial<DataCall>]>([

@@ -1,0 +1,29 @@
+import type { FastifyReply } from 'fastify';
+import type { LookUpClient, Receipt } from '#application';
+import { formatUsd, type PicoUsd, ZERO } from '#kernel';
+import { ReplyStream } from '../edge/reply-stream.ts';
+
+/** A client that receives a file as its vendor sends it. */
+export class DataClient extends ReplyStream implements LookUpClient {
+  private price: PicoUsd = ZERO;
+
+  constructor(reply: FastifyReply) {
+    super(reply);
+  }
+
+  priced(price: PicoUsd): void {
+    this.price = price;
+  }
+
+  begin(mediaType: string): void {
+    if (this.started) return;
+    const headers = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+    this.open({ 'content-type': mediaType, 'x-cost-usd': formatUsd(this.price), ...headers });
+  }
+
+  end(_receipt: Receipt | undefined, failure?: unknown): void {
+    if (!this.started) return; // a failure that is answered with its own status
+    if (failure === undefined) this.finish('');
+    else this.breakOff();
+  }
+}

@@ -1,0 +1,34 @@
+/** The list of lookups, with the prices at which they are sold now. */
+import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, dataPathOf } from '#catalogue';
+import { boundOf } from '#domain';
+import { usdNumber } from '#kernel';
+
+export type DataEndpointRow = ReturnType<typeof rowOf>;
+
+const known = new WeakMap<Catalogue, readonly DataEndpointRow[]>();
+
+/** Those of a class stand together. */
+export function dataEndpointRows(catalogue: Catalogue): readonly DataEndpointRow[] {
+  const rank = ({ provider }: DataEndpoint) => DATA_PROVIDERS.indexOf(provider);
+  const rows = known.get(catalogue) ?? catalogue.dataEndpoints.toSorted((a, b) => rank(a) - rank(b)).map(rowOf);
+  known.set(catalogue, rows);
+  return rows;
+}
+
+function rowOf({ endpoint, ...entry }: DataEndpoint) {
+  const { provider, action, method, name, description, parameters = null, caps = {}, charged, results } = entry;
+  return {
+    path: `/v1${dataPathOf(entry)}`,
+    method,
+    provider,
+    action,
+    name,
+    description,
+    price_usd: usdNumber(boundOf({ lookup: 1 }, endpoint.tariff.prices)),
+    payment_methods: ['balance', 'l402'],
+    free_if_empty: results !== undefined && !charged.empty,
+    limits: Object.fromEntries(Object.entries(caps).map(([field, { max }]) => [field, max])),
+    parameters,
+    example: entry.example,
+  };
+}

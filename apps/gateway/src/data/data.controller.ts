@@ -1,0 +1,85 @@
+import { Body, Controller, Get, HttpCode, MethodNotAllowedException, Post, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, Catalogues, LookUp } from '#application';
+import { SOCIAL } from '#catalogue';
+import { formatUsd } from '#kernel';
+import { Authenticated } from '../edge/caller.ts';
+import { NotFound } from '../edge/errors.ts';
+import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
+import { Operation } from '../openapi/operation.ts';
+import * as operations from './data.operations.ts';
+import { DataClient } from './data-client.ts';
+import { dataEndpointRows } from './data-wire.ts';
+
+/** What a request names: a lookup in the catalogue. */
+interface Named {
+  readonly provider: string;
+  readonly action: string;
+}
+
+@Controller()
+export class DataController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly paid: PaidRequests,
+    private readonly catalogues: Catalogues,
+  ) {}
+
+  @Get(['v1/data/endpoints', 'data/endpoints'])
+  @Operation(operations.listDataEndpoints)
+  endpoints() {
+    const data = dataEndpointRows(this.catalogues.current);
+    return { status: 'success', data, total: data.length };
+  }
+
+  @Post(['v1/data/api/:provider/*', 'data/api/:provider/*'])
+  @HttpCode(200)
+  @Operation(operations.lookUp)
+  async post(
+    @Authenticated() caller: Caller,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Body() body: unknown,
+  ) {
+    await this.lookUp(request, reply, caller, body);
+  }
+
+  @Get(['v1/data/api/:provider/*', 'data/api/:provider/*'])
+  @Operation(operations.lookUpByQuery)
+  async get(@Authenticated() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    await this.lookUp(request, reply, caller);
+  }
+
+  @Get([`v1/data/${SOCIAL}/*`, `data/${SOCIAL}/*`])
+  @Operation(operations.lookUpSocial)
+  async social(@Authenticated() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    await this.lookUp(request, reply, caller);
+  }
+
+  private async lookUp(request: FastifyRequest, reply: FastifyReply, caller: Caller, body?: unknown): Promise<void> {
+    const named = this.named(request, reply);
+    const asked = { query: request.query as Readonly<Record<string, unknown>>, body };
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const about = { requestId: request.id, source: sourceOf(request), ...named };
+      const found = await this.commands.execute(new LookUp(payer, about, asked, new DataClient(reply)));
+      if (!found) return; // a file, which has been sent
+      const { status, bytes, charged } = found;
+      reply.headers({ 'cache-control': 'no-store', 'x-cost-usd': formatUsd(charged) });
+      reply.status(status).type('application/json; charset=utf-8').send(bytes);
+    });
+  }
+
+  /** Those of the social network are below a path of their own. @throws NotFound, and 405 where it takes the other method */
+  private named({ params, method }: FastifyRequest, reply: FastifyReply): Named {
+    const { provider, '*': action = '' } = params as { readonly provider?: string; readonly '*'?: string };
+    const entry = this.catalogues.current.dataEndpoint(provider ?? SOCIAL, action);
+    if (!entry || provider === SOCIAL)
+      throw new NotFound(`There is no lookup "${provider ?? SOCIAL}/${action}"; GET /v1/data/endpoints lists all`);
+    if (entry.method !== method) {
+      reply.header('allow', entry.method);
+      throw new MethodNotAllowedException(`This lookup takes ${entry.method} only`);
+    }
+    return { provider: entry.provider, action };
+  }
+}

@@ -1,0 +1,406 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { readCatalogue, readProviders } from '#catalogue';
+import { billed, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
+
+const TOTAL_MS = 1_800;
+const secretOf = (slug: string) => `secret/of+${slug}=0123456789`;
+
+/** Every vendor of data is played by the sandbox, and has a credential that nobody could guess. */
+function vendors(): Record<string, string> {
+  const all = readProviders().filter(({ credential }) => credential);
+  return Object.fromEntries(
+    all.flatMap(({ slug, env, sandboxPath }) => [
+      [`${env}_BASE_URL`, `sandbox:${sandboxPath}`],
+      [`${env}_API_KEY`, secretOf(slug)],
+    ]),
+  );
+}
+
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open({ ...vendors(), UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS), DISCONNECT_DRAIN_MS: '300' });
+  account = await world.account(105);
+});
+afterAll(() => world.close());
+
+const NEWS = '/v1/data/api/serp/news';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function ask(method: string, path: string, fields: Fields, by = account) {
+  const headers = { authorization: `Bearer ${by.apiKey}` };
+  if (method === 'POST') return world.send(method, path, { headers, body: fields });
+  return world.send(method, `${path}?${new URLSearchParams(fields as Record<string, string>)}`, { headers });
+}
+
+async function told(vendor: string, directive: string): Promise<void> {
+  const body = JSON.stringify({ directive: directive && `[[sandbox ${directive}]]` });
+  await fetch(`${world.sandbox}/data-vendors/${vendor}`, { method: 'PUT', body });
+}
+
+async function received() {
+  const all = await fetch(`${world.sandbox}/data-vendors/received`);
+  return (await all.json()) as { method: string; url: string; headers: Record<string, string>; body: string }[];
+}
+
+beforeEach(async () => {
+  await world.bill.clear();
+  await fetch(`${world.sandbox}/data-vendors/received`, { method: 'DELETE' });
+});
+
+const entries = readCatalogue().dataEndpoints;
+const pathOf = ({ provider, action }: { provider: string; action: string }) =>
+  provider === 'x' ? `/v1/data/x/${action}` : `/v1/data/api/${provider}/${action}`;
+
+test('what can be looked up is listed for everybody, each class together', async () => {
+  const { status, body } = await world.get('/v1/data/endpoints');
+  expect([status, body.status, body.total, body.data.length]).toEqual([200, 'success', entries.length, entries.length]);
+  const classes = body.data.map(({ provider }: { provider: string }) => provider);
+  expect(classes.filter((each: string, i: number) => each !== classes[i - 1])).toHaveLength(new Set(classes).size);
+  expect(body.data.find(({ path }: { path: string }) => path === '/v1/data/api/web/search')).toMatchObject({
+    ...{ method: 'POST', provider: 'web', action: 'search', price_usd: 0.0115, payment_methods: ['balance', 'l402'] },
+    ...{ limits: { numResults: 10 }, example: { query: expect.any(String) }, parameters: { type: 'object' } },
+  });
+  expect((await world.get('/data/endpoints')).body).toEqual(body);
+});
+
+test('each lookup has an answer at the price that is listed, and costs what its vendor invoices', async () => {
+  const before = (await world.facts(account)).length;
+  const listed = (await world.get('/v1/data/endpoints')).body.data;
+  for (const { path, method, example, price_usd } of listed) {
+    const { status, headers, text } = await ask(method, path, example);
+    expect([path, status, status === 200 ? '' : text]).toEqual([path, 200, '']);
+    expect([path, Number(headers.get('x-cost-usd'))]).toEqual([path, price_usd]);
+    expect(headers.get('x-cost-usd')).toMatch(/^\d+\.\d+$/);
+    expect([path, headers.get('cache-control')]).toEqual([path, 'no-store']);
+  }
+  const charges = chargesIn((await world.facts(account)).slice(before));
+  expect(charges.map(({ items }) => items.length)).toEqual(listed.map(() => 1));
+  for (const charge of charges) expect(isExplained(charge, readCatalogue().priceList.lines)).toBe(true);
+  expect((await world.bill.total()).total_usd).toBe(billed(charges));
+  const lines = new Map((await world.bill.lines()).map(({ id, usd }) => [id, usd]));
+  expect(charges.map(({ items: [item] }) => lines.get(item?.vendorId ?? ''))).toEqual(
+    charges.map((charge) => billed([charge])),
+  );
+  const history = (await world.get('/queries/history?query_type=data_enrichment&page_count=100', account)).body.data;
+  expect(history.map(({ price_in_usd }: { price_in_usd: number }) => price_in_usd).toReversed()).toEqual(
+    listed.map(({ price_usd }: { price_usd: number }) => price_usd),
+  );
+  expect(history[0]).toMatchObject({ model: 'x/lists/by/id', input_count: 0, output_count: 1, query_source: 'api' });
+  await expectNothingOfOurs();
+}, 60_000);
+
+/** Of all that vendors were sent since the last look: nothing but what the entries say, and their own credential. */
+async function expectNothingOfOurs(): Promise<void> {
+  const usual = ['accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent'];
+  for (const { url, headers, body, method } of await received()) {
+    const slug = url.split('/')[1] ?? '';
+    const { credential } = readProviders().find((each) => each.slug === slug) ?? {};
+    const ofEntries = entries
+      .filter(({ upstream }) => upstream === slug)
+      .flatMap((each) => Object.keys(each.headers ?? {}));
+    const { [credential?.name ?? '']: secret, ...others } = headers;
+    if (credential?.in === 'header')
+      expect([url, secret]).toEqual([url, `${credential.prefix ?? ''}${secretOf(slug)}`]);
+    expect([url, Object.keys(others).filter((name) => ![...usual, ...ofEntries].includes(name))]).toEqual([url, []]);
+    expect([url, headers['user-agent'], method === 'GET' ? body : '']).toEqual([url, 'Countinghouse/1', '']);
+    const all = JSON.stringify([url, others, body]);
+    expect(all).not.toContain(account.apiKey);
+    expect(all).not.toContain(account.creditId);
+  }
+}
+
+test('an answer is its vendor’s, byte by byte, and none of its headers', async () => {
+  const { headers, text } = await ask('POST', NEWS, { q: 'ledgers', num: 3 });
+  const [asked] = await received();
+  const itself = await fetch(`${world.sandbox}${asked?.url}`, {
+    ...{ method: 'POST', headers: asked?.headers as Record<string, string>, body: asked?.body as string },
+  });
+  expect(text).toBe(await itself.text());
+  expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(headers.get('x-request-id')).not.toBe(itself.headers.get('x-request-id'));
+});
+
+test('what a client sends beside its fields reaches no vendor', async () => {
+  const headers = {
+    ...{
+      authorization: `Bearer ${account.apiKey}`,
+      cookie: 'a=b',
+      traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`,
+    },
+    ...{ 'x-forwarded-for': '10.0.0.1', 'x-goog-fieldmask': '*', 'x-query-source': 'ui', 'x-api-key': account.apiKey },
+    ...{
+      'idempotency-key': 'once',
+      'user-agent': 'Client/1',
+      referer: 'https://client.example',
+      'accept-language': 'br',
+    },
+  };
+  const example = '?placeId=ChIJexampleexampleexample';
+  const { status } = await world.send('GET', `/v1/data/api/maps/place-details/partial${example}`, { headers });
+  expect(status).toBe(200);
+  const [asked] = await received();
+  expect(asked?.url).toBe('/google-maps/v1/places/ChIJexampleexampleexample');
+  expect(asked?.headers['x-goog-fieldmask']).toMatch(/^id,/);
+  await expectNothingOfOurs();
+});
+
+describe('what is no lookup', () => {
+  test.each<[string, string, number, string | null]>([
+    ['GET', '/v1/data/api/web/nothing', 404, null],
+    ['POST', '/v1/data/api/nobody/search', 404, null],
+    ['POST', '/v1/data/api/constructor/__proto__', 404, null],
+    ['POST', '/v1/data/api/web', 404, null],
+    ['POST', '/v1/data/api/web/', 404, null],
+    ['POST', '/v1/data/api/web/search/more', 404, null],
+    ['POST', '/v1/data/api/web%2Fsearch', 404, null],
+    ['GET', '/v1/data/api/x/tweets/user', 404, null],
+    ['GET', '/v1/data/maps/place-details/full', 404, null],
+    ['GET', '/v1/data/x/nothing', 404, null],
+    ['GET', '/v1/data/api/web/search', 405, 'POST'],
+    ['POST', '/v1/data/api/maps/place-details/full', 405, 'GET'],
+    ['HEAD', '/data/api/maps/place-details/full?placeId=x', 405, 'GET'],
+    ['HEAD', '/v1/data/x/tweets/user?username=x', 405, 'GET'],
+    ['POST', '/v1/data/x/tweets/user', 405, 'GET, HEAD'],
+    ['DELETE', NEWS, 405, 'GET, HEAD, POST'],
+  ])('%s %s is %d', async (method, path, status, allow) => {
+    const headers = { authorization: `Bearer ${account.apiKey}` };
+    const answer = await fetch(`${world.api}${path}`, { method, headers });
+    await answer.text();
+    expect([answer.status, answer.headers.get('allow')]).toEqual([status, allow]);
+  });
+
+  test('costs nothing, and neither does what is not allowed', async () => {
+    const before = (await world.facts(account)).length;
+    for (const [fields, param] of [
+      [{ q: 'x', num: 101 }, 'num'],
+      [{ q: 'x', Num: 1 }, 'Num'],
+      [{ q: 'x', num: 1e9 }, 'num'],
+      [{}, 'q'],
+    ] as const) {
+      const { status, body } = await ask('POST', NEWS, fields);
+      expect([status, body.error.param]).toEqual([400, param]);
+    }
+    expect((await ask('GET', '/v1/data/x/tweets/user', { username: 'ada', max_results: '101' })).body.message).toBe(
+      'max_results must be a whole number from 1 to 100 here',
+    );
+    expect((await ask('POST', `${NEWS}?num=1000`, { q: 'x' })).status).toBe(400);
+    expect((await world.post(NEWS, { q: 'x'.repeat(2_000_000) }, account)).status).toBe(413);
+    expect((await world.post(NEWS, { q: 'x' }, { ...account, apiKey: 'sk-unknown' })).status).toBe(401);
+    expect((await world.facts(account)).slice(before)).toEqual([]);
+    expect(await received()).toEqual([]);
+  });
+});
+
+const SETTLED = ['HoldSettled'];
+const RELEASED = ['HoldReleased'];
+const ABSORBED = ['HoldReleased', 'ChargeAbsorbed'];
+
+interface Expected {
+  readonly types: readonly string[];
+  readonly spent: string;
+  readonly owed: string;
+  /** Where it is not what is owed. */
+  readonly invoiced?: string;
+}
+
+const NOTHING = '0.000000000000';
+const FREE: Expected = { types: RELEASED, spent: NOTHING, owed: '0' };
+
+/** One lookup of a new account: its answer, its facts, its record, and what it cost whom. */
+async function outcomeOf(method: string, path: string, fields: Fields) {
+  const by = await world.account(1.05);
+  const answer = await ask(method, path, fields, by);
+  const facts = await world.facts(by);
+  const held = facts.findIndex(({ type }) => type === 'FundsHeld');
+  const charges = chargesIn(facts);
+  const { balance, held_usd } = (await world.post('/credits/balance', undefined, by)).body;
+  expect(held_usd).toBe(0);
+  const [record] = (await world.get('/queries/history', by)).body.data;
+  expect(record).toMatchObject({ query_type: 'data_enrichment', price_in_usd: Number((1.05 - balance).toFixed(12)) });
+  const types = facts.slice(held + 1).map(({ type }) => type);
+  const spent = (1.05 - balance).toFixed(12);
+  return {
+    answer,
+    record,
+    charges,
+    types,
+    spent,
+    owed: billed(charges),
+    invoiced: (await world.bill.total()).total_usd,
+  };
+}
+
+describe('a vendor that fails', () => {
+  const LOST: Expected = { types: ABSORBED, spent: NOTHING, owed: '0.04' };
+  test.each<[string, number, string, Expected]>([
+    ['fault=400', 400, 'invalid_request', FREE],
+    ['fault=401', 502, 'upstream_error', FREE],
+    ['fault=402', 502, 'upstream_error', FREE],
+    ['fault=403', 502, 'upstream_error', FREE],
+    ['fault=404', 404, 'not_found', FREE],
+    ['fault=422', 422, 'invalid_request_error', FREE],
+    ['fault=429', 429, 'rate_limit_exceeded', FREE],
+    ['fault=500', 502, 'upstream_error', FREE],
+    ['fault=503', 503, 'upstream_unavailable', FREE],
+    ['fault=lost', 503, 'upstream_unavailable', LOST],
+    ['fault=html', 502, 'upstream_error', LOST],
+    // Nobody can know that this one is not invoiced.
+    ['fault=malformed', 502, 'upstream_error', { ...LOST, invoiced: '0' }],
+    ['fault=cut', 502, 'upstream_error', LOST],
+    ['bytes=9000000', 502, 'upstream_error', LOST],
+  ])('with %s is answered with %d %s', async (directive, status, code, { types, spent, owed, invoiced = owed }) => {
+    const { answer, ...outcome } = await outcomeOf('POST', NEWS, { q: `x [[sandbox ${directive}]]` });
+    expect([answer.status, answer.body.error.code, answer.headers.get('x-cost-usd')]).toEqual([status, code, null]);
+    expect(outcome).toMatchObject({ types, spent, owed, invoiced });
+    expect(outcome.record.error_code).not.toBeNull();
+  });
+
+  test('is asked again where that may help, and its answer is charged once', async () => {
+    const { answer, types, spent, owed, invoiced } = await outcomeOf('POST', NEWS, {
+      q: '[[sandbox id=again fault=500 fault_times=2]]',
+    });
+    expect([answer.status, types, spent, owed, invoiced]).toEqual([200, SETTLED, '0.046000000000', '0.04', '0.04']);
+  });
+
+  test('is not waited for without end, and a GET is no less an order than a POST', async () => {
+    await told('twit', 'fault=lost');
+    const lost = await outcomeOf('GET', '/v1/data/x/users/by/username', { username: 'ada_example' });
+    await told('twit', '');
+    expect([lost.answer.status, lost.types, lost.owed, lost.invoiced]).toEqual([503, ABSORBED, '0.01', '0.01']);
+    expect(lost.charges.map(isEstimated)).toEqual([true]);
+    const late = await outcomeOf('POST', NEWS, { q: '[[sandbox fault=timeout]]' });
+    expect([late.answer.status, late.types, late.spent, late.owed]).toEqual([504, ABSORBED, NOTHING, '0.04']);
+  });
+
+  test('does not tell its customer our credential', async () => {
+    for (const directive of ['fault=tells_key', 'fault=echo']) {
+      const { answer } = await outcomeOf('POST', NEWS, { q: `[[sandbox ${directive}]]` });
+      expect(answer.text).not.toContain(secretOf('serper'));
+      expect(answer.text).not.toContain(JSON.stringify(secretOf('serper')).slice(1, -1));
+    }
+  });
+});
+
+describe('a lookup that finds nothing', () => {
+  test.each<[string, string, Fields, number, Expected]>([
+    // Its vendor charges for the search.
+    ['serper', 'serp/news', { q: 'x' }, 200, { types: SETTLED, spent: '0.046000000000', owed: '0.04' }],
+    // Charges for nothing that it does not find.
+    ['apollo', 'people/people-enrich', { email: 'a@b.example' }, 200, { types: SETTLED, spent: NOTHING, owed: '0' }],
+    ['fullenrich', 'professionals/people-search', { limit: 5 }, 200, { types: SETTLED, spent: NOTHING, owed: '0' }],
+    ['company-enrich', 'professionals/org-enrich', { domain: 'b.example' }, 404, FREE],
+    // Charges for what it answers with 404, and for what it refuses.
+    [
+      ...(['whitepages', 'records/property-search'] as const),
+      { street: '1 Nowhere', zipcode: '00000' },
+      ...([404, { types: SETTLED, spent: '0.506000000000', owed: '0.44' }] as const),
+    ],
+  ])('at %s with %s', async (vendor, lookup, fields, status, { types, spent, owed }) => {
+    await told(vendor, 'fault=empty');
+    const outcome = await outcomeOf('POST', `/v1/data/api/${lookup}`, fields);
+    await told(vendor, '');
+    expect(outcome).toMatchObject({ types, spent, owed, invoiced: owed });
+    expect([outcome.answer.status, outcome.answer.headers.get('x-cost-usd')]).toEqual([
+      status,
+      status === 200 ? String(Number(spent)) : null,
+    ]);
+    expect(outcome.charges.flatMap(({ items }) => items).every(({ estimated }) => !estimated)).toBe(true);
+  });
+
+  test('and is refused is charged where its vendor charges for that', async () => {
+    await told('whitepages', 'fault=422');
+    const { answer, types, spent, owed, invoiced, record } = await outcomeOf(
+      'POST',
+      '/v1/data/api/records/person-search',
+      {
+        name: 'Ada Example',
+      },
+    );
+    await told('whitepages', '');
+    expect([answer.status, types, spent]).toEqual([422, SETTLED, '0.506000000000']);
+    expect([owed, invoiced, record.error_code]).toEqual(['0.44', '0.44', 'invalid_request']);
+  });
+});
+
+test('results are paid for by the house one by one, and sold at one price', async () => {
+  const search = '/v1/data/api/professionals/people-search';
+  for (const [limit, cost] of [
+    [3, '0.045'],
+    [10, '0.15'],
+  ] as const) {
+    await world.bill.clear();
+    const found = await outcomeOf('POST', search, { limit, current_company_domains: [{ value: 'example.com' }] });
+    expect([found.answer.status, found.owed, found.invoiced]).toEqual([200, cost, cost]);
+    expect(Number(found.spent)).toBeGreaterThanOrEqual(Number(cost));
+  }
+  await told('fullenrich', 'fault=lost');
+  await world.bill.clear();
+  const lost = await outcomeOf('POST', search, { limit: 4 });
+  await told('fullenrich', '');
+  expect([lost.answer.status, lost.types, lost.owed]).toEqual([503, ABSORBED, '0.06']);
+});
+
+describe('a file', () => {
+  const IMAGE = '/v1/data/api/maps/solar/rgb-image?id=ZXhhbXBsZS1yZ2ItaW1hZ2U';
+  const headers = () => ({ authorization: `Bearer ${account.apiKey}` });
+
+  test('comes as it is, and says what it cost', async () => {
+    const answer = await fetch(`${world.api}${IMAGE}`, { headers: headers() });
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    expect([answer.status, answer.headers.get('content-type'), bytes.subarray(0, 4).toString('latin1')]).toEqual([
+      200,
+      'image/tiff',
+      'II*\0',
+    ]);
+    const { price_usd } = (await world.get('/v1/data/endpoints')).body.data.find(
+      ({ action }: { action: string }) => action === 'solar/rgb-image',
+    );
+    expect(Number(answer.headers.get('x-cost-usd'))).toBe(price_usd);
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+  });
+
+  test.each<[string, number, string]>([
+    ['fault=404', 404, 'not_found'],
+    ['fault=403', 502, 'upstream_error'],
+    ['fault=html', 502, 'upstream_error'],
+    ['fault=svg', 502, 'upstream_error'],
+    ['fault=500', 502, 'upstream_error'],
+  ])('that does not come has a status: %s is %d', async (directive, status, code) => {
+    await told('google-solar', directive);
+    const before = await world.balance(account);
+    const { status: answered, body } = await world.send('GET', IMAGE, { headers: headers() });
+    await told('google-solar', '');
+    expect([answered, body.error.code, await world.balance(account)]).toEqual([status, code, before]);
+  });
+
+  test('that breaks off is seen to, and is not charged', async () => {
+    await told('google-solar', 'fault=broken');
+    const before = await world.balance(account);
+    const answer = await fetch(`${world.api}${IMAGE}`, { headers: headers() });
+    await expect(answer.arrayBuffer()).rejects.toThrow();
+    await told('google-solar', '');
+    await world.until(async () => (await world.post('/credits/balance', undefined, account)).body.held_usd === 0);
+    expect(await world.balance(account)).toBe(before);
+  });
+});
+
+test('an Idempotency-Key makes it one lookup, also where it is a GET', async () => {
+  const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'a lookup' };
+  const address = `${pathOf({ provider: 'x', action: 'users/by/username' })}?username=ada_example`;
+  const before = await world.balance(account);
+  const first = await world.send('GET', address, { headers });
+  const again = await world.send('GET', address.replace('/v1', ''), { headers });
+  expect([first.status, again.status, again.text]).toEqual([200, 200, first.text]);
+  expect([again.headers.get('idempotent-replayed'), again.headers.get('x-cost-usd')]).toEqual(['true', '0.0115']);
+  expect(Number(before) - Number(await world.balance(account))).toBeCloseTo(0.0115, 12);
+  expect((await world.send('GET', `${address}1`, { headers })).status).toBe(409);
+});
+
+test('who cannot pay is told so, and what is looked up is bought once though many ask at once', async () => {
+  const poor = await world.account(0.105);
+  const all = await Promise.all(Array.from({ length: 9 }, () => ask('POST', NEWS, { q: 'x' }, poor)));
+  expect(all.map(({ status }) => status).toSorted()).toEqual([200, 200, ...Array(7).fill(402)]);
+  expect((await world.bill.total()).total_usd).toBe('0.08');
+});
