@@ -100,8 +100,8 @@ export class DataVendors {
       if (fault !== undefined && REFUSALS.has(fault)) throw request.vendor.refusal(Number(fault), AS_TOLD);
       return lookup.answer(asked);
     } catch (error) {
-      const isInvalid = error instanceof Refusal && [400, 404, 422].includes(error.status);
-      if (isInvalid && lookup.billsRefused) this.charge(lookup, asked, 1, charged);
+      const isMissing = error instanceof Refusal && error.status === 404;
+      if (isMissing && lookup.billsNotFound) this.charge(lookup, asked, 1, charged);
       throw error;
     }
   }

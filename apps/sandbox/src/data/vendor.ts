@@ -35,8 +35,8 @@ export interface Lookup {
   readonly per?: 'result';
   /** A call that finds nothing is billed all the same. */
   readonly billsNothingFound?: boolean;
-  /** So is one that it answers with 400, 404 or 422. */
-  readonly billsRefused?: boolean;
+  /** So is one that it answers with 404. */
+  readonly billsNotFound?: boolean;
   /** @throws Refusal */
   answer(asked: Asked): Found;
 }

@@ -1,4 +1,4 @@
-/** Public records of people and property, as Whitepages answers: https://api.whitepages.com/docs. What the caller did wrong is billed. */
+/** Public records of people and property, as Whitepages answers: https://api.whitepages.com/docs. What is not found is billed. */
 import { Refusal } from '../router.ts';
 import { personOf, placeOf, type Seed } from './invented.ts';
 import { type Asked, type DataVendor, each, type Fields, textIn } from './vendor.ts';
@@ -14,7 +14,7 @@ export const whitepages: DataVendor = {
     'GET /v2/person': {
       usd: '0.44',
       billsNothingFound: true,
-      billsRefused: true,
+      billsNotFound: true,
       answer: (asked) => {
         assertAny(asked, ['name', 'first_name', 'last_name', 'phone', 'street', 'zipcode']);
         const people = each(asked, asked.count(USUALLY_FOUND), person);
@@ -23,7 +23,7 @@ export const whitepages: DataVendor = {
     },
     'GET /v2/property/': {
       usd: '0.44',
-      billsRefused: true,
+      billsNotFound: true,
       answer: (asked) => {
         assertAny(asked, ['street']);
         if (asked.count(1) === 0) throw whitepages.refusal(404, 'No property was found.');

@@ -1,0 +1,189 @@
+/**
+ * `npm run prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
+ * times at once, to one gateway and to three: it is served once. Gateways are killed with SIGKILL at every moment between
+ * the claim and the answer: whoever has paid gets his answer by asking again. `mppx`, unmodified, pays for each kind of
+ * request; it is installed when it is needed. In the end the books verify with a drift of 0.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster } from '../cluster.ts';
+import { root } from '../processes.ts';
+import { ask, type Proof, paid, type Wanted } from './challenges/payer.ts';
+import { install } from './clients/install.ts';
+import { run } from './clients/run.ts';
+
+const PRESENTATIONS = 500;
+const ROUNDS = Number(process.argv[2] ?? 12);
+const PAYERS = 6;
+/** How long a vendor takes in the rounds, and the span in which a gateway is killed. */
+const LATENCY_MS = 250;
+const KILLED_WITHIN_MS = 600;
+/** A process seems dead for ten seconds before its holds are freed. */
+const ANSWERED_WITHIN_MS = 40_000;
+const ASK_AGAIN_MS = 250;
+/** One test address asks for more challenges than a customer may. */
+const SETTINGS = { CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' };
+const PACKAGES = { mppx: '0.11.0', viem: '2.54.0' };
+const RUN_WITHIN_MS = 120_000;
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+const search = (query: string): Wanted => ({ path: '/v1/data/api/web/search', method: 'POST', json: { query } });
+const image = (prompt: string): Wanted => ({
+  ...{ path: '/v1/images/generations', method: 'POST' },
+  json: { model: 'qwen/qwen-image', prompt },
+});
+
+async function race(gateways: number): Promise<boolean> {
+  return withCluster(gateways, async (cluster) => {
+    const apis = cluster.gateways;
+    const [api = ''] = apis;
+    let isRight = true;
+    for (const wanted of [search('ledgers [[sandbox latency=200]]'), image('A coin [[sandbox latency=200]]')]) {
+      await fetch(`${cluster.sandbox}/bill`, { method: 'DELETE' });
+      const { credential } = await paid(api, cluster.sandbox, wanted);
+      const answers = await Promise.all(
+        Array.from({ length: PRESENTATIONS }, (_, i) => shown(`${apis[i % apis.length]}`, wanted, credential)),
+      );
+      const served = answers.filter(({ status, replayed }) => status === 200 && !replayed).length;
+      const replayed = answers.filter((each) => each.status === 200 && each.replayed).length;
+      const busy = answers.filter(({ status }) => status === 409).length;
+      const bill = (await (await fetch(`${cluster.sandbox}/bill`)).json()) as { lines: number };
+      const later = await shown(api, wanted, credential);
+      const other = answers.length - served - replayed - busy;
+      print(
+        `${gateways} gateway(s), ${wanted.path}: served ${served}, replayed ${replayed}, in progress ${busy}, other ${other}; invoiced ${bill.lines}; later ${later.status}${later.replayed ? ' replayed' : ''}`,
+      );
+      isRight &&= served === 1 && other === 0 && bill.lines === 1 && later.status === 200 && later.replayed;
+    }
+    return isRight;
+  });
+}
+
+async function shown(api: string, wanted: Wanted, credential: string) {
+  const answer = await ask(api, wanted, credential);
+  const body = await answer.text();
+  return { status: answer.status, replayed: answer.headers.get('idempotent-replayed') === 'true', body };
+}
+
+async function kills(): Promise<boolean> {
+  return withCluster(2, async (cluster) => {
+    await fetch(`${cluster.sandbox}/bill`, { method: 'DELETE' });
+    let answered = 0;
+    let slowest = 0;
+    const wrong: string[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const victim = `gateway ${1 + (round % 2)}`;
+      const [api = ''] = apisOf(cluster, victim);
+      const [other = ''] = cluster.gateways.filter((each) => each !== api);
+      const said = (i: number) => `${round}-${i} [[sandbox latency=${LATENCY_MS}]]`;
+      const wants = Array.from({ length: PAYERS }, (_, i) => (i % 2 ? image(said(i)) : search(said(i))));
+      const proofs = await Promise.all(wants.map((wanted) => paid(other, cluster.sandbox, wanted)));
+      const first = proofs.map(async ({ wanted, credential }, i) => {
+        await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that they are at different steps
+        return shown(api, wanted, credential).catch(() => undefined);
+      });
+      await sleep((KILLED_WITHIN_MS * (round + 0.5)) / ROUNDS);
+      await cluster.processes.get(victim)?.kill();
+      cluster.processes.delete(victim);
+      const before = await Promise.all(first);
+      const restarted = cluster.startRole('gateway', victim);
+      const began = performance.now();
+      const after = await Promise.all(proofs.map((proof) => untilAnswered(other, proof)));
+      slowest = Math.max(slowest, performance.now() - began);
+      await restarted;
+      for (const [i, final] of after.entries()) {
+        if (final.status === 200) answered++;
+        else wrong.push(`${final.status} ${final.body}`);
+        const known = before[i];
+        if (known?.status === 200 && known.body !== final.body) wrong.push('another answer than before');
+        const { charged_usd, price_usd } = await chargeOf(other, proofs[i] as Proof);
+        if (charged_usd !== price_usd) wrong.push(`charged ${charged_usd} of ${price_usd}`);
+      }
+    }
+    const bill = (await (await fetch(`${cluster.sandbox}/bill`)).json()) as { lines: number };
+    print(
+      `${ROUNDS} gateways killed: ${answered} of ${ROUNDS * PAYERS} payers have their answer, the slowest ${(slowest / 1_000).toFixed(1)} s after the kill; vendors were asked ${bill.lines} times`,
+    );
+    for (const each of new Set(wrong)) print(`    ${each}`);
+    return answered === ROUNDS * PAYERS && wrong.length === 0;
+  });
+}
+
+function apisOf(cluster: Cluster, name: string): readonly string[] {
+  const line = cluster.processes.get(name)?.line;
+  return line === undefined ? [] : [(JSON.parse(line) as { api: string }).api];
+}
+
+async function untilAnswered(api: string, { wanted, credential }: Proof) {
+  const deadline = performance.now() + ANSWERED_WITHIN_MS;
+  for (;;) {
+    const answer = await shown(api, wanted, credential);
+    const mayCome = answer.status === 409 || answer.status === 503;
+    if (!mayCome || performance.now() > deadline) return answer;
+    await sleep(ASK_AGAIN_MS);
+  }
+}
+
+/** What became of the money, as who shows the proof is told. */
+async function chargeOf(api: string, { credential }: Proof) {
+  const answer = await fetch(`${api}/v1/payments/charge`, { headers: { authorization: credential } });
+  const { data } = (await answer.json()) as { data?: { charged_usd: number; price_usd: number } };
+  return data ?? { charged_usd: -1, price_usd: 0 };
+}
+
+/** @returns whether every request was answered for one payment */
+async function mppx(): Promise<boolean> {
+  const packages = await install({ npm: PACKAGES });
+  return withCluster(1, async (cluster) => {
+    const [api = ''] = cluster.gateways;
+    const form = {
+      fields: { model: 'openai/gpt-image-1.5', prompt: 'At night' },
+      file: { name: 'image', base64: PIXEL },
+    };
+    const video = { model: 'wan/wan-2.5-t2v', prompt: 'A counting house' };
+    const requests = [
+      { url: `${api}/v1/data/api/web/search`, method: 'POST', json: { query: 'ledgers' } },
+      { url: `${api}/v1/data/x/users/by/username?username=example`, method: 'GET' },
+      { url: `${api}/v1/images/generations`, method: 'POST', json: image('A coin').json },
+      { url: `${api}/v1/images/edits`, method: 'POST', form },
+      { url: `${api}/v1/videos`, method: 'POST', json: video },
+    ];
+    const env = {
+      ...(process.env as Record<string, string>),
+      ...{ PACKAGES: packages, SANDBOX_URL: cluster.sandbox, REQUESTS: JSON.stringify(requests) },
+    };
+    const script = [process.execPath, path.join(root, 'tools/proofs/challenges/mppx.mjs')];
+    const { code, output } = await run(script, { cwd: root, env, withinMs: RUN_WITHIN_MS });
+    print(`mppx ${PACKAGES.mppx}: ${output.trim()}`);
+    if (code !== 0) return false;
+    const outcomes = JSON.parse(output.trim().split('\n').at(-1) ?? '[]') as {
+      status: number;
+      payments: number;
+      receipt: boolean;
+    }[];
+    const isRight = outcomes.every(({ status, payments, receipt }) => status < 300 && payments === 1 && receipt);
+    return isRight && outcomes.length === requests.length;
+  });
+}
+
+/** In the end the books must verify. */
+async function withCluster(gateways: number, prove: (cluster: Cluster) => Promise<boolean>): Promise<boolean> {
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-challenges-'));
+  const cluster = await Cluster.start(dataDir, gateways, SETTINGS);
+  try {
+    const isRight = await prove(cluster);
+    const { code, output } = await cluster.ledger('verify');
+    print(output.trim().split('\n').at(-1) ?? '');
+    if (code !== 0) print(output.trim());
+    return isRight && code === 0;
+  } finally {
+    await cluster.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+for (const prove of [() => race(1), () => race(3), kills, mppx]) if (!(await prove())) process.exitCode = 1;

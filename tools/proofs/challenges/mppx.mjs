@@ -1,0 +1,69 @@
+// mppx as it is published, with a Lightning charge method that is registered through its public API, pays for requests
+// without an account. PACKAGES is where it is installed, REQUESTS what is asked, SANDBOX_URL the wallet that pays.
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const { PACKAGES = '', REQUESTS = '[]', SANDBOX_URL = '' } = process.env;
+const packages = createRequire(path.join(PACKAGES, 'package.json'));
+const imported = (name) => import(pathToFileURL(packages.resolve(name)).href);
+const { Credential, Method, z } = await imported('mppx');
+const { Mppx } = await imported('mppx/client');
+
+const charge = Method.from({
+  name: 'lightning',
+  intent: 'charge',
+  schema: {
+    credential: { payload: z.object({ preimage: z.string() }) },
+    request: z.object({
+      amount: z.string(),
+      currency: z.string(),
+      methodDetails: z.object({
+        invoice: z.string(),
+        paymentHash: z.optional(z.string()),
+        network: z.optional(z.string()),
+      }),
+    }),
+  },
+});
+
+let payments = 0;
+async function pay(invoice) {
+  payments++;
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${SANDBOX_URL}/wallet/pay`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ invoice }),
+  });
+  if (!answer.ok) throw new Error(`the wallet could not pay: ${await answer.text()}`);
+  return (await answer.json()).preimage;
+}
+
+const lightning = Method.toClient(charge, {
+  async createCredential({ challenge }) {
+    const preimage = await pay(challenge.request.methodDetails.invoice);
+    return Credential.serialize({ challenge, payload: { preimage } });
+  },
+});
+
+const { fetch: paidFetch } = Mppx.create({ methods: [lightning], polyfill: false });
+
+const outcomes = [];
+for (const { url, method, json, form } of JSON.parse(REQUESTS)) {
+  const body = form ? formOf(form) : json && JSON.stringify(json);
+  const headers = json ? { 'content-type': 'application/json' } : {};
+  const before = payments;
+  const answer = await paidFetch(url, { method, headers, ...(body ? { body } : {}) });
+  await answer.arrayBuffer();
+  const receipt = answer.headers.get('payment-receipt');
+  outcomes.push({ url, status: answer.status, payments: payments - before, receipt: receipt !== null });
+}
+process.stdout.write(`${JSON.stringify(outcomes)}\n`);
+
+function formOf({ fields, file }) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
+  form.append(file.name, new Blob([Buffer.from(file.base64, 'base64')], { type: 'image/png' }), 'picture.png');
+  return form;
+}
