@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { MAX_REFUSALS_PER_DAY } from '#domain';
-import { type TestAccount, World } from '#testing';
+import pg from 'pg';
+import { Streams } from '#application';
+import { type ChallengeCommand, MAX_REFUSALS_PER_DAY } from '#domain';
+import { usd } from '#kernel';
+import { BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
 
 const FLAT = 'countinghouse/flat';
 const GPT = 'openai/gpt-5-mini';
@@ -153,6 +156,47 @@ describe('who asks', () => {
     ['a credit_id, with an unknown key', 400, () => ofAccount('api_key=sk-x')],
   ])('and sends %s is refused with %i', async (_, status, asked) => {
     expect((await asked()).status).toBe(status);
+  });
+});
+
+describe('who pays for one request', () => {
+  const id = crypto.randomUUID();
+  const issued = issuedChallenge({ reference: id });
+  const { query, request, units, at, expiresAt } = issued;
+  const price = usd('0.0115');
+
+  /** It was paid, its request failed, and all read models know. */
+  beforeAll(async () => {
+    const { challenges } = world.part(Streams);
+    const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
+    await run({ type: 'IssueChallenge', data: issued });
+    await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
+    const terms = { holdId: `hold of ${id}`, request, atLeast: price, atMost: price, query, expiresAt };
+    await run({ type: 'ClaimChallenge', data: { ...terms, at } });
+    const why = { errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
+    const { position } = await run({ type: 'ReleaseHold', data: { holdId: terms.holdId, ...why, at } });
+    const pool = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
+    await world.until(async () => {
+      const { rows } = await pool.query('select min(position) as position from books.checkpoints');
+      return BigInt(rows[0].position) >= position;
+    });
+    await pool.end();
+  });
+
+  const own = { 'x-credit-id': id };
+  const messages = [{ role: 'user', content: 'Hello' }];
+  test.each<[string, string, string, object | undefined]>([
+    ['its queries', 'GET', '/queries/history', undefined],
+    ['keys', 'GET', '/keys', undefined],
+    ['a key', 'POST', '/keys', { name: 'mine' }],
+    ['a balance', 'POST', '/credits/balance', undefined],
+    ['a top-up', 'POST', '/topup/create/btc-lightning', { amount: 1, currency: 'USD' }],
+    ['an automatic top-up', 'GET', '/nwc-auto-topup', undefined],
+    ['an answer of a model', 'POST', '/v1/chat/completions', { model: FLAT, messages }],
+  ])('is no account: with the id of the payment as a credit id there is not %s', async (_, method, route, body) => {
+    const sent = body ? { body } : {};
+    expect((await world.send(method, route, { headers: own, ...sent })).status).toBe(401);
+    if (method === 'GET') expect((await ask(`${route}?credit_id=${id}`)).status).toBe(401);
   });
 });
 
