@@ -244,6 +244,6 @@ export {
   type RequestedPayment,
   type WebHook,
 } from './topups/payment-backend.ts';
-export { unitsReceived } from './topups/received-units.ts';
+export { receivedIn } from './topups/received.ts';
 export { TopupHints } from './topups/topup-hints.ts';
 export { TopupPayments } from './topups/topup-payments.ts';

@@ -9,7 +9,7 @@ import type { AutoTopupEvent } from './autotopup/events.ts';
 import type { ChallengeFact } from './challenge/events.ts';
 import type { Attempt, Charge, PriceLine } from './charge.ts';
 import type { Query } from './query.ts';
-import type { InvoiceAllowed, TopupEvent } from './topup/events.ts';
+import type { InvoiceAllowed, PaymentFeeCharged, TopupEvent } from './topup/events.ts';
 import type { Amount, Instant, SealedSecret } from './values.ts';
 import type { VideoEvent } from './video/events.ts';
 
@@ -172,7 +172,7 @@ export type AccountEvent =
   | HoldEvent;
 
 /** Of the stream of a payment challenge, which pays for one request. */
-export type ChallengeEvent = ChallengeFact | HoldEvent;
+export type ChallengeEvent = ChallengeFact | PaymentFeeCharged | HoldEvent;
 
 export type PriceListPublished = Message<
   'PriceListPublished',

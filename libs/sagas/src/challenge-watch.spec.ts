@@ -22,6 +22,7 @@ class Died extends Error {}
 /** A node that has what it is given, and counts how often it is asked. */
 class Node {
   readonly paid = new Map<string, bigint>();
+  fees: BackendPayment['fees'] = [];
   looks = 0;
 
   backend(act: Act): PaymentBackend {
@@ -33,7 +34,8 @@ class Node {
     this.looks++;
     return references.flatMap((reference) => {
       const units = this.paid.get(reference);
-      const payment = { reference, id: reference, confirmations: 'final' as const, receivedAt: time.now() };
+      const { fees = [] } = this;
+      const payment = { reference, id: reference, confirmations: 'final' as const, receivedAt: time.now(), fees };
       return units === undefined ? [] : [{ ...payment, units }];
     });
   }
@@ -179,6 +181,18 @@ describe('a challenge', () => {
       expect(more).toMatchObject([{ data: { units: '1000', amount: usd('0.00085').toString() } }]);
       await stopAll();
     }
+  });
+
+  test('of whose payment its back end has kept something is owed in full: that is a fee of the house, booked once', async () => {
+    await issue();
+    watch();
+    await use();
+    node.paid.set(ID, ASKED);
+    node.fees = [{ id: 'liquidity', units: 7_000n, why: 'a channel was opened' }];
+    await pass(2 * 60 * MINUTE);
+    const kept = (await facts()).filter(({ type }) => type === 'PaymentFeeCharged');
+    const data = { payment: { backend: 'lnd', id: ID }, units: '7000', amount: usd('0.00595').toString() };
+    expect(kept).toMatchObject([{ data }]);
   });
 
   test('that was paid with less is an alarm and no fact', async () => {

@@ -1,4 +1,4 @@
-import { type Challenges, type Clock, type PaymentBackends, UpstreamFailure, unitsReceived } from '#application';
+import { type Challenges, type Clock, type PaymentBackends, receivedIn, UpstreamFailure } from '#application';
 import { type ChallengeCommand, type ChallengeStep, challengeWorkflow } from '#domain';
 import {
   type Asked,
@@ -48,8 +48,8 @@ async function learn(
 ): Promise<readonly ChallengeCommand[]> {
   const found = await looks.get(backend)?.look(reference, false);
   if (!found) return [];
-  const units = unitsReceived(found);
-  if (units > 0n) return [{ type: 'RecordChallengePayment', data: { units, at: clock.now() } }];
+  const received = receivedIn(found);
+  if (received.units > 0n) return [{ type: 'RecordChallengePayment', data: { ...received, at: clock.now() } }];
   if (isProven) {
     const why = new UpstreamFailure('upstream_error', `${backend} has no payment for ${reference}`);
     runtime.alarm(`the payment of challenge ${id} was proven, and its back end does not know it`, why);

@@ -83,7 +83,10 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
   const { query, request, price } = issued;
   switch (act.act) {
     case 'pay':
-      return { type: 'RecordChallengePayment', data: { units: BigInt(issued.units) + act.beyond, at } };
+      return {
+        type: 'RecordChallengePayment',
+        data: { units: BigInt(issued.units) + act.beyond, fees: [{ id: 'f', units: act.beyond, why: 'f' }], at },
+      };
     case 'claim': {
       const asked = BigInt(price) as PicoUsd;
       const terms = { holdId, request, atLeast: asked, atMost: asked, owner: 'gateway-1', query, again: act.again };

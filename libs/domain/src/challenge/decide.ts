@@ -8,6 +8,7 @@ import { decideHold, type HoldCommand, howEnded } from '../holds.ts';
 import { assertBalanced, postings } from '../postings.ts';
 import type { Query } from '../query.ts';
 import { reject } from '../rejections.ts';
+import type { Change } from '../topup/decide.ts';
 import { type Challenge, evolve, NO_CHALLENGE } from './state.ts';
 
 /** How often a proof is accepted at most, and for a request that vendors refuse: each try may cost the house something. */
@@ -38,8 +39,8 @@ export interface ChallengeClaim {
 export type ChallengeCommand =
   | { readonly type: 'IssueChallenge'; readonly data: ChallengeIssued['data'] }
   | Command<'ClaimChallenge', ChallengeClaim>
-  /** What its back end says has come altogether. */
-  | Command<'RecordChallengePayment', { units: bigint }>
+  /** What its back end says has come altogether, and what it has kept of that. */
+  | Command<'RecordChallengePayment', { units: bigint; fees?: readonly Change[] }>
   | Command<'ForfeitChallenge', object>
   | HoldCommand;
 
@@ -92,15 +93,24 @@ function mayBeServedAgain({ again = false }: DataOf<'ClaimChallenge'>, { served 
 }
 
 function recordPayment(
-  { units, at }: DataOf<'RecordChallengePayment'>,
-  { paid, units: known }: Challenge,
+  { units, fees = [], at }: DataOf<'RecordChallengePayment'>,
+  { paid, units: known, fees: charged }: Challenge,
   issued: Issued,
 ): readonly ChallengeEvent[] {
   const asked = BigInt(issued.units);
   if (units < asked) reject('payment_conflict', 'Less has come for the payment challenge than was asked for');
   const received: ChallengeEvent[] = paid ? [] : [paidInFull('backend', issued, at)];
   const more = units - (paid ? known : asked);
-  return more > 0n ? [...received, overpaid(more, issued, at)] : received;
+  if (more > 0n) received.push(overpaid(more, issued, at));
+  const kept = fees.filter(({ id, units }) => units !== 0n && !charged.includes(id));
+  return [...received, ...kept.map((fee) => feeCharged(fee, issued, at))];
+}
+
+/** It is the house's: what was paid is owed in full. */
+function feeCharged({ id: feeId, units, why }: Change, issued: Issued, at: Instant): ChallengeEvent {
+  const { method, coin, backend, reference } = issued;
+  const data = { method, coin, payment: { backend, id: reference }, feeId, units: units.toString() };
+  return { type: 'PaymentFeeCharged', data: { ...data, amount: worthOf(units, issued), why, at } };
 }
 
 function paidInFull(by: ChallengePaid['data']['by'], issued: Issued, at: Instant): ChallengePaid {
@@ -109,9 +119,14 @@ function paidInFull(by: ChallengePaid['data']['by'], issued: Issued, at: Instant
 }
 
 function overpaid(units: bigint, issued: Issued, at: Instant): ChallengeEvent {
-  const { method, coin, backend, worth } = issued;
-  const amount = ((BigInt(worth) * units) / BigInt(issued.units)).toString();
+  const { method, coin, backend } = issued;
+  const amount = worthOf(units, issued);
   return { type: 'ChallengeOverpaid', data: { method, coin, backend, units: units.toString(), amount, at } };
+}
+
+/** At the rate that it was issued with. */
+function worthOf(units: bigint, { worth, units: asked }: Issued): string {
+  return ((BigInt(worth) * units) / BigInt(asked)).toString();
 }
 
 /** Nothing is income that its payer may still use. */

@@ -10,6 +10,8 @@ export interface Challenge extends Holds {
   readonly paid: ChallengePaid['data'] | undefined;
   /** All that has come, in the coin's smallest unit. */
   readonly units: bigint;
+  /** Ids of what its back end has kept of it. */
+  readonly fees: readonly string[];
   /** What is neither held nor charged: a debt of the house. */
   readonly available: PicoUsd;
   readonly charged: PicoUsd;
@@ -24,6 +26,7 @@ export const NO_CHALLENGE: Challenge = {
   issued: undefined,
   paid: undefined,
   units: 0n,
+  fees: [],
   available: ZERO,
   charged: ZERO,
   forfeited: ZERO,
@@ -63,6 +66,8 @@ export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
       const forfeited = money.add(challenge.forfeited, amount);
       return { ...challenge, available: money.subtract(challenge.available, amount), forfeited };
     }
+    case 'PaymentFeeCharged':
+      return { ...challenge, fees: [...challenge.fees, event.data.feeId] };
     case 'FundsHeld':
       return afterHold(challenge, event.data);
     case 'HoldKept':

@@ -43,7 +43,7 @@ export const challengeWorkflow: Workflow<ChallengeCommand, Challenge, ChallengeE
   decider: challengeDecider,
   // None of them wants to be looked at before its time.
   patient: new Set<ChallengeEvent['type']>([
-    ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'ChallengeForfeited'] as const),
+    ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'PaymentFeeCharged', 'ChallengeForfeited'] as const),
     ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeAbsorbed'] as const),
   ]),
   next,
