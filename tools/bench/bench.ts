@@ -1,15 +1,16 @@
 /**
- * `npm run bench [-- gateways|ledger|volume|media]`: what the paths of a request and of an event cost, beside peers, in one run
+ * `npm run bench [-- gateways|ledger|volume|media|data]`: what the paths of a request and of an event cost, beside peers, in one run
  * on one machine. Prints tables that can go into docs/performance.md as they are.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { createLog, openFoundation, readSettings } from '#infra';
+import { benchData } from './data.ts';
 import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
 import { benchImages } from './images.ts';
 import { benchLedger } from './ledger.ts';
-import { median } from './load.ts';
+import { type LoadFigure, median } from './load.ts';
 import { benchSpeech } from './speech.ts';
 import { benchVolume } from './volume.ts';
 
@@ -168,6 +169,17 @@ async function volume(): Promise<void> {
   });
 }
 
+async function data(): Promise<void> {
+  await inDirectory(lookupsIn);
+}
+
+async function lookupsIn(dataDir: string): Promise<void> {
+  const figures = await benchData({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+  print('### Lookups of data');
+  print();
+  besideBare(figures, [1, 64]);
+}
+
 async function media(): Promise<void> {
   await inDirectory(imagesIn);
   await inDirectory(speechIn);
@@ -175,8 +187,19 @@ async function media(): Promise<void> {
 
 async function imagesIn(dataDir: string): Promise<void> {
   const figures = await benchImages({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
-  const rows = [1, 16].flatMap((concurrency) => {
-    const of = (candidate: string, figure: (each: (typeof figures)[number]) => number) =>
+  print('### Images, kept');
+  print();
+  besideBare(figures, [1, 16]);
+}
+
+interface BesideBare extends LoadFigure {
+  readonly candidate: string;
+  readonly concurrency: number;
+}
+
+function besideBare(figures: readonly BesideBare[], concurrencies: readonly number[]): void {
+  const rows = concurrencies.flatMap((concurrency) => {
+    const of = (candidate: string, figure: (each: BesideBare) => number) =>
       median(figures.filter((each) => each.candidate === candidate && each.concurrency === concurrency).map(figure));
     return [OURS, 'bare pass-through', UPSTREAM].map((candidate) => [
       candidate,
@@ -188,8 +211,6 @@ async function imagesIn(dataDir: string): Promise<void> {
       of(candidate, ({ failures }) => failures),
     ]);
   });
-  print('### Images, kept');
-  print();
   table(['', 'at once', 'per second', 'to bare', 'p50 ms', 'p99 ms', 'failed'], rows);
 }
 
@@ -215,7 +236,7 @@ async function speechIn(dataDir: string): Promise<void> {
   table(['', 'at once', 'MB per second', 'to bare', 'first byte ms', 'failed'], rows);
 }
 
-const parts = { gateways, ledger, volume, media };
+const parts = { gateways, ledger, volume, media, data };
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => !(name in parts));
 if (unknown !== undefined) {

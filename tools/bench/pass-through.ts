@@ -6,7 +6,7 @@ const upstream = process.env.UPSTREAM ?? '';
 const dispatcher = new Agent({ connections: 1_024 });
 const app = fastify();
 
-for (const path of ['/chat/completions', '/audio/speech'])
+for (const path of ['/chat/completions', '/audio/speech', '/contents'])
   app.post(`/v1${path}`, async (incoming, reply) => {
     const headers = { 'content-type': 'application/json', authorization: 'Bearer sandbox' };
     const body = JSON.stringify(incoming.body);

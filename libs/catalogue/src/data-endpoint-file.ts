@@ -86,16 +86,8 @@ export interface DataEndpointFile {
   readonly billed?: { readonly usd: string; readonly count: string; readonly cap: string };
   /** By the dotted path of the field in a body, by its name in a query. */
   readonly caps?: Readonly<Record<string, Cap>>;
-  /**
-   * Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, one that fails, and one that it
-   * refuses because of what it was asked (400, 422).
-   */
-  readonly charged: {
-    readonly empty: boolean;
-    readonly notFound: boolean;
-    readonly failed: boolean;
-    readonly refused?: boolean;
-  };
+  /** Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. */
+  readonly charged: { readonly empty: boolean; readonly notFound: boolean; readonly failed: boolean };
   /** Where an answer has its results, as a dotted path: nothing was found when that is missing, null, false, 0 or empty. */
   readonly results?: string;
   /** It answers with something else than JSON. */
@@ -135,7 +127,7 @@ const endpoint = object({
   guessed: optional(flag),
   billed: optional(object({ usd: amount, count: dotted, cap: text })),
   caps: optional(mapOf(object({ max: count, default: optional(count) }))),
-  charged: object({ empty: flag, notFound: flag, failed: flag, refused: optional(flag) }),
+  charged: object({ empty: flag, notFound: flag, failed: flag }),
   results: optional(dotted),
   binary: optional(flag),
   parameters: optional(schema),

@@ -291,7 +291,7 @@ describe('a lookup that finds nothing', () => {
     ['apollo', 'people/people-enrich', { email: 'a@b.example' }, 200, { types: SETTLED, spent: NOTHING, owed: '0' }],
     ['fullenrich', 'professionals/people-search', { limit: 5 }, 200, { types: SETTLED, spent: NOTHING, owed: '0' }],
     ['company-enrich', 'professionals/org-enrich', { domain: 'b.example' }, 404, FREE],
-    // Charges for what it answers with 404, and for what it refuses.
+    // Charges for what it answers with 404.
     [
       ...(['whitepages', 'records/property-search'] as const),
       { street: '1 Nowhere', zipcode: '00000' },
@@ -307,20 +307,6 @@ describe('a lookup that finds nothing', () => {
       status === 200 ? String(Number(spent)) : null,
     ]);
     expect(outcome.charges.flatMap(({ items }) => items).every(({ estimated }) => !estimated)).toBe(true);
-  });
-
-  test('and is refused is charged where its vendor charges for that', async () => {
-    await told('whitepages', 'fault=422');
-    const { answer, types, spent, owed, invoiced, record } = await outcomeOf(
-      'POST',
-      '/v1/data/api/records/person-search',
-      {
-        name: 'Ada Example',
-      },
-    );
-    await told('whitepages', '');
-    expect([answer.status, types, spent]).toEqual([422, SETTLED, '0.506000000000']);
-    expect([owed, invoiced, record.error_code]).toEqual(['0.44', '0.44', 'invalid_request']);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ALL_UNITS, type Price, priceOf } from '#domain';
+import { ALL_UNITS, type Price, priceOf, type Usage } from '#domain';
 import { recomputed } from './recomputed.ts';
 
 const prices: readonly Price[] = [
@@ -13,12 +13,16 @@ const lines = prices.map(({ unit, per, cost = 0n, price = 0n, when = {} }) => ({
   ...{ cost: fraction(cost, per), price: fraction(price, per) },
 }));
 
+const PART = {
+  ...{ of: 'm', beside: false, provider: 'p', creditor: 'p', terms: {}, estimated: false, absorbed: false },
+  ...{ cost: 0n, price: 0n },
+};
+
 describe('the auditor, who has an arithmetic of his own,', () => {
   test.each(ALL_UNITS)('falls back from %s to the price that the charge fell back to', (unit) => {
     for (const quantity of [5, 11]) {
       const used = { [unit]: quantity };
-      const part = { of: 'm', beside: false, provider: 'p', creditor: 'p', estimated: false, absorbed: false };
-      const again = recomputed({ ...part, used, terms: {}, cost: 0n, price: 0n }, lines);
+      const again = recomputed({ ...PART, used }, lines);
       let charged: unknown;
       try {
         charged = priceOf(used, prices);
@@ -28,4 +32,22 @@ describe('the auditor, who has an arithmetic of his own,', () => {
       expect(again).toEqual(charged);
     }
   });
+
+  test.each<Usage>([{ lookup: 1, result: 4 }, { lookup: 1 }, {}])(
+    'comes to the same for %j, which is sold by the lookup and invoiced by the result',
+    (used) => {
+      const sold: readonly Price[] = [
+        { unit: 'lookup', per: 1n, price: 172n },
+        { unit: 'result', per: 1n, cost: 15n },
+      ];
+      const listed = sold.map(({ unit, per, cost, price }) => ({
+        ...{ unit, when: {} },
+        ...{
+          cost: cost === undefined ? null : fraction(cost, per),
+          price: price === undefined ? null : fraction(price, per),
+        },
+      }));
+      expect(recomputed({ ...PART, used }, listed)).toEqual(priceOf(used, sold));
+    },
+  );
 });

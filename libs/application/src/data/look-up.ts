@@ -167,10 +167,9 @@ function countIn(value: unknown, path: string): number | undefined {
 }
 
 /** As far as it has a status: whose answer is lost is the house's. */
-function isCharged({ code, status = 0, delivered }: UpstreamFailure, { charged }: DataEndpoint): boolean {
+function isCharged({ status = 0, delivered }: UpstreamFailure, { charged }: DataEndpoint): boolean {
   if (delivered !== undefined) return false;
-  if (code === 'invalid_request') return status === 404 ? charged.notFound : charged.refused === true;
-  return status >= 500 && charged.failed;
+  return status === 404 ? charged.notFound : status >= 500 && charged.failed;
 }
 
 /** What the vendor does not have, or cannot make sense of, has the vendor's status. */

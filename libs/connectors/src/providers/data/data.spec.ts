@@ -86,6 +86,7 @@ describe('a vendor is sent', () => {
     const query = [
       ['a', 'b&c=d'],
       ['a', 'ü #'],
+      ...(place.in === 'query' ? ([['KEY', 'theirs']] as const) : []),
     ] as const;
     await ask(json({}), { ...get, query }, place);
     expect(server.asked[0]?.line).toBe(`GET /search?a=b%26c%3Dd&a=%C3%BC+%23${search}`);

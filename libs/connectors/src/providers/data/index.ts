@@ -25,7 +25,9 @@ export function lookUps(
   const redaction = new Redaction(credential);
   const secret = [name, prefix + credential] as const;
   return (call) => {
-    const query = where === 'query' ? [...call.query, secret] : call.query;
+    // Of two, a vendor might take the other.
+    const others = () => call.query.filter(([each]) => each.toLowerCase() !== name.toLowerCase());
+    const query = where === 'query' ? [...others(), secret] : call.query;
     const headers = where === 'header' ? { ...call.headers, [name]: secret[1] } : call.headers;
     return lookedUp(http, { ...call, query, headers }, redaction);
   };
