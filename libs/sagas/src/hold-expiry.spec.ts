@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Accounts, HeldFunds, openStreams } from '#application';
-import type { DomainEvent } from '#domain';
+import { type Accounts, HeldFunds, openStreams, type Streams } from '#application';
+import type { ChallengeCommand, DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Recorded, Rejection, START, usd } from '#kernel';
 import { expireHolds } from '#sagas';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { someCharge } from '../../testing/src/charges.ts';
+import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
 import { replacePauses } from '../../testing/src/pauses.ts';
 import { VirtualTime } from '../../testing/src/virtual-time.ts';
 
@@ -42,10 +43,14 @@ afterEach(async () => {
   await Promise.all(running);
 });
 
-/** The write path of a process of its own. */
-function writePath(): Accounts {
+/** The write paths of a process of its own. */
+function streams(): Streams {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
-  return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime).accounts;
+  return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+}
+
+function writePath(): Accounts {
+  return streams().accounts;
 }
 
 function payersOf(accounts: Accounts): HeldFunds {
@@ -54,7 +59,7 @@ function payersOf(accounts: Accounts): HeldFunds {
 
 /** Starts an instance, in a process of its own by default. */
 function start({
-  payers = payersOf(writePath()),
+  payers = new HeldFunds(streams()),
   overdue = openHoldsPast,
   seeminglyDead = async () => [...dead],
   heldBy = openHoldsOf,
@@ -123,6 +128,28 @@ describe('a hold', () => {
     await time.pass(1_000);
     expect(await ended()).toEqual(['h1']);
   });
+
+  test.each(['its time is over', 'its process has died'])(
+    'of a challenge is ended where %s, and its proof is good again',
+    async (why) => {
+      const { challenges } = streams();
+      const [id, price] = [randomUUID(), usd('0.0115')];
+      const data = issuedChallenge({ expiresAt: time.in(MINUTE), usableUntil: time.in(60 * MINUTE), at: time.now() });
+      const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
+      const claim = (holdId: string) => {
+        const terms = { holdId, request: data.request, atLeast: price, atMost: price, owner: 'a', query: data.query };
+        return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.in(MINUTE), at: time.now() } });
+      };
+      await run({ type: 'IssueChallenge', data });
+      await claim('h1');
+      await expect(claim('h2')).rejects.toMatchObject({ code: 'challenge_running' });
+      if (why === 'its process has died') dead = ['a'];
+      start();
+      await time.pass(why === 'its process has died' ? MINUTE / 2 : MINUTE + 1_000);
+      expect([await ended(), alarms]).toEqual([['h1'], []]);
+      expect((await claim('h2')).events.map(({ type }) => type)).toEqual(['FundsHeld']);
+    },
+  );
 
   test('that was ended gives its money back', async () => {
     const id = await accountWith('h1');
