@@ -7,6 +7,7 @@ import pg from 'pg';
 import { Streams } from '#application';
 import type { ChallengeIssued } from '#domain';
 import { type Answer, BY_A_TEST, chargesIn, PIXEL, World } from '#testing';
+import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
 const PATH = '/v1/images/generations';
@@ -367,4 +368,11 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     await world.part(Streams).challenges.run(stream, { type: 'IssueChallenge', data }, BY_A_TEST);
     return older.id;
   }
+});
+
+test('with all of that, the books are at drift 0', async () => {
+  const lines: string[] = [];
+  await verify(world.foundation, (line) => lines.push(line));
+  expect(lines.at(-1)).toBe('drift 0');
+  expect(lines).toContainEqual(expect.stringMatching(/^[1-9]\d* challenges paid, /));
 });
