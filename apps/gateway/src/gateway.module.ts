@@ -5,6 +5,7 @@ import { Paying } from '#application';
 import { Role } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AutoTopupModule } from './autotopup/auto-topup.module.ts';
+import { ChargesModule } from './charges/charges.module.ts';
 import { DataModule } from './data/data.module.ts';
 import { EdgeModule } from './edge/edge.module.ts';
 import { HealthModule } from './health/health.module.ts';
@@ -28,6 +29,7 @@ const LINGER_MS = 1_000;
     InferenceModule,
     MediaModule,
     DataModule,
+    ChargesModule,
     HealthModule,
     DocsModule,
   ],

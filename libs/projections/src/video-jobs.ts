@@ -76,7 +76,9 @@ export const videoJobs: FoldProjection<VideoJobRow> = {
 };
 
 function requested(job_id: string, data: VideoRequested['data']): VideoJobRow {
-  const { accountId: account_id, query, hold, endpoints, deadline, at } = data;
+  const { query, hold, endpoints, deadline, at } = data;
+  // Of the account, or of the challenge that pays.
+  const account_id = data.accountId ?? idOf({ stream: hold.payer });
   return {
     ...{ job_id, account_id, model: query.model, state: 'requested', held: hold.amount },
     vendors: endpoints.map(({ creditor }) => creditor).join(' '),

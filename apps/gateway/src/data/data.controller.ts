@@ -37,7 +37,7 @@ export class DataController {
   @HttpCode(200)
   @Operation(operations.lookUp)
   async post(
-    @Authenticated() caller: Caller,
+    @Authenticated() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: unknown,
@@ -47,17 +47,26 @@ export class DataController {
 
   @Get(['v1/data/api/:provider/*', 'data/api/:provider/*'])
   @Operation(operations.lookUpByQuery)
-  async get(@Authenticated() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+  async get(@Authenticated() caller: Caller | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
     await this.lookUp(request, reply, caller);
   }
 
   @Get([`v1/data/${SOCIAL}/*`, `data/${SOCIAL}/*`])
   @Operation(operations.lookUpSocial)
-  async social(@Authenticated() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+  async social(
+    @Authenticated() caller: Caller | undefined,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ) {
     await this.lookUp(request, reply, caller);
   }
 
-  private async lookUp(request: FastifyRequest, reply: FastifyReply, caller: Caller, body?: unknown): Promise<void> {
+  private async lookUp(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    caller: Caller | undefined,
+    body?: unknown,
+  ): Promise<void> {
     const named = this.named(request, reply);
     const asked = { query: request.query as Readonly<Record<string, unknown>>, body };
     await this.paid.once(request, reply, caller, async (payer) => {

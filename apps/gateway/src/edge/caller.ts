@@ -67,11 +67,12 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
     if (!operation) return;
     route.bodyLimit = bodyLimitOf(operation);
     const find = finderOf(operation, authenticator);
-    if (!find) return;
+    if (!find && !operation.proof) return;
     const hook = async (request: FastifyRequest) => {
       if (operation.challenge) request.visitor = await doors.visitor(request);
+      if (operation.proof) request.visitor = await doors.prover(request);
       if (request.visitor) return;
-      const caller = await find(request);
+      const caller = await find?.(request);
       if (caller) request.caller = caller;
     };
     if (operation.payer === 'body') route.preHandler = [route.preHandler ?? [], hook].flat();

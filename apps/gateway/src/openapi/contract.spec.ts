@@ -155,14 +155,27 @@ function credential(scheme: string): Record<string, string> {
   return { [scheme]: scheme === 'x-credit-id' ? account.creditId : account.apiKey };
 }
 
-/** Pays for a request what it is asked for. */
+/** Whether a request is paid for by itself where no account's credential comes. */
+function asksForPayment({ operation }: Place): boolean {
+  return JSON.stringify(operation.responses['402'] ?? {}).includes('Challenge');
+}
+
+/** The proof that a video was made for is shown in its own tests. */
+function isShown({ path }: Place): (scheme: string) => boolean {
+  return (scheme) => scheme !== 'payment' || !path.endsWith('/videos/{id}');
+}
+
+/** Pays for a request what it is asked for; where nothing is, for another one. */
 async function proofFor(place: Place, example: Parameters<typeof ask>[2]): Promise<Record<string, string>> {
-  const { challengeId, invoice } = (await ask(place, {}, example)).body;
+  const images = { body: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' } };
+  const asked = asksForPayment(place) ? ask(place, {}, example) : world.send('POST', '/v1/images/generations', images);
+  const { challengeId, invoice } = (await asked).body;
   return { authorization: `L402 ${challengeId}:${(await world.pay(invoice)).body.preimage}` };
 }
 
 const UNKNOWN: Readonly<Record<string, string>> = {
   bearer: 'Bearer sk-unknown',
+  payment: `L402 ${'A'.repeat(43)}:${'0'.repeat(64)}`,
   'x-credit-id': '00000000-0000-4000-8000-000000000000',
 };
 
@@ -370,7 +383,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
       const schemes = schemesOf(place.operation);
       // That of a vendor is for a video of its own, which the vendor signs: it is not known here.
       if (isHook(place)) return [{ send: () => ask(place, HOOK_HEADERS, HOOK), status: isVendors(place) ? 404 : 200 }];
-      return (schemes.length > 0 ? schemes : ['none']).map((scheme) => ({
+      return (schemes.length > 0 ? schemes : ['none']).filter(isShown(place)).map((scheme) => ({
         send: async () => {
           const example = await freshExample(place);
           if (scheme === 'payment') return ask(place, await proofFor(place, example), example);
@@ -386,11 +399,12 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     (place) => {
       const [scheme] = schemesOf(place.operation);
       if (scheme === undefined) return [];
-      const wrong = { [scheme === 'bearer' ? 'authorization' : scheme]: UNKNOWN[scheme] ?? '' };
+      const header = scheme === 'bearer' || scheme === 'payment' ? 'authorization' : scheme;
+      const wrong = { [header]: UNKNOWN[scheme] ?? '' };
       const [first = {}] = place.operation.security;
       const missing = {
         send: () => ask(place, {}),
-        status: schemesOf(place.operation).includes('payment') ? 402 : 401,
+        status: asksForPayment(place) ? 402 : 401,
       };
       const refused = { send: () => ask(place, wrong), status: 401 };
       return Object.keys(first).length === 0 ? [refused] : [missing, refused];

@@ -164,9 +164,9 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
 }
 
 /** Models are paid for with a key. */
-function credentialsOf({ auth, paid, challenge }: OperationNotes): readonly string[] {
+function credentialsOf({ auth, paid, challenge, proof }: OperationNotes): readonly string[] {
   const credentials = CREDENTIALS[auth].filter((scheme) => !paid || scheme !== 'x-credit-id');
-  return challenge ? [...credentials, 'payment'] : credentials;
+  return challenge || proof ? [...credentials, 'payment'] : credentials;
 }
 
 function pathParameters({ params = {} }: OperationNotes): Parameter[] {

@@ -53,6 +53,8 @@ export interface OperationNotes {
   readonly maxBytes?: number;
   /** Without any credential it is paid for by the request: its caller is asked for a payment, and repeats it with the proof. */
   readonly challenge?: true;
+  /** A proof of payment is a credential here, whatever it was used for. */
+  readonly proof?: true;
   /** Its body is that of a paid operation, and may be as large. */
   readonly largeBody?: true;
   /** Its body is handed over as the bytes that came: what sends it signs them. */

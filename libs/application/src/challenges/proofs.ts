@@ -40,6 +40,11 @@ export interface Proof {
   readonly issued: ChallengeIssued['data'];
 }
 
+interface Found {
+  readonly proof: Proof;
+  readonly isPaid: boolean;
+}
+
 export class Proofs {
   private readonly key: Buffer;
 
@@ -52,17 +57,35 @@ export class Proofs {
     this.key = challengeKey(secrets);
   }
 
-  /** @param realm the host that a challenge of ours names where it is not sent back */
-  async check({ challenge, preimage }: ShownProof, realm: string): Promise<Proof | ProofFault> {
+  /**
+   * Whether a proof is right, and can still be used.
+   * @param realm the host that a challenge of ours names where it is not sent back
+   */
+  async check(shown: ShownProof, realm: string): Promise<Proof | ProofFault> {
+    const found = await this.find(shown, realm);
+    if (typeof found === 'string') return found;
+    const { proof, isPaid } = found;
+    const { expiresAt, usableUntil } = proof.issued;
+    if (this.clock.now() > (isPaid ? usableUntil : expiresAt)) return 'expired';
+    return isPaid ? proof : 'unpaid';
+  }
+
+  /** The same, also of what can be used no more: its payer may see what became of it. */
+  async known(shown: ShownProof, realm: string): Promise<Proof | ProofFault> {
+    const found = await this.find(shown, realm);
+    if (typeof found === 'string') return found;
+    return found.isPaid ? found.proof : 'unpaid';
+  }
+
+  /** The challenge that is named, and whether the preimage is that of its payment. */
+  private async find({ challenge, preimage }: ShownProof, realm: string): Promise<Found | ProofFault> {
     const named = 'tokens' in challenge ? this.named(challenge.tokens) : challenge;
     if (named === undefined || !CHALLENGE_ID.test(named.id)) return 'unknown';
     if ('method' in named && named.method !== undefined && named.method !== CHALLENGE_METHOD) return 'method';
     const challengeId = challengeStreamId(named.id);
     const { issued } = await this.challenges.read(challengeId);
     if (!issued || issued.id !== named.id || !this.isSame(named, issued, realm)) return 'unknown';
-    const isPaid = isPreimageOf(preimage, issued.paymentHash);
-    if (this.clock.now() > (isPaid ? issued.usableUntil : issued.expiresAt)) return 'expired';
-    return isPaid ? { id: named.id, challengeId, issued } : 'unpaid';
+    return { proof: { id: named.id, challengeId, issued }, isPaid: isPreimageOf(preimage, issued.paymentHash) };
   }
 
   /** The first of the tokens that names a challenge: one of ours, or the id itself. */

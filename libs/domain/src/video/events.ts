@@ -22,7 +22,8 @@ export interface VideoEndpoint extends Sold {
 export type VideoRequested = Message<
   'VideoRequested',
   {
-    readonly accountId: string;
+    /** Null where it is paid for without an account: the hold says by what. */
+    readonly accountId: string | null;
     readonly keyId: string | null;
     readonly query: Query;
     readonly hold: { readonly holdId: string; readonly payer: string; readonly amount: Amount };

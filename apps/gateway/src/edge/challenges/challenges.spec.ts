@@ -4,7 +4,7 @@ import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import canonicalize from 'canonicalize';
 import pg from 'pg';
-import { Streams } from '#application';
+import { Catalogues, Streams } from '#application';
 import type { ChallengeIssued } from '#domain';
 import { type Answer, BY_A_TEST, chargesIn, PIXEL, World } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
@@ -48,8 +48,8 @@ function parametersOf(scheme: string, { headers }: Answer): Readonly<Record<stri
 }
 
 /** A challenge, and the preimage of its payment. */
-async function paid(body: unknown = coin()) {
-  const answer = await ask(body);
+async function paid(body: unknown = coin(), path = PATH) {
+  const answer = await world.send('POST', path, { body });
   expect(answer.status).toBe(402);
   const { invoice, ...challenge } = parametersOf('Payment', answer) as unknown as Asked & { readonly invoice: string };
   const { preimage } = (await world.pay(invoice)).body as { readonly preimage: string };
@@ -368,6 +368,149 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     await world.part(Streams).challenges.run(stream, { type: 'IssueChallenge', data }, BY_A_TEST);
     return older.id;
   }
+});
+
+describe('who has paid', () => {
+  const VIDEO = { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 };
+
+  test('for a video follows it by his proof, as by its signed address, and nobody else by theirs', async () => {
+    const [{ challenge, preimage }, other] = [await paid(VIDEO, '/v1/videos'), await paid()];
+    const headers = payment(challenge, preimage);
+    const made = await world.send('POST', '/v1/videos', { body: VIDEO, headers });
+    expect([made.status, made.headers.has('payment-receipt')]).toEqual([202, true]);
+    const { id, status_url } = made.body;
+    await world.until(async () => (await fetch(status_url)).status === 200);
+    const seen = await world.send('GET', `/v1/videos/${id}`, { headers });
+    expect([seen.status, seen.body.status]).toEqual([200, 'completed']);
+    for (const shown of [payment(other.challenge, other.preimage), payment(challenge, other.preimage), {}])
+      expect([401, 404]).toContain((await world.send('GET', `/v1/videos/${id}`, { headers: shown })).status);
+    const again = await world.send('POST', '/v1/videos', { body: VIDEO, headers });
+    expect([again.status, again.body.id]).toEqual([202, id]);
+    expect((await typesOf(challenge.id)).slice(2)).toEqual(['FundsHeld', 'HoldKept', 'HoldSettled']);
+  });
+
+  test('sees what became of his money, and nobody does by the id alone', async () => {
+    const { challenge, preimage, token } = await paid();
+    const charge = async (headers: Record<string, string>) => world.send('GET', '/v1/payments/charge', { headers });
+    const l402 = withProof(`L402 ${token}:${preimage}`);
+    const before = (await charge(l402)).body.data;
+    expect(before).toMatchObject({
+      challenge_id: challenge.id,
+      state: 'paid',
+      amount_sats: 92,
+      charged_usd: 0,
+      paid_at: null,
+    });
+    await ask(coin(), l402);
+    const after = (await charge(payment(challenge, preimage))).body.data;
+    expect(after).toMatchObject({ state: 'used', price_in_usd: 0.092, charged_usd: 0.092, left_usd: 0, model: BANANA });
+    const none = '0'.repeat(64);
+    for (const headers of [
+      {},
+      withProof(`L402 ${challenge.id}:${none}`),
+      withProof(`L402 ${challenge.id}`),
+      payment(challenge, none),
+    ])
+      expect([(await charge(headers)).status, headers]).toEqual([401, headers]);
+  });
+
+  test('pays what he was told, whatever the price is by then', async () => {
+    const { challenge, preimage } = await paid();
+    const catalogues = world.part(Catalogues);
+    const { current } = catalogues;
+    const dearer = current.priceList.lines.map((line) => ({
+      ...line,
+      prices: line.prices.map((each) => ({ ...each, price: twice(each.price) })),
+    }));
+    await catalogues.replace(current.pricedBy({ version: 'dearer', lines: dearer }));
+    const fresh = await ask();
+    const answer = await ask(coin(), payment(challenge, preimage));
+    await catalogues.replace(current);
+    expect([fresh.body.amount_sats, answer.status, answer.body.cost]).toEqual([184, 200, 0.092]);
+    expect(chargesIn(await factsOf(challenge.id))).toMatchObject([
+      { price: '92000000000', priceList: current.priceList.version },
+    ]);
+  });
+
+  const twice = (price = '0') => (BigInt(price) * 2n).toString();
+});
+
+describe('a gateway', () => {
+  /** What a request is answered that comes over a proxy at this machine. */
+  const from = async (api: string, forwarded: string, headers = {}) => {
+    const answer = await ask(coin(), { 'x-forwarded-for': forwarded, ...headers }, api);
+    return answer.status;
+  };
+
+  test('counts by the address that its proxies saw, whatever else is claimed, and IPv6 by its network', async () => {
+    const api = await world.anotherGateway({ challengesPerMinute: 2, trustedProxies: ['127.0.0.0/8', '192.0.2.7'] });
+    const inTurn = async (...all: string[]) => {
+      const statuses: number[] = [];
+      for (const forwarded of all) statuses.push(await from(api, forwarded));
+      return statuses;
+    };
+    expect(await inTurn('203.0.113.1', '203.0.113.1', '203.0.113.1', '203.0.113.2')).toEqual([402, 402, 429, 402]);
+    expect(await inTurn('198.51.100.1, 203.0.113.3', '198.51.100.2, 203.0.113.3', '203.0.113.3')).toEqual([
+      402, 402, 429,
+    ]);
+    expect(await inTurn('203.0.113.4, 192.0.2.7', '203.0.113.4', '1.1.1.1, 203.0.113.4, 127.0.0.9')).toEqual([
+      402, 402, 429,
+    ]);
+    expect(await inTurn('2001:db8::1', '2001:db8::2:1', '2001:db8:0:0:ffff::', '2001:db8:0:1::')).toEqual([
+      402, 402, 429, 402,
+    ]);
+    expect(await inTurn('x', 'y', 'z')).toEqual([402, 402, 429]);
+  });
+
+  test('believes nobody about an address who is not its proxy, and limits no proof', async () => {
+    const api = await world.anotherGateway({ challengesPerMinute: 2 });
+    const asked = ['203.0.113.5', '203.0.113.6', '203.0.113.7'].map((each) => from(api, each));
+    expect((await Promise.all(asked)).filter((status) => status === 429)).not.toHaveLength(0);
+    const { status, headers, body } = await ask(coin(), {}, api);
+    expect([status, body.error.type, headers.has('www-authenticate')]).toEqual([429, 'rate_limit_error', false]);
+    expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(60);
+    const { challenge, preimage } = await paid();
+    expect((await ask(coin(), payment(challenge, preimage), api)).status).toBe(200);
+    expect((await ask(coin('A note'), payment(challenge, preimage), api)).status).toBe(429);
+  });
+
+  test('issues so many at most for everybody together', async () => {
+    const api = await world.anotherGateway({ challengesPerMinuteInAll: 1, trustedProxies: ['127.0.0.1'] });
+    const { status, headers } = await ask(coin(), { 'x-forwarded-for': '203.0.113.8' }, api);
+    expect([status, headers.has('retry-after')]).toEqual([429, true]);
+  });
+
+  test('where Lightning is not offered asks for a key, and takes proofs all the same', async () => {
+    const api = await world.anotherGateway({ lndUrl: undefined, btcpayUrl: undefined } as never);
+    const { status, headers } = await ask(coin(), {}, api);
+    expect([status, headers.has('www-authenticate')]).toEqual([401, false]);
+    const { challenge, preimage } = await paid();
+    expect((await ask(coin(), payment(challenge, preimage), api)).status).toBe(200);
+  });
+
+  test('whose node is away says so, and when to come back', async () => {
+    const api = await world.anotherGateway({ lndUrl: 'http://127.0.0.1:9' });
+    const { status, headers, body } = await ask(coin(), {}, api);
+    expect([status, headers.get('retry-after'), body.message]).toEqual([
+      503,
+      '5',
+      'Payments cannot be asked for at the moment',
+    ]);
+  });
+
+  test('keeps little of what strangers send, and nothing once they are answered', async () => {
+    const api = await world.anotherGateway({ uploadsMaxBytes: 1024 * 1024 });
+    const edit = (bytes: Uint8Array) => {
+      const body = new FormData();
+      body.set('model', BANANA);
+      body.set('prompt', 'At night');
+      body.set('image', new Blob([new Uint8Array(bytes)]), 'pixel.png');
+      return world.send('POST', '/v1/images/edits', { body, api });
+    };
+    expect((await edit(PIXEL)).status).toBe(402);
+    expect((await edit(new Uint8Array(150_000))).status).toBe(503);
+    expect((await edit(PIXEL)).status).toBe(402);
+  });
 });
 
 test('with all of that, the books are at drift 0', async () => {

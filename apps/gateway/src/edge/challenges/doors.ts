@@ -73,6 +73,18 @@ export class Doors {
   }
 
   /**
+   * Who a request is of that shows a proof of payment, whatever that was used for; undefined where it shows none.
+   * @throws Unauthorized when the proof is not right
+   */
+  async prover(request: FastifyRequest): Promise<Visitor | undefined> {
+    const shown = shownBy(request);
+    if (shown === 'account' || shown === 'nothing') return undefined;
+    const known = shown === 'malformed' ? shown : await this.ports.proofs.known(shown, this.realm);
+    if (typeof known === 'object') return { proof: known };
+    throw new Unauthorized('The proof of payment is not valid');
+  }
+
+  /**
    * Asks for the payment of a request that is known to be well-formed.
    * @param quote serves the request up to where its money is held
    */

@@ -5,11 +5,13 @@ import type { FastifyReply } from 'fastify';
  * hash: the preimage is told nobody.
  */
 export function addReceipt(reply: FastifyReply): void {
-  const { visitor } = reply.request;
-  if (!visitor || !('proof' in visitor) || reply.statusCode >= 300 || reply.hasHeader('payment-receipt')) return;
+  const { visitor, routeOptions } = reply.request;
+  if (!visitor || !('proof' in visitor) || !routeOptions.config.operation?.challenge) return;
+  if (reply.statusCode >= 300 || reply.hasHeader('payment-receipt')) return;
   const { id: challengeId, issued } = visitor.proof;
   const timestamp = new Date().toISOString();
   const receipt = { method: 'lightning', challengeId, reference: issued.paymentHash, status: 'success', timestamp };
   reply.header('payment-receipt', Buffer.from(JSON.stringify(receipt)).toString('base64url'));
-  if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'private');
+  const said = String(reply.getHeader('cache-control') ?? '');
+  reply.header('cache-control', ['private', ...(said === '' ? [] : [said])].join(', '));
 }

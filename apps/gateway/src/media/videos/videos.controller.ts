@@ -12,8 +12,10 @@ import {
   statusPath,
   videoIdOf,
 } from '#application';
-import type { Video } from '#domain';
+import { CHALLENGE, type Video, type VideoRequested } from '#domain';
+import { streamName } from '#kernel';
 import { Authenticated } from '../../edge/caller.ts';
+import type { Visitor } from '../../edge/challenges/doors.ts';
 import { Forbidden, NotFound, Unauthorized } from '../../edge/errors.ts';
 import { PaidRequests, sourceOf } from '../../edge/paid-requests.ts';
 import { Operation } from '../../openapi/operation.ts';
@@ -25,6 +27,12 @@ const ID = /^gen_[0-9a-f]{32}$/;
 const NONE = 'There is no such video';
 const NO_CREDENTIAL =
   'A credential is missing: send "Authorization: Bearer <API key>" or x-api-key, or use the status_url of the video';
+
+/** Its account, or who shows the proof of the payment that it was made for. */
+function isPayerOf({ accountId, hold }: VideoRequested['data'], caller?: Caller, visitor?: Visitor): boolean {
+  if (caller) return caller.accountId === accountId;
+  return visitor !== undefined && 'proof' in visitor && streamName(CHALLENGE, visitor.proof.challengeId) === hold.payer;
+}
 
 /** What videos are read and shown with. */
 export abstract class VideoSurroundings {
@@ -47,7 +55,7 @@ export class VideosController {
   @HttpCode(202)
   @Operation(operations.createVideo)
   async create(
-    @Authenticated() caller: Caller,
+    @Authenticated() caller: Caller | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
     @Body() body: VideoRequest,
@@ -67,7 +75,7 @@ export class VideosController {
   async get(
     @Param('id') id: string,
     @Query() query: StatusQuery,
-    @Req() { caller }: FastifyRequest,
+    @Req() { caller, visitor }: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { videos, signer, links, clock } = this.given;
@@ -76,11 +84,11 @@ export class VideosController {
       const checked = signer.check('status', statusPath(id), query);
       if (!checked.ok)
         throw new Forbidden(checked.why === 'expired' ? 'This address has expired' : 'This address is not valid');
-    } else if (!caller) throw new Unauthorized(NO_CREDENTIAL);
+    } else if (!caller && !visitor) throw new Unauthorized(NO_CREDENTIAL);
     if (!ID.test(id)) throw new NotFound(NONE);
     const video = await videos.read(id);
     const { request } = video;
-    if (!request || (!isSigned && request.accountId !== caller?.accountId)) throw new NotFound(NONE);
+    if (!request || !(isSigned || isPayerOf(request, caller, visitor))) throw new NotFound(NONE);
     const answer = statusOf(id, request, video, { links, now: clock.milliseconds() });
     reply.header('cache-control', 'no-store');
     if (answer.status === 'pending') reply.status(202).header('retry-after', LOOK_AGAIN_SECONDS);

@@ -12,6 +12,7 @@ export const createVideo: OperationNotes = {
     'The price is held, and the video is made behind the answer: look at it by its id, or at `status_url`, every five seconds. What its model leaves to choose is said where something else is asked for.',
   auth: 'key',
   paid: true,
+  challenge: true,
   body: VideoRequest,
   example: { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 },
   answer: json(SubmittedVideo),
@@ -23,8 +24,9 @@ export const getVideo: OperationNotes = {
   tag: 'Media',
   summary: 'Returns how far a video is',
   description:
-    'Its account sees it, and whoever has its signed `status_url`. 202 as long as it is being made, 200 once it is completed or has failed.',
+    'Its account sees it, and so do the proof of payment that it was made for and whoever has its signed `status_url`. 202 as long as it is being made, 200 once it is completed or has failed.',
   auth: 'optional',
+  proof: true,
   params: { id: ID },
   query: StatusQuery,
   answer: json(Video),

@@ -191,7 +191,7 @@ describe('a request', () => {
     const poor = await world.account();
     expect((await ask({}, poor)).status).toBe(402);
     expect((await ask({ model: 'kling/none' })).status).toBe(404);
-    expect((await world.post('/v1/videos', { model: KLING, prompt: 'a' })).status).toBe(401);
+    expect((await ask({}, { ...poor, apiKey: 'sk-wrong' })).status).toBe(401);
   });
 
   test('that is repeated with its Idempotency-Key is the same video, also when its answer was lost', async () => {

@@ -48,7 +48,8 @@ export interface VideoPreparations {
 
 export interface VideoRequest {
   readonly requestId: string;
-  readonly caller: Caller;
+  /** Undefined where it is paid for without an account. */
+  readonly caller: Caller | undefined;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
 }
@@ -74,8 +75,8 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
 
   async execute({ payer, request, body }: RequestVideo) {
     const { requestId, caller, source } = request;
-    const quote = this.quotes.quote(body, requestId, source);
-    await this.given.refused.assertFew(caller.accountId);
+    const quote = await this.quotes.quote(body, { requestId, source, payer });
+    if (caller) await this.given.refused.assertFew(caller.accountId);
     const sources = await this.given.images.sources(quote.imageUrl);
     const hold = await this.paying.holdForJob(payer, quote.sale);
     const data = await this.prepared(quote, { hold, caller, sources }).catch(async (error) => {
@@ -84,13 +85,14 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     });
     const id = videoIdOf(requestId, this.given.secrets);
     // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
-    const { state } = await this.videos.run(id, { type: 'RequestVideo', data }, startedBy(actorOf(caller), requestId));
+    const actor = caller ? actorOf(caller) : payer.id.replace('-', ':');
+    const { state } = await this.videos.run(id, { type: 'RequestVideo', data }, startedBy(actor, requestId));
     return { id, video: state };
   }
 
   private async prepared(
     { sale, endpoints, choices, prompt, orders, deadlineMs }: VideoQuote,
-    { hold, caller, sources }: { readonly hold: Hold; readonly caller: Caller; readonly sources: Sources },
+    { hold, caller, sources }: { readonly hold: Hold; readonly caller: Caller | undefined; readonly sources: Sources },
   ): Promise<VideoRequested['data']> {
     const { requests, clock } = this.given;
     const { image } = await sources(AbortSignal.timeout(FETCH_MS));
@@ -98,7 +100,7 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     const deadline = now + deadlineMs;
     const { holdId, payer, amount } = hold;
     return {
-      ...caller,
+      ...(caller ?? { accountId: null, keyId: null }),
       query: sale.query,
       hold: { holdId, payer, amount: money.toJson(amount) },
       endpoints,

@@ -4,6 +4,7 @@ import { priceToJson, soldFor, type Usage, type VideoEndpoint } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Catalogues } from '../../catalogues.ts';
 import { UnservableRequest } from '../../failures.ts';
+import type { Payer } from '../../paying/payer.ts';
 import type { Sale } from '../../paying/purchase.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
 import { type ChoiceFields, choicesIn, mediaModel, mediaRoute, parametersIn, promptIn, toldTo } from '../wanted.ts';
@@ -56,8 +57,11 @@ export class VideoQuotes {
   ) {}
 
   /** @throws UnservableRequest 400 that names the field and what it may be, 404 */
-  quote(body: VideoBody, requestId: string, source: string): VideoQuote {
-    const { current: catalogue } = this.catalogues;
+  async quote(
+    body: VideoBody,
+    { requestId, source, payer }: { requestId: string; source: string; payer: Pick<Payer, 'priceList'> },
+  ): Promise<VideoQuote> {
+    const catalogue = await this.catalogues.servedTo(payer);
     const { priceList } = catalogue;
     const named = mediaModel(body.model, 'video', catalogue);
     const { model } = named;

@@ -1,0 +1,63 @@
+import { Controller, Get, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Clock, OfferedPayments, type Proof, Streams } from '#application';
+import { type Challenge, type ChallengePhase, phaseOf } from '#domain';
+import { money, usdNumber as usd, ZERO } from '#kernel';
+import { Unauthorized } from '../edge/errors.ts';
+import { json, Operation } from '../openapi/operation.ts';
+import { Charge } from './charge.schemas.ts';
+
+/** The preimage was shown, so it is paid, also before anything says so. */
+const STATES: Partial<Record<ChallengePhase, ChallengePhase>> = { issued: 'paid', expired: 'paid' };
+
+@Controller()
+export class ChargeController {
+  constructor(
+    private readonly streams: Streams,
+    private readonly offered: OfferedPayments,
+    private readonly clock: Clock,
+  ) {}
+
+  @Get(['v1/payments/charge', 'payments/charge'])
+  @Operation({
+    id: 'getCharge',
+    tag: 'Service',
+    summary: 'Returns what became of a payment for one request',
+    description:
+      'To who shows its proof, as it is shown with the request itself. The id of the challenge or its payment hash alone show nothing.',
+    auth: 'public',
+    proof: true,
+    answer: json(Charge),
+    errors: [401, 503],
+  })
+  async get(@Req() { visitor }: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
+    if (!visitor || !('proof' in visitor))
+      throw new Unauthorized('The proof of a payment is missing: send "Authorization: Payment …" or "L402 …"');
+    const { proof } = visitor;
+    const challenge = await this.streams.challenges.read(proof.challengeId);
+    reply.header('cache-control', 'no-store');
+    const { step } = this.offered.coin(proof.issued.coin);
+    const amount_sats = Number(BigInt(proof.issued.units) / BigInt(step));
+    return { status: 'success', data: { ...chargeOf(proof, challenge, this.clock.now()), amount_sats } };
+  }
+}
+
+function chargeOf({ id, issued }: Proof, challenge: Challenge, now: string) {
+  const { query, price, paymentHash, usableUntil, at } = issued;
+  const { charged, forfeited, available, holds, paid } = challenge;
+  const phase = phaseOf(challenge, now);
+  const held = [...holds.values()].reduce((sum, hold) => money.add(sum, hold.amount), ZERO);
+  const left = paid ? available : money.fromJson(price);
+  const lapsed = !paid && now > usableUntil;
+  return {
+    ...{ challenge_id: id, payment_hash: paymentHash, state: lapsed ? 'lapsed' : (STATES[phase] ?? phase) },
+    ...{ query_type: query.type, model: query.model },
+    ...{
+      price_in_usd: usd(money.fromJson(price)),
+      charged_usd: usd(charged),
+      held_usd: usd(held),
+      left_usd: usd(left),
+    },
+    ...{ forfeited_usd: usd(forfeited), usable_until: usableUntil, issued_at: at, paid_at: paid?.at ?? null },
+  };
+}
