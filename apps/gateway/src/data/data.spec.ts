@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readCatalogue, readProviders } from '#catalogue';
 import { billed, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
+import { type Answering, AnsweringServer, json } from '../../../../libs/testing/src/answering-server.ts';
 
 const TOTAL_MS = 1_800;
 const secretOf = (slug: string) => `secret/of+${slug}=0123456789`;
@@ -326,6 +327,59 @@ test('results are paid for by the house one by one, and sold at one price', asyn
   const lost = await outcomeOf('POST', search, { limit: 4 });
   await told('fullenrich', '');
   expect([lost.answer.status, lost.types, lost.owed]).toEqual([503, ABSORBED, '0.06']);
+});
+
+describe('what a vendor says', () => {
+  const vendor = new AnsweringServer();
+  let api: string;
+  beforeAll(async () => {
+    const { providers } = world.foundation.settings;
+    const reach = { baseUrl: await vendor.listen(), credential: secretOf('fullenrich') };
+    api = await world.anotherGateway({ providers: new Map([...providers, ['fullenrich', reach]]) });
+  });
+  afterAll(() => vendor.close());
+
+  const search = async (answer: Answering) => {
+    vendor.answer = answer;
+    const by = await world.account(1.05);
+    const said = await world.post('/v1/data/api/professionals/people-search', { limit: 4 }, by, api);
+    const [
+      {
+        items: [item],
+      } = { items: [] },
+    ] = chargesIn(await world.facts(by));
+    return { said, item, spent: 1.05 - (await world.post('/credits/balance', undefined, by)).body.balance };
+  };
+
+  test.each<[string, unknown, number, boolean]>([
+    ['more than was wanted', Array(9).fill({}), 9, false],
+    ['a number of them', 3, 3, false],
+    ['a number that cannot be', 1e15, 4, true],
+    ['something else', 'many', 4, true],
+    ['an object', { a: 1 }, 4, true],
+  ])('it has found: %s', async (_, people, result, estimated) => {
+    const { said, item, spent } = await search(json({ people }));
+    expect([said.status, item?.usage, item?.estimated]).toEqual([200, { lookup: 1, result }, estimated]);
+    expect(spent).toBeCloseTo(0.1725, 12);
+  });
+
+  test('is not charged while it is still looking', async () => {
+    const { said, item, spent } = await search(json({ people: [{}] }, 202));
+    expect([said.status, said.headers.get('x-cost-usd'), item?.usage, spent]).toEqual([202, '0', {}, 0]);
+  });
+
+  test('is its answer, whatever it calls that, and it sends us nowhere', async () => {
+    const { said } = await search((response) => {
+      response.writeHead(203, { 'content-type': 'text/html', 'set-cookie': 'a=b', 'x-frame-options': 'none' });
+      response.end('{"people": ["<script>"]}');
+    });
+    expect([said.status, said.headers.get('content-type'), said.headers.get('set-cookie')]).toEqual([
+      ...[200, 'application/json; charset=utf-8', null],
+    ]);
+    const asked = vendor.asked.length;
+    const { said: astray } = await search((response) => response.writeHead(302, { location: '/secrets' }).end());
+    expect([astray.status, vendor.asked.length]).toEqual([502, asked + 1]);
+  });
 });
 
 describe('a file', () => {

@@ -147,7 +147,7 @@ function saleOf({ endpoint }: DataEndpoint, priceList: PriceList, { requestId: i
 function useOf({ status, value, vendorId }: FoundData, { entry, wanted }: Order) {
   const { results, charged, billed } = entry;
   const isFree = status === PENDING || (results !== undefined && !charged.empty && isNothing(valueAt(value, results)));
-  const counted = billed ? countIn(value, billed.count) : 0;
+  const counted = billed ? countIn(value, billed.count, wanted.mostResults) : 0;
   return {
     usage: isFree ? NO_USAGE : usageOf(counted ?? wanted.mostResults, entry),
     estimated: !isFree && counted === undefined,
@@ -159,11 +159,15 @@ function usageOf(result: number, { billed }: DataEndpoint): Usage {
   return billed ? { lookup: 1, result } : { lookup: 1 };
 }
 
-/** Results, listed or counted; undefined where the answer does not have them as the entry says. */
-function countIn(value: unknown, path: string): number | undefined {
+/**
+ * Results that are there, or a number of them that can be true; undefined where the answer does not have them as the entry says.
+ * @param most that were asked for
+ */
+function countIn(value: unknown, path: string, most: number): number | undefined {
   const found = valueAt(value, path);
   if (Array.isArray(found)) return found.length;
-  return Number.isSafeInteger(found) && (found as number) >= 0 ? (found as number) : undefined;
+  const isCount = Number.isSafeInteger(found) && (found as number) >= 0 && (found as number) <= most;
+  return isCount ? (found as number) : undefined;
 }
 
 /** As far as it has a status: whose answer is lost is the house's. */
