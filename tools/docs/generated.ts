@@ -53,7 +53,12 @@ function credential({ security }: PathOperation): string {
   const schemes = security.flatMap((each) => Object.keys(each));
   if (schemes.length === 0) return 'none';
   if (Object.keys(security[0] ?? {}).length === 0) return 'optional';
-  return schemes.includes('bearer') ? 'API key or account' : 'account';
+  const account = schemes.includes('bearer')
+    ? ['API key', 'account']
+    : schemes.includes('x-credit-id')
+      ? ['account']
+      : [];
+  return [...account, ...(schemes.includes('payment') ? ['payment'] : [])].join(' or ');
 }
 
 function statuses({ responses }: PathOperation): string {

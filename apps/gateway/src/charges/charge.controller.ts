@@ -53,7 +53,7 @@ function chargeOf({ id, issued }: Proof, challenge: Challenge, now: string) {
     ...{ challenge_id: id, payment_hash: paymentHash, state: lapsed ? 'lapsed' : (STATES[phase] ?? phase) },
     ...{ query_type: query.type, model: query.model },
     ...{
-      price_in_usd: usd(money.fromJson(price)),
+      price_usd: usd(money.fromJson(price)),
       charged_usd: usd(charged),
       held_usd: usd(held),
       left_usd: usd(left),

@@ -17,7 +17,7 @@ export const Charge = named(
       query_type: text('The kind of request that it pays for'),
       model: text('The model or lookup that was asked for'),
       amount_sats: { type: 'integer', minimum: 1, description: 'What was paid, in satoshis' },
-      price_in_usd: usd('The price that it was asked for'),
+      price_usd: usd('The price that it was asked for'),
       charged_usd: usd('What was charged'),
       held_usd: usd('What is held for the request that runs'),
       left_usd: usd('What is left of it, and owed to you'),

@@ -403,7 +403,7 @@ describe('who has paid', () => {
     });
     await ask(coin(), l402);
     const after = (await charge(payment(challenge, preimage))).body.data;
-    expect(after).toMatchObject({ state: 'used', price_in_usd: 0.092, charged_usd: 0.092, left_usd: 0, model: BANANA });
+    expect(after).toMatchObject({ state: 'used', price_usd: 0.092, charged_usd: 0.092, left_usd: 0, model: BANANA });
     const none = '0'.repeat(64);
     for (const headers of [
       {},
