@@ -1,7 +1,9 @@
+import { fetch402 } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readCatalogue, readProviders } from '#catalogue';
 import { billed, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
 import { type Answering, AnsweringServer, json } from '../../../../libs/testing/src/answering-server.ts';
+import { verify } from '../../../ledger/src/verify.ts';
 
 const TOTAL_MS = 1_800;
 const secretOf = (slug: string) => `secret/of+${slug}=0123456789`;
@@ -20,11 +22,17 @@ function vendors(): Record<string, string> {
 let world: World;
 let account: TestAccount;
 beforeAll(async () => {
-  world = await World.open({ ...vendors(), UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS), DISCONNECT_DRAIN_MS: '300' });
+  world = await World.open({
+    ...vendors(),
+    ...{ UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS), DISCONNECT_DRAIN_MS: '300' },
+    ...{ CHALLENGES_PER_MINUTE: '1000', CHALLENGES_PER_MINUTE_IN_ALL: '1000' },
+  });
   account = await world.account(105);
 });
 afterAll(() => world.close());
 
+/** At the sandbox's rate. */
+const SATS_PER_USD = 1_000;
 const NEWS = '/v1/data/api/serp/news';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -89,6 +97,29 @@ test('each lookup has an answer at the price that is listed, and costs what its 
     listed.map(({ price_usd }: { price_usd: number }) => price_usd),
   );
   expect(history[0]).toMatchObject({ model: 'x/lists/by/id', input_count: 0, output_count: 1, query_source: 'api' });
+  await expectNothingOfOurs();
+}, 60_000);
+
+test('each lookup is sold without an account too, at the same price, and costs what its vendor invoices', async () => {
+  const before = (await world.facts()).length;
+  const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.pay(invoice)).body };
+  const listed = (await world.get('/v1/data/endpoints')).body.data;
+  for (const { path, method, example, price_usd } of listed) {
+    const inBody = { body: JSON.stringify(example), headers: { 'content-type': 'application/json' } };
+    const address = method === 'POST' ? path : `${path}?${new URLSearchParams(example)}`;
+    const sent = { method, ...(method === 'POST' ? inBody : {}) };
+    const { status, headers } = await fetch402(`${world.api}${address}`, sent, { wallet });
+    const said = [Number(headers.get('x-cost-usd')), headers.has('payment-receipt'), headers.get('cache-control')];
+    expect([path, status, ...said]).toEqual([path, 200, price_usd, true, 'private, no-store']);
+  }
+  const facts = (await world.facts()).slice(before);
+  const inSats = (price: number) => Math.ceil(Number((price * SATS_PER_USD).toFixed(6)));
+  expect(facts.flatMap((fact) => (fact.type === 'ChallengeIssued' ? [Number(fact.data.units)] : []))).toEqual(
+    listed.map(({ price_usd }: { price_usd: number }) => inSats(price_usd) * 1_000),
+  );
+  const charges = chargesIn(facts);
+  expect(charges).toHaveLength(listed.length);
+  expect((await world.bill.total()).total_usd).toBe(billed(charges));
   await expectNothingOfOurs();
 }, 60_000);
 
@@ -443,4 +474,10 @@ test('who cannot pay is told so, and what is looked up is bought once though man
   const all = await Promise.all(Array.from({ length: 9 }, () => ask('POST', NEWS, { q: 'x' }, poor)));
   expect(all.map(({ status }) => status).toSorted()).toEqual([200, 200, ...Array(7).fill(402)]);
   expect((await world.bill.total()).total_usd).toBe('0.08');
+});
+
+test('with all of that, the books are at drift 0', async () => {
+  const lines: string[] = [];
+  await verify(world.foundation, (line) => lines.push(line));
+  expect(lines.at(-1)).toBe('drift 0');
 });
