@@ -144,7 +144,7 @@ async function mppx(): Promise<boolean> {
       fields: { model: 'openai/gpt-image-1.5', prompt: 'At night' },
       file: { name: 'image', base64: PIXEL },
     };
-    const video = { model: 'wan/wan-2.5-t2v', prompt: 'A counting house' };
+    const video = { model: 'kling/kling-2.5-turbo', prompt: 'A counting house', duration: 5 };
     const requests = [
       { url: `${api}/v1/data/api/web/search`, method: 'POST', json: { query: 'ledgers' } },
       { url: `${api}/v1/data/x/users/by/username?username=example`, method: 'GET' },

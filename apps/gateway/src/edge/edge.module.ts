@@ -56,9 +56,10 @@ const NOTED_PAYERS = Symbol('noted payers');
     { provide: KeptAnswers, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
     {
       provide: Idempotency,
-      inject: [KeptAnswers, Foundation, Payers, Secrets],
-      useFactory: (kept: KeptAnswers, { store: facts, runtime }: Foundation, payers: Payers, secrets: Secrets) =>
-        new Idempotency({ kept, facts, payers, secrets, alarm: runtime.alarm }),
+      inject: [KeptAnswers, Foundation, Payers, Secrets, Clock],
+      useFactory: (
+        ...[kept, { store: facts, runtime }, payers, secrets, clock]: [KeptAnswers, Foundation, Payers, Secrets, Clock]
+      ) => new Idempotency({ kept, facts, payers, secrets, clock, alarm: runtime.alarm }),
     },
     {
       provide: FreeUse,

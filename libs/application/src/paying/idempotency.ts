@@ -9,6 +9,7 @@
  */
 import { type HoldEvent, howEnded } from '#domain';
 import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy } from '#kernel';
+import type { Clock } from '../clock.ts';
 import type { Secrets } from '../secrets.ts';
 import { ClaimedPayer } from './claimed-payer.ts';
 import type { Claim, Earlier, Ending, KeptAnswer, KeptAnswers } from './kept-answers.ts';
@@ -20,7 +21,7 @@ const RETRY_AFTER_SECONDS = 2;
 /** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
 const LEASE_MARGIN_MS = 60_000;
 /** After which an answer is not waited for any more whose request was charged. */
-const LOST_AFTER_MS = 30_000;
+const LOST_AFTER_MS = 10_000;
 
 export const CONFLICTING_KEYS = [
   'idempotency_key_reused',
@@ -76,6 +77,7 @@ export interface IdempotencyPorts {
   readonly facts: FactReader;
   readonly payers: Payers;
   readonly secrets: Secrets;
+  readonly clock: Clock;
   readonly alarm: Runtime['alarm'];
 }
 
@@ -165,12 +167,19 @@ export class Idempotency {
    * died, or will not charge it. Returns whether that is so.
    */
   private async givenUp(earlier: Earlier, alsoCharged: boolean): Promise<boolean> {
-    const { payers, facts, kept } = this.ports;
+    const { payers, kept } = this.ports;
     if (!earlier.held) return false;
     const holds = await payers.endOverdueHolds(earlier.payer, startedBy('gateway', earlier.requestId));
     const ended = howEnded(earlier.requestId, holds);
-    const isOver = ended === 'expired' || (alsoCharged && ended === 'settled' && (await isLongCharged(earlier, facts)));
+    const isOver = ended === 'expired' || (alsoCharged && ended === 'settled' && (await this.isLongCharged(earlier)));
     return isOver && available(kept.end(earlier, 'unknown'));
+  }
+
+  /** An answer is kept in the moment behind its charge: one that is not there a while later is lost. */
+  private async isLongCharged(claim: Claim): Promise<boolean> {
+    const { facts, clock } = this.ports;
+    const { at } = await holdOf(claim, facts);
+    return clock.milliseconds() - Date.parse(at) > LOST_AFTER_MS;
   }
 
   /**
@@ -238,12 +247,6 @@ async function holdOf({ payer, requestId, revision }: Claim, facts: FactReader):
     }
   }
   return hold;
-}
-
-/** An answer is kept in the moment behind its charge: one that is not there a while later is lost. */
-async function isLongCharged(claim: Claim, facts: FactReader): Promise<boolean> {
-  const { at } = await holdOf(claim, facts);
-  return Date.now() - Date.parse(at) > LOST_AFTER_MS;
 }
 
 /** Without knowing whose a key is nothing can be served. */

@@ -4,9 +4,9 @@ import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import canonicalize from 'canonicalize';
 import pg from 'pg';
-import { Catalogues, Streams } from '#application';
+import { Catalogues, Clock, Streams } from '#application';
 import type { ChallengeIssued } from '#domain';
-import { type Answer, BY_A_TEST, chargesIn, PIXEL, World } from '#testing';
+import { type Answer, BY_A_TEST, billed, chargesIn, PIXEL, World } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
@@ -259,6 +259,45 @@ describe('a proof', () => {
   });
 });
 
+describe('a proof whose gateway died', () => {
+  /** What is kept of the answer is changed: what an SQL update does is what a death leaves behind. */
+  const leave = (id: string, set: string) =>
+    world
+      .part(pg.Pool)
+      .query(`update gateway.answers set answer = null, ${set} where payer_id = $1`, [
+        Buffer.from(id, 'base64url').toString('hex', 0, 16),
+      ]);
+  const later = (milliseconds: number) => {
+    const value = () => Date.now() + milliseconds;
+    Object.defineProperty(world.part(Clock), 'milliseconds', { value, configurable: true });
+  };
+
+  test('between the charge and the answer is served again a moment later, and the house pays', async () => {
+    await world.bill.clear();
+    const { challenge, preimage } = await paid();
+    const show = () => ask(coin(), payment(challenge, preimage));
+    const first = await show();
+    await leave(challenge.id, 'lost = false');
+    expect((await show()).status).toBe(409);
+    later(15_000);
+    const second = await show();
+    Reflect.deleteProperty(world.part(Clock), 'milliseconds');
+    expect([second.status, second.headers.has('payment-receipt'), second.body.cost]).toEqual([200, true, 0]);
+    expect(second.text).not.toBe(first.text);
+    expect((await show()).text).toBe(second.text);
+    expect(chargesIn(await factsOf(challenge.id)).map(({ price }) => price)).toEqual(['92000000000', '92000000000']);
+    expect((await world.bill.total()).lines).toBe(2);
+  });
+
+  test('is told from one whose answer was too large to be kept: that was delivered', async () => {
+    const { challenge, preimage } = await paid();
+    expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
+    await leave(challenge.id, 'lost = true');
+    const { status, headers, body } = await ask(coin(), payment(challenge, preimage));
+    expect([status, headers.get('x-should-retry'), body.error.type]).toEqual([409, 'false', 'idempotency_answer_lost']);
+  });
+});
+
 describe('a proof that does not pay for a request is answered with a fresh challenge, and nothing is consumed:', () => {
   type Given = Awaited<ReturnType<typeof paid>>;
   type Change = (given: Given) => Record<string, string>;
@@ -434,6 +473,26 @@ describe('who has paid', () => {
 
   const twice = (price = '0') => (BigInt(price) * 2n).toString();
 });
+
+test('every lookup is had for its listed price, and vendors invoice what the books say', async () => {
+  const before = (await world.facts()).length;
+  await world.bill.clear();
+  const listed = (await world.get('/v1/data/endpoints')).body.data;
+  const had = async ({ path, method, example }: { path: string; method: string; example: Record<string, string> }) => {
+    const query = method === 'GET' ? `?${new URLSearchParams(example)}` : '';
+    const headers = { 'content-type': 'application/json' };
+    const sent = method === 'GET' ? { method } : { method, headers, body: JSON.stringify(example) };
+    const response = await fetch402(`${world.api}${path}${query}`, sent, { wallet: wallet as never });
+    await response.arrayBuffer();
+    return [path, response.status, Number(response.headers.get('x-cost-usd')), response.payment?.paid];
+  };
+  expect(await Promise.all(listed.map(had))).toEqual(
+    listed.map(({ path, price_usd }: Record<string, unknown>) => [path, 200, price_usd, true]),
+  );
+  const charges = chargesIn((await world.facts()).slice(before));
+  expect(charges).toHaveLength(listed.length);
+  expect((await world.bill.total()).total_usd).toBe(billed(charges));
+}, 60_000);
 
 describe('a gateway', () => {
   /** What a request is answered that comes over a proxy at this machine. */
