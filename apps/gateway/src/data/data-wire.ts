@@ -7,15 +7,17 @@ export type DataEndpointRow = ReturnType<typeof rowOf>;
 
 const known = new WeakMap<Catalogue, readonly DataEndpointRow[]>();
 
-/** Those of a class stand together. */
-export function dataEndpointRows(catalogue: Catalogue): readonly DataEndpointRow[] {
+/** Those of a class stand together. @param byRequest whether a single request can be paid for here */
+export function dataEndpointRows(catalogue: Catalogue, byRequest: boolean): readonly DataEndpointRow[] {
   const rank = ({ provider }: DataEndpoint) => DATA_PROVIDERS.indexOf(provider);
-  const rows = known.get(catalogue) ?? catalogue.dataEndpoints.toSorted((a, b) => rank(a) - rank(b)).map(rowOf);
+  const rows =
+    known.get(catalogue) ??
+    catalogue.dataEndpoints.toSorted((a, b) => rank(a) - rank(b)).map((each) => rowOf(each, byRequest));
   known.set(catalogue, rows);
   return rows;
 }
 
-function rowOf({ endpoint, ...entry }: DataEndpoint) {
+function rowOf({ endpoint, ...entry }: DataEndpoint, byRequest: boolean) {
   const { provider, action, method, name, description, parameters = null, caps = {}, charged, results } = entry;
   return {
     path: `/v1${dataPathOf(entry)}`,
@@ -25,7 +27,7 @@ function rowOf({ endpoint, ...entry }: DataEndpoint) {
     name,
     description,
     price_usd: usdNumber(boundOf({ lookup: 1 }, endpoint.tariff.prices)),
-    payment_methods: ['balance', 'l402'],
+    payment_methods: byRequest ? ['balance', 'l402'] : ['balance'],
     free_if_empty: results !== undefined && !charged.empty,
     limits: Object.fromEntries(Object.entries(caps).map(([field, { max }]) => [field, max])),
     parameters,

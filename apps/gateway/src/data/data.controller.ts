@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, MethodNotAllowedException, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, Catalogues, LookUp } from '#application';
+import { type Caller, Catalogues, LookUp, OfferedPayments, takesChallenges } from '#application';
 import { SOCIAL } from '#catalogue';
 import { formatUsd } from '#kernel';
 import { Authenticated } from '../edge/caller.ts';
@@ -24,12 +24,13 @@ export class DataController {
     private readonly commands: CommandBus,
     private readonly paid: PaidRequests,
     private readonly catalogues: Catalogues,
+    private readonly offered: OfferedPayments,
   ) {}
 
   @Get(['v1/data/endpoints', 'data/endpoints'])
   @Operation(operations.listDataEndpoints)
   endpoints() {
-    const data = dataEndpointRows(this.catalogues.current);
+    const data = dataEndpointRows(this.catalogues.current, takesChallenges(this.offered));
     return { status: 'success', data, total: data.length };
   }
 

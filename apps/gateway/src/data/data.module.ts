@@ -1,12 +1,12 @@
 import { Module } from '@nestjs/common';
 import { LookUpHandler } from '#application';
-import { CatalogueModule, ProvidersModule } from '#modules';
+import { CatalogueModule, PaymentsModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { DataController } from './data.controller.ts';
 
 /** Lookups at vendors of data. */
 @Module({
-  imports: [EdgeModule, CatalogueModule, ProvidersModule],
+  imports: [EdgeModule, CatalogueModule, PaymentsModule, ProvidersModule],
   controllers: [DataController],
   providers: [LookUpHandler],
 })
