@@ -165,6 +165,9 @@ describe('a refusal', () => {
     ],
     [404, '<html>', 'invalid_request', /nothing/],
     [400, { error: { status: 'INVALID', message: 'API key not valid.' } }, 'upstream_error', 'The upstream refused us'],
+    [422, { detail: 'Insufficient balance of acme' }, 'upstream_error', 'The upstream refused us'],
+    [404, { message: 'Your API key of acme has no credits' }, 'invalid_request', 'The upstream has found nothing'],
+    [404, '{"message": "half \\ud800 of it"}', 'invalid_request', 'half \ufffd of it'],
     [401, { message: 'No' }, 'upstream_error', /status 401/],
     [402, { message: 'Pay' }, 'upstream_error', /status 402/],
     [403, { message: 'No' }, 'upstream_error', /status 403/],
@@ -180,8 +183,12 @@ describe('a refusal', () => {
     expect(failure.message).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
   });
 
-  test('does not repeat our credential', async () => {
-    const failure = await failing(json({ message: `What is ${SECRET}?` }, 422));
+  test.each<[string, object | string]>([
+    ['as it is', { message: `What is ${SECRET}?` }],
+    ['with its slashes escaped', `{"message": "What is ${SECRET.replaceAll('/', '\\/')}?"}`],
+    ['with its signs escaped', '{"message": "What is sk-live\\u002F7F\\u002bq8Z\\u003dsecret?"}'],
+  ])('does not repeat our credential %s', async (_, body) => {
+    const failure = await failing(json(body, 422));
     expect(failure.message).toBe(`What is ${'*'.repeat(SECRET.length)}?`);
   });
 });

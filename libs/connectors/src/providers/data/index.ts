@@ -43,7 +43,7 @@ async function lookedUp(http: VendorHttp, call: DataCall, redaction: Redaction):
     signal,
     invoiced: true,
     ...(billsOn ? { billsOn } : {}),
-    refusalOf: (status, theirs, text) => complaint(status, theirs, redaction.text(text)),
+    refusalOf: (status, theirs, text) => complaint(status, theirs, text, redaction),
   });
   return call.isFile ? fileIn(answer, redaction) : dataIn(answer, redaction);
 }
