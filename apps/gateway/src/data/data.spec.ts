@@ -385,7 +385,8 @@ describe('what a vendor says', () => {
   };
 
   test.each<[string, unknown, number, boolean]>([
-    ['more than was wanted', Array(9).fill({}), 9, false],
+    ['as many as were wanted', Array(4).fill({}), 4, false],
+    ['more than was wanted', Array(9).fill({}), 4, true],
     ['a number of them', 3, 3, false],
     ['a number that cannot be', 1e15, 4, true],
     ['something else', 'many', 4, true],

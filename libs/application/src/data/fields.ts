@@ -7,13 +7,14 @@ export function isFields(value: unknown): value is Fields {
 }
 
 /**
- * What vendors may take for the same name: some ignore case, read `page_size` as `pageSize`, or `limit[]` as `limit`. What is
- * bounded, or ours to say, must not come in by another spelling.
+ * What vendors may take for the same name: some ignore case, read `page_size` as `pageSize`, or `limit[]` and `[limit]` as
+ * `limit`. What is bounded, or ours to say, must not come in by another spelling.
  */
 export function spelling(name: string): string {
-  const [start = ''] = name.split('[');
-  // Up and down again: there are letters beside those of ASCII whose only capitals, or small ones, are of ASCII.
+  const [start = ''] = name.split(/[[\]]/).filter(Boolean);
+  // Compatible forms are letters as well. Up and down again: some beside those of ASCII have capitals, or small ones, of ASCII.
   return start
+    .normalize('NFKC')
     .toUpperCase()
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '');

@@ -160,14 +160,13 @@ function usageOf(result: number, { billed }: DataEndpoint): Usage {
 }
 
 /**
- * Results that are there, or a number of them that can be true; undefined where the answer does not have them as the entry says.
- * @param most that were asked for
+ * Results, listed or counted; undefined where the answer does not have them as the entry says, or more of them than can be true.
+ * @param most that were asked for: what was asked is what is owed, so that no lookup costs more than it is sold for
  */
 function countIn(value: unknown, path: string, most: number): number | undefined {
   const found = valueAt(value, path);
-  if (Array.isArray(found)) return found.length;
-  const isCount = Number.isSafeInteger(found) && (found as number) >= 0 && (found as number) <= most;
-  return isCount ? (found as number) : undefined;
+  const count = Array.isArray(found) ? found.length : found;
+  return Number.isInteger(count) && (count as number) >= 0 && (count as number) <= most ? (count as number) : undefined;
 }
 
 /** As far as it has a status: whose answer is lost is the house's. */

@@ -28,6 +28,8 @@ const STEP = /^(?!\.+$)[\w.-]{1,256}$/;
 export function wantedLookUp(asked: AskedLookUp, entry: DataEndpoint): WantedLookUp {
   const { upstreamMethod: method = entry.method, headers = {}, always = {} } = entry;
   const given = fieldsOf(asked, entry);
+  // A vendor that assigns fields one by one would have inherited what stands in it, past every cap.
+  if (Object.hasOwn(given, '__proto__')) throw new UnservableRequest(400, '__proto__ is no field', '__proto__');
   const fields = capped(given, entry);
   assertParameters(given, entry);
   const { path, rest } = filled(entry.path, fields);
