@@ -70,7 +70,7 @@ const listed = LISTED.trim()
 
 /** Names of fields that ask for so many results, or for something about so many things. */
 const MULTIPLIES =
-  /^(limit|num|size|page_?size|per_page|max_?results?|num_?results|max_?result_?count|count|records|urls|ids|emails|subpages)$/i;
+  /^(limit|num|size|page_?size|per_page|max_?results?|num_?results|max_?result_?count|count|records|urls|ids|emails|sources|subpages)$/i;
 
 const catalogue = readCatalogue();
 const { dataEndpoints } = catalogue;
@@ -150,6 +150,20 @@ describe('the lookups that ship', () => {
       (upstream.startsWith('google-') && method === 'GET');
     expect(dataEndpoints.filter((each) => isDear(each) && !isClosed(each)).map(named)).toEqual([]);
     expect(isClosed(find('people', 'people-enrich'))).toBe(true);
+    const fields = dataEndpoints.flatMap(({ parameters }) => Object.keys((parameters?.properties ?? {}) as object));
+    expect(fields.filter((field) => /^(reveal|run_waterfall)_/.test(field))).toEqual([]);
+  });
+
+  test('have patterns that take no longer for what does not fit them', () => {
+    const patterns = [
+      ...JSON.stringify(dataEndpoints.map(({ parameters }) => parameters)).matchAll(/"pattern":("(?:[^"\\]|\\.)+")/g),
+    ].map(([, pattern = '']) => new RegExp(JSON.parse(pattern), 'u'));
+    expect(patterns.length).toBeGreaterThan(9);
+    const [long, began] = [100_000, performance.now()];
+    for (const start of ['', 'a@', 'https://', 'https://www.reddit.com/'])
+      for (const part of ['.', 'a', 'a.', '1', '-.', 'x.com.', ':1', '@a.'])
+        for (const pattern of patterns) pattern.test(`${start}${part.repeat(long)}\n`);
+    expect(performance.now() - began).toBeLessThan(5_000);
   });
 
   test.each([

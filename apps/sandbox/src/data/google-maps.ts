@@ -102,7 +102,7 @@ export const googleAerialView: DataVendor = {
   ...GOOGLE,
   lookups: {
     'GET /v1/videos:lookupVideo': {
-      usd: '0.01',
+      usd: '0.02',
       answer: ({ fields, ...asked }) => {
         const which = textIn(fields, 'videoId') ?? textIn(fields, 'address');
         if (!which) throw refusal(400, 'Either video_id or address must be specified.');
