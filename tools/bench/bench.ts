@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { createLog, openFoundation, readSettings } from '#infra';
+import { benchChallenges } from './challenges.ts';
 import { benchData } from './data.ts';
 import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
 import { benchImages } from './images.ts';
@@ -171,6 +172,26 @@ async function volume(): Promise<void> {
 
 async function data(): Promise<void> {
   await inDirectory(lookupsIn);
+  await inDirectory(challengesIn);
+}
+
+async function challengesIn(dataDir: string): Promise<void> {
+  const figures = await benchChallenges({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: progress });
+  const rows = [...new Set(figures.map(({ what }) => what))].map((what) => {
+    const of = (figure: (each: (typeof figures)[number]) => number) =>
+      median(figures.filter((each) => each.what === what).map(figure));
+    const failed = figures.filter((each) => each.what === what).reduce((sum, { failures }) => sum + failures, 0);
+    return [
+      what,
+      whole(of(({ perSecond }) => perSecond)),
+      ms(of(({ p50Ms }) => p50Ms)),
+      ms(of(({ p99Ms }) => p99Ms)),
+      failed,
+    ];
+  });
+  print('### Payments for single requests, 64 at once');
+  print();
+  table(['', 'per second', 'p50 ms', 'p99 ms', 'failed'], rows);
 }
 
 async function lookupsIn(dataDir: string): Promise<void> {
