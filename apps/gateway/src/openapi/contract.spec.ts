@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
 import { type Answer, formOf, OPENAPI_STRUCTURE, PIXEL, type TestAccount, World } from '#testing';
@@ -63,8 +63,12 @@ function strictly(value: unknown): unknown {
   return { ...closed, ...Object.fromEntries(entries) };
 }
 
+/** By schemas of the document: each is compiled once. */
+const compiled = new WeakMap<object, ValidateFunction>();
+
 function mistakes(schema: unknown, value: unknown): readonly ErrorObject[] {
-  const validate = ajv.compile(strictly(schema) as object);
+  const validate = compiled.get(schema as object) ?? ajv.compile(strictly(schema) as object);
+  compiled.set(schema as object, validate);
   return validate(value) ? [] : (validate.errors ?? []);
 }
 
@@ -456,18 +460,22 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
       }),
     5,
   ],
-])('every operation %s, as documented', async (_, probesOf, atLeast) => {
-  const probes = places.flatMap((place) => probesOf(place).map((probe) => ({ place, ...probe })));
-  expect(probes.length).toBeGreaterThanOrEqual(atLeast);
-  for (const { place, send, status, param } of probes) {
-    const answer = await send();
-    const where = `${place.method} ${place.path} ${answer.text.slice(0, 300)}`;
-    expect([where, answer.status]).toEqual([where, status]);
-    const { param: named, details } = answer.body?.error ?? {};
-    if (param !== undefined) expect([where, named ?? details?.param]).toEqual([where, param]);
-    expectDocumented(place, answer);
-  }
-});
+])(
+  'every operation %s, as documented',
+  async (_, probesOf, atLeast) => {
+    const probes = places.flatMap((place) => probesOf(place).map((probe) => ({ place, ...probe })));
+    expect(probes.length).toBeGreaterThanOrEqual(atLeast);
+    for (const { place, send, status, param } of probes) {
+      const answer = await send();
+      const where = `${place.method} ${place.path} ${answer.text.slice(0, 300)}`;
+      expect([where, answer.status]).toEqual([where, status]);
+      const { param: named, details } = answer.body?.error ?? {};
+      if (param !== undefined) expect([where, named ?? details?.param]).toEqual([where, param]);
+      expectDocumented(place, answer);
+    }
+  },
+  60_000,
+);
 
 async function pathOf(place: Place): Promise<string> {
   return (await addressOf(place)).split('?')[0] ?? '';
