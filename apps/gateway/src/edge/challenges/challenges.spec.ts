@@ -86,6 +86,9 @@ describe('who shows no credential', () => {
       sent.once('error', reject).end(JSON.stringify(coin()));
     });
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['Payment', 'L402']);
+    // As aperture and lnget read it.
+    expect(lines[1]).toMatch(/^L402 macaroon="(.*?)", invoice="(.*?)"/);
+    expect(lines.join('').length).toBeLessThan(4_096);
     const answer = await ask();
     const { invoice = '', ...payment } = parametersOf('Payment', answer);
     const { id = '', request = '', expires = '' } = payment;
