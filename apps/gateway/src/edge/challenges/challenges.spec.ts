@@ -497,6 +497,21 @@ test('every lookup is had for its listed price, and vendors invoice what the boo
   expect((await world.bill.total()).total_usd).toBe(billed(charges));
 }, 60_000);
 
+test('a file that is streamed is shown again byte by byte, with the same receipt', async () => {
+  const path = '/v1/data/api/maps/solar/rgb-image';
+  const { example } = (await world.get('/v1/data/endpoints')).body.data.find(
+    (each: { path: string }) => each.path === path,
+  );
+  const url = `${world.api}${path}?${new URLSearchParams(example)}`;
+  const first = await fetch402(url, { method: 'GET' }, { wallet: wallet as never });
+  const credentials = first.payment?.credentials as never;
+  const again = await fetch402(url, { method: 'GET' }, { wallet: wallet as never, credentials });
+  expect(Buffer.from(await again.arrayBuffer()).equals(Buffer.from(await first.arrayBuffer()))).toBe(true);
+  for (const name of ['content-type', 'payment-receipt', 'x-cost-usd'])
+    expect([name, again.headers.get(name)]).toEqual([name, first.headers.get(name) ?? 'nothing']);
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+});
+
 describe('a gateway', () => {
   /** What a request is answered that comes over a proxy at this machine. */
   const from = async (api: string, forwarded: string, headers = {}) => {
@@ -540,6 +555,15 @@ describe('a gateway', () => {
     const api = await world.anotherGateway({ challengesPerMinuteInAll: 1, trustedProxies: ['127.0.0.1'] });
     const { status, headers } = await ask(coin(), { 'x-forwarded-for': '203.0.113.8' }, api);
     expect([status, headers.has('retry-after')]).toEqual([429, true]);
+  });
+
+  test('that cannot count asks for no payment', async () => {
+    const rename = (from: string, to: string) =>
+      world.part(pg.Pool).query(`alter table limits.${from} rename to ${to}`);
+    await rename('challenges', 'gone');
+    const { status, headers } = await ask();
+    await rename('gone', 'challenges');
+    expect([status, headers.has('www-authenticate')]).toEqual([503, false]);
   });
 
   test('where Lightning is not offered asks for a key, and takes proofs all the same', async () => {
