@@ -19,7 +19,7 @@ export type FailureCode =
   | 'hold_used_up'
   /** The money is not held any more: the hold has expired. */
   | 'hold_ended'
-  /** Money was held and nothing was called: another process might serve the same request. */
+  /** Money was held, and nothing was made that costs anything: the same request may be served elsewhere, or later. */
   | 'not_served';
 
 type FailureDetails = Partial<

@@ -397,9 +397,18 @@ describe('what a vendor says', () => {
     expect(spent).toBeCloseTo(0.1725, 12);
   });
 
-  test('is not charged while it is still looking', async () => {
+  test('is not charged while it is still looking, and the same request is asked again', async () => {
     const { said, item, spent } = await search(json({ people: [{}] }, 202));
-    expect([said.status, said.headers.get('x-cost-usd'), item?.usage, spent]).toEqual([202, '0', {}, 0]);
+    expect([said.status, said.body, said.headers.get('x-cost-usd')]).toEqual([202, { people: [{}] }, '0']);
+    expect([item, spent]).toEqual([undefined, 0]);
+    const by = await world.account(1.05);
+    const headers = { authorization: `Bearer ${by.apiKey}`, 'idempotency-key': 'until it is found' };
+    const again = () => world.send('POST', '/v1/data/api/professionals/people-search', { headers, body: {}, api });
+    expect((await again()).status).toBe(202);
+    vendor.answer = json({ people: [{}] });
+    const found = await again();
+    expect([found.status, found.headers.get('x-cost-usd')]).toEqual([200, '0.1725']);
+    expect((await again()).headers.get('idempotent-replayed')).toBe('true');
   });
 
   test('is its answer, whatever it calls that, and it sends us nowhere', async () => {

@@ -2,7 +2,7 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DataEndpoint, PriceList } from '#catalogue';
 import { boundOf, NO_USAGE, type Usage } from '#domain';
-import type { PicoUsd } from '#kernel';
+import { type PicoUsd, ZERO } from '#kernel';
 import { Catalogues } from '../catalogues.ts';
 import { asFailure, UnservableRequest, UpstreamFailure } from '../failures.ts';
 import type { DataAnswer, FoundData, FoundFile } from '../inference/vocabulary/data-calls.ts';
@@ -56,8 +56,14 @@ interface Order {
   readonly sale: Sale;
 }
 
-/** A vendor is still looking: it is asked again, and does not invoice that. */
 const PENDING = 202;
+
+/** A vendor has no answer yet, and does not invoice that: what it was paid with, or its key, asks again. */
+class StillLooking extends UpstreamFailure {
+  constructor(readonly found: FoundData) {
+    super('not_served', 'The upstream is still looking', { status: PENDING });
+  }
+}
 
 @CommandHandler(LookUp)
 export class LookUpHandler implements ICommandHandler<LookUp> {
@@ -77,6 +83,7 @@ export class LookUpHandler implements ICommandHandler<LookUp> {
       if (entry.binary) return void (await this.streamed(payer, order, client));
       return await this.whole(payer, order, client);
     } catch (error) {
+      if (error instanceof StillLooking) return { status: PENDING, bytes: error.found.bytes, charged: ZERO };
       throw asAnswered(error);
     }
   }
@@ -85,13 +92,13 @@ export class LookUpHandler implements ICommandHandler<LookUp> {
     const serve = async (purchase: Purchase) => {
       const answer = await this.ask<FoundData>(purchase, order);
       if (answer instanceof UpstreamFailure) return answer;
+      if (answer.status === PENDING) throw new StillLooking(answer);
       purchase.billMade(useOf(answer, order));
       return answer;
     };
     const { answer, receipt } = await this.paying.whole(payer, order.sale, serve, client);
     if (answer instanceof UpstreamFailure) throw answer;
-    const { status, bytes } = answer;
-    return { status: status === PENDING ? PENDING : 200, bytes, charged: receipt.charged };
+    return { status: 200, bytes: answer.bytes, charged: receipt.charged };
   }
 
   private async streamed(payer: Payer, order: Order, client: LookUpClient): Promise<void> {
@@ -144,9 +151,9 @@ function saleOf({ endpoint }: DataEndpoint, priceList: PriceList, { requestId: i
 }
 
 /** What an answer comes to: nothing, where nothing was found and the vendor does not charge for that. */
-function useOf({ status, value, vendorId }: FoundData, { entry, wanted }: Order) {
+function useOf({ value, vendorId }: FoundData, { entry, wanted }: Order) {
   const { results, charged, billed } = entry;
-  const isFree = status === PENDING || (results !== undefined && !charged.empty && isNothing(valueAt(value, results)));
+  const isFree = results !== undefined && !charged.empty && isNothing(valueAt(value, results));
   const counted = billed ? countIn(value, billed.count, wanted.mostResults) : 0;
   return {
     usage: isFree ? NO_USAGE : usageOf(counted ?? wanted.mostResults, entry),
