@@ -101,6 +101,10 @@ describe('a body', () => {
     [{ urls: [1] }, /^urls.0 must be string/],
     [{ query: '' }, /^query must NOT have fewer than 1 characters/],
     [{ query: 5 }, /^query must be string/],
+    [
+      Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`field${i}`, 0])),
+      /^The body may have at most 100 fields/,
+    ],
   ])('%j is refused', (more, message) => {
     expect(refusal(() => sent(more))).toMatch(message);
   });
@@ -131,6 +135,7 @@ describe('a body', () => {
     expect(post({ id: 7 }, COMMENTS).path).toBe('/comments/7');
     expect(refusal(() => post({ id: 'x', deep: { a: 1 } }, COMMENTS))).toMatch(/^deep must be a text/);
     expect(refusal(() => post({ id: 'x', none: null }, COMMENTS))).toMatch(/^none must be a text/);
+    expect(refusal(() => post({ id: 'x', text: 'é'.repeat(1_366) }, COMMENTS))).toMatch(/at most 8192 characters/);
   });
 });
 

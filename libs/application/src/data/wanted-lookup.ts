@@ -21,6 +21,8 @@ export interface WantedLookUp extends Pick<DataCall, 'method' | 'path' | 'query'
 const MAX_PARAMETERS = 100;
 const MAX_NAME = 256;
 const MAX_VALUE = 4_096;
+/** Of a query as it is sent: more than that is refused by many a server, or by what stands before it, without an answer. */
+const MAX_QUERY = 8_192;
 /** What a field that stands in a path may be. */
 const STEP = /^(?!\.+$)[\w.-]{1,256}$/;
 
@@ -46,6 +48,9 @@ function fieldsOf({ query, body }: AskedLookUp, { method }: DataEndpoint): Field
   if (stray !== undefined)
     throw new UnservableRequest(400, 'This lookup takes its fields in the body, and none in the query', stray);
   if (!isFields(body ?? {})) throw new UnservableRequest(400, 'The body must be a JSON object');
+  // Each is compared with all that are bounded.
+  if (Object.keys(body ?? {}).length > MAX_PARAMETERS)
+    throw new UnservableRequest(400, `The body may have at most ${MAX_PARAMETERS} fields`);
   return (body ?? {}) as Fields;
 }
 
@@ -78,9 +83,12 @@ function filled(template: string, fields: Fields): { readonly path: string; read
 }
 
 function queryOf(fields: Fields): DataCall['query'] {
-  return Object.entries(fields).flatMap(([name, value]) =>
+  const query = Object.entries(fields).flatMap(([name, value]) =>
     [value].flat().map((each) => [name, textOf(each, name)] as const),
   );
+  if (new URLSearchParams(query as [string, string][]).toString().length > MAX_QUERY)
+    throw new UnservableRequest(400, `All fields together may have at most ${MAX_QUERY} characters in a query`);
+  return query;
 }
 
 function textOf(value: unknown, name: string): string {
