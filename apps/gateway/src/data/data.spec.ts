@@ -411,6 +411,19 @@ describe('what a vendor says', () => {
     expect((await again()).headers.get('idempotent-replayed')).toBe('true');
   });
 
+  test.each([400, 404, 422])(
+    'of somebody, in a refusal with %d, is told its customer and stands in no fact',
+    async (status) => {
+      const { said } = await search(json({ message: 'There is no Ada Example in Springfield' }, status));
+      expect([said.status, said.body.message]).toEqual([status, 'There is no Ada Example in Springfield']);
+      const facts = JSON.stringify(await world.facts(), (_, value) =>
+        typeof value === 'bigint' ? String(value) : value,
+      );
+      expect(facts).toContain('The upstream refused the request');
+      expect(facts).not.toContain('Springfield');
+    },
+  );
+
   test('is its answer, whatever it calls that, and it sends us nowhere', async () => {
     const { said } = await search((response) => {
       response.writeHead(203, { 'content-type': 'text/html', 'set-cookie': 'a=b', 'x-frame-options': 'none' });

@@ -129,7 +129,7 @@ export class LookUpHandler implements ICommandHandler<LookUp> {
         return lookUp({ ...asked, ...more }).catch((error: unknown) => {
           const failure = asFailure(error);
           if (isCharged(failure, entry)) return failure;
-          throw failure;
+          throw wordless(failure);
         }) as Promise<A | UpstreamFailure>;
       },
       counted: async () => ({ lookup: 1 }),
@@ -182,9 +182,16 @@ function isCharged({ status = 0, delivered }: UpstreamFailure, { charged }: Data
   return status === 404 ? charged.notFound : status >= 500 && charged.failed;
 }
 
-/** What the vendor does not have, or cannot make sense of, has the vendor's status. */
+/** As facts may know it, which last for ever: a vendor's words are often about somebody, and are for the client alone. */
+function wordless(failure: UpstreamFailure): UpstreamFailure {
+  if (failure.code !== 'invalid_request') return failure;
+  return new UpstreamFailure(failure.code, 'The upstream refused the request', { ...failure, cause: failure });
+}
+
+/** What the vendor does not have, or cannot make sense of, has the vendor's status and words. */
 function asAnswered(error: unknown): unknown {
   if (!(error instanceof UpstreamFailure) || error.code !== 'invalid_request') return error;
-  const { status, message, param = null } = error;
-  return status === 404 || status === 422 ? new UnservableRequest(status, message, param) : error;
+  const said = error.cause instanceof UpstreamFailure ? error.cause : error;
+  const { status, message, param = null } = said;
+  return status === 404 || status === 422 ? new UnservableRequest(status, message, param) : said;
 }
