@@ -227,6 +227,11 @@ describe('our credential does not come back', () => {
     }
   });
 
+  test('in the id of an answer, which facts keep', async () => {
+    const answer = await ask((response) => response.writeHead(200, { 'x-request-id': `of ${SECRET}` }).end('{}'));
+    expect(answer.vendorId).toBe(`of ${'*'.repeat(SECRET.length)}`);
+  });
+
   test('and a word that is no secret is left alone', () => {
     expect(new Redaction('sandbox').text('a sandbox')).toBe('a sandbox');
   });

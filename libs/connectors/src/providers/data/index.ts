@@ -51,7 +51,7 @@ async function lookedUp(http: VendorHttp, call: DataCall, redaction: Redaction):
 async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataAnswer> {
   const { status, headers } = answer;
   const mediaType = String(headers['content-type'] ?? '').trim();
-  const vendorId = idIn(headers);
+  const vendorId = idIn(headers, redaction);
   if (FILES.test(mediaType))
     return { kind: 'file', status, mediaType, bytes: redaction.pieces(answer.pieces()), vendorId };
   await answer.bytes(0).catch(() => {}); // hangs up
@@ -60,7 +60,7 @@ async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataA
 
 async function dataIn(answer: VendorAnswer, redaction: Redaction): Promise<DataAnswer> {
   const { status, headers } = answer;
-  const known = idIn(headers);
+  const known = idIn(headers, redaction);
   const received = await answer.bytes(MAX_ANSWER_BYTES).catch((failure: UpstreamFailure) => {
     throw failure.with({ delivered: '', vendorId: known });
   });
@@ -78,8 +78,9 @@ function useless(message: string, status: number, vendorId: string | undefined):
   return new UpstreamFailure('upstream_error', message, { status, delivered: '', vendorId });
 }
 
-function idIn(headers: AnswerHeaders): string | undefined {
-  return vendorIdIn({ id: headers['x-request-id'] ?? headers['request-id'] });
+function idIn(headers: AnswerHeaders, redaction: Redaction): string | undefined {
+  const id = vendorIdIn({ id: headers['x-request-id'] ?? headers['request-id'] });
+  return id === undefined ? undefined : redaction.text(id);
 }
 
 function idInside(value: unknown): string | undefined {
