@@ -344,6 +344,13 @@ describe('a lookup that finds nothing', () => {
   });
 });
 
+test('a match is paid for whatever was asked of it', async () => {
+  const fields = { email: 'ada@example.com', data_include: 'nothing' };
+  const found = await outcomeOf('POST', '/v1/data/api/professionals/people-enrich', fields);
+  expect(found.answer.body).toEqual({ status: 200, likelihood: 8, data: {} });
+  expect(found).toMatchObject({ types: SETTLED, spent: '0.322000000000', owed: '0.28', invoiced: '0.28' });
+});
+
 test('results are paid for by the house one by one, and sold at one price', async () => {
   const search = '/v1/data/api/professionals/people-search';
   for (const [limit, cost] of [

@@ -46,7 +46,15 @@ function person(asked: Asked): Found {
     experience: [{ company: { name: person.company.name.toLowerCase() }, is_primary: true }],
     education: [],
   };
-  return { body: { status: 200, likelihood: 8, data }, results: 1 };
+  return { body: { status: 200, likelihood: 8, data: included(data, asked.fields) }, results: 1 };
+}
+
+/** What is asked for of a match, or not; it is billed all the same. */
+function included(data: Fields, fields: Fields): Fields {
+  const words = textIn(fields, 'data_include');
+  if (words === undefined) return data;
+  const names = words.replace(/^-/, '').split(',');
+  return Object.fromEntries(Object.entries(data).filter(([name]) => names.includes(name) !== words.startsWith('-')));
 }
 
 function assertAny(fields: Fields, names: readonly string[]): void {
