@@ -6,6 +6,7 @@ import macaroon from 'macaroon';
 import type { Secrets } from '../secrets.ts';
 
 /** The identifier: version 0, the payment hash, 32 bytes of our own (https://github.com/lightninglabs/L402). */
+const FORMAT = 2;
 const VERSION_BYTES = 2;
 const HASH_BYTES = 32;
 /** Ours have some 400; clients may add conditions. */
@@ -41,8 +42,9 @@ export class ChallengeTokens {
     const version = Buffer.alloc(VERSION_BYTES);
     const identifier = Buffer.concat([version, Buffer.from(paymentHash, 'hex'), Buffer.from(id, 'base64url')]);
     const token = macaroon.newMacaroon({ version: 2, identifier, location, rootKey: this.rootKey });
-    for (const condition of conditionsOf({ request, usableUntil })) token.addFirstPartyCaveat(condition);
-    return Buffer.from(token.exportBinary()).toString('base64');
+    const conditions = conditionsOf({ request, usableUntil });
+    for (const condition of conditions) token.addFirstPartyCaveat(condition);
+    return written({ location, identifier, conditions, signature: token.signature }).toString('base64');
   }
 
   /** What a token says that was made here; undefined for any other. Nothing is looked up for it. */
@@ -66,6 +68,36 @@ export class ChallengeTokens {
       return undefined; // the library throws for whatever is not as it should be
     }
   }
+}
+
+/** Of the binary format, version 2: https://github.com/rescrv/libmacaroons/blob/master/doc/format.txt */
+const FIELD = { end: 0, location: 1, identifier: 2, signature: 6 } as const;
+
+interface Written {
+  readonly location: string;
+  readonly identifier: Uint8Array;
+  readonly conditions: readonly string[];
+  readonly signature: Uint8Array;
+}
+
+/** The library's own `exportBinary` doubles its buffer with each field that it writes: a token would take a hundred megabytes. */
+function written({ location, identifier, conditions, signature }: Written): Buffer {
+  const end = Buffer.of(FIELD.end);
+  return Buffer.concat([
+    Buffer.of(FORMAT),
+    ...[field(FIELD.location, Buffer.from(location)), field(FIELD.identifier, identifier), end],
+    ...conditions.flatMap((each) => [field(FIELD.identifier, Buffer.from(each)), end]),
+    ...[end, field(FIELD.signature, signature)],
+  ]);
+}
+
+function field(type: number, bytes: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.of(type, ...varint(bytes.length)), bytes]);
+}
+
+/** Seven bits in each byte, the lowest first. */
+function varint(value: number): readonly number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)];
 }
 
 /** Whether a token is for the challenge with these terms, and says nothing that we do not: a holder may add conditions. */

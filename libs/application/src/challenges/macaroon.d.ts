@@ -1,8 +1,8 @@
 declare module 'macaroon' {
   interface Macaroon {
     readonly identifier: Uint8Array;
+    readonly signature: Uint8Array;
     addFirstPartyCaveat(condition: string): void;
-    exportBinary(): Uint8Array;
     /**
      * @param check what is wrong with a condition; null where nothing is
      * @throws Error
