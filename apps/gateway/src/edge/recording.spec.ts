@@ -9,7 +9,7 @@ import { SseClient } from './sse.ts';
 function recorded() {
   const raw = { on: () => {}, writeHead: () => {}, write: () => true, end: jest.fn(), destroyed: false };
   const headers = { 'content-type': 'text/plain' };
-  const fake = { raw, statusCode: 200, hijack: () => {}, headers: () => {}, getHeaders: () => headers };
+  const fake = { raw, statusCode: 200, hijack: () => {}, headers: () => {}, getHeaders: () => headers, request: {} };
   const reply = fake as unknown as FastifyReply;
   const kept = Promise.withResolvers<void>();
   const answers: (KeptAnswer | undefined)[] = [];
@@ -49,7 +49,7 @@ test('a whole answer is sent once it is recorded', async () => {
 
 test('an answer that is not recorded is sent at once', () => {
   const sent = jest.fn();
-  recordSent(undefined, {} as FastifyReply, '{}', sent);
+  recordSent(undefined, { request: {} } as FastifyReply, '{}', sent);
   expect(sent).toHaveBeenCalledWith(null, '{}');
 });
 

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type CoinPosting, coinPostings, type Topup } from '#domain';
+import { CHALLENGE, type CoinPosting, coinPostings, type DomainEvent, type Topup } from '#domain';
+import type { Recorded } from '#kernel';
 import { histories } from '../../../testing/src/histories.ts';
 
 const sum = (all: Iterable<bigint>) => [...all].reduce((total, each) => total + each, 0n);
@@ -12,10 +13,16 @@ function holds({ payments, fees }: Topup): bigint {
   return sum(left) - sum([...fees.values()].map(BigInt));
 }
 
+/** A challenge remembers which fees were charged, and not how much they were. */
+function feesOfChallenges(facts: readonly Recorded<DomainEvent>[]): bigint {
+  const ofChallenges = facts.filter(({ stream }) => stream.startsWith(`${CHALLENGE}-`));
+  return sum(ofChallenges.map((fact) => (fact.type === 'PaymentFeeCharged' ? BigInt(fact.data.units) : 0n)));
+}
+
 test('whatever happens, coins are booked twice, and the wallet holds what is left of payments', () => {
   let booked = 0;
   fc.assert(
-    fc.property(histories(60), ({ facts, topups }) => {
+    fc.property(histories(60), ({ facts, topups, challenges }) => {
       const lines = facts.flatMap((fact) => {
         const ofFact = coinPostings(fact, () => undefined);
         for (const coin of new Set(ofFact.map((line) => line.coin)))
@@ -24,7 +31,8 @@ test('whatever happens, coins are booked twice, and the wallet holds what is lef
       });
       booked += lines.length;
       const wallet = lines.filter(({ account, coin }) => account === 'wallet:lnd' && coin === 'BTC');
-      expect(unitsOf(wallet)).toBe(sum([...topups.values()].map(holds)));
+      const paidOnce = sum([...challenges.values()].map(({ units }) => units));
+      expect(unitsOf(wallet)).toBe(sum([...topups.values()].map(holds)) + paidOnce - feesOfChallenges(facts));
     }),
   );
   expect(booked).toBeGreaterThan(0);

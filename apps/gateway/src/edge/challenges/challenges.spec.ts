@@ -11,6 +11,8 @@ import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
 const PATH = '/v1/images/generations';
+/** Of all lookups. */
+const AT_ONCE = 8;
 const PROBLEMS = 'https://paymentauth.org/problems/';
 
 let world: World;
@@ -489,9 +491,11 @@ test('every lookup is had for its listed price, and vendors invoice what the boo
     await response.arrayBuffer();
     return [path, response.status, Number(response.headers.get('x-cost-usd')), response.payment?.paid];
   };
-  expect(await Promise.all(listed.map(had))).toEqual(
-    listed.map(({ path, price_usd }: Record<string, unknown>) => [path, 200, price_usd, true]),
-  );
+  const answers: unknown[] = [];
+  for (let i = 0; i < listed.length; i += AT_ONCE) {
+    answers.push(...(await Promise.all(listed.slice(i, i + AT_ONCE).map(had))));
+  }
+  expect(answers).toEqual(listed.map(({ path, price_usd }: Record<string, unknown>) => [path, 200, price_usd, true]));
   const charges = chargesIn((await world.facts()).slice(before));
   expect(charges).toHaveLength(listed.length);
   expect((await world.bill.total()).total_usd).toBe(billed(charges));
