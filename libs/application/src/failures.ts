@@ -9,6 +9,8 @@ export type FailureCode =
   | 'rate_limited'
   | 'timeout'
   | 'upstream_error'
+  /** It was made, and is longer than we read. */
+  | 'answer_too_long'
   /** It could not be reached, or closed the connection before its answer. */
   | 'upstream_unavailable'
   /** The client went away, and the answer took too long to be read to its end. */

@@ -86,8 +86,16 @@ export interface DataEndpointFile {
   readonly billed?: { readonly usd: string; readonly count: string; readonly cap: string };
   /** By the dotted path of the field in a body, by its name in a query. */
   readonly caps?: Readonly<Record<string, Cap>>;
-  /** Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. */
-  readonly charged: { readonly empty: boolean; readonly notFound: boolean; readonly failed: boolean };
+  /**
+   * Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. `tooLong`: who
+   * asks chooses what is read, such as a page of his own, so an answer that is longer than passes on is his to pay.
+   */
+  readonly charged: {
+    readonly empty: boolean;
+    readonly notFound: boolean;
+    readonly failed: boolean;
+    readonly tooLong?: boolean;
+  };
   /** Where an answer has its results, as a dotted path: nothing was found when that is missing, null, false, 0 or empty. */
   readonly results?: string;
   /** It answers with something else than JSON. */
@@ -127,7 +135,7 @@ const endpoint = object({
   guessed: optional(flag),
   billed: optional(object({ usd: amount, count: dotted, cap: text })),
   caps: optional(mapOf(object({ max: count, default: optional(count) }))),
-  charged: object({ empty: flag, notFound: flag, failed: flag }),
+  charged: object({ empty: flag, notFound: flag, failed: flag, tooLong: optional(flag) }),
   results: optional(dotted),
   binary: optional(flag),
   parameters: optional(schema),

@@ -344,6 +344,14 @@ describe('a lookup that finds nothing', () => {
   });
 });
 
+test('a page is paid for by who has chosen it, however long it is', async () => {
+  const fields = { url: 'https://example.com', includeTags: ['[[sandbox bytes=9000000]]'] };
+  const { answer, ...outcome } = await outcomeOf('POST', '/v1/data/api/crawler/scrape', fields);
+  expect([answer.status, answer.body.message]).toEqual([502, 'The answer is too long']);
+  expect(outcome).toMatchObject({ types: SETTLED, spent: '0.014490000000', owed: '0.0126', invoiced: '0.0126' });
+  expect(outcome.record.error_code).toBe('answer_too_long');
+});
+
 test('a match is paid for whatever was asked of it', async () => {
   const fields = { email: 'ada@example.com', data_include: 'nothing' };
   const found = await outcomeOf('POST', '/v1/data/api/professionals/people-enrich', fields);

@@ -145,6 +145,7 @@ const FAILURES: Readonly<Record<FailureCode, Kind>> = {
   rate_limited: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
   timeout: [504, 'timeout', 'timeout'],
   upstream_error: [502, 'upstream_error', 'provider_unavailable'],
+  answer_too_long: [502, 'upstream_error', 'provider_unavailable'],
   upstream_unavailable: [503, 'upstream_unavailable', 'provider_unavailable'],
   client_disconnected: [499, 'client_disconnected', 'server'],
   shutdown: [503, 'shutdown', 'server'],

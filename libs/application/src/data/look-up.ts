@@ -177,7 +177,8 @@ function countIn(value: unknown, path: string, most: number): number | undefined
 }
 
 /** As far as it has a status: whose answer is lost is the house's. */
-function isCharged({ status = 0, delivered }: UpstreamFailure, { charged }: DataEndpoint): boolean {
+function isCharged({ code, status = 0, delivered }: UpstreamFailure, { charged }: DataEndpoint): boolean {
+  if (code === 'answer_too_long') return charged.tooLong === true;
   if (delivered !== undefined) return false;
   return status === 404 ? charged.notFound : status >= 500 && charged.failed;
 }

@@ -69,7 +69,7 @@ export async function vendorRequest(
   }
   const bytes = async (most = MAX_ANSWER_BYTES) => {
     const all = await atMost(most + 1, pieces());
-    if (all.length > most) throw new UpstreamFailure('upstream_error', 'The answer is too long', { status });
+    if (all.length > most) throw new UpstreamFailure('answer_too_long', 'The answer is too long', { status });
     return all;
   };
   const parsed = async () => {
