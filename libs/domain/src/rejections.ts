@@ -4,6 +4,7 @@ import { Rejection } from '#kernel';
 export type RejectionCode =
   | 'account_exists'
   | 'account_not_found'
+  | 'challenge_exhausted'
   | 'challenge_expired'
   | 'challenge_mismatch'
   | 'challenge_not_found'

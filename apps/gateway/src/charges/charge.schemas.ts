@@ -1,7 +1,7 @@
 import { named } from '../openapi/operation.ts';
 import { instant, nullable, object, text, usd } from '../openapi/schemas.ts';
 
-const STATES = ['paid', 'running', 'used', 'lapsed', 'forfeited'];
+const STATES = ['paid', 'running', 'used', 'exhausted', 'lapsed', 'forfeited'];
 
 export const Charge = named(
   'Charge',
@@ -11,7 +11,7 @@ export const Charge = named(
       challenge_id: text('The id of the challenge', { pattern: '^[\\w-]{43}$' }),
       payment_hash: text('The payment hash', { pattern: '^[0-9a-f]{64}$' }),
       state: text(
-        '`paid`: its request can be made; `running`: it is being served; `used`: it was served; `lapsed`: it was not, and can be no more; `forfeited`: what was left of it is kept for good',
+        '`paid`: its request can be made; `running`: it is being served; `used`: it was served; `exhausted`: it was tried too often, and cannot be served; `lapsed`: it was not, and can be no more; `forfeited`: what was left of it is kept for good',
         { enum: STATES },
       ),
       query_type: text('The kind of request that it pays for'),

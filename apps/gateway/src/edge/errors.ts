@@ -113,6 +113,8 @@ const NOT_THERE: ReadonlyMap<string | null, Kind> = new Map([
 const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   account_exists: CONFLICT,
   account_not_found: UNAUTHORIZED,
+  // Not 402: there is no use in paying for it once more, as clients then do by themselves.
+  challenge_exhausted: [403, 'payment_exhausted', 'permission_denied'],
   challenge_expired: UNPAID,
   challenge_mismatch: UNPAID,
   challenge_not_found: UNPAID,

@@ -171,7 +171,9 @@ export class Idempotency {
     if (!earlier.held) return false;
     const holds = await payers.endOverdueHolds(earlier.payer, startedBy('gateway', earlier.requestId));
     const ended = howEnded(earlier.requestId, holds);
-    const isOver = ended === 'expired' || (alsoCharged && ended === 'settled' && (await this.isLongCharged(earlier)));
+    // A job releases its hold long after its request was answered.
+    const isFree = ended === 'expired' || ended === 'released';
+    const isOver = isFree || (alsoCharged && ended === 'settled' && (await this.isLongCharged(earlier)));
     return isOver && available(kept.end(earlier, 'unknown'));
   }
 

@@ -9,7 +9,7 @@ import {
   phaseOf,
   postings,
 } from '#domain';
-import { fold, money, Rejection, usd, ZERO } from '#kernel';
+import { fold, money, type PicoUsd, Rejection, usd, ZERO } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
 const given = decisions(challengeDecider);
@@ -123,7 +123,22 @@ describe('a challenge', () => {
     const tries = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id), release(id, 'content_policy_violation')]);
     given(...facts(issue, ...tries))
       .when(claim('h4'))
-      .thenRefused('challenge_used');
+      .thenRefused('challenge_exhausted');
+    expect(phaseOf(lived([issue, ...tries]).challenge, at)).toBe('exhausted');
+  });
+
+  test('costs the house no more than its price, and one try', () => {
+    const lost = (holdId: string, cost: PicoUsd): ChallengeCommand => ({
+      type: 'ReleaseHold',
+      data: {
+        ...{ holdId, errorCode: 'upstream_error', reason: '', attempts: [], at },
+        absorbed: someCharge({ price: '0', cost: cost.toString() }),
+      },
+    });
+    const tries = [claim('h1'), lost('h1', usd('0.01')), claim('h2'), lost('h2', usd('0.01'))];
+    given(...facts(issue, ...tries))
+      .when(claim('h3'))
+      .thenRefused('challenge_exhausted');
   });
 
   test('owes what was paid and not delivered', () => {

@@ -9,11 +9,8 @@ import { assertBalanced, postings } from '../postings.ts';
 import type { Query } from '../query.ts';
 import { reject } from '../rejections.ts';
 import type { Change } from '../topup/decide.ts';
-import { type Challenge, evolve, NO_CHALLENGE } from './state.ts';
+import { type Challenge, evolve, isExhausted, NO_CHALLENGE } from './state.ts';
 
-/** How often a proof is accepted at most, and for a request that vendors refuse: each try may cost the house something. */
-const MOST_CLAIMS = 100;
-const MOST_REFUSED = 3;
 /** How often a request is served whose answer was lost with its gateway: again at the cost of the house. */
 const MOST_SERVED = 3;
 
@@ -80,12 +77,15 @@ function claim(data: DataOf<'ClaimChallenge'>, challenge: Challenge, issued: Iss
 
 /** @throws Rejection */
 function assertClaimable(request: string, at: Instant, challenge: Challenge, issued: Issued): void {
-  const { holds, forfeited, claims, refused } = challenge;
+  const { holds, forfeited } = challenge;
   if (request !== issued.request) reject('challenge_mismatch', 'The payment was made for another request');
   if (at > issued.usableUntil || forfeited > 0n) reject('challenge_expired', 'The payment can no longer be used');
   if (holds.size > 0) reject('challenge_running', 'A request with this payment is in progress');
-  if (claims >= MOST_CLAIMS || refused >= MOST_REFUSED)
-    reject('challenge_used', 'The payment was tried too often with a request that cannot be served');
+  if (isExhausted(challenge))
+    reject(
+      'challenge_exhausted',
+      'The payment was tried too often with a request that cannot be served; it is owed to you',
+    );
 }
 
 function mayBeServedAgain({ again = false }: DataOf<'ClaimChallenge'>, { served }: Challenge): boolean {

@@ -5,6 +5,10 @@ import { afterAbsorbed, afterEndOf, afterHandover, type Holds, NOTHING_REMEMBERE
 /** Failures that are the request's own: the same request would fail again. */
 const AT_FAULT: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
 
+/** How often a proof is accepted at most, and for a request that is refused for its own fault: each try may cost the house something. */
+const MOST_CLAIMS = 100;
+const MOST_REFUSED = 3;
+
 export interface Challenge extends Holds {
   readonly issued: ChallengeIssued['data'] | undefined;
   readonly paid: ChallengePaid['data'] | undefined;
@@ -20,6 +24,8 @@ export interface Challenge extends Holds {
   readonly claims: number;
   readonly served: number;
   readonly refused: number;
+  /** What vendors have invoiced for tries that came to nothing: the house bears it. */
+  readonly absorbed: PicoUsd;
 }
 
 export const NO_CHALLENGE: Challenge = {
@@ -33,13 +39,23 @@ export const NO_CHALLENGE: Challenge = {
   claims: 0,
   served: 0,
   refused: 0,
+  absorbed: ZERO,
   holds: PersistentMap.empty(),
   resolved: NOTHING_REMEMBERED,
   expired: NOTHING_REMEMBERED,
 };
 
 /** What a challenge is at a time, in a word. */
-export type ChallengePhase = 'none' | 'issued' | 'expired' | 'paid' | 'running' | 'used' | 'lapsed' | 'forfeited';
+export type ChallengePhase =
+  | 'none'
+  | 'issued'
+  | 'expired'
+  | 'paid'
+  | 'running'
+  | 'used'
+  | 'exhausted'
+  | 'lapsed'
+  | 'forfeited';
 
 export function phaseOf(challenge: Challenge, now: Instant): ChallengePhase {
   const { issued, paid, holds, served, forfeited } = challenge;
@@ -48,7 +64,14 @@ export function phaseOf(challenge: Challenge, now: Instant): ChallengePhase {
   if (holds.size > 0) return 'running';
   if (forfeited > 0n) return 'forfeited';
   if (served > 0) return 'used';
-  return now <= issued.usableUntil ? 'paid' : 'lapsed';
+  if (now > issued.usableUntil) return 'lapsed';
+  return isExhausted(challenge) ? 'exhausted' : 'paid';
+}
+
+/** Its request cannot be served: it was tried often enough, or the house has borne as much for it as it was to cost. */
+export function isExhausted({ claims, refused, absorbed, issued }: Challenge): boolean {
+  const borne = issued !== undefined && absorbed > 0n && absorbed >= money.fromJson(issued.price);
+  return claims >= MOST_CLAIMS || refused >= MOST_REFUSED || borne;
 }
 
 export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
@@ -84,8 +107,11 @@ export function evolve(challenge: Challenge, event: ChallengeEvent): Challenge {
     }
     case 'HoldExpired':
       return afterEnd(challenge, event.data.holdId, 'expired', ZERO);
-    case 'ChargeAbsorbed':
-      return { ...challenge, ...afterAbsorbed(event.data.holdId, challenge) };
+    case 'ChargeAbsorbed': {
+      const { holdId, charge } = event.data;
+      const absorbed = money.add(challenge.absorbed, money.fromJson(charge.cost));
+      return { ...challenge, ...afterAbsorbed(holdId, challenge), absorbed };
+    }
     default:
       return unknownFact(event);
   }

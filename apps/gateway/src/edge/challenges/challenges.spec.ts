@@ -431,6 +431,24 @@ describe('who has paid', () => {
     expect((await typesOf(challenge.id)).slice(2)).toEqual(['FundsHeld', 'HoldKept', 'HoldSettled']);
   });
 
+  test('for a video that fails has another made with the same proof, and for a request that is refused thrice pays no more', async () => {
+    const body = { ...VIDEO, prompt: '[[sandbox fault=policy]] A harbour' };
+    const { challenge, preimage } = await paid(body, '/v1/videos');
+    const headers = payment(challenge, preimage);
+    const tried = new Set<string>();
+    for (let i = 0; i < 3; i++) {
+      const made = await world.send('POST', '/v1/videos', { body, headers });
+      expect([made.status, made.headers.has('idempotent-replayed')]).toEqual([202, false]);
+      tried.add(made.body.id);
+      await world.until(async () => (await typesOf(challenge.id)).filter((type) => type === 'HoldReleased').length > i);
+    }
+    expect(tried.size).toBe(3);
+    const { status, body: refused, headers: sent } = await world.send('POST', '/v1/videos', { body, headers });
+    expect([status, refused.error.type, sent.has('www-authenticate')]).toEqual([403, 'payment_exhausted', false]);
+    const { data } = (await world.send('GET', '/v1/payments/charge', { headers })).body;
+    expect(data).toMatchObject({ state: 'exhausted', charged_usd: 0, left_usd: data.price_usd });
+  });
+
   test('sees what became of his money, and nobody does by the id alone', async () => {
     const { challenge, preimage, token } = await paid();
     const charge = async (headers: Record<string, string>) => world.send('GET', '/v1/payments/charge', { headers });

@@ -66,7 +66,7 @@ export class VideosController {
         const { id, video } = await this.commands.execute(new RequestVideo(payer, asked, body));
         reply.status(202).header('retry-after', LOOK_AGAIN_SECONDS).send(this.answer(id, video));
       },
-      leftBy: (requestId) => this.leftBy(requestId),
+      leftBy: (requestId) => this.leftBy(requestId, caller === undefined),
     });
   }
 
@@ -101,10 +101,12 @@ export class VideosController {
   }
 
   /** The gateway of an earlier request may have died behind the video's first fact: the video is made all the same. */
-  private async leftBy(requestId: string) {
+  private async leftBy(requestId: string, isPaidAlone: boolean) {
     const id = videoIdOf(requestId, this.given.secrets);
     const video = await this.given.videos.read(id);
     if (!video.request) return undefined;
+    // What failed is not paid for, and a payment is for the request and not for one try of it.
+    if (isPaidAlone && video.failure) return undefined;
     const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': LOOK_AGAIN_SECONDS };
     return { status: 202, headers, body: Buffer.from(JSON.stringify(this.answer(id, video))) };
   }
