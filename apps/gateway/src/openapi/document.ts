@@ -50,6 +50,8 @@ const ANYWHERE = [400, 500];
 const WITH_CREDENTIAL = [401, 503];
 const WITH_BODY = [413, 415];
 const WITH_UPLOAD = [408];
+/** Of who pays by the request: one that was tried too often is served no more. */
+const WITH_PAYMENT = [403];
 const TAKE_BODIES = ['post', 'put', 'patch'];
 export interface OpenApiDocument {
   readonly openapi: string;
@@ -238,6 +240,7 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
     ...(auth === 'public' ? [] : WITH_CREDENTIAL),
     ...(TAKE_BODIES.includes(route.method) ? WITH_BODY : []),
     ...(notes.upload ? WITH_UPLOAD : []),
+    ...(notes.challenge ? WITH_PAYMENT : []),
     ...errors,
   ];
   const contents = Object.entries({ [route.status]: answer, ...others });
