@@ -1,6 +1,6 @@
 /**
- * The door for who has no account: operations with `challenge` are sold to him by the request. What he shows is found before
- * his body is read; what he is asked for is the price at which his request is quoted as everybody's.
+ * The door for callers without an account: operations with `challenge` are sold to them by the request. What they show is found
+ * before the body is read; what they are asked for is the price at which the same request is quoted to everybody.
  */
 import type { CommandBus } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
@@ -27,7 +27,7 @@ import type { PublicAddress } from '../public-address.ts';
 import { sendChallenge, type WhyAsked } from './challenge-answer.ts';
 import { shownBy } from './credentials.ts';
 
-/** Who asks without an account: he has paid for a request, or is to be asked why not. */
+/** A caller without an account: one that has paid for its request, or one to be asked for a payment, and why. */
 export type Visitor = { readonly proof: Proof } | { readonly why: WhyAsked };
 
 declare module 'fastify' {
@@ -58,7 +58,7 @@ export class Doors {
   constructor(private readonly ports: Ports) {}
 
   /**
-   * Who a request is of that shows no account's credential, by its headers alone; undefined where it shows one, or nothing can be
+   * Who sends a request without an account's credential, by its headers alone; undefined where it has one, or nothing can be
    * paid for by the request here.
    * @throws TooManyChallenges, StoreUnavailable
    */
@@ -73,7 +73,7 @@ export class Doors {
   }
 
   /**
-   * Who a request is of that shows a proof of payment, whatever that was used for; undefined where it shows none.
+   * Who sends a request with a proof of payment, whatever that was used for; undefined where it has none.
    * @throws Unauthorized when the proof is not right
    */
   async prover(request: FastifyRequest): Promise<Visitor | undefined> {
@@ -126,9 +126,9 @@ export class Doors {
   }
 }
 
-/** All paths of an endpoint are one. */
+/** All paths of an endpoint are one, with and without a slash at the end; what the query says stays as it is. */
 export function pathOf(url: string): string {
-  return url.replace(/^\/v1(?=\/)/, '').replace(/\/(?=\?|$)/, '');
+  return url.replace(/^\/v1(?=\/)/, '').replace(/^([^?]*)\/(?=\?|$)/, '$1');
 }
 
 async function wantedBy(quote: (payer: Payer) => Promise<unknown>): Promise<PaymentWanted> {
