@@ -20,7 +20,7 @@ export async function challenges(
     const owed = all.filter(({ available, held }) => available !== 0n || held !== 0n);
     const isUsable = ({ usableUntil, state }: ChallengeView) => usableUntil >= now || state === 'running';
     const [usable, unclaimed] = [owed.filter(isUsable), owed.filter((each) => !isUsable(each))];
-    print(`${owed.length} payments are not used or not wholly: ${sumsOf(owed)}`);
+    print(`${owed.length} payments are unused or partly used: ${sumsOf(owed)}`);
     print(`${usable.length} can be used still: ${sumsOf(usable)}`);
     for (const each of usable) print(owedLine(each));
     print(`${unclaimed.length} can no longer be used: ${sumsOf(unclaimed)}${ruleOf(settings.unclaimedAfterDays)}`);

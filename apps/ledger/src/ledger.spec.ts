@@ -78,9 +78,9 @@ async function payOnce(): Promise<void> {
     const { query, request, units } = issued;
     await run({ type: 'IssueChallenge', data: issued });
     await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
-    const terms = { holdId: `hold of ${id}`, request, atLeast: price, atMost: price, query, expiresAt: time(HOUR) };
+    const terms = { holdId: `hold of ${id}`, request, atMost: price, query, expiresAt: time(HOUR) };
     if (id === HELD) await run({ type: 'ClaimChallenge', data: { ...terms, at } });
-    if (id === INCOME) await run({ type: 'ForfeitChallenge', data: { at } });
+    if (id === INCOME) await run({ type: 'ForfeitChallenge', data: { usableBefore: at, at } });
   }
 }
 
@@ -237,7 +237,7 @@ describe('challenges', () => {
     expect([code, lines]).toEqual([
       0,
       [
-        '2 payments are not used or not wholly: 0.0115 USD are owed, 0.0115 USD are held',
+        '2 payments are unused or partly used: 0.0115 USD are owed, 0.0115 USD are held',
         '2 can be used still: 0.0115 USD are owed, 0.0115 USD are held',
         line(new RegExp(`${OWED}  paid, web/search: 0.0115 USD owed, until .*, btc-lightning at lnd as ${OWED}$`)),
         line(new RegExp(`${HELD}  running, web/search: 0 USD owed, 0.0115 USD held, until `)),

@@ -271,7 +271,7 @@ const challengeLife: readonly ChallengeCommand[] = [
     },
   },
   { type: 'RecordChallengePayment', data: { units: 15_000n, at } },
-  { type: 'ForfeitChallenge', data: { at: '2026-11-20T12:15:00.001Z' } },
+  { type: 'ForfeitChallenge', data: { usableBefore: '2026-11-20T12:15:00.001Z', at: '2026-11-20T12:15:00.001Z' } },
 ];
 
 /** The compiler asks for every type of fact. */

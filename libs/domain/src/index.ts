@@ -15,7 +15,7 @@ export {
 export { afterCharge, type CapWindow, movedTo, newWindow, nextReset, windowAt } from './cap-window.ts';
 export { type ChallengeClaim, type ChallengeCommand, challengeDecider } from './challenge/decide.ts';
 export { type Challenge, type ChallengePhase, phaseOf } from './challenge/state.ts';
-export { type ChallengePaymentWanted, type ChallengeStep, challengeWorkflow } from './challenge/workflow.ts';
+export { type ChallengeStep, challengeWorkflow } from './challenge/workflow.ts';
 export {
   type Attempt,
   type Charge,

@@ -138,7 +138,7 @@ async function issue(id = ID): Promise<void> {
 async function use(): Promise<void> {
   const { query, request } = issuedChallenge();
   const price = usd('0.0115');
-  const terms = { holdId: 'h', request, atLeast: price, atMost: price, query, expiresAt: time.in(MINUTE) };
+  const terms = { holdId: 'h', request, atMost: price, query, expiresAt: time.in(MINUTE) };
   await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, BY_A_TEST);
 }
 

@@ -137,7 +137,7 @@ describe('a hold', () => {
       const data = issuedChallenge({ expiresAt: time.in(MINUTE), usableUntil: time.in(60 * MINUTE), at: time.now() });
       const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
       const claim = (holdId: string) => {
-        const terms = { holdId, request: data.request, atLeast: price, atMost: price, owner: 'a', query: data.query };
+        const terms = { holdId, request: data.request, atMost: price, owner: 'a', query: data.query };
         return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.in(MINUTE), at: time.now() } });
       };
       await run({ type: 'IssueChallenge', data });

@@ -39,7 +39,7 @@ async function sweep(ports: UnclaimedPorts, signal: AbortSignal): Promise<boolea
   let [challenges, amount, failed] = [0, ZERO, false];
   for (const id of found) {
     if (signal.aborted) break;
-    const forfeited = await forfeit(id, ports);
+    const forfeited = await forfeit(id, before, ports);
     failed ||= forfeited === undefined;
     if (forfeited) [challenges, amount] = [challenges + 1, money.add(amount, forfeited)];
   }
@@ -48,9 +48,13 @@ async function sweep(ports: UnclaimedPorts, signal: AbortSignal): Promise<boolea
 }
 
 /** @returns what became income, 0 where the stream says that there is nothing; undefined where it could not be done */
-async function forfeit(id: string, { challenges, clock, alarm }: UnclaimedPorts): Promise<PicoUsd | undefined> {
+async function forfeit(
+  id: string,
+  usableBefore: string,
+  { challenges, clock, alarm }: UnclaimedPorts,
+): Promise<PicoUsd | undefined> {
   try {
-    const command = { type: 'ForfeitChallenge', data: { at: clock.now() } } as const;
+    const command = { type: 'ForfeitChallenge', data: { usableBefore, at: clock.now() } } as const;
     const { events } = await challenges.run(id, command, startedBy('saga:unclaimed', randomUUID()));
     const forfeited = events.find(({ type }) => type === 'ChallengeForfeited');
     return forfeited?.type === 'ChallengeForfeited' ? money.fromJson(forfeited.data.amount) : ZERO;

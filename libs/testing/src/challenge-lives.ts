@@ -88,8 +88,8 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
         data: { units: BigInt(issued.units) + act.beyond, fees: [{ id: 'f', units: act.beyond, why: 'f' }], at },
       };
     case 'claim': {
-      const asked = BigInt(price) as PicoUsd;
-      const terms = { holdId, request, atLeast: asked, atMost: asked, owner: 'gateway-1', query, again: act.again };
+      const atMost = BigInt(price) as PicoUsd;
+      const terms = { holdId, request, atMost, owner: 'gateway-1', query, again: act.again };
       return { type: 'ClaimChallenge', data: { ...terms, expiresAt: story.at(EXPIRY_MS), at } };
     }
     case 'settle':
@@ -106,7 +106,7 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
     case 'abandon':
       return { type: 'AbandonHolds', data: { owner: 'gateway-1', at } };
     case 'forfeit':
-      return { type: 'ForfeitChallenge', data: { at } };
+      return { type: 'ForfeitChallenge', data: { usableBefore: at, at } };
     default:
       return act satisfies never;
   }

@@ -38,11 +38,11 @@ export class ChallengePayer extends Holder {
   }
 
   /** @throws Rejection when it does not pay for this request, or not any more, or pays for it at this moment */
-  async take({ holdId, query, atLeast, atMost, lifetimeMs }: HoldRequest): Promise<Hold> {
+  async take({ holdId, query, atMost, lifetimeMs }: HoldRequest): Promise<Hold> {
     const { challengeId, request } = this.proven;
     const { clock, owner } = this.holding;
     const expiresAt = clock.milliseconds() + lifetimeMs;
-    const terms = { holdId, request, atLeast, atMost, query, again: this.again };
+    const terms = { holdId, request, atMost, query, again: this.again };
     const data = { ...terms, owner: owner(), expiresAt: clock.at(expiresAt), at: clock.now() };
     const { events } = await this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.request(holdId));
     const held = events.find((event) => event.type === 'FundsHeld');

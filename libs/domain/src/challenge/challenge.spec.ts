@@ -40,7 +40,7 @@ const issue: ChallengeCommand = {
 };
 const claim = (holdId: string, more: Partial<ChallengeClaim & { at: string }> = {}): ChallengeCommand => ({
   type: 'ClaimChallenge',
-  data: { holdId, request: 'digest', atLeast: price, atMost: price, expiresAt: after, query, at, ...more },
+  data: { holdId, request: 'digest', atMost: price, expiresAt: after, query, at, ...more },
 });
 const settle = (holdId: string, due = price): ChallengeCommand => ({
   type: 'SettleHold',
@@ -170,10 +170,14 @@ describe('a challenge', () => {
   });
 
   test('is income only once it can no longer be used, and then it pays for nothing', () => {
-    const forfeit = (when: string): ChallengeCommand => ({ type: 'ForfeitChallenge', data: { at: when } });
-    given(...facts(issue, paid(14_000n)))
-      .when(forfeit(usableUntil))
-      .thenAlreadySo();
+    const forfeit = (when: string, usableBefore = when): ChallengeCommand => ({
+      type: 'ForfeitChallenge',
+      data: { usableBefore, at: when },
+    });
+    for (const early of [forfeit(usableUntil), forfeit(usableUntil, after), forfeit(after, usableUntil)])
+      given(...facts(issue, paid(14_000n)))
+        .when(early)
+        .thenAlreadySo();
     given(...facts(issue, claim('h1')))
       .when(forfeit(after))
       .thenAlreadySo();
@@ -191,7 +195,7 @@ test('whatever is asked of a challenge, its books balance and it never charges m
     fc.record({ holdId, due: fc.bigInt(0n, 2n * price) }).map((each) => settle(each.holdId, each.due as typeof price)),
     holdId.map((id) => release(id)),
     fc.bigInt(14_000n, 16_000n).map(paid),
-    when.map((each) => ({ type: 'ForfeitChallenge' as const, data: { at: each } })),
+    when.map((each) => ({ type: 'ForfeitChallenge' as const, data: { usableBefore: each, at: each } })),
     when.map((each) => ({ type: 'ExpireHolds' as const, data: { at: each } })),
     holdId.map((id) => ({ type: 'KeepHold' as const, data: { holdId: id, owner: `video-${id}`, at } })),
   );

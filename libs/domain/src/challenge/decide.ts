@@ -24,7 +24,6 @@ export interface ChallengeClaim {
   readonly holdId: string;
   /** Digest of the request. */
   readonly request: string;
-  readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
   readonly owner?: string;
   readonly expiresAt: Instant;
@@ -38,7 +37,8 @@ export type ChallengeCommand =
   | Command<'ClaimChallenge', ChallengeClaim>
   /** What its back end says has come altogether, and what it has kept of that. */
   | Command<'RecordChallengePayment', { units: bigint; fees?: readonly Change[] }>
-  | Command<'ForfeitChallenge', object>
+  /** By the operator's rule: what could be used until before then, and not later. */
+  | Command<'ForfeitChallenge', { usableBefore: Instant }>
   | HoldCommand;
 
 function decide(command: ChallengeCommand, challenge: Challenge): readonly ChallengeEvent[] {
@@ -51,7 +51,7 @@ function decide(command: ChallengeCommand, challenge: Challenge): readonly Chall
     case 'RecordChallengePayment':
       return balanced(recordPayment(command.data, challenge, issued));
     case 'ForfeitChallenge':
-      return balanced(forfeit(command.data.at, challenge, issued));
+      return balanced(forfeit(command.data, challenge, issued));
     default:
       return balanced(decideHold(command, challenge));
   }
@@ -130,8 +130,13 @@ function worthOf(units: bigint, { worth, units: asked }: Issued): string {
 }
 
 /** Nothing is income that its payer may still use. */
-function forfeit(at: Instant, { available, holds }: Challenge, { usableUntil }: Issued): readonly ChallengeEvent[] {
-  if (available === 0n || holds.size > 0 || at <= usableUntil) return [];
+function forfeit(
+  { usableBefore, at }: DataOf<'ForfeitChallenge'>,
+  { available, holds }: Challenge,
+  { usableUntil }: Issued,
+): readonly ChallengeEvent[] {
+  const isOver = usableUntil < usableBefore && usableUntil < at;
+  if (available === 0n || holds.size > 0 || !isOver) return [];
   return [{ type: 'ChallengeForfeited', data: { amount: money.toJson(available), at } }];
 }
 
