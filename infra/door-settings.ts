@@ -1,4 +1,4 @@
-/** Settings of who asks without an account: whose address it is, and how much may be asked for. */
+/** Settings for requests without an account: which address they come from, and how many may come. */
 import { isIP } from 'node:net';
 import { given, integer, type Setting, wrong } from './setting-kinds.ts';
 
@@ -21,7 +21,7 @@ export const DOORS = {
   ),
 };
 
-/** Never all addresses there are: whoever is there could say that he is anybody. */
+/** Never all addresses: then any caller could claim any address. */
 function networks(variable: string, meaning: string): Setting<readonly string[]> {
   return {
     variable,

@@ -1,7 +1,7 @@
 /**
  * `npm run prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
  * times at once, to one gateway and to three: it is served once. Gateways are killed with SIGKILL at every moment between
- * the claim and the answer: whoever has paid gets his answer by asking again. `mppx`, unmodified, pays for each kind of
+ * the claim and the answer: every payer gets the answer by asking again. `mppx`, unmodified, pays for each kind of
  * request; it is installed when it is needed. In the end the books verify with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';

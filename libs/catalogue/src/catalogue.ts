@@ -54,7 +54,7 @@ export interface MediaModel extends Described, Omit<MediaModelFile, 'endpoints' 
 
 export type AnyModel = Model | MediaModel;
 
-/** A lookup of data, and the one endpoint that it is had from. */
+/** A lookup of data, and the one endpoint that serves it. */
 export interface DataEndpoint extends Omit<DataEndpointFile, 'baseUsd' | 'margin' | 'guessed' | 'billed'> {
   /** Where the answer has the results that the vendor invoices, and which field of the request bounds them. */
   readonly billed?: Pick<NonNullable<DataEndpointFile['billed']>, 'count' | 'cap'>;

@@ -87,8 +87,8 @@ export interface DataEndpointFile {
   /** By the dotted path of the field in a body, by its name in a query. */
   readonly caps?: Readonly<Record<string, Cap>>;
   /**
-   * Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. `tooLong`: who
-   * asks chooses what is read, such as a page of his own, so an answer that is longer than passes on is his to pay.
+   * Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. `tooLong`: the
+   * caller chooses what is read, such as a page of their own, and pays for an answer that is too long to pass on.
    */
   readonly charged: {
     readonly empty: boolean;

@@ -8,14 +8,7 @@ export {
   type PriceList,
 } from './catalogue.ts';
 export { catalogueStamp, readCatalogue, readPayments, readProviders, shippedCatalogue } from './catalogue-files.ts';
-export {
-  type Cap,
-  DATA_PROVIDERS,
-  type DataMethod,
-  type DataProvider,
-  dataPathOf,
-  SOCIAL,
-} from './data-endpoint-file.ts';
+export { type Cap, DATA_PROVIDERS, dataPathOf, SOCIAL } from './data-endpoint-file.ts';
 export { isMedia, modelsIn } from './data-files.ts';
 export { type Capability, type Demand, demandsOf, mediaCapability } from './demands.ts';
 export {

@@ -158,7 +158,7 @@ export type ChargeAbsorbed = Message<
   { readonly holdId: string; readonly charge: Charge; readonly at: Instant }
 >;
 
-/** What becomes of money that is held, in the stream of whoever pays. */
+/** What becomes of money that is held, in the stream of its payer. */
 export type HoldEvent = FundsHeld | HoldKept | HoldSettled | HoldReleased | HoldExpired | ChargeAbsorbed;
 
 export type AccountEvent =

@@ -88,7 +88,7 @@ interface Command<Type extends string, Data> {
   readonly data: Readonly<Data> & { readonly at: Instant };
 }
 
-/** What a hold can be asked, whoever its payer is. */
+/** Commands about holds, the same for payers of every kind. */
 export type HoldCommand =
   | Command<'KeepHold', { holdId: string; owner: string }>
   | Command<'SettleHold', { holdId: string; charge: Charge }>

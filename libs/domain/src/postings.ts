@@ -8,9 +8,9 @@ import { CHALLENGE, type DomainEvent } from './events.ts';
 
 /**
  * The chart of accounts. `customer` is what accounts have, `challenge` what payments for one request have; `rounding` is what
- * such a payment came to above its price, since it is made in whole satoshis. `rates` is what exchange rates have won or lost between an invoice and its payment, `fees` is what
- * back ends keep. Provider, creditor, method and surface are names such as `openai`, `openrouter`,
- * `btc-lightning`, `chat`.
+ * such a payment came to above its price, since it is made in whole satoshis. `rates` is what exchange rates have won or
+ * lost between an invoice and its payment, `fees` is what back ends keep. Provider, creditor, method and surface are names
+ * such as `openai`, `openrouter`, `btc-lightning`, `chat`.
  */
 export type LedgerAccount =
   | 'customer:available'

@@ -29,7 +29,7 @@ export const balances: FoldProjection<BalanceRow> = {
             ) with (fillfactor = 70)`,
     },
   ],
-  // Who has a row here can be named as an account: what else holds money has none.
+  // An id with a row here is good as an account's: payers of other kinds have none.
   keyOf: (fact) =>
     fact.stream.startsWith(`${ACCOUNT}-`) &&
     (fact.type === 'AccountOpened' || postings(fact.stream, fact).some(({ customer }) => customer !== null))

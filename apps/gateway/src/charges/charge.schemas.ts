@@ -11,7 +11,7 @@ export const Charge = named(
       challenge_id: text('The id of the challenge', { pattern: '^[\\w-]{43}$' }),
       payment_hash: text('The payment hash', { pattern: '^[0-9a-f]{64}$' }),
       state: text(
-        '`paid`: its request can be made; `running`: it is being served; `used`: it was served; `exhausted`: it was tried too often, and cannot be served; `lapsed`: it was not, and can be no more; `forfeited`: what was left of it is kept for good',
+        '`paid`: its request can be made; `running`: it is being served; `used`: it was served; `exhausted`: it was tried too often, and cannot be served; `lapsed`: it was not made in time; `forfeited`: what was left of it is kept for good',
         { enum: STATES },
       ),
       query_type: text('The kind of request that it pays for'),

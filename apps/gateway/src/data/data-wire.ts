@@ -3,7 +3,7 @@ import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, dataPathOf } from '#
 import { boundOf } from '#domain';
 import { usdNumber } from '#kernel';
 
-export type DataEndpointRow = ReturnType<typeof rowOf>;
+type DataEndpointRow = ReturnType<typeof rowOf>;
 
 const known = new WeakMap<Catalogue, readonly DataEndpointRow[]>();
 

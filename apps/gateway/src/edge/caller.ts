@@ -1,5 +1,5 @@
 /**
- * The caller is found before the body of a request is read: a stranger sends no body. A guard of Nest's comes
+ * The caller, or the visitor, is found before the body of a request is read, and says how much of it is. A guard of Nest's comes
  * too late for that, and a hook of the whole instance would answer without CORS headers, which no browser shows to its page.
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
@@ -97,7 +97,7 @@ function finderOf(operation: OperationNotes, authenticator: Authenticator) {
     case 'public':
       return undefined;
     case 'optional':
-      return (request: FastifyRequest) => authenticator.visitor(request);
+      return (request: FastifyRequest) => authenticator.readerIfAny(request);
     case 'account':
       return (request: FastifyRequest) => authenticator.owner(request, missing);
     default:
@@ -157,8 +157,8 @@ export class Authenticator {
     this.owners.set(this.secrets.hash(apiKey), caller);
   }
 
-  /** Returns who reads what is public: nobody known, without a credential. @throws Unauthorized when it is wrong */
-  async visitor(request: FastifyRequest): Promise<Caller | undefined> {
+  /** Returns the reader of what is public: undefined without a credential. @throws Unauthorized when it is wrong */
+  async readerIfAny(request: FastifyRequest): Promise<Caller | undefined> {
     const anonymous = apiKeyOf(request) === undefined && request.headers['x-credit-id'] === undefined;
     return anonymous ? undefined : this.reader(request, INVALID_KEY);
   }

@@ -56,7 +56,8 @@ export class PaidRequests {
 
   /**
    * Serves a request that is known to be well-formed: once, where it has an Idempotency-Key, and with the answer of then
-   * from then on. Without a caller it is paid for by the request. It is served under `request.id`. What goes on without its gateway is not lost with its answer: `leftBy` says it.
+   * from then on. Without a caller it is paid for by the request. It is served under `request.id`. What goes on without its
+   * gateway is not lost with its answer: `leftBy` says it.
    * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
    */
   async once(

@@ -50,7 +50,7 @@ const TITLES = [
 const INDUSTRIES = ['Abacus Making', 'Ink and Vellum', 'Clockwork', 'Lighthouse Keeping'];
 const STREETS = ['Abacus Row', 'Quill Lane', 'Tallow Street', 'Sprocket Square'];
 
-export const COUNTRY = { name: 'Tabularia', code: 'XT', region: 'Vellumshire' } as const;
+const COUNTRY = { name: 'Tabularia', code: 'XT', region: 'Vellumshire' } as const;
 
 /** Random choices that follow from a text. */
 export class Seed {

@@ -1,4 +1,4 @@
-/** How many payment challenges are issued: each is an invoice of a Lightning node and a fact, and costs who asks nothing. */
+/** Bounds how many payment challenges are issued: each is a fact and an invoice of a Lightning node, and asking is free. */
 export abstract class ChallengeLimits {
   /**
    * Counts a request of an address that shows no valid proof, before anything of it is read.

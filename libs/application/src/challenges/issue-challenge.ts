@@ -74,7 +74,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     this.key = challengeKey(ports.secrets);
   }
 
-  /** @throws UpstreamFailure when there is no rate to be believed, or no invoice to be had */
+  /** @throws UpstreamFailure when there is no rate that can be believed, or no invoice */
   async execute({ wanted, cause }: IssueChallenge): Promise<PaymentChallenge> {
     const { streams, tokens, clock } = this.ports;
     const { terms, coin, backend } = lightningOf(this.ports.offered);

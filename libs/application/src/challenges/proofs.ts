@@ -17,7 +17,7 @@ import { type ChallengeTokens, isFor, type ReadToken } from './challenge-tokens.
 import { descriptionOf, expiresOf } from './issue-challenge.ts';
 
 /** A challenge as its client sends it back: clients leave members out. */
-export interface EchoedChallenge extends Partial<Omit<ChallengeParameters, 'id'>> {
+export interface EchoedChallenge extends Partial<ChallengeParameters> {
   readonly id: string;
   readonly description?: string | undefined;
 }

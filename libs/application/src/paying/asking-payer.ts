@@ -2,7 +2,7 @@ import type { Query } from '#domain';
 import { type PicoUsd, ZERO } from '#kernel';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
 
-/** What a request costs whose payer is to be asked for it: thrown where others hold money, so that nothing is done before. */
+/** What a request costs that nobody has paid for: thrown where money would be held, so that nothing was done before. */
 export class PaymentWanted extends Error {
   override readonly name = 'PaymentWanted';
 
@@ -15,7 +15,7 @@ export class PaymentWanted extends Error {
   }
 }
 
-/** A stranger, who has not paid yet: what he asks for is checked and quoted as everybody's, and then he is told its price. */
+/** A stranger, who has not paid yet: the request is checked and quoted like any other, and ends with its price. */
 export class AskingPayer implements Payer {
   readonly id = 'stranger';
 

@@ -1,15 +1,9 @@
-/** Holds are in the stream of whoever pays: an account, or a challenge that was paid for one request. */
-import { ACCOUNT, CHALLENGE, type HoldCommand, type HoldEvent, type Holds } from '#domain';
+/** Holds are in the stream of their payer: an account, or a challenge that was paid for one request. */
+import { ACCOUNT, CHALLENGE, type HoldCommand, type HoldEvent, type Holds, idOf } from '#domain';
 import type { Cause } from '#kernel';
 import type { Streams } from '../streams.ts';
 
-/** The category and the id in the name of a payer's stream. */
-export function payerIn(stream: string): { readonly category: string; readonly id: string } {
-  const [category = ''] = stream.split('-', 1);
-  return { category, id: stream.slice(category.length + 1) };
-}
-
-/** Sends what is to become of holds to the stream of their payer, whichever kind it is of. */
+/** Sends commands about holds to the stream of their payer, of either kind. */
 export class HeldFunds {
   constructor(private readonly streams: Pick<Streams, 'accounts' | 'challenges'>) {}
 
@@ -19,7 +13,8 @@ export class HeldFunds {
     command: HoldCommand,
     cause: Cause,
   ): Promise<{ readonly events: readonly HoldEvent[]; readonly state: Holds }> {
-    const { category, id } = payerIn(payer);
+    const id = idOf({ stream: payer });
+    const [category] = payer.split('-', 1);
     const { accounts, challenges } = this.streams;
     if (category === CHALLENGE) return challenges.run(id, command, cause) as Promise<Ended>;
     if (category === ACCOUNT) return accounts.run(id, command, cause) as Promise<Ended>;

@@ -5,7 +5,7 @@
  * A key is claimed before money is held, in one insert, for a few seconds. Once the money is held the claim is confirmed,
  * for as long as the hold lives, and only then is anything called that costs something. The answer is kept before its end
  * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
- * was, the account's facts say whether its hold was charged. Then it is not served again.
+ * was, the payer's facts say whether its hold was charged. Then it is not served again.
  */
 import { type HoldEvent, howEnded } from '#domain';
 import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy } from '#kernel';
@@ -48,7 +48,7 @@ export class IdempotencyConflict extends Error {
 
 /** A request with an Idempotency-Key. */
 export interface KeyedRequest {
-  /** The name of the stream of who pays. */
+  /** The name of the payer's stream. */
   readonly payer: string;
   readonly key: string;
   readonly named: NameOfKey;
@@ -265,7 +265,7 @@ function reused(named: NameOfKey): IdempotencyConflict {
 }
 
 function inProgress(named: NameOfKey): IdempotencyConflict {
-  const message = `A request with this ${named} is in progress; its answer can be had when it has ended`;
+  const message = `A request with this ${named} is in progress; ask again when it has ended`;
   return new IdempotencyConflict('idempotency_in_progress', message, named, RETRY_AFTER_SECONDS);
 }
 

@@ -1,6 +1,6 @@
 /** Whose key it is: the request's with this key that runs now. */
 export interface Claim {
-  /** The name of the stream of who pays. */
+  /** The name of the payer's stream. */
   readonly payer: string;
   readonly key: string;
   /** The path and the body: what must be the same for the answer to be the same. */

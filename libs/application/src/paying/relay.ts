@@ -23,8 +23,8 @@ export interface BytesClient extends StreamClient {
 }
 
 /**
- * Passes bytes on until their end, or until nobody listens: all of them are invoiced from the first one on, whoever
- * receives them.
+ * Passes bytes on until their end, or until nobody listens: all of them are invoiced from the first one on, received or
+ * not.
  * @returns why it broke off where the client owes it all the same
  * @throws UpstreamFailure where the client owes nothing: the vendor has not delivered, though the client kept up
  */

@@ -45,7 +45,7 @@ export class PostgresChallengeLimits extends ChallengeLimits {
       new RateLimiterPostgres({
         ...{ storeClient: pool, schemaName: 'limits', tableName: 'challenges', tableCreated: true },
         ...{ keyPrefix, points, duration: MINUTE_SECONDS, clearExpiredByTimeout: false },
-        // Who has asked for more is refused until the minute is over, without a statement for each of his requests.
+        // An address that has asked for more is refused until the minute is over, without a statement for each request.
         inMemoryBlockOnConsumed: points + 1,
       });
     this.asked = limiter('asked', challengesPerMinute);

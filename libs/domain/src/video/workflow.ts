@@ -13,7 +13,7 @@ const AGAIN_MS = 5_000;
 
 type Hold = VideoRequested['data']['hold'];
 
-/** What is sent to who pays, named by its hold, or, when its time is over, to the own stream. */
+/** What is sent to the payer, whom the hold names, or, when its time is over, to the own stream. */
 export type VideoSend =
   | { readonly of: 'keep'; readonly hold: Hold }
   | { readonly of: 'settle'; readonly hold: Hold; readonly charge: Charge }

@@ -44,7 +44,7 @@ export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, 
   reply.status(402).type('application/json; charset=utf-8').send(body);
 }
 
-/** Also with the invoice itself, for who reads no more than the interface says of it. */
+/** With the invoice as well, for clients that read no more than the interface describes. */
 function paymentLine({ id, realm, request, description, expires, invoice }: PaymentChallenge): string {
   const charge = { id, realm, method: 'lightning', intent: 'charge', request, description, expires, invoice };
   return `Payment ${parameters(charge)}`;

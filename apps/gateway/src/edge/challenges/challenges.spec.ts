@@ -431,7 +431,7 @@ describe('who has paid', () => {
     expect((await typesOf(challenge.id)).slice(2)).toEqual(['FundsHeld', 'HoldKept', 'HoldSettled']);
   });
 
-  test('for a video that fails has another made with the same proof, and for a request that is refused thrice pays no more', async () => {
+  test('for a video that fails has another made with the same proof, and for a request that is refused three times pays no more', async () => {
     const body = { ...VIDEO, prompt: '[[sandbox fault=policy]] A harbour' };
     const { challenge, preimage } = await paid(body, '/v1/videos');
     const headers = payment(challenge, preimage);

@@ -1,5 +1,5 @@
 /**
- * What a request shows of who pays for it, by its headers alone. Nothing of it is ever logged: a preimage is money.
+ * How a request says who pays for it, by its headers alone. Nothing of this is ever logged: a preimage is money.
  *
  * `Payment <base64url of JSON>` is the credential of the `Payment` scheme, `L402|LSAT <token>:<preimage>` that of L402, whose
  * token may also be the id of the challenge.

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 
 /**
  * Adds the receipt to an answer that was paid for by the request, also where it is shown again. It names the payment by its
- * hash: the preimage is told nobody.
+ * hash, never by the preimage.
  */
 export function addReceipt(reply: FastifyReply): void {
   const { visitor, routeOptions } = reply.request;

@@ -93,7 +93,7 @@ export class Uploads {
   }
 
   /**
-   * Whose a body is. Who has not paid for anything yet has a smaller part, by his address, of a part for all such.
+   * Whose a body is. Visitors who have not paid yet share a part of the room, of which each address has a smaller one.
    * @throws Rejection
    */
   private async sharersOf({ caller, visitor, ip }: FastifyRequest): Promise<readonly Sharer[]> {
@@ -133,7 +133,7 @@ function noRoom(): Busy {
   return new Busy('Too many files are being sent at the moment; try again soon');
 }
 
-/** Who has files on disk, and how much of the room for all of them he may have. */
+/** Somebody with files on disk, and how much of the room for all files they may have. */
 interface Sharer {
   readonly name: string;
   readonly part: number;

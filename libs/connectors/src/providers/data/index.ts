@@ -17,7 +17,7 @@ export function data(at: At, { credential = BEARER }: Vendor) {
   return { data: lookUps(at, credential), close: () => at.http.close() } satisfies Provider;
 }
 
-/** Look-ups of a vendor, which may do other things as well. @param place where it wants its credential */
+/** Lookups of a vendor, which may do other things as well. @param place where it wants its credential */
 export function lookUps(
   { http, credential }: At,
   { in: where, name, prefix = '' }: CredentialPlace,
