@@ -1,15 +1,17 @@
 /**
  * `npm run prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
  * times at once, to one gateway and to three: it is served once. Gateways are killed with SIGKILL at every moment between
- * the claim and the answer: every payer gets the answer by asking again. `mppx`, unmodified, pays for each kind of
- * request; it is installed when it is needed. In the end the books verify with a drift of 0.
+ * the claim and the answer: every payer gets the answer by asking again. The three clients of
+ * `@getalby/lightning-tools` pay for everything that can be paid for so, and `mppx` for each kind of request; it is
+ * installed when it is needed. In the end the books verify with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { Cluster } from '../cluster.ts';
 import { root } from '../processes.ts';
-import { ask, type Proof, paid, type Wanted } from './challenges/payer.ts';
+import { ask, type Proof, paid, pay, type Wanted } from './challenges/payer.ts';
 import { install } from './clients/install.ts';
 import { run } from './clients/run.ts';
 
@@ -27,6 +29,7 @@ const SETTINGS = { CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL:
 const PACKAGES = { mppx: '0.11.0', viem: '2.54.0' };
 const RUN_WITHIN_MS = 120_000;
 const VIDEO = 'kling/kling-2.5-turbo';
+const EDIT = { model: 'openai/gpt-image-1.5', prompt: 'At night' };
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -41,6 +44,12 @@ const image = (prompt: string): Wanted => ({
 /** The same answer comes again, so what is in it may not change: a video is asked for, and made later. */
 const video = (prompt: string): Wanted => ({ path: '/v1/videos', method: 'POST', json: { model: VIDEO, prompt } });
 const KINDS = [search, image, video];
+
+interface Lookup {
+  readonly path: string;
+  readonly method: 'GET' | 'POST';
+  readonly example: Readonly<Record<string, string>>;
+}
 
 async function race(gateways: number): Promise<boolean> {
   return withCluster(gateways, async (cluster) => {
@@ -151,13 +160,55 @@ async function untilCharged(api: string, { credential }: Proof) {
   }
 }
 
+/** Its clients remember what they have paid for, by address: each has a cluster of its own. */
+const CLIENTS = { fetch402, fetchWithL402, fetchWithMpp };
+
+/** Every lookup, images, edits and videos by one client. @returns whether each was answered for one payment */
+async function lightningTools(name: keyof typeof CLIENTS): Promise<boolean> {
+  return withCluster(1, async (cluster) => {
+    const [api = ''] = cluster.gateways;
+    const { data } = (await (await fetch(`${api}/v1/data/endpoints`)).json()) as { data: readonly Lookup[] };
+    const asJson = (body: object) => ({
+      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+      body: JSON.stringify(body),
+    });
+    const form = new FormData();
+    for (const [name, value] of Object.entries(EDIT)) form.append(name, value);
+    form.append('image', new Blob([Buffer.from(PIXEL, 'base64')], { type: 'image/png' }), 'picture.png');
+    const requests: readonly (readonly [url: string, sent: RequestInit])[] = [
+      ...data.map(({ path, method, example }): readonly [string, RequestInit] =>
+        method === 'GET'
+          ? [`${api}${path}?${new URLSearchParams(example)}`, { method }]
+          : [`${api}${path}`, asJson(example)],
+      ),
+      [`${api}/v1/images/generations`, asJson(image('A coin').json as object)],
+      [`${api}/v1/images/edits`, { method: 'POST', body: form }],
+      [`${api}/v1/videos`, asJson(video('A counting house').json as object)],
+    ];
+    let payments = 0;
+    const payInvoice = async ({ invoice }: { invoice: string }) => {
+      payments++;
+      return { preimage: await pay(cluster.sandbox, invoice) };
+    };
+    let answered = 0;
+    for (const [url, sent] of requests) {
+      const answer = await CLIENTS[name](url, sent, { wallet: { payInvoice } as never });
+      await answer.arrayBuffer();
+      if (answer.status < 300) answered++;
+      else print(`    ${answer.status} ${url}`);
+    }
+    print(`${name}: ${answered} of ${requests.length} requests answered for ${payments} payments`);
+    return answered === requests.length && payments === requests.length;
+  });
+}
+
 /** @returns whether every request was answered for one payment */
 async function mppx(): Promise<boolean> {
   const packages = await install({ npm: PACKAGES });
   return withCluster(1, async (cluster) => {
     const [api = ''] = cluster.gateways;
     const form = {
-      fields: { model: 'openai/gpt-image-1.5', prompt: 'At night' },
+      fields: EDIT,
       file: { name: 'image', base64: PIXEL },
     };
     const requests = [
@@ -201,4 +252,6 @@ async function withCluster(gateways: number, prove: (cluster: Cluster) => Promis
   }
 }
 
-for (const prove of [() => race(1), () => race(3), kills, mppx]) if (!(await prove())) process.exitCode = 1;
+const byClients = Object.keys(CLIENTS).map((name) => () => lightningTools(name as keyof typeof CLIENTS));
+for (const prove of [() => race(1), () => race(3), kills, ...byClients, mppx])
+  if (!(await prove())) process.exitCode = 1;

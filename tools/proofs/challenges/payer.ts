@@ -37,7 +37,8 @@ export async function paid(api: string, sandbox: string, wanted: Wanted): Promis
   return { wanted, credential, sats: Number(amount) };
 }
 
-async function pay(sandbox: string, invoice: string): Promise<string> {
+/** Pays an invoice of the sandbox's node. @returns the preimage */
+export async function pay(sandbox: string, invoice: string): Promise<string> {
   const headers = { 'content-type': 'application/json' };
   const answer = await fetch(`${sandbox}/wallet/pay`, { method: 'POST', headers, body: JSON.stringify({ invoice }) });
   if (!answer.ok) throw new Error(`the wallet could not pay: ${await answer.text()}`);

@@ -1,4 +1,4 @@
-import { fetch402 } from '@getalby/lightning-tools';
+import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readCatalogue, readProviders } from '#catalogue';
 import { billed, chargesIn, isEstimated, isExplained, type TestAccount, World } from '#testing';
@@ -116,11 +116,13 @@ test('each lookup is sold without an account too, at the same price, and costs w
   const before = (await world.facts()).length;
   const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.pay(invoice)).body };
   const listed = (await world.get('/v1/data/endpoints')).body.data;
-  const had = async ({ path, method, example, price_usd }: Listed) => {
+  const clients = [fetch402, fetchWithL402, fetchWithMpp] as const;
+  const had = async ({ path, method, example, price_usd }: Listed, i: number) => {
     const inBody = { body: JSON.stringify(example), headers: { 'content-type': 'application/json' } };
     const address = method === 'POST' ? path : `${path}?${new URLSearchParams(example)}`;
     const sent = { method, ...(method === 'POST' ? inBody : {}) };
-    const { status, headers } = await fetch402(`${world.api}${address}`, sent, { wallet });
+    const client = clients[i % clients.length] as typeof fetch402;
+    const { status, headers } = await client(`${world.api}${address}`, sent, { wallet });
     const said = [Number(headers.get('x-cost-usd')), headers.has('payment-receipt'), headers.get('cache-control')];
     expect([path, status, ...said]).toEqual([path, 200, price_usd, true, 'private, no-store']);
   };

@@ -11,6 +11,7 @@ import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
 const PATH = '/v1/images/generations';
+const VIDEO = { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 };
 const PROBLEMS = 'https://paymentauth.org/problems/';
 
 let world: World;
@@ -148,10 +149,10 @@ describe('who shows no credential', () => {
 });
 
 describe('unmodified clients of @getalby/lightning-tools', () => {
-  const json = () => ({
+  const json = (body: object = coin()) => ({
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(coin()),
+    body: JSON.stringify(body),
   });
   const clients = { fetch402, fetchWithL402, fetchWithMpp };
 
@@ -175,6 +176,12 @@ describe('unmodified clients of @getalby/lightning-tools', () => {
     );
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ data: [{ b64_json: expect.any(String) }] });
+  });
+
+  test.each(Object.entries(clients))('%s is told where its video will be', async (_, client) => {
+    const response = await client(`${world.api}/v1/videos`, json(VIDEO), { wallet: wallet as never });
+    expect(response.status).toBe(202);
+    expect(await response.json()).toMatchObject({ id: expect.stringMatching(/^gen_/) });
   });
 });
 
@@ -413,8 +420,6 @@ describe('a proof that does not pay for a request is answered with a fresh chall
 });
 
 describe('who has paid', () => {
-  const VIDEO = { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 };
-
   test('for a video follows it by his proof, as by its signed address, and nobody else by theirs', async () => {
     const [{ challenge, preimage }, other] = [await paid(VIDEO, '/v1/videos'), await paid()];
     const headers = payment(challenge, preimage);
