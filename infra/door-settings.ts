@@ -1,10 +1,12 @@
 /** Settings for requests without an account: which address they come from, and how many may come. */
 import { isIP } from 'node:net';
-import { given, integer, type Setting, wrong } from './setting-kinds.ts';
+import { integer, list } from './setting-kinds.ts';
 
 export const DOORS = {
-  trustedProxies: networks(
+  trustedProxies: list(
     'TRUSTED_PROXIES',
+    isNetwork,
+    'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8',
     'Addresses and networks, such as 10.0.0.0/8, of the proxies in front of the API, separated by commas: what these say in X-Forwarded-For is believed; unset: an address is that of the connection',
   ),
   challengesPerMinute: integer(
@@ -22,20 +24,6 @@ export const DOORS = {
 };
 
 /** Never all addresses: then any caller could claim any address. */
-function networks(variable: string, meaning: string): Setting<readonly string[]> {
-  return {
-    variable,
-    meaning,
-    byDefault: '',
-    read(env) {
-      const value = given(env, variable);
-      const words = value?.split(',').map((each) => each.trim()) ?? [];
-      if (words.every(isNetwork)) return words;
-      return wrong(variable, 'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8', value ?? '');
-    },
-  };
-}
-
 function isNetwork(word: string): boolean {
   const [address = '', prefix, more] = word.split('/');
   const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;

@@ -1,6 +1,6 @@
 /** Settings of files: those that are kept, those that requests bring, and those that are fetched. */
 import { neededWith } from './outside-settings.ts';
-import { given, integer, optional, type Setting, secret, text, url, wrong } from './setting-kinds.ts';
+import { integer, list, optional, secret, text, url } from './setting-kinds.ts';
 
 const GIB = 1024 ** 3;
 
@@ -41,25 +41,17 @@ export const FILES = {
     [64 * 1024 * 1024, 1024 * GIB],
     'Bytes of such files that each gateway keeps at a time, of one account half of it; with more to come, requests are refused',
   ),
-  privateSources: privateSources(
+  privateSources: list(
     'PRIVATE_SOURCES',
+    isOrigin,
+    'addresses that start with http:// or https:// and have no path',
     'Origins such as http://10.0.0.7:8080 from which the pictures that requests name may come though they are private, separated by commas',
   ),
 };
 
 /** Exact origins. None by default: nothing of ours is fetched for strangers. */
-function privateSources(variable: string, meaning: string): Setting<readonly string[]> {
-  const isOrigin = (each: string) =>
-    URL.canParse(each) && /^https?:$/.test(new URL(each).protocol) && new URL(each).href === `${new URL(each).origin}/`;
-  return {
-    variable,
-    meaning,
-    byDefault: '',
-    read(env) {
-      const value = given(env, variable);
-      const origins = value?.split(',').map((each) => each.trim()) ?? [];
-      if (origins.every(isOrigin)) return origins;
-      return wrong(variable, 'addresses that start with http:// or https:// and have no path', value ?? '');
-    },
-  };
+function isOrigin(word: string): boolean {
+  if (!URL.canParse(word)) return false;
+  const { protocol, href, origin } = new URL(word);
+  return /^https?:$/.test(protocol) && href === `${origin}/`;
 }

@@ -103,8 +103,13 @@ export function url(variable: string, protocols: readonly string[], meaning: str
   };
 }
 
-/** Words with commas between them. */
-export function list(variable: string, word: RegExp, must: string, meaning: string): Setting<readonly string[]> {
+/** Words with commas between them; none by default. */
+export function list(
+  variable: string,
+  isRight: (word: string) => boolean,
+  must: string,
+  meaning: string,
+): Setting<readonly string[]> {
   return {
     variable,
     meaning,
@@ -112,7 +117,7 @@ export function list(variable: string, word: RegExp, must: string, meaning: stri
     read(env) {
       const value = given(env, variable);
       const words = value?.split(',').map((each) => each.trim()) ?? [];
-      return words.every((each) => word.test(each)) ? words : wrong(variable, must, value ?? '');
+      return words.every(isRight) ? words : wrong(variable, must, value ?? '');
     },
   };
 }

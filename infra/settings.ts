@@ -214,7 +214,7 @@ export const SETTINGS = {
   ),
   loneSourceCoins: list(
     'RATE_LONE_SOURCE_COINS',
-    /^[A-Z][A-Z0-9]*$/,
+    (each) => /^[A-Z][A-Z0-9]*$/.test(each),
     'codes of coins such as LTC,XMR',
     'Coins whose rate is also believed when one source alone has it, within RATE_MAX_JUMP of what two agreed on before; unset: none',
   ),
