@@ -14,6 +14,9 @@ const NEVER = '9999-12-31T23:59:59.999Z';
 /** Entries a memory holds before it drops its older half. */
 const MEMORY_HALF = 512;
 
+/** Why a hold is released that is the request's own fault: the same request would fail again, wherever it is sent. */
+export const AT_FAULT: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
+
 export interface OpenHold {
   readonly amount: PicoUsd;
   readonly keyId: string | null;

@@ -28,7 +28,7 @@ export {
   type Use,
 } from './charge.ts';
 export * from './events.ts';
-export { type HoldCommand, type Holds, howEnded, type OpenHold } from './holds.ts';
+export { AT_FAULT, type HoldCommand, type Holds, howEnded, type OpenHold } from './holds.ts';
 export { instantIn } from './instant.ts';
 export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';

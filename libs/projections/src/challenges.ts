@@ -143,7 +143,6 @@ export interface ChallengeView {
   readonly forfeited: PicoUsd;
   readonly claims: number;
   readonly served: number;
-  readonly issuedAt: string;
   readonly usableUntil: string;
   readonly paidAt: string | undefined;
   readonly forfeitedAt: string | undefined;
@@ -180,7 +179,7 @@ function viewOf(row: ChallengeRow): ChallengeView {
     ...{ method: row.method, backend: row.backend, reference: row.reference },
     ...{ price: money.fromJson(row.price), available: money.fromJson(row.available), held: money.fromJson(row.held) },
     ...{ charged: money.fromJson(row.charged), forfeited: money.fromJson(row.forfeited) },
-    ...{ claims: row.claims, served: row.served, issuedAt: row.issued_at, usableUntil: row.usable_until },
+    ...{ claims: row.claims, served: row.served, usableUntil: row.usable_until },
     ...{ paidAt: row.paid_at ?? undefined, forfeitedAt: row.forfeited_at ?? undefined },
   };
 }

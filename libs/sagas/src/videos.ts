@@ -15,6 +15,7 @@ import {
   type VideoResults,
 } from '#application';
 import {
+  AT_FAULT,
   type HoldCommand,
   type SubmissionMade,
   VIDEO,
@@ -51,7 +52,6 @@ const PERHAPS_PASSED_ON: ReadonlySet<number> = new Set([408, 502, 504]);
 /** What may be over in a moment. */
 const PASSING: ReadonlySet<string> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 
-const AT_FAULT: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
 const NO_ORDER = { parameters: {}, wire: {} } as const;
 const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video was not held any more' } as const;
 

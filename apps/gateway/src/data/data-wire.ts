@@ -3,18 +3,10 @@ import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, dataPathOf } from '#
 import { boundOf } from '#domain';
 import { usdNumber } from '#kernel';
 
-type DataEndpointRow = ReturnType<typeof rowOf>;
-
-const known = new WeakMap<Catalogue, readonly DataEndpointRow[]>();
-
 /** Those of a class stand together. @param byRequest whether a single request can be paid for here */
-export function dataEndpointRows(catalogue: Catalogue, byRequest: boolean): readonly DataEndpointRow[] {
+export function dataEndpointRows(catalogue: Catalogue, byRequest: boolean) {
   const rank = ({ provider }: DataEndpoint) => DATA_PROVIDERS.indexOf(provider);
-  const rows =
-    known.get(catalogue) ??
-    catalogue.dataEndpoints.toSorted((a, b) => rank(a) - rank(b)).map((each) => rowOf(each, byRequest));
-  known.set(catalogue, rows);
-  return rows;
+  return catalogue.dataEndpoints.toSorted((a, b) => rank(a) - rank(b)).map((each) => rowOf(each, byRequest));
 }
 
 function rowOf({ endpoint, ...entry }: DataEndpoint, byRequest: boolean) {

@@ -1,9 +1,14 @@
 import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
 import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant } from '../events.ts';
-import { afterAbsorbed, afterEndOf, afterHandover, type Holds, NOTHING_REMEMBERED, type OpenHold } from '../holds.ts';
-
-/** Failures that are the request's own: the same request would fail again. */
-const AT_FAULT: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
+import {
+  AT_FAULT,
+  afterAbsorbed,
+  afterEndOf,
+  afterHandover,
+  type Holds,
+  NOTHING_REMEMBERED,
+  type OpenHold,
+} from '../holds.ts';
 
 /** How often a proof is accepted at most, and for a request that is refused for its own fault: each try may cost the house something. */
 const MOST_CLAIMS = 100;
