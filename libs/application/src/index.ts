@@ -98,6 +98,13 @@ export type {
   Wire,
 } from './inference/vocabulary/media-calls.ts';
 export {
+  type PrivateChatCall,
+  type SealedAnswer,
+  type SealedHead,
+  type SealedPiece,
+  SealedRefusal,
+} from './inference/vocabulary/private-calls.ts';
+export {
   type AnswerIdentity,
   type Capability,
   type ChatCall,

@@ -11,7 +11,8 @@ export type Capability =
   | 'videos'
   | 'speech'
   | 'transcription'
-  | 'data';
+  | 'data'
+  | 'privateChat';
 
 export interface Demand {
   /** The slug of the vendor. */

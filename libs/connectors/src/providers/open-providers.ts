@@ -56,11 +56,11 @@ export class OpenedProviders extends Providers implements Vendors {
   }
 
   of<C extends Capability>(_hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]> {
-    const why = this.objection(upstream);
-    if (why !== undefined) throw unavailable(`"${upstream}" ${why}`);
-    const able = this.providers.get(upstream)?.[capability];
-    if (able) return able;
-    throw unavailable(`"${upstream}" does not offer ${capability}`);
+    return this.offer(upstream, capability);
+  }
+
+  attestations(upstream: string): NonNullable<Provider['attestation']> {
+    return this.offer(upstream, 'attestation');
   }
 
   can(upstream: string, capability: Capability): boolean {
@@ -73,6 +73,14 @@ export class OpenedProviders extends Providers implements Vendors {
 
   async close(): Promise<void> {
     await Promise.all([...this.providers.values()].map((provider) => provider.close()));
+  }
+
+  private offer<F extends keyof Provider>(upstream: string, capability: F): NonNullable<Provider[F]> {
+    const why = this.objection(upstream);
+    if (why !== undefined) throw unavailable(`"${upstream}" ${why}`);
+    const able = this.providers.get(upstream)?.[capability];
+    if (able) return able;
+    throw unavailable(`"${upstream}" does not offer ${capability}`);
   }
 }
 

@@ -13,6 +13,7 @@ import type {
   TranscriptionCall,
   VideoMaker,
 } from './media-calls.ts';
+import type { PrivateChatCall, SealedAnswer } from './private-calls.ts';
 import type { Found, NativeSearch, SearchNote, SearchQuery } from './web-search.ts';
 
 export type { Capability, Language };
@@ -34,6 +35,10 @@ export interface Provider {
   transcription?(call: TranscriptionCall): Promise<Transcript>;
   /** Resolves with all of an answer, or with the first bytes of a file. */
   data?(call: DataCall): Promise<DataAnswer>;
+  /** Resolves with the head of the answer. @throws SealedRefusal */
+  privateChat?(call: PrivateChatCall): Promise<SealedAnswer>;
+  /** The evidence of what an enclave is, and of its key, as it gives it: a JSON object. */
+  attestation?(enclave: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
   close(): Promise<void>;
 }
 
@@ -44,6 +49,12 @@ export abstract class Providers {
    * @throws UpstreamFailure when it is not available here
    */
   abstract of<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
+
+  /**
+   * How the enclaves of a vendor are asked for their evidence, which costs nothing.
+   * @throws UpstreamFailure when it is not available here
+   */
+  abstract attestations(upstream: string): NonNullable<Provider['attestation']>;
 }
 
 /** The identity of the answer, in place of the upstream's. */
