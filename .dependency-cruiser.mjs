@@ -27,7 +27,7 @@ const APPLICATION_FOLDERS = [
   'autotopup',
   'accounts',
 ];
-const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'sandbox'];
+const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'sandbox', 'private-proxy'];
 const PRODUCT = '^(apps|libs|infra)/';
 const SPEC = '\\.(spec|e2e)\\.ts$';
 
@@ -105,7 +105,7 @@ export default {
     {
       name: 'sandbox-is-only-an-address',
       severity: 'error',
-      from: { path: '^(libs|apps/(gateway|projector|sagas|ledger))/', pathNot: `${SPEC}|^libs/testing/` },
+      from: { path: '^(libs|apps/(gateway|projector|sagas|ledger|private-proxy))/', pathNot: `${SPEC}|^libs/testing/` },
       to: { path: '^apps/sandbox/' },
     },
     {

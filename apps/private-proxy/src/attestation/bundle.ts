@@ -1,0 +1,68 @@
+import { gunzipSync } from 'node:zlib';
+import { NotAttested } from './attestation-verifier.ts';
+
+/** What an enclave shows of itself, in Tinfoil's shape. Nothing in it is believed because it says so. */
+export interface AttestationBundle {
+  readonly report: { readonly format: string; readonly body: string };
+  /** Other fields, read by those formats that need them. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** The most characters of a bundle's JSON. Real ones have some 17,000. */
+const MAX_BUNDLE = 1024 * 1024;
+const MAX_DEPTH = 32;
+
+/** @throws NotAttested for what is no bundle, is too large or nested too deeply */
+export function bundleIn(value: unknown): AttestationBundle {
+  const { enclaveAttestationReport, ...fields } = recordIn(bounded(value), 'the bundle');
+  const { format, body } = recordIn(enclaveAttestationReport, 'enclaveAttestationReport');
+  return {
+    report: { format: textIn(format, 'the format of the report', 200), body: textIn(body, 'the body of the report') },
+    fields,
+  };
+}
+
+export function recordIn(value: unknown, name: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new NotAttested(`${name} is no object`);
+  return value as Readonly<Record<string, unknown>>;
+}
+
+export function textIn(value: unknown, name: string, most = MAX_BUNDLE): string {
+  if (typeof value !== 'string' || value === '') throw new NotAttested(`${name} is missing`);
+  if (value.length > most) throw new NotAttested(`${name} is too long`);
+  return value;
+}
+
+/** @throws NotAttested for anything but the one canonical spelling of at most `most` bytes */
+export function base64In(value: unknown, name: string, most: number): Buffer {
+  const text = textIn(value, name, Math.ceil(most / 3) * 4);
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text) throw new NotAttested(`${name} is not base64`);
+  return bytes;
+}
+
+/** @throws NotAttested for what is no gzip, or is longer than `most` bytes when it is unpacked */
+export function gunzipped(packed: Uint8Array, name: string, most: number): Buffer {
+  try {
+    return gunzipSync(packed, { maxOutputLength: most });
+  } catch (cause) {
+    throw new NotAttested(`${name} is not gzip of at most ${most} bytes`, { cause });
+  }
+}
+
+/** Bounds depth and size before anything walks the value; it comes from `JSON.parse`, so it has no cycles. */
+function bounded(value: unknown): unknown {
+  let left = MAX_BUNDLE;
+  const walk = (part: unknown, depth: number): void => {
+    left -= typeof part === 'string' ? part.length + 2 : 1;
+    if (depth > MAX_DEPTH || left < 0) throw new NotAttested('the bundle is too large or nested too deeply');
+    if (typeof part !== 'object' || part === null) return;
+    for (const [name, inner] of Object.entries(part)) {
+      left -= name.length;
+      walk(inner, depth + 1);
+    }
+  };
+  walk(value, 0);
+  return value;
+}
