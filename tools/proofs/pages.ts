@@ -1,0 +1,237 @@
+/**
+ * `npm run prove:pages`: a web page in a browser on the same machine cannot spend through the private proxy. In Chromium,
+ * pages of another site, of another port and of a name that is led to the proxy's own port (DNS rebinding) send it
+ * whatever a page can, from images to preflighted requests, as Chromium sends it and without the headers by which newer
+ * browsers tell where a request comes from: nothing of it reaches the gateway's paid route. The same pages spend through a
+ * proxy that is built without care, and a client of the reader's own spends through ours. Chromium and its driver are
+ * installed when they are needed.
+ */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Cluster, type Customer } from '../cluster.ts';
+import { startApp } from '../processes.ts';
+import { DRIVER, installChromium } from './clients/chromium.ts';
+import { install } from './clients/install.ts';
+import { pathOf, startAttacker } from './pages/attacker.ts';
+import { ATTACKS } from './pages/attacks.ts';
+import { type Browser, launch } from './pages/browser.ts';
+import { type Relay, startRelay } from './pages/relay.ts';
+import { startWeakProxy } from './pages/weak-proxy.ts';
+import { type Recorder, startRecorder } from './private/recorder.ts';
+
+/** A name of the attacker's. */
+const EVIL = 'evil.test';
+/** Where the attacker is, on another address of this machine. */
+const ABROAD = '127.0.0.2';
+const LOADED_WITHIN_MS = 5_000;
+/** Until something arrives, and until nothing more does. */
+const ARRIVES_WITHIN_MS = 2_500;
+const QUIET_MS = 80;
+const LOOK_AGAIN_MS = 10;
+const CREDIT_USD = 5;
+
+/** What a browser leaves out that does not know it. */
+const BROWSERS: Readonly<Record<string, readonly string[]>> = {
+  'as Chromium sends it': [],
+  'without Sec-Fetch-*': ['sec-fetch-'],
+  'without Sec-Fetch-* and Origin': ['sec-fetch-', 'origin', 'referer'],
+};
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+let failed = 0;
+function check(holds: boolean, line: string): void {
+  print(`${holds ? 'holds ' : 'FAILS '} ${line}`);
+  if (!holds) failed++;
+}
+
+interface Scene {
+  readonly packages: string;
+  readonly directory: string;
+  readonly gateway: Recorder;
+}
+
+interface Outcome {
+  /** What the proxy answered, by attack. */
+  readonly answers: ReadonlyMap<string, readonly string[]>;
+  /** Attacks after which a paid request was at the gateway. */
+  readonly paid: readonly string[];
+}
+
+/** All attacks from all places on one port. */
+async function attack(scene: Scene, relay: Relay): Promise<Outcome> {
+  const profile = await mkdtemp(path.join(scene.directory, 'profile-'));
+  const answers = new Map<string, string[]>();
+  const paid: string[] = [];
+  await keepPages(scene, profile, relay.port);
+  const attacker = await startAttacker('127.0.0.1', 0);
+  const browser = await launch(scene.packages, profile, `MAP ${EVIL} 127.0.0.1`);
+  try {
+    const elsewhere = portOf(attacker);
+    const target = encodeURIComponent(`http://127.0.0.1:${relay.port}`);
+    for (const name of Object.keys(ATTACKS)) {
+      const places = {
+        'another site': `http://${EVIL}:${elsewhere}${pathOf(name)}?target=${target}`,
+        'another port': `http://127.0.0.1:${elsewhere}${pathOf(name)}?target=${target}`,
+        'a rebound name': `http://${EVIL}:${relay.port}${pathOf(name)}`,
+      };
+      for (const [place, url] of Object.entries(places)) {
+        const before = (await paidRequests(scene.gateway)).length;
+        await visit(browser, url, relay);
+        const seen = relay.take();
+        answers.set(name, [...(answers.get(name) ?? []), ...seen]);
+        // What the name led to before would have answered: the page came from the browser's memory.
+        if (seen.some((each) => each.includes('/pages/'))) throw new Error(`the page of ${name} was not kept`);
+        if ((await paidRequests(scene.gateway)).length > before) paid.push(`${name}, from ${place}`);
+      }
+    }
+  } finally {
+    await browser.close();
+    attacker.close();
+    attacker.closeAllConnections();
+  }
+  return { answers, paid };
+}
+
+/** While the name still leads to the attacker, on the port at which the proxy will be. */
+async function keepPages({ packages }: Scene, profile: string, port: number): Promise<void> {
+  const attacker = await startAttacker(ABROAD, port);
+  const browser = await launch(packages, profile, `MAP ${EVIL} ${ABROAD}`);
+  for (const name of Object.keys(ATTACKS)) {
+    const page = await browser.newPage();
+    await page
+      .goto(`http://${EVIL}:${port}${pathOf(name)}`, { waitUntil: 'load', timeout: LOADED_WITHIN_MS })
+      .catch(() => undefined);
+    await page.close();
+  }
+  await browser.close();
+  attacker.close();
+  attacker.closeAllConnections();
+}
+
+async function visit(browser: Browser, url: string, relay: Relay): Promise<void> {
+  const page = await browser.newPage();
+  const before = relay.arrived;
+  // One that goes elsewhere at once is never loaded.
+  await page.goto(url, { waitUntil: 'load', timeout: LOADED_WITHIN_MS }).catch(() => undefined);
+  const deadline = performance.now() + ARRIVES_WITHIN_MS;
+  while (relay.arrived === before && performance.now() < deadline) await sleep(LOOK_AGAIN_MS);
+  for (let last = -1; last !== relay.arrived || relay.underWay > 0; await sleep(QUIET_MS)) last = relay.arrived;
+  for (const each of browser.pages()) if (browser.pages().length > 1) await each.close();
+}
+
+async function paidRequests(gateway: Recorder): Promise<readonly string[]> {
+  return (await gateway.requests()).filter((each) => each.startsWith('POST '));
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
+
+/** That the attacks are ones: each spends through a proxy that takes whatever comes. */
+async function tryCareless(scene: Scene, { apiKey }: Customer): Promise<void> {
+  const proxy = await startWeakProxy(scene.gateway.url, apiKey);
+  const relay = await startRelay(portOf(proxy), []);
+  try {
+    const { paid } = await attack(scene, relay);
+    const harmless = Object.keys(ATTACKS).filter((name) => !paid.some((each) => each.startsWith(`${name}, from `)));
+    const rebound = paid.filter((each) => each.endsWith('a rebound name')).length;
+    check(
+      harmless.length === 0,
+      `a careless proxy: ${Object.keys(ATTACKS).length - harmless.length} of ${Object.keys(ATTACKS).length} attacks spend, ${rebound} of them from a rebound name${harmless.length > 0 ? `; not: ${harmless.join('; ')}` : ''}`,
+    );
+  } finally {
+    relay.close();
+    proxy.close();
+    proxy.closeAllConnections();
+  }
+}
+
+async function tryOurs(scene: Scene, cluster: Cluster, customer: Customer): Promise<void> {
+  const env = { PPQ_API_KEY: customer.apiKey, PPQ_API_BASE: scene.gateway.url, ALLOW_UNATTESTED: '1', PORT: '0' };
+  const proxy = await startApp('private-proxy', env);
+  const address = /http:\/\/127\.0\.0\.1:(\d+)/.exec(proxy.line);
+  const port = Number(address?.[1]);
+  try {
+    for (const [browser, leftOut] of Object.entries(BROWSERS)) {
+      const before = await cluster.balance(customer);
+      const began = (await paidRequests(scene.gateway)).length;
+      const relay = await startRelay(port, leftOut);
+      const { answers } = await attack(scene, relay);
+      relay.close();
+      const unseen = Object.keys(ATTACKS).filter((name) => (answers.get(name) ?? []).length === 0);
+      const sent = [...answers.values()].flat();
+      const passed = (await paidRequests(scene.gateway)).length - began;
+      const after = await cluster.balance(customer);
+      const spent = before.balance - after.balance + after.held_usd;
+      check(
+        passed === 0 && spent === 0 && unseen.length === 0,
+        `${browser}: ${Object.keys(ATTACKS).length} attacks from 3 places, ${sent.length} requests at the proxy, ${passed} at the gateway's paid route, ${spent} USD spent${unseen.length > 0 ? `; never arrived: ${unseen.join('; ')}` : ''}`,
+      );
+      for (const line of tally(sent)) print(`         ${line}`);
+    }
+    await spendsItself(scene, cluster, { customer, url: `http://127.0.0.1:${port}` });
+  } finally {
+    await proxy.stop();
+  }
+}
+
+/** How often each answer was given, by method. */
+function tally(sent: readonly string[]): readonly string[] {
+  const counts = Map.groupBy(sent, (each) => each.replace(/ \S+ /, ' '));
+  return [...counts].map(([what, each]) => `${each.length} × ${what}`).sort();
+}
+
+/** That nothing was spent says something because this spends. */
+async function spendsItself(
+  { gateway }: Scene,
+  cluster: Cluster,
+  { customer, url }: { readonly customer: Customer; readonly url: string },
+): Promise<void> {
+  const before = await cluster.balance(customer);
+  const began = (await paidRequests(gateway)).length;
+  const body = JSON.stringify({ model: 'private/gpt-oss-120b', messages: [{ role: 'user', content: 'Spend this' }] });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body });
+  const text = await answer.text();
+  const deadline = performance.now() + ARRIVES_WITHIN_MS;
+  let after = await cluster.balance(customer);
+  while (after.balance === before.balance && performance.now() < deadline) {
+    await sleep(LOOK_AGAIN_MS);
+    after = await cluster.balance(customer);
+  }
+  const passed = (await paidRequests(gateway)).length - began;
+  check(
+    answer.status === 200 && passed === 1 && after.balance < before.balance,
+    `a client of the reader's own: ${answer.status}, ${passed} at the gateway's paid route, ${before.balance - after.balance} USD spent${answer.status === 200 ? '' : `: ${text.slice(0, 300)}`}`,
+  );
+}
+
+const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-pages-'));
+try {
+  await installChromium();
+  const packages = await install({ npm: DRIVER });
+  const cluster = await Cluster.standalone(path.join(directory, 'data'));
+  const gateway = await startRecorder(
+    Number(new URL(cluster.gateways[0] as string).port),
+    path.join(directory, 'gateway'),
+  );
+  try {
+    const customer = await cluster.customer(CREDIT_USD);
+    const scene = { packages, directory, gateway };
+    await tryCareless(scene, customer);
+    if (!process.argv.includes('--careless')) await tryOurs(scene, cluster, customer);
+    const { code, output } = await cluster.ledger('verify');
+    check(code === 0, output.trim().split('\n').at(-1) ?? '');
+  } finally {
+    await gateway.close();
+    await cluster.stop();
+  }
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
+process.exitCode = failed > 0 ? 1 : 0;

@@ -1,0 +1,41 @@
+/** Chromium as far as this proof needs it, with a profile that outlives a start. */
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { CHROMIUM } from '../clients/chromium.ts';
+
+export interface Page {
+  goto(url: string, options: { readonly waitUntil: 'load'; readonly timeout: number }): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+export interface Browser {
+  newPage(): Promise<Page>;
+  pages(): readonly Page[];
+  close(): Promise<void>;
+}
+
+/** What a browser does against such pages by itself is off: what is proved must not hang on it. */
+const UNPROTECTED = [
+  'LocalNetworkAccessChecks',
+  'BlockInsecurePrivateNetworkRequests',
+  'PrivateNetworkAccessSendPreflights',
+  'HttpsUpgrades',
+  'HttpsFirstBalancedModeAutoEnable',
+];
+
+/**
+ * @param packages where playwright-core is installed
+ * @param hosts as in `--host-resolver-rules`
+ */
+export function launch(packages: string, profile: string, hosts: string): Promise<Browser> {
+  const { chromium } = createRequire(path.join(packages, 'package.json'))('playwright-core') as {
+    readonly chromium: { launchPersistentContext(profile: string, options: object): Promise<Browser> };
+  };
+  const args = [
+    '--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update',
+    '--disable-sync --disable-popup-blocking --autoplay-policy=no-user-gesture-required',
+    `--disable-features=${UNPROTECTED.join(',')}`,
+  ].flatMap((line) => line.split(' '));
+  const options = { executablePath: CHROMIUM, headless: true, args: [...args, `--host-resolver-rules=${hosts}`] };
+  return chromium.launchPersistentContext(profile, options);
+}

@@ -1,0 +1,70 @@
+/** A tap on a wire: everything that goes through it in either direction is kept, byte for byte, in files. */
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface Recorder {
+  readonly port: number;
+  readonly url: string;
+  /** What clients sent, and what they were answered. */
+  readonly files: readonly [sent: string, answered: string];
+  readonly connections: number;
+  /** Requests that were recorded so far, by method and path. */
+  requests(): Promise<readonly string[]>;
+  /** Ends every connection that is open now, as a network does. */
+  cut(): void;
+  close(): Promise<void>;
+}
+
+const REQUEST_LINE = /(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \/\S* HTTP\/1\.1\r\n/g;
+
+/** @param to the port on 127.0.0.1 that it stands for; @param name of the files, without an ending */
+export async function startRecorder(to: number, name: string): Promise<Recorder> {
+  const files = [`${name}.sent`, `${name}.answered`] as const;
+  const [sent, answered] = files.map((file) => createWriteStream(file)) as [WriteStream, WriteStream];
+  const open = new Set<Socket>();
+  let connections = 0;
+  const server = createServer((client) => {
+    connections++;
+    const upstream = connect(to, '127.0.0.1');
+    for (const [from, onto, kept] of [
+      [client, upstream, sent],
+      [upstream, client, answered],
+    ] as const) {
+      open.add(from);
+      from.setNoDelay(true);
+      from.on('data', (piece) => void kept.write(piece));
+      from.on('error', () => onto.destroy());
+      from.on('close', () => {
+        open.delete(from);
+        onto.destroySoon();
+      });
+      from.pipe(onto);
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const flushed = () =>
+    Promise.all([sent, answered].map((file) => new Promise<void>((resolve) => void file.write('', () => resolve()))));
+  return {
+    port,
+    files,
+    url: `http://127.0.0.1:${port}`,
+    get connections() {
+      return connections;
+    },
+    async requests() {
+      await flushed();
+      const lines = (await readFile(files[0], 'latin1')).match(REQUEST_LINE) ?? [];
+      return lines.map((line) => line.replace(/ HTTP\/1\.1\r\n$/, ''));
+    },
+    cut() {
+      for (const socket of open) socket.destroy();
+    },
+    async close() {
+      server.close();
+      for (const socket of open) socket.destroy();
+      await Promise.all([sent, answered].map((file) => new Promise<void>((resolve) => file.end(resolve))));
+    },
+  };
+}
