@@ -7,7 +7,8 @@ const MAY_IMPORT = {
   sagas: ['kernel', 'domain', 'application'],
   projections: ['kernel', 'domain'],
   eventstore: ['kernel'],
-  connectors: ['kernel', 'domain', 'application'],
+  ehbp: [],
+  connectors: ['kernel', 'domain', 'application', 'ehbp'],
 };
 /** The folders of the application, from those that know nothing of the others: each may import those before it. */
 const APPLICATION_FOLDERS = [

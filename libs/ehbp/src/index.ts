@@ -1,0 +1,13 @@
+export { type SealedRequest, sealRequest } from './client.ts';
+export { FrameSizes, MAX_FRAME_BYTES, TAG_BYTES } from './frames.ts';
+export { type EnclaveKeys, generateKeys, keyConfigOf, publicKeyIn } from './keys.ts';
+export {
+  EhbpError,
+  type EhbpFault,
+  ENCAPSULATED_KEY,
+  KEY_CONFIG_PROBLEM,
+  KEY_CONFIG_TYPE,
+  RESPONSE_NONCE,
+} from './protocol.ts';
+export type { ResponseOpener, ResponseSealer } from './response.ts';
+export { type OpenedRequest, openRequest } from './server.ts';

@@ -1,0 +1,93 @@
+/** The answer's side of the protocol: keys that only those have who share the request's secret, and frames under them. */
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import { FrameReader, frameOf, piecesOf, TAG_BYTES } from './frames.ts';
+import { EhbpError, KEY_BYTES } from './protocol.ts';
+
+const ALGORITHM = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+
+export interface ResponseKeys {
+  readonly key: Uint8Array;
+  readonly baseNonce: Uint8Array;
+}
+
+/** @param secret exported from the context of the request */
+export function responseKeys(secret: Uint8Array, encapsulatedKey: Uint8Array, nonce: Uint8Array): ResponseKeys {
+  const salt = Buffer.concat([encapsulatedKey, nonce]);
+  const expanded = (info: string, bytes: number) => new Uint8Array(hkdfSync('sha256', secret, salt, info, bytes));
+  return { key: expanded('key', KEY_BYTES), baseNonce: expanded('nonce', NONCE_BYTES) };
+}
+
+/** The nonce of the frame with this number: the base nonce, XOR the number as a big-endian integer. */
+function nonceOf({ baseNonce }: ResponseKeys, frame: number): Uint8Array {
+  const nonce = Buffer.from(baseNonce);
+  for (let at = NONCE_BYTES - 1, rest = frame; rest > 0; at--, rest = Math.floor(rest / 256)) {
+    nonce[at] = (nonce[at] as number) ^ (rest % 256);
+  }
+  return nonce;
+}
+
+/** Encrypts an answer: one for each answer, since frames are numbered. */
+export class ResponseSealer {
+  /** The value of the answer's header `Ehbp-Response-Nonce`. */
+  readonly nonce: string;
+  private readonly keys: ResponseKeys;
+  private frames = 0;
+
+  constructor(nonce: string, keys: ResponseKeys) {
+    this.nonce = nonce;
+    this.keys = keys;
+  }
+
+  /** @returns what goes on the wire: a frame, or several for more than 64 KiB, or nothing for nothing */
+  seal(plaintext: Uint8Array): Uint8Array {
+    if (plaintext.length === 0) return plaintext;
+    const frames = Array.from(piecesOf(plaintext), (piece) => this.frame(piece));
+    return frames.length === 1 ? (frames[0] as Uint8Array) : Buffer.concat(frames);
+  }
+
+  private frame(piece: Uint8Array): Uint8Array {
+    const cipher = createCipheriv(ALGORITHM, this.keys.key, nonceOf(this.keys, this.frames++));
+    return frameOf(cipher.update(piece), cipher.final(), cipher.getAuthTag());
+  }
+}
+
+/** Decrypts an answer. */
+export class ResponseOpener {
+  private readonly keys: ResponseKeys;
+
+  constructor(keys: ResponseKeys) {
+    this.keys = keys;
+  }
+
+  /**
+   * Yields the plaintext of each frame as soon as it is complete, and never any of a frame that is not what the enclave encrypted. Where
+   * the body ends between two frames, that does not show here: who reads the plaintext must know its end.
+   * @param pieces the answer's body, in pieces of any size
+   * @throws EhbpError
+   */
+  async *open(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    const reader = new FrameReader();
+    let frames = 0;
+    for await (const piece of pieces) {
+      for (const ciphertext of reader.add(piece)) {
+        const plaintext = this.opened(ciphertext, frames++);
+        if (plaintext.length > 0) yield plaintext;
+      }
+    }
+    reader.end();
+  }
+
+  private opened(ciphertext: Uint8Array, frame: number): Uint8Array {
+    const end = ciphertext.length - TAG_BYTES;
+    const decipher = createDecipheriv(ALGORITHM, this.keys.key, nonceOf(this.keys, frame));
+    decipher.setAuthTag(ciphertext.subarray(end));
+    const plaintext = decipher.update(ciphertext.subarray(0, end));
+    try {
+      decipher.final();
+    } catch {
+      throw new EhbpError('unauthentic', 'a frame of the answer is not what the enclave encrypted');
+    }
+    return plaintext;
+  }
+}

@@ -1,0 +1,81 @@
+/** The side that answers: an enclave. */
+import { randomBytes } from 'node:crypto';
+import type { RecipientContext } from 'hpke';
+import { FrameReader } from './frames.ts';
+import type { EnclaveKeys } from './keys.ts';
+import {
+  bytesIn,
+  EhbpError,
+  ENCAPSULATED_KEY,
+  hexOf,
+  KEY_BYTES,
+  REQUEST_INFO,
+  RESPONSE_LABEL,
+  SUITE,
+} from './protocol.ts';
+import { ResponseSealer, responseKeys } from './response.ts';
+
+/**
+ * Begins to read an encrypted request.
+ * @param encapsulatedKey the header `Ehbp-Encapsulated-Key`
+ * @throws EhbpError when it is no key
+ */
+export async function openRequest(keys: EnclaveKeys, encapsulatedKey: string): Promise<OpenedRequest> {
+  const encapsulated = bytesIn(encapsulatedKey, ENCAPSULATED_KEY);
+  try {
+    const context = await SUITE.SetupRecipient(keys.pair, encapsulated, { info: REQUEST_INFO });
+    return new OpenedRequest(context, encapsulated);
+  } catch {
+    throw new EhbpError('malformed', `${ENCAPSULATED_KEY} is no public key of X25519`);
+  }
+}
+
+export class OpenedRequest {
+  private readonly context: RecipientContext;
+  private readonly encapsulatedKey: Uint8Array;
+  private authentic = false;
+
+  constructor(context: RecipientContext, encapsulatedKey: Uint8Array) {
+    this.context = context;
+    this.encapsulatedKey = encapsulatedKey;
+  }
+
+  /**
+   * Yields the plaintext of each frame. Whether a frame is from the client is known frame by frame, whether all have come never: the
+   * plaintext must say it.
+   * @param pieces the request's body, in pieces of any size
+   * @throws EhbpError; `unauthentic` for the first frame means most likely that the client has another key than ours
+   */
+  async *open(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    const reader = new FrameReader();
+    for await (const piece of pieces) {
+      for (const ciphertext of reader.add(piece)) {
+        const plaintext = await this.opened(ciphertext);
+        this.authentic = true;
+        if (plaintext.length > 0) yield plaintext;
+      }
+    }
+    reader.end();
+    if (!this.authentic) throw new EhbpError('truncated', 'the body has no frame');
+  }
+
+  /**
+   * Begins an answer, of which there is one for each request.
+   * @throws Error before a frame has been opened: until then the encapsulated key may be of someone who stands between, and so would the
+   * answer be
+   */
+  async sealResponse(): Promise<ResponseSealer> {
+    if (!this.authentic) throw new Error('no answer is encrypted before the request has been opened');
+    const secret = await this.context.Export(RESPONSE_LABEL, KEY_BYTES);
+    const nonce = randomBytes(KEY_BYTES);
+    return new ResponseSealer(hexOf(nonce), responseKeys(secret, this.encapsulatedKey, nonce));
+  }
+
+  private async opened(ciphertext: Uint8Array): Promise<Uint8Array> {
+    try {
+      return await this.context.Open(ciphertext);
+    } catch {
+      throw new EhbpError('unauthentic', 'a frame of the request does not open with this key');
+    }
+  }
+}
