@@ -1,8 +1,7 @@
 import { createLog, type Log } from './log.ts';
 import { openTogether } from './open-together.ts';
-import { readSettings, SettingError, type Settings } from './settings.ts';
+import { type Environment, SettingError } from './setting-kinds.ts';
 import { StartError } from './start-error.ts';
-import type { VendorSettings } from './vendor-settings.ts';
 
 /** Further fields of the line that says "ready", such as addresses. */
 export type Where = Readonly<Record<string, string>>;
@@ -14,17 +13,26 @@ export interface Running {
   close(): Promise<void>;
 }
 
-/** The vendors of a catalogue's directory, for roles that call them. */
-export type VendorsIn = (catalogueDir: string | undefined) => readonly VendorSettings[];
-
 /** Starts something; what it opens is closed in reverse order, at the end or when the start fails. */
-export type Start = (settings: Settings, log: Log, opened: AsyncDisposableStack) => Promise<Where>;
+export type Start<S> = (settings: S, log: Log, opened: AsyncDisposableStack) => Promise<Where>;
 
-/** Runs a role as this process: settings, start, `ready`, and an orderly end on SIGTERM or SIGINT with exit code 0. */
-export async function runProcess(role: string, start: Start, vendorsIn?: VendorsIn): Promise<void> {
+/** What every program is told. */
+interface Logging {
+  readonly logLevel: string;
+}
+
+/**
+ * Runs a role as this process: settings, start, `ready`, and an orderly end on SIGTERM or SIGINT with exit code 0.
+ * @param read throws SettingError for a setting that is wrong
+ */
+export async function runProcess<S extends Logging>(
+  role: string,
+  read: (env: Environment) => S,
+  start: Start<S>,
+): Promise<void> {
   let log = createLog('info');
   try {
-    const settings = readSettings(process.env, vendorsIn);
+    const settings = read(process.env);
     log = createLog(settings.logLevel).child({ role });
     // A second signal changes nothing: on Ctrl-C npm passes on one that the terminal has sent already.
     const stopped = new Promise<string>((resolve) => {

@@ -1,7 +1,7 @@
-import { runProcess } from '#infra';
+import { readSettings, runProcess } from '#infra';
 import { startSandbox } from './sandbox.ts';
 
-await runProcess('sandbox', async ({ sandboxPort, sandboxUrl, host }, log, opened) => {
+await runProcess('sandbox', readSettings, async ({ sandboxPort, sandboxUrl, host }, log, opened) => {
   const sandbox = await startSandbox({ port: sandboxPort, host, log, reachedAt: sandboxUrl });
   opened.defer(() => sandbox.close());
   return sandbox.where;

@@ -9,7 +9,7 @@ import { startSandbox } from '../../sandbox/src/sandbox.ts';
 import { welcome } from './welcome.ts';
 
 /** Everything in one process and one container, with one store and one feed: what `npm start` runs. */
-await runProcess('standalone', async (settings, log, opened) => {
+await runProcess('standalone', readSettings, async (settings, log, opened) => {
   const sandbox = await startSandbox({ port: settings.sandboxPort, log });
   opened.defer(() => sandbox.close());
   // The addresses of the outside world follow from the port that the sandbox really has.

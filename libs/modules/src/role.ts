@@ -1,5 +1,5 @@
 import { readProviders } from '#catalogue';
-import { type Log, openTogether, runProcess, type Settings, type Where } from '#infra';
+import { type Log, openTogether, readSettings, runProcess, type Settings, type Where } from '#infra';
 
 interface Closable {
   close(): unknown;
@@ -34,7 +34,11 @@ export class Role {
 
 /** Runs a role as this process. */
 export function runRole(name: string, start: (role: Role) => Promise<Where>): Promise<void> {
-  return runProcess(name, (settings, log, opened) => start(new Role(name, settings, log, opened)), readProviders);
+  return runProcess(
+    name,
+    (env) => readSettings(env, readProviders),
+    (settings, log, opened) => start(new Role(name, settings, log, opened)),
+  );
 }
 
 /** Starts a role inside a process that is not its own: what it opens is closed by `close`. */

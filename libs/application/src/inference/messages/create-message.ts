@@ -7,6 +7,7 @@ import type { MessagesBody } from './body.ts';
 import { MessageClient, type MessageOutlet } from './message-client.ts';
 import { MessageDraft } from './message-draft.ts';
 import { readMessagesRequest } from './request.ts';
+import { usageWire } from './usage.ts';
 
 export interface MessageRequest {
   readonly requestId: string;
@@ -41,6 +42,6 @@ export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
     draft.answeredBy(whole);
     for (const search of whole.searches) draft.search(search);
     draft.accept(whole.body);
-    return JSON.stringify(draft.finished(whole.receipt));
+    return JSON.stringify(draft.finished(usageWire(whole.receipt)));
   }
 }

@@ -1,7 +1,8 @@
 import type { Receipt } from '../../paying/purchase.ts';
 import { EventClient, type EventOutlet, type TypedEvent } from '../vocabulary/event-client.ts';
 import { sseEvent } from '../vocabulary/sse.ts';
-import { type MessageDraft, usageWire } from './message-draft.ts';
+import type { MessageDraft } from './message-draft.ts';
+import { usageWire } from './usage.ts';
 
 /** Where the events of a message are sent. */
 export interface MessageOutlet extends EventOutlet {
@@ -15,7 +16,7 @@ export class MessageClient extends EventClient<MessageOutlet, MessageDraft> {
     const { outlet, draft } = this;
     const last = failure
       ? [{ ...outlet.explain(failure), ...(receipt ? { usage: usageWire(receipt) } : {}) }]
-      : draft.ended(receipt);
+      : draft.ended(receipt && usageWire(receipt));
     outlet.finish(last.map((event) => this.written(event)).join(''));
   }
 

@@ -1,10 +1,7 @@
 /** Anthropic's shape of a message, while it is made out of the choices of a chat answer. */
-import { quantityOf } from '#domain';
-import { usdNumber } from '#kernel';
-import type { Receipt } from '../../paying/purchase.ts';
 import type { Source } from '../vocabulary/answers.ts';
-import { costDetails } from '../vocabulary/cost-details.ts';
 import type { ChatDelta, TypedEvent } from '../vocabulary/event-client.ts';
+import type { Thing } from '../vocabulary/things.ts';
 import type { SearchNote } from '../vocabulary/web-search.ts';
 import { MessageOutput } from './output.ts';
 import type { Thoughts } from './request.ts';
@@ -21,8 +18,11 @@ interface ChatChoice {
 /** Why an answer ended, in Anthropic's words; one that is not known ends it as any other. */
 const STOP_REASONS: Readonly<Record<string, string>> = { length: 'max_tokens', content_filter: 'refusal' };
 
+/** What a message came to, in Anthropic's words: `input_tokens`, `output_tokens` and whatever else is known. */
+export type MessageUsage = Thing;
+
 /** Before anything is known of it. */
-const NO_USAGE = {
+const NO_USAGE: MessageUsage = {
   input_tokens: 0,
   cache_creation_input_tokens: 0,
   cache_read_input_tokens: 0,
@@ -43,7 +43,7 @@ export class MessageDraft {
     this.output = new MessageOutput(id, thoughts);
   }
 
-  answeredBy({ model }: Source): void {
+  answeredBy({ model }: Pick<Source, 'model'>): void {
     this.model = model;
   }
 
@@ -66,20 +66,20 @@ export class MessageDraft {
     return { type: 'message_start', message: this.wire([], { stop_reason: null, stop_sequence: null }, NO_USAGE) };
   }
 
-  /** The last events. @param receipt what it came to, if it could be charged */
-  ended(receipt: Receipt | undefined): readonly TypedEvent[] {
+  /** The last events. */
+  ended(usage: MessageUsage | undefined): readonly TypedEvent[] {
     const blocks = this.output.end();
     return [
       ...blocks,
-      { type: 'message_delta', delta: this.stop, usage: this.usage(receipt) },
+      { type: 'message_delta', delta: this.stop, usage: this.withSearches(usage) },
       { type: 'message_stop' },
     ];
   }
 
   /** All of it, once nothing more will come. */
-  finished(receipt: Receipt): object {
+  finished(usage: MessageUsage | undefined): object {
     this.output.end();
-    return this.wire(this.output.blocks, this.stop, this.usage(receipt));
+    return this.wire(this.output.blocks, this.stop, this.withSearches(usage));
   }
 
   private get stop() {
@@ -88,29 +88,14 @@ export class MessageDraft {
     return { stop_reason: STOP_REASONS[finish] ?? byItself, stop_sequence };
   }
 
-  private wire(content: readonly object[], stop: object, usage: object) {
+  private wire(content: readonly object[], stop: object, usage: MessageUsage) {
     const { id, model } = this;
     return { id: `msg_${id}`, type: 'message', role: 'assistant', model, content, ...stop, usage };
   }
 
-  private usage(receipt: Receipt | undefined) {
+  private withSearches(usage = NO_USAGE): MessageUsage {
     const { searched } = this.output;
     const made = searched > 0 ? { server_tool_use: { web_search_requests: searched, web_fetch_requests: 0 } } : {};
-    return { ...(receipt ? usageWire(receipt) : NO_USAGE), ...made };
+    return { ...usage, ...made };
   }
-}
-
-/** Usage with its cost, as Messages count it: the parts of the input stand beside each other. */
-export function usageWire(receipt: Receipt) {
-  const { usage, charged } = receipt;
-  return {
-    input_tokens: usage.input ?? 0,
-    cache_creation_input_tokens: quantityOf('cacheWrite', usage),
-    cache_read_input_tokens: quantityOf('cacheRead', usage),
-    output_tokens: quantityOf('output', usage),
-    output_tokens_details: { thinking_tokens: quantityOf('reasoning', usage) },
-    service_tier: 'standard',
-    cost: usdNumber(charged),
-    cost_details: costDetails(receipt, ['input', 'output']),
-  };
 }

@@ -1,0 +1,19 @@
+/**
+ * What any program is made of: settings from the environment, a log, and an orderly start and end. `#infra/program`, for programs
+ * that have no stores: importing it loads no database client.
+ */
+export { createLog, type Log } from './log.ts';
+export { openTogether } from './open-together.ts';
+export { type Running, runProcess, type Where } from './process.ts';
+export {
+  choice,
+  type Environment,
+  integer,
+  optional,
+  type Setting,
+  SettingError,
+  secret,
+  text,
+  url,
+} from './setting-kinds.ts';
+export { StartError } from './start-error.ts';

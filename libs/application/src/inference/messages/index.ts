@@ -1,0 +1,13 @@
+/**
+ * The translation between Anthropic's Messages and chats, for programs that have nothing to do with money: `#application/messages`.
+ * Importing it loads no framework, no catalogue and no books.
+ */
+export { UnservableRequest } from '../../failures.ts';
+export type { ChatBody } from '../vocabulary/chat-body.ts';
+export type { TypedEvent } from '../vocabulary/event-client.ts';
+export { DONE, SseReader, sseData, sseEvent } from '../vocabulary/sse.ts';
+export { isObject, type Thing } from '../vocabulary/things.ts';
+export { estimatedInputTokens } from '../vocabulary/tokens.ts';
+export type { MessagesBody } from './body.ts';
+export { MessageDraft, type MessageUsage } from './message-draft.ts';
+export { type MessagesRequest, readMessagesRequest } from './request.ts';

@@ -1,0 +1,20 @@
+import { quantityOf } from '#domain';
+import { usdNumber } from '#kernel';
+import type { Receipt } from '../../paying/purchase.ts';
+import { costDetails } from '../vocabulary/cost-details.ts';
+import type { MessageUsage } from './message-draft.ts';
+
+/** Usage with its cost, as Messages count it: the parts of the input stand beside each other. */
+export function usageWire(receipt: Receipt): MessageUsage {
+  const { usage, charged } = receipt;
+  return {
+    input_tokens: usage.input ?? 0,
+    cache_creation_input_tokens: quantityOf('cacheWrite', usage),
+    cache_read_input_tokens: quantityOf('cacheRead', usage),
+    output_tokens: quantityOf('output', usage),
+    output_tokens_details: { thinking_tokens: quantityOf('reasoning', usage) },
+    service_tier: 'standard',
+    cost: usdNumber(charged),
+    cost_details: costDetails(receipt, ['input', 'output']),
+  };
+}
