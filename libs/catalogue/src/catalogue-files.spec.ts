@@ -87,6 +87,37 @@ const VIDEO = `[
 ]
 `;
 
+const PRIVATE = `[
+  {
+    "id": "private/chat",
+    "aliases": ["private/alias"],
+    "type": "chat",
+    "name": "Chat",
+    "provider": "Vendor",
+    "description": "A model.",
+    "released": "2026-02-28",
+    "popular": false,
+    "privacy": "e2e",
+    "inputs": ["text"],
+    "context": 1000,
+    "maxOutput": 100,
+    "endpoints": [
+      {
+        "provider": "Tinfoil",
+        "upstream": "tinfoil",
+        "model": "chat",
+        "enclave": "/chat",
+        "usdPerMillionTokens": { "input": "1.5", "output": "6" },
+        "margin": "1.055",
+        "parameters": "few",
+        "eventBytes": 160,
+        "templateTokens": 256
+      }
+    ]
+  }
+]
+`;
+
 async function complaint(files: Readonly<Record<string, string>>): Promise<string> {
   for (const [name, content] of Object.entries(files)) await writeFile(path.join(directory, name), content);
   try {
@@ -98,7 +129,7 @@ async function complaint(files: Readonly<Record<string, string>>): Promise<strin
 }
 
 test('files without a mistake are read', async () => {
-  expect(await complaint({ 'models.json': CHAT, 'videos.json': VIDEO })).toBe('none');
+  expect(await complaint({ 'models.json': CHAT, 'private.json': PRIVATE, 'videos.json': VIDEO })).toBe('none');
 });
 
 describe('a mistake is named with its file, its line and its field', () => {
@@ -214,6 +245,98 @@ describe('a mistake is named with its file, its line and its field', () => {
   ])('of a model that is not paid by tokens: %s → %s', async (field, mistake, sentence) => {
     expect(VIDEO).toContain(field);
     expect(await complaint({ 'videos.json': VIDEO.replace(field, mistake) })).toBe(`videos.json:${sentence}`);
+  });
+
+  const NAMED_PRIVATE = 'exactly where the id begins with private/';
+  const UNREADABLE = 'must not be there for a private model, whose requests nobody can read';
+  test.each([
+    [
+      '"privacy": "e2e"',
+      '"privacy": "anon"',
+      `11 cannot be used: privacy of model "private/chat" must be e2e ${NAMED_PRIVATE}`,
+    ],
+    [
+      '"private/chat"',
+      '"vendor/chat"',
+      `11 cannot be used: privacy of model "vendor/chat" must be e2e ${NAMED_PRIVATE}`,
+    ],
+    [
+      '"private/alias"',
+      '"alias"',
+      '4 cannot be used: aliases[0] of model "private/chat" must begin with private/ exactly where the id does',
+    ],
+    ['["text"]', '["text", "image"]', '12 cannot be used: inputs of model "private/chat" must be text alone'],
+    ['"popular"', '"routing": {}, "popular"', `10 cannot be used: routing of model "private/chat" ${UNREADABLE}`],
+    [
+      '"margin"',
+      '"searchFee": "web_search", "margin"',
+      `22 cannot be used: endpoints[0].searchFee of model "private/chat" ${UNREADABLE}`,
+    ],
+    [
+      '"enclave": "/chat",',
+      '',
+      '16 cannot be used: endpoints[0].enclave of model "private/chat" must be there for a private model',
+    ],
+    [
+      '"/chat"',
+      '"https://evil.example/"',
+      '20 cannot be used: endpoints[0].enclave of model "private/chat" must be a path of lower case, such as "/model", or ""',
+    ],
+    [
+      '"/chat"',
+      '"/a/../chat"',
+      '20 cannot be used: endpoints[0].enclave of model "private/chat" must be a path of lower case, such as "/model", or ""',
+    ],
+    [
+      '"eventBytes": 160',
+      '"eventBytes": -1',
+      '24 cannot be used: endpoints[0].eventBytes of model "private/chat" must be a whole number from 0',
+    ],
+    [
+      '"output": "6"',
+      '"output": "0.0"',
+      '21 cannot be used: endpoints[0].usdPerMillionTokens.output of model "private/chat" must be above 0 for a private model',
+    ],
+    [
+      '"upstream": "tinfoil"',
+      '"upstream": "openai"',
+      '18 cannot be used: endpoints[0].upstream of model "private/chat" names the provider "openai", which does not speak ehbp',
+    ],
+  ])('of a private model: %s → %s', async (field, mistake, sentence) => {
+    expect(PRIVATE).toContain(field);
+    expect(await complaint({ 'private.json': PRIVATE.replace(field, mistake) })).toBe(`private.json:${sentence}`);
+  });
+
+  test('of a private model among others: an enclave serves one, one model has one, and no other name leads to it', async () => {
+    const other = (model: string, enclave: string) =>
+      PRIVATE.replaceAll('"private/', `"private/${model}-`).replace('"/chat"', `"${enclave}"`);
+    const both = (enclave: string) => complaint({ 'a.json': other('a', '/chat'), 'private.json': other('b', enclave) });
+    expect(await both('/b')).toBe('none');
+    expect(await both('/chat')).toBe(
+      'private.json:20 cannot be used: endpoints[0].enclave of model "private/b-chat" is that of model "private/a-chat" too, and an enclave serves one',
+    );
+    const [model] = JSON.parse(PRIVATE);
+    const twice = [{ ...model, endpoints: [...model.endpoints, ...model.endpoints] }];
+    expect(await complaint({ 'private.json': JSON.stringify(twice), 'a.json': '[]' })).toBe(
+      'private.json:1 cannot be used: endpoints of model "private/chat" must be one: what is encrypted for an enclave opens in no other',
+    );
+    const led = CHAT.replace('"thinking": "vendor/chat"', '"thinking": "private/chat"');
+    expect(await complaint({ 'private.json': PRIVATE, 'models.json': led })).toBe(
+      'models.json:16 cannot be used: variants.thinking of model "vendor/chat" names "private/chat", which is a private model',
+    );
+    for (const [field, mistake, sentence] of [
+      [
+        '"margin"',
+        '"enclave": "/chat", "margin"',
+        '27 cannot be used: endpoints[0].enclave of model "vendor/chat" must be there for private models alone',
+      ],
+      [
+        '"upstream": "openai"',
+        '"upstream": "tinfoil"',
+        '21 cannot be used: endpoints[0].upstream of model "vendor/chat" names the provider "tinfoil", which speaks ehbp, as enclaves do',
+      ],
+    ] as const)
+      expect(await complaint({ 'models.json': CHAT.replace(field, mistake) })).toBe(`models.json:${sentence}`);
   });
 
   test('a name that stands in two files is reported for the second one', async () => {

@@ -16,6 +16,7 @@ import {
   ownerOf,
   slugOf,
 } from './model-file.ts';
+import { assertPrivacy } from './private-models.ts';
 import {
   amount,
   DataFileError,
@@ -76,6 +77,7 @@ function assertModel(data: unknown, place: Place): asserts data is AnyModelFile 
     throw mistakeAt(within(place, 'maxOutput'), 'must not be above its context');
   if (model.privacy === 'zdr' && !model.endpoints.some(({ zdr }) => zdr))
     throw mistakeAt(within(place, 'privacy'), 'is zdr, which none of its endpoints is');
+  assertPrivacy(model, place);
   const twice = repeated(model.endpoints.map(({ provider }) => slugOf(provider)));
   if (twice)
     throw mistakeAt(within(place, 'endpoints', twice[1], 'provider'), `is ${twice[0]}, which is there already`);

@@ -1,6 +1,7 @@
 /** What the models, lookups and fees of a catalogue want of the vendors that they are had from. */
 import type { Catalogue, MediaModel } from './catalogue.ts';
 import { isMedia } from './data-files.ts';
+import { isPrivate } from './private-models.ts';
 
 export type Capability =
   | 'chat'
@@ -41,6 +42,7 @@ export function demandsOf(catalogue: Catalogue): readonly Demand[] {
       demands.push(...model.endpoints.map(({ upstream }) => ({ upstream, capability, owner })));
       continue;
     }
+    if (isPrivate(model)) continue; // no vendor's code calls enclaves yet
     for (const { upstream, speaks } of model.endpoints) {
       if (model.type === 'embedding') demands.push({ upstream, capability: 'embeddings', owner });
       else demands.push(...speaks.map((capability) => ({ upstream, capability, owner })));

@@ -31,6 +31,7 @@ export {
   slugOf,
 } from './model-file.ts';
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
+export { isPrivate, PRIVATE_PREFIX } from './private-models.ts';
 export type { CredentialFile, ProviderFile } from './provider-file.ts';
 export { LISTED_TOKENS, LISTED_UNITS, listPriceOf } from './tariffs.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

@@ -8,6 +8,7 @@ import {
   flag,
   isText,
   listOf,
+  matches,
   object,
   oneOf,
   optional,
@@ -83,6 +84,12 @@ export interface EndpointFile extends OfferFile {
   readonly searchFee?: string;
   /** What it can be asked in; chat alone where nothing is said. */
   readonly speaks?: readonly Language[];
+  /** Where the enclave of a private model is at its vendor: a path, or nothing where the vendor is one enclave. */
+  readonly enclave?: string;
+  /** Bytes of an event in the stream of its answers that are not text: the more, the less an answer is held to be. */
+  readonly eventBytes?: number;
+  /** Tokens that its chat template adds to a request at most. */
+  readonly templateTokens?: number;
 }
 
 /** What is said of every model. */
@@ -152,6 +159,9 @@ const endpoint = object({
   usdPerRequest: optional(amount),
   searchFee: optional(text),
   speaks: optional(listOf(oneOf(LANGUAGES))),
+  enclave: optional(matches('a path of lower case, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
+  eventBytes: optional(countOrNone),
+  templateTokens: optional(countOrNone),
 });
 
 /** Fields of every model. */

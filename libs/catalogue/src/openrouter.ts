@@ -1,6 +1,7 @@
 /** OpenRouter's list of models (`GET https://openrouter.ai/api/v1/models`, saved to a file) as catalogue entries. */
 import { money } from '#kernel';
 import type { ModelFile } from './model-file.ts';
+import { PRIVATE_PREFIX } from './private-models.ts';
 
 /** The part of a row that is read; prices are USD for one token, as text. */
 interface Row {
@@ -56,6 +57,7 @@ function modelFrom(row: Row, margin: string): ModelFile | string {
   const { id, name = id, description = '', created = 0, pricing = {}, architecture = {}, top_provider = {} } = row;
   const { input_modalities = ['text'], output_modalities = ['text'] } = architecture;
   if (typeof id !== 'string' || id === '') return 'it has no id';
+  if (id.startsWith(PRIVATE_PREFIX)) return 'its id would be that of a private model';
   if (!output_modalities.includes('text')) return 'it answers with no text';
   const input = perMillion(pricing.prompt);
   const output = perMillion(pricing.completion);

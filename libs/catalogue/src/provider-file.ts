@@ -1,6 +1,7 @@
 /** Vendors as they stand in a data file: what each is. What it can do is code, found by its protocol. */
 import type { AnyModelFile } from './data-files.ts';
 import { ON_DISCONNECT, type OnDisconnect, ownerOf } from './model-file.ts';
+import { assertEnclaves } from './private-models.ts';
 import {
   DataFileError,
   isText,
@@ -85,13 +86,14 @@ export function providersIn(data: unknown): readonly ProviderFile[] {
 }
 
 /**
- * Every endpoint is reached by a provider that is there, and has its habits where it says nothing else.
+ * Every endpoint is reached by a provider that is there and can serve it, and has its habits where it says nothing else.
  * @throws DataFileError whose path begins with the index of the model
  */
 export function connected(
   models: readonly AnyModelFile[],
   providers: readonly ProviderFile[],
 ): readonly AnyModelFile[] {
+  assertEnclaves(models, providers);
   const habits = new Map(providers.map(({ slug, onDisconnect }) => [slug, onDisconnect]));
   return models.map((model, i) => ({
     ...model,

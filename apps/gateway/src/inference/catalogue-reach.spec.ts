@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { readCatalogue } from '#catalogue';
+import { isPrivate, readCatalogue } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { type TestAccount, World } from '#testing';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const chats = readCatalogue().models.filter(({ type }) => type === 'chat');
+const chats = readCatalogue().models.filter((model) => model.type === 'chat' && !isPrivate(model));
 const offers = chats.flatMap(({ id, endpoints }) => endpoints.map(({ slug }) => [id, slug] as const));
 
 test.each(offers)('%s answers at %s, whole and streamed', async (model, slug) => {

@@ -20,12 +20,15 @@ export class ModelsController {
     private readonly medians: MedianCosts,
   ) {}
 
-  /** Chat models, or those of the types that are asked for. */
+  /** Chat models, or those of the types that are asked for; private ones where everything is. */
   @Get(['v1/models', 'models'])
   @Operation(operations.listModels)
   async models(@Query() query: ModelsQuery) {
-    const types = typesIn(query.type || 'chat');
-    const data = this.rows.filter(({ type, popular }) => types.includes(type) && (popular || !isTrue(query.popular)));
+    const { types, everything } = wantedTypes(query.type || 'chat');
+    const data = this.rows.filter(
+      ({ type, popular, privacyLevel }) =>
+        types.includes(type) && (everything || privacyLevel !== 'e2e') && (popular || !isTrue(query.popular)),
+    );
     const medians = await this.medians.byModel();
     const priced = data.map((row) => ({ ...row, ...medianWire(medians.get(row.id)) }));
     return { object: 'list', data: priced, total_count: data.length, links: { next: null } };
@@ -67,14 +70,17 @@ export class ModelsController {
   }
 }
 
-/** @throws InvalidRequest when a word is no type */
-function typesIn(words: string): readonly ModelType[] {
+/**
+ * Private models are among everything alone: who asks for chats wants what can be asked on the routes for them.
+ * @throws InvalidRequest when a word is no type
+ */
+function wantedTypes(words: string): { readonly types: readonly ModelType[]; readonly everything: boolean } {
   const known = [...MODEL_TYPES, 'all'] as const;
   const types = words.split(',').map((word) => known.find((each) => each === word.trim()));
-  if (types.includes('all')) return MODEL_TYPES;
+  if (types.includes('all')) return { types: MODEL_TYPES, everything: true };
   if (types.includes(undefined))
     throw new InvalidRequest(`type must be a comma-separated list of ${known.join(', ')}`, 'type');
-  return types as readonly ModelType[];
+  return { types: types as readonly ModelType[], everything: false };
 }
 
 /** The median cost of a query, and how many of them 1 USD pays for; null where there were none. */

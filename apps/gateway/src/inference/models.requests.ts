@@ -4,7 +4,9 @@ import { Flag } from '../edge/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
 export class ModelsQuery {
-  @Field({ description: `Comma-separated types (${MODEL_TYPES.join(', ')}), or all; default: chat` })
+  @Field({
+    description: `Comma-separated types (${MODEL_TYPES.join(', ')}), or all; default: chat. Private models, which requests are encrypted for, are in all alone`,
+  })
   @IsOptional()
   @IsString()
   type?: string;

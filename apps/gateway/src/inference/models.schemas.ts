@@ -78,7 +78,10 @@ export const ModelSchema = named(
         description: 'Maximum tokens of input and output together; 0 where tokens are not counted',
       },
       popular: BOOLEAN,
-      privacyLevel: STRING,
+      privacyLevel: text(
+        'anon: providers may keep requests; zdr: they need not; e2e: a private model, asked through the local encrypting proxy alone',
+        { enum: ['anon', 'zdr', 'e2e'] },
+      ),
       architecture: ARCHITECTURE,
       pricing: {
         ...PRICING,

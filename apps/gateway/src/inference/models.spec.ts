@@ -12,6 +12,7 @@ interface Row {
   readonly type: string;
   readonly created: number;
   readonly popular: boolean;
+  readonly privacyLevel: string;
   readonly pricing: Readonly<Record<string, unknown>>;
   readonly links: { readonly details: string };
 }
@@ -167,7 +168,7 @@ describe('the list of models', () => {
     const found = await rows(`?type=${type}`);
     expect(new Set(found.map((row) => row.type))).toEqual(new Set(types));
     const all = (await rows('?type=all')).filter((row) => types.includes(row.type));
-    expect(found).toEqual(all);
+    expect(found).toEqual(type === 'all' ? all : all.filter(({ privacyLevel }) => privacyLevel !== 'e2e'));
   });
 
   test.each(['pictures', 'image,text', 'Chat', ','])(
@@ -179,6 +180,25 @@ describe('the list of models', () => {
       expect(body.error).toMatchObject({ type: 'invalid_request_error', param: 'type' });
     },
   );
+
+  test('has private models where everything is asked for, since no route for chats serves them', async () => {
+    const e2e = (await rows('?type=all')).filter(({ privacyLevel }) => privacyLevel === 'e2e');
+    expect(e2e.length).toBeGreaterThanOrEqual(3);
+    for (const row of e2e) {
+      expect(row).toMatchObject({ id: expect.stringMatching(/^private\//), type: 'chat' });
+      expect((await world.get(row.links.details)).body).toEqual(row);
+    }
+    expect(e2e.find(({ id }) => id === 'private/gpt-oss-120b')?.pricing).toMatchObject({
+      input_per_1M_tokens: 0.79125,
+      output_per_1M_tokens: 1.31875,
+    });
+    const { data } = (await world.get('/v1/models/private/gpt-oss-120b/endpoints')).body;
+    expect(data.endpoints).toMatchObject([{ tag: 'tinfoil', default: true, pricing: { prompt: '0.00000079125' } }]);
+    const readable = await rows('?type=chat,embedding,image,video,audio');
+    expect(readable).toEqual(
+      (await rows('?type=all')).filter((row) => !e2e.includes(row) && !row.id.startsWith('private/')),
+    );
+  });
 
   test('has only popular models on request', async () => {
     const filtered = await rows('?popular=true');

@@ -1,6 +1,6 @@
 /** What of a request goes to an upstream, and what never does. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Model, readCatalogue } from '#catalogue';
+import { isPrivate, type Model, readCatalogue } from '#catalogue';
 import { type Answer, openTapped, type TappedWorld, type TestAccount, type Wiretap, type World } from '#testing';
 
 let tapped: TappedWorld;
@@ -146,7 +146,7 @@ describe('fields of our own are ignored, and reach no upstream', () => {
   const models = readCatalogue().models;
   const endpoints = (type: Model['type']) =>
     models
-      .filter((model) => model.type === type)
+      .filter((model) => model.type === type && !isPrivate(model))
       .flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug]));
 
   test.each(endpoints('chat'))('of a chat with %s at %s', async (model, slug) => {
