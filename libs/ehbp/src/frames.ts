@@ -1,6 +1,9 @@
 /** Bodies as a sequence of frames: the length of the ciphertext as a big-endian integer of 32 bits, then the ciphertext. */
 import { EhbpError } from './protocol.ts';
 
+/** A body in pieces of any size, whether they arrive or are there. */
+export type Body = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
 /** What AES-GCM adds to a plaintext. */
 export const TAG_BYTES = 16;
 /** The longest ciphertext of a frame that is taken. */

@@ -1,13 +1,14 @@
 /** The answer's side of the protocol: keys that only those have who share the request's secret, and frames under them. */
-import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
-import { FrameReader, frameOf, piecesOf, TAG_BYTES } from './frames.ts';
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import { type Body, FrameReader, frameOf, piecesOf, TAG_BYTES } from './frames.ts';
 import { EhbpError, KEY_BYTES } from './protocol.ts';
 
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 
 export interface ResponseKeys {
-  readonly key: Uint8Array;
+  /** A cipher begins five times as fast with it as with its bytes. */
+  readonly key: KeyObject;
   readonly baseNonce: Uint8Array;
 }
 
@@ -15,7 +16,7 @@ export interface ResponseKeys {
 export function responseKeys(secret: Uint8Array, encapsulatedKey: Uint8Array, nonce: Uint8Array): ResponseKeys {
   const salt = Buffer.concat([encapsulatedKey, nonce]);
   const expanded = (info: string, bytes: number) => new Uint8Array(hkdfSync('sha256', secret, salt, info, bytes));
-  return { key: expanded('key', KEY_BYTES), baseNonce: expanded('nonce', NONCE_BYTES) };
+  return { key: createSecretKey(expanded('key', KEY_BYTES)), baseNonce: expanded('nonce', NONCE_BYTES) };
 }
 
 /** The nonce of the frame with this number: the base nonce, XOR the number as a big-endian integer. */
@@ -66,7 +67,7 @@ export class ResponseOpener {
    * @param pieces the answer's body, in pieces of any size
    * @throws EhbpError
    */
-  async *open(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  async *open(pieces: Body): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
     let frames = 0;
     for await (const piece of pieces) {

@@ -1,7 +1,7 @@
 /** The side that answers: an enclave. */
 import { randomBytes } from 'node:crypto';
 import type { RecipientContext } from 'hpke';
-import { FrameReader } from './frames.ts';
+import { type Body, FrameReader } from './frames.ts';
 import type { EnclaveKeys } from './keys.ts';
 import {
   bytesIn,
@@ -46,7 +46,7 @@ export class OpenedRequest {
    * @param pieces the request's body, in pieces of any size
    * @throws EhbpError; `unauthentic` for the first frame means most likely that the client has another key than ours
    */
-  async *open(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  async *open(pieces: Body): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
     for await (const piece of pieces) {
       for (const ciphertext of reader.add(piece)) {
