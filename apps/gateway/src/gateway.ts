@@ -23,7 +23,7 @@ const CORS = {
   allowedHeaders:
     '*, authorization, api-key, x-api-key, x-credit-id, x-query-source, x-private-model, ehbp-encapsulated-key, content-type, idempotency-key',
   exposedHeaders:
-    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, www-authenticate, payment-receipt, x-cost-usd, retry-after, idempotent-replayed, accept-ranges, content-range, etag',
+    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, x-tinfoil-usage-metrics, www-authenticate, payment-receipt, x-cost-usd, retry-after, idempotent-replayed, accept-ranges, content-range, etag',
   methods: 'GET, POST, PATCH, DELETE, OPTIONS',
   maxAge: 86_400,
   // OPTIONS is answered for every path, also to a client that is no browser.

@@ -181,7 +181,13 @@ describe('every answer', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*');
     const exposed = headers.get('access-control-expose-headers')?.split(', ');
     expect(exposed).toEqual(
-      expect.arrayContaining(['x-request-id', 'www-authenticate', 'payment-receipt', 'ehbp-response-nonce']),
+      expect.arrayContaining([
+        'x-request-id',
+        'www-authenticate',
+        'payment-receipt',
+        'ehbp-response-nonce',
+        'x-tinfoil-usage-metrics',
+      ]),
     );
   });
 });

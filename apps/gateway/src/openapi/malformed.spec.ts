@@ -214,16 +214,6 @@ describe('what is malformed is named by its place, for every model alike:', () =
     }
   });
 
-  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('a private model at %s', async (route) => {
-    const messages = [{ role: 'user', content: 'x' }];
-    const answer = await world.post(route, { model: 'private/gpt-oss-120b', messages, input: 'x' }, account);
-    expect([answer.status, answer.body.error.param, answer.body.message]).toEqual([
-      400,
-      'model',
-      'Private models are only reachable through the local encrypting proxy',
-    ]);
-  });
-
   test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
     'a model without a name at %s',
     async (route) => {
@@ -233,6 +223,54 @@ describe('what is malformed is named by its place, for every model alike:', () =
         account,
       );
       expect([answer.status, answer.body.error.param]).toEqual([400, 'model']);
+    },
+  );
+});
+
+describe('a private model', () => {
+  const messages = [{ role: 'user', content: 'x' }];
+  const form = (type: string, field: string, model: string) => {
+    const fields = new FormData();
+    fields.append('model', model);
+    fields.append('prompt', 'x');
+    fields.append(field, new Blob([Buffer.from(PIXEL.split(',')[1] ?? '', 'base64')], { type }), 'file');
+    return fields;
+  };
+  const asJson = (more: object) => (model: string) => ({ model, ...more });
+  const routes: readonly (readonly [route: string, body: (model: string) => unknown])[] = [
+    ['/v1/chat/completions', asJson({ messages })],
+    ['/v1/completions', asJson({ prompt: 'x' })],
+    ['/v1/responses', asJson({ input: 'x', stream: true })],
+    ['/v1/responses/input_tokens', asJson({ input: 'x' })],
+    ['/v1/responses/compact', asJson({ input: 'x' })],
+    ['/v1/messages', asJson({ messages, max_tokens: 5 })],
+    ['/v1/messages/count_tokens', asJson({ messages })],
+    ['/v1/embeddings', asJson({ input: 'x' })],
+    ['/v1/images/generations', asJson({ prompt: 'x' })],
+    ['/v1/images/edits', (model) => form('image/png', 'image', model)],
+    ['/v1/videos', asJson({ prompt: 'x' })],
+    ['/v1/audio/speech', asJson({ input: 'x', voice: 'any' })],
+    ['/v1/audio/transcriptions', (model) => form('audio/mpeg', 'file', model)],
+  ];
+  const refused = [
+    400,
+    'model',
+    'Private models are only reachable through the local encrypting proxy: see "Private models" in the documentation at /docs',
+  ];
+
+  test.each(routes)(
+    'is refused at %s in the same words, by any of its names, and is sold to nobody',
+    async (route, body) => {
+      const { length: before } = await world.facts();
+      for (const model of ['private/gpt-oss-120b', 'private/gpt-oss-120b:nitro', 'private/no-such']) {
+        const answer = await world.post(route, body(model), account);
+        const { param = 'model', message } = answer.body.error; // Anthropic's shape has no place for the field
+        expect([answer.status, param, message]).toEqual(refused);
+      }
+      const stranger = await world.post(route, body('private/gpt-oss-120b'));
+      expect([400, 401]).toContain(stranger.status);
+      expect((await world.post(route, body('Private/gpt-oss-120b'), account)).status).toBe(404);
+      expect((await world.facts()).length).toBe(before);
     },
   );
 });

@@ -27,6 +27,8 @@ export const TAGS = {
   Media: 'Files that were made, by signed addresses.',
   Data: 'Lookups at vendors of data, each at a fixed price.',
   Models: 'Models and their prices.',
+  'Private models':
+    'Models whose ids begin with private/, in enclaves that prove what they run. Requests are encrypted for the enclave before they leave your machine, so these models are reached through the local encrypting proxy (`npm run start:private-proxy`, then http://127.0.0.1:8787), and on no other route. GET /v1/models?type=all lists them.',
   Account: 'Accounts and their balance.',
   Keys: 'API keys of an account, with their limits.',
   'Top-ups': 'Funding an account.',

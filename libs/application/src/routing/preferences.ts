@@ -2,7 +2,15 @@
  * What a caller prefers in routing: the `provider` object of OpenRouter's convention, and suffixes of the model's name.
  * Both are followed here, and passed on to an upstream that is itself a router.
  */
-import { type AnyModel, type Catalogue, type Endpoint, type Model, QUANTIZATIONS, slugOf } from '#catalogue';
+import {
+  type AnyModel,
+  type Catalogue,
+  type Endpoint,
+  type Model,
+  PRIVATE_PREFIX,
+  QUANTIZATIONS,
+  slugOf,
+} from '#catalogue';
 import { UnservableRequest, UpstreamFailure } from '../failures.ts';
 
 const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
@@ -57,14 +65,15 @@ export interface NamedModel<M extends AnyModel = Model> {
 
 const SORT_OF: Readonly<Record<string, Sort>> = { nitro: 'throughput', floor: 'price', exacto: 'exacto' };
 
+const PRIVATE =
+  'Private models are only reachable through the local encrypting proxy: see "Private models" in the documentation at /docs';
+
 /**
- * Finds a model by its id or alias, with or without suffixes.
+ * Finds a model by its id or alias, with or without suffixes. A private one is found by no route that reads what it is sent.
  * @throws UnservableRequest 404 when there is no such model, or it has no such variant; 400 when it cannot be asked directly
  */
 export function modelNamed(name: string, catalogue: Catalogue): NamedModel<AnyModel> {
-  if (name.startsWith('private/')) {
-    throw new UnservableRequest(400, 'Private models are only reachable through the local encrypting proxy', 'model');
-  }
+  if (name.startsWith(PRIVATE_PREFIX)) throw new UnservableRequest(400, PRIVATE, 'model');
   const whole = catalogue.find(name);
   if (whole) return { model: whole, sort: undefined, online: false, passedOn: '' };
   const parts = name.split(':');
