@@ -1,0 +1,25 @@
+import { Controller, Get, Headers, Query, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { Operation } from '../openapi/operation.ts';
+import * as operations from './attestation.operations.ts';
+import { AttestationQuery } from './attestation.requests.ts';
+import { Attestations } from './attestations.ts';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+@Controller()
+export class AttestationController {
+  constructor(private readonly attestations: Attestations) {}
+
+  @Get('private/attestation')
+  @Operation(operations.getAttestation)
+  async get(
+    @Query() { model }: AttestationQuery,
+    @Headers('cache-control') caching: string | undefined,
+    @Res() reply: FastifyReply,
+  ) {
+    const wanted = caching?.includes('no-cache') ? 'fresh' : 'any';
+    const evidence = await this.attestations.of(model || undefined, wanted);
+    reply.header('cache-control', 'no-store').type(JSON_TYPE).send(evidence);
+  }
+}
