@@ -1,5 +1,5 @@
 /**
- * The simulated outside world: AI providers and vendors of data with one bill of their own, a Lightning node, the chains of coins, a BTCPay
+ * The simulated outside world: AI providers, some in enclaves, and vendors of data with one bill of their own, a Lightning node, the chains of coins, a BTCPay
  * Server, a Stripe account, wallets, a Nostr relay, sources of exchange rates. It keeps everything in memory, and the
  * product knows nothing of it but addresses in its configuration.
  */
@@ -16,6 +16,7 @@ import { chainRoutes } from './chains/wallet.ts';
 import { clnRoutes } from './cln/clnrest.ts';
 import { DataVendors } from './data/data-vendors.ts';
 import { DATA_VENDORS } from './data/vendors.ts';
+import { enclaveRoutes } from './enclave/enclave.ts';
 import { GoogleServer } from './google/google.ts';
 import { lndRoutes } from './lightning/lnd-rest.ts';
 import { LightningNode } from './lightning/node.ts';
@@ -35,7 +36,7 @@ import { embeddingRoutes } from './openai/embeddings/embeddings.ts';
 import { deepInfraImageRoutes } from './openai/images/deepinfra-images.ts';
 import { IMAGE_MODELS } from './openai/images/image-offers.ts';
 import { imageRoutes } from './openai/images/images.ts';
-import { modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
+import { ENCLAVED, modelRoutes, OPENAI_ITSELF, PROVIDERS } from './openai/models.ts';
 import { responsesRoutes } from './openai/responses/responses.ts';
 import { PhoenixdPeer } from './phoenixd/phoenixd.ts';
 import { rateRoutes } from './rates.ts';
@@ -105,6 +106,7 @@ function world(): World {
         modelRoutes(each, othersOf(each.name)),
       ]),
     ),
+    ...Object.assign({}, ...ENCLAVED.map((each) => enclaveRoutes(each, bill))),
     ...responsesRoutes(OPENAI_ITSELF, bill),
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),

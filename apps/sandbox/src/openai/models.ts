@@ -2,7 +2,7 @@
 import { type Model, offered } from '../provider/model.ts';
 import type { Call, Routes } from '../router.ts';
 import { assertKey, refusal } from './errors.ts';
-import { DEEPINFRA, GROQ, type Offer, type Offers, OPENAI, OPENROUTER } from './offers.ts';
+import { DEEPINFRA, GROQ, type Offer, type Offers, OPENAI, OPENROUTER, TINFOIL } from './offers.ts';
 
 export interface OpenAiModel extends Model, Omit<Offer, 'usd'> {}
 
@@ -30,6 +30,11 @@ export const PROVIDERS: readonly OpenAiProvider[] = [
   provider('groq', GROQ, { more: OPEN_WEIGHTS, thoughts: 'reasoning' }),
   provider('deepinfra', DEEPINFRA, { more: OPEN_WEIGHTS, lacks: NEWER, thoughts: 'reasoning_content' }),
 ];
+
+/** What runs in enclaves, one model in each. */
+export const ENCLAVED: readonly OpenAiProvider[] = Object.entries(TINFOIL).map(([id, offer]) =>
+  provider('tinfoil', { [id]: offer }, { more: OPEN_WEIGHTS, thoughts: 'reasoning_content' }),
+);
 
 interface Habits {
   readonly more?: readonly string[];

@@ -116,3 +116,11 @@ export const DEEPINFRA: Offers = {
   ...plain('mistralai/Mistral-Small-3.2-24B-Instruct-2506', [128000, 16384], ['0.075', '0.075', '0.2']),
   ...plain('zai-org/GLM-4.6', [202752, 65536], ['0.45', '0.45', '1.9'], TEXT),
 };
+
+/** Each in an enclave of its own. */
+export const TINFOIL: Offers = {
+  ...plain('gpt-oss-120b', [131072, 32768], ['0.75', '0.75', '1.25'], TEXT),
+  ...plain('llama3-3-70b', [131072, 16384], ['1.75', '1.75', '2.75'], TEXT),
+  ...plain('gemma4-31b', [262144, 32768], ['0.4', '0.4', '1'], TEXT),
+  ...plain('kimi-k3', [262144, 65536], ['4', '4', '20'], TEXT),
+};

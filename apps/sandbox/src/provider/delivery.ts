@@ -28,10 +28,25 @@ export interface Delivery {
   readonly stops: boolean;
   /** Puts so many visible tokens on the bill. */
   charge(visible: number): void;
+  /** What so many visible tokens are reported as. */
+  usage(visible: number): Usage;
 }
 
+export interface Usage {
+  readonly prompt: number;
+  readonly completion: number;
+}
+
+/** Hands answers over: as they are, or encrypted. */
+export interface Outlet {
+  whole(call: Call, json: string, visible: number, delivery: Delivery): void | Promise<void>;
+  stream(call: Call, events: Events, chunkDelay: number, delivery: Delivery): Promise<void>;
+}
+
+export const PLAIN: Outlet = { whole: deliverWhole, stream: deliverStream };
+
 /** Sends an answer in one piece. */
-export function deliverWhole(call: Call, json: string, visible: number, { headers, fault, charge }: Delivery): void {
+function deliverWhole(call: Call, json: string, visible: number, { headers, fault, charge }: Delivery): void {
   if (fault === 'malformed') {
     call.send(200, firstHalf(json), headers);
   } else if (fault === 'cut') {
@@ -49,7 +64,7 @@ export function deliverWhole(call: Call, json: string, visible: number, { header
  * Sends a stream. Whether generation stops when the client leaves, or goes on and is billed all the same, is up to the
  * provider. Without a delay between chunks everything is written at once.
  */
-export async function deliverStream(
+async function deliverStream(
   { request, response }: Call,
   { opening, content, closing, broken, error }: Events,
   chunkDelay: number,
@@ -80,6 +95,6 @@ export async function deliverStream(
   else response.end(pending + (fault === 'error' ? error : closing));
 }
 
-function firstHalf(json: string): string {
+export function firstHalf(json: string): string {
   return json.slice(0, json.length / 2);
 }

@@ -22,6 +22,19 @@ const FILE_FAULTS = [
 /** How vendors of data refuse, beside what all do. */
 export const DATA_REFUSALS = ['401', '402', '403', '404', '422', '503'] as const;
 
+/** What may be wrong with an encrypted answer. */
+const ENCLAVE_FAULTS = [
+  'cut_frame',
+  'no_done',
+  'flipped',
+  'replayed',
+  'replayed_nonce',
+  'overstated',
+  'understated',
+  'plaintext',
+  'plaintext_error',
+] as const;
+
 export const FAULTS = [
   '400',
   '429',
@@ -46,6 +59,7 @@ export const FAULTS = [
   'echo',
   'tells_key',
   'pending',
+  ...ENCLAVE_FAULTS,
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];

@@ -4,7 +4,7 @@ import type { Bill } from '../bill.ts';
 import type { Call, Refusal } from '../router.ts';
 import { type Answer, type Asked, compose } from './answer.ts';
 import { charge } from './charge.ts';
-import { type Delivery, deliverStream, deliverWhole, type Events } from './delivery.ts';
+import { type Delivery, type Events, type Outlet, PLAIN, type Usage } from './delivery.ts';
 import { type Fault, MisunderstoodDirective, readDirective } from './directive.ts';
 import { FaultCounter, failedOutright, type Refused } from './faults.ts';
 import type { Model } from './model.ts';
@@ -32,7 +32,7 @@ const GO_ON: ReadonlySet<string> = new Set(['openrouter', 'groq']);
 /** Reads the directive, waits, fails as directed, composes, delivers, bills. */
 export function serve<M extends Model, Q extends Question<M>>(provider: string, bill: Bill, protocol: Protocol<M, Q>) {
   const faults = new FaultCounter();
-  return async (call: Call, question: Q): Promise<void> => {
+  return async (call: Call, question: Q, outlet: Outlet = PLAIN): Promise<void> => {
     try {
       const directive = readDirective(question.lastUserText);
       const fault = faults.next(directive, provider, question.toolbox.rounds + 1);
@@ -46,19 +46,20 @@ export function serve<M extends Model, Q extends Question<M>>(provider: string, 
         fault,
         stops: !GO_ON.has(provider),
         charge: (visible) => charge(bill, provider, { id: protocol.idOf(answer), answer, visible, fault }),
+        usage: (visible) => usageOf(answer, visible, fault),
       };
       if (question.stream) {
-        await deliverStream(call, protocol.eventsOf(answer, question, fault), directive.chunkDelay, delivery);
+        await outlet.stream(call, protocol.eventsOf(answer, question, fault), directive.chunkDelay, delivery);
       } else {
-        deliverWhole(
-          call,
-          JSON.stringify(protocol.wholeOf(answer, question, fault)),
-          answer.n * answer.visible,
-          delivery,
-        );
+        const json = JSON.stringify(protocol.wholeOf(answer, question, fault));
+        await outlet.whole(call, json, answer.n * answer.visible, delivery);
       }
     } catch (error) {
       throw error instanceof MisunderstoodDirective ? protocol.misunderstood(error.message) : error;
     }
   };
+}
+
+function usageOf({ n, input, reasoning }: Answer, visible: number, fault: Fault | undefined): Usage {
+  return fault === 'zero' ? { prompt: 0, completion: 0 } : { prompt: input, completion: n * reasoning + visible };
 }
