@@ -19,6 +19,7 @@ const APPLICATION_FOLDERS = [
   'inference/search',
   'inference/responses',
   'inference/chat',
+  'inference/private',
   'inference/messages',
   'inference/embeddings',
   'media',

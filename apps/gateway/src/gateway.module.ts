@@ -13,6 +13,7 @@ import { Readiness } from './health/readiness.ts';
 import { InferenceModule } from './inference/inference.module.ts';
 import { MediaModule } from './media/media.module.ts';
 import { DocsModule } from './openapi/docs.module.ts';
+import { PrivateModule } from './private/private.module.ts';
 import { TopupsModule } from './topups/topups.module.ts';
 
 /** How long clients may keep a connection open after the last answer. */
@@ -29,6 +30,7 @@ const LINGER_MS = 1_000;
     InferenceModule,
     MediaModule,
     DataModule,
+    PrivateModule,
     ChargesModule,
     HealthModule,
     DocsModule,

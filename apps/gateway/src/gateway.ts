@@ -13,7 +13,6 @@ import { watchMethods } from './edge/methods.ts';
 import { refuseBroken, refuseOddities } from './edge/no-request.ts';
 import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
-import { refuseUnbuilt } from './edge/unbuilt.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { AudioListener } from './media/sound/audio-listener.ts';
@@ -79,7 +78,6 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   app.get(Uploads).readAt(fastify);
   const refuseOtherMethods = watchMethods(fastify);
   app.enableCors(CORS);
-  fastify.after(() => refuseUnbuilt(fastify));
   refuseUnknownPaths(fastify);
   await app.init();
   refuseOtherMethods();

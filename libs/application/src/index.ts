@@ -51,6 +51,12 @@ export { CreateMessage, CreateMessageHandler } from './inference/messages/create
 export type { MessageOutlet } from './inference/messages/message-client.ts';
 export { MessageDraft } from './inference/messages/message-draft.ts';
 export { type MessagesRequest, readMessagesRequest } from './inference/messages/request.ts';
+export { privateModel } from './inference/private/private-order.ts';
+export {
+  RelayPrivateChat,
+  RelayPrivateChatHandler,
+  type SealedClient,
+} from './inference/private/relay-private-chat.ts';
 export type { ResponsesBody } from './inference/responses/body.ts';
 export { type ChatRequest, Chats } from './inference/responses/chats.ts';
 export {

@@ -28,18 +28,24 @@ export function readBodies(fastify: FastifyInstance): void {
     if (routeOptions.config?.operation?.raw) done(null, body);
     else done(new UnsupportedMedia('The body must be application/json'));
   });
+  fastify.addContentTypeParser(STREAM, ({ routeOptions }, body, done) => {
+    if (routeOptions.config?.operation?.streamed) done(null, body);
+    else done(new UnsupportedMedia('The body must be application/json'));
+  });
   fastify.addHook('onRoute', (route) => {
-    if (!route.config?.operation?.raw) return;
-    const asBytes = ({ headers }: FastifyRequest, _: unknown, done: () => void) => {
-      headers['content-type'] = RAW;
+    const { raw, streamed } = route.config?.operation ?? {};
+    if (!raw && !streamed) return;
+    const asItComes = ({ headers }: FastifyRequest, _: unknown, done: () => void) => {
+      headers['content-type'] = raw ? RAW : STREAM;
       done();
     };
-    route.onRequest = [route.onRequest ?? [], asBytes].flat() as never;
+    route.onRequest = [route.onRequest ?? [], asItComes].flat() as never;
   });
 }
 
-/** A body that is not read as anything, whatever its sender calls it. */
+/** Bodies that are not read as anything, whatever their senders call them: in one piece, and as they come. */
 const RAW = 'application/octet-stream';
+const STREAM = 'application/x-stream';
 
 /** Adds a hook to every operation that is declared from now on, behind that which finds the caller: it unpacks the body. */
 export function unpackBodies(fastify: FastifyInstance): void {
@@ -56,6 +62,9 @@ export function unpackBodies(fastify: FastifyInstance): void {
       const limit = limitOf(request, bodyLimit);
       if (limit < bodyLimit && Number(headers['content-length']) > limit) return done(tooLarge(limit));
       const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
+      const isStream = config.operation?.streamed;
+      if (encoding !== 'identity' && isStream) return done(new UnsupportedMedia('The body may not be compressed'));
+      if (isStream) return done(null, bounded(payload, limit));
       if (encoding === 'identity') return done(null, limit < bodyLimit ? bounded(payload, limit) : payload);
       if (encoding === 'gzip' || encoding === 'x-gzip') return done(null, unpacked(payload, limit));
       reply.header('accept-encoding', 'gzip');

@@ -125,17 +125,6 @@ describe('an address', () => {
     expect([status, text.length < 600]).toEqual([404, true]);
     expect(text).not.toContain('sk-secret');
   });
-
-  test.each(['GET /private/attestation', 'POST /private/v1/chat/completions'])(
-    'of the specification that nothing is behind yet is 501, and is not documented: %s',
-    async (request) => {
-      const [method = '', route = ''] = request.split(' ');
-      const { status, headers, body } = await world.send(method, route);
-      expect([status, body.error.type, headers.get('x-should-retry')]).toEqual([501, 'not_implemented', 'false']);
-      expect(headers.get('access-control-allow-origin')).toBe('*');
-      expect(Object.keys((await world.get('/openapi.json')).body.paths)).not.toContain(route);
-    },
-  );
 });
 
 describe('an error', () => {

@@ -72,12 +72,6 @@ export class Busy extends Error {
   override readonly name = 'Busy';
 }
 
-/** A path of the specification that nothing is behind yet. */
-export class NotBuilt extends Error {
-  override readonly name = 'NotBuilt';
-  readonly statusCode = 501;
-}
-
 /** The resource exists, but its read model is too far behind to show it. */
 export class BooksBehind extends Error {
   override readonly name = 'BooksBehind';
@@ -170,7 +164,6 @@ const STATUSES: Readonly<Record<number, Kind>> = {
   417: [417, 'expectation_failed', 'invalid_request'],
   426: [426, 'upgrade_required', 'invalid_request'],
   431: [431, 'headers_too_large', 'invalid_request'],
-  501: [501, 'not_implemented', 'server'],
   503: [503, 'unavailable', 'server'],
 };
 
@@ -261,7 +254,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   const { message } = error as Error;
   // Fastify's own words do not say what would be taken.
   const text = status === 415 && !(error instanceof UnsupportedMedia) ? 'The body must be application/json' : message;
-  return answer(known, text, status === 501 ? { final: true } : {});
+  return answer(known, text);
 }
 
 /** Longer messages quote what they are about: a name, an address, a whole conversation. */

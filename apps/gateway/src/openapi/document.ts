@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorShapeName } from '../edge/error-shapes.ts';
 import type { UploadNotes } from '../edge/uploads/upload.ts';
-import { HEADERS, headersOf, IDEMPOTENCY_KEY, type Kind, PAID_PARAMETERS } from './headers.ts';
+import { HEADERS, headersOf, IDEMPOTENCY_KEY, type Kind, QUERY_SOURCE } from './headers.ts';
 import {
   type Auth,
   type Content,
@@ -52,6 +52,11 @@ const WITH_BODY = [413, 415];
 const WITH_UPLOAD = [408];
 /** Of who pays by the request: one that was tried too often is served no more. */
 const WITH_PAYMENT = [403];
+/** A body that is nobody's but its sender's. */
+const BYTES = {
+  required: true,
+  content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+};
 const TAKE_BODIES = ['post', 'put', 'patch'];
 export interface OpenApiDocument {
   readonly openapi: string;
@@ -155,12 +160,9 @@ function operationOf(route: Route, notes: OperationNotes, components: Components
       ...credentialsOf(notes).map((scheme) => ({ [scheme]: [] })),
       ...(inFields ? [{}] : []),
     ],
-    parameters: [
-      ...pathParameters(notes),
-      ...queryParameters(notes, components),
-      ...(notes.paid ? PAID_PARAMETERS : notes.creates ? [IDEMPOTENCY_KEY] : []),
-    ],
+    parameters: [...pathParameters(notes), ...queryParameters(notes, components), ...headerParameters(notes)],
     ...(body ? { requestBody: requestBody(body, notes, components) } : {}),
+    ...(notes.streamed ? { requestBody: BYTES } : {}),
     responses: responsesOf(route, notes, components),
   };
 }
@@ -175,6 +177,15 @@ function pathParameters({ params = {} }: OperationNotes): Parameter[] {
   return Object.entries(params).map(([name, { description, example }]) => {
     return { name, in: 'path', required: true, description, schema: { type: 'string' }, example };
   });
+}
+
+/** What comes as a stream is not known again, so it has no key of its own. */
+function headerParameters({ paid, creates, streamed, headers = {} }: OperationNotes): Parameter[] {
+  const own = Object.entries(headers).map(([name, { description, example }]) => {
+    return { name, in: 'header' as const, required: true, description, schema: { type: 'string' }, example };
+  });
+  if (paid) return [...own, ...(streamed ? [QUERY_SOURCE] : [IDEMPOTENCY_KEY, QUERY_SOURCE])];
+  return creates ? [...own, IDEMPOTENCY_KEY] : own;
 }
 
 function queryParameters({ query, example }: OperationNotes, components: Components): Parameter[] {
@@ -266,15 +277,20 @@ class Components {
   readonly responses: Record<string, DocumentedResponse> = {};
   private readonly taken = new Map<string, string>();
 
-  error(status: number, { paid, challenge, creates, errorShape }: OperationNotes): { readonly $ref: string } {
+  error(status: number, { paid, challenge, creates, streamed, errorShape }: OperationNotes): { readonly $ref: string } {
     const words = (STATUS_CODES[status] ?? `Status ${status}`).replaceAll(/\W/g, '');
     if (challenge && status === 402) {
       this.responses[`Challenge${words}`] ??= this.response(status, json(PaymentWantedSchema), { paid, challenge });
       return { $ref: `#/components/responses/Challenge${words}` };
     }
     const { prefix, content } = ERRORS[errorShape ?? 'openai'];
-    const name = `${prefix}${paid ? 'Paid' : creates ? 'Creation' : ''}${words}`;
-    const kind = { ...(paid ? { paid } : {}), ...(creates ? { creates } : {}), ...(errorShape ? { errorShape } : {}) };
+    const name = `${prefix}${streamed ? 'Streamed' : ''}${paid ? 'Paid' : creates ? 'Creation' : ''}${words}`;
+    const kind = {
+      ...(paid ? { paid } : {}),
+      ...(streamed ? { streamed } : {}),
+      ...(creates ? { creates } : {}),
+      ...(errorShape ? { errorShape } : {}),
+    };
     this.responses[name] ??= this.response(status, content, kind);
     return { $ref: `#/components/responses/${name}` };
   }

@@ -54,26 +54,26 @@ export const IDEMPOTENCY_KEY = {
   schema: { type: 'string', pattern: '^[\\x20-\\x7e]{1,255}$' },
 };
 
-/** Headers of paid requests. */
-export const PAID_PARAMETERS = [
-  IDEMPOTENCY_KEY,
-  {
-    name: 'x-query-source',
-    in: 'header' as const,
-    required: false,
-    description: 'The source that the history shows; anything but `ui` is `api`',
-    schema: { type: 'string' },
-  },
-];
+/** A header of requests that are paid for. */
+export const QUERY_SOURCE = {
+  name: 'x-query-source',
+  in: 'header' as const,
+  required: false,
+  description: 'The source that the history shows; anything but `ui` is `api`',
+  schema: { type: 'string' },
+};
 
-export type Kind = Pick<OperationNotes, 'paid' | 'challenge' | 'creates' | 'follows' | 'priced' | 'errorShape'>;
+export type Kind = Pick<
+  OperationNotes,
+  'paid' | 'challenge' | 'creates' | 'follows' | 'priced' | 'streamed' | 'errorShape'
+>;
 
 /** Headers that an answer may have. */
 export function headersOf(
   status: number,
-  { paid, challenge, creates, follows, priced, errorShape }: Kind,
+  { paid, challenge, creates, follows, priced, streamed, errorShape }: Kind,
 ): readonly (keyof typeof HEADERS)[] {
-  const keyed = paid || creates;
+  const keyed = (paid && !streamed) || creates;
   return [
     ...(errorShape === 'anthropic' ? (['request-id'] as const) : []),
     ...(paid ? (['x-generation-id'] as const) : []),

@@ -61,6 +61,8 @@ export interface OperationNotes {
   readonly largeBody?: true;
   /** Its body is handed over as the bytes that came: what sends it signs them. */
   readonly raw?: true;
+  /** Its body is handed over as a stream, as it comes, whatever its sender calls it. */
+  readonly streamed?: true;
   /** Its body is `multipart/form-data` with these files; `body` says what its fields are. */
   readonly upload?: UploadNotes;
   /** It creates something that costs nothing: it accepts an Idempotency-Key. */
@@ -69,6 +71,8 @@ export interface OperationNotes {
   readonly follows?: true;
   /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */
   readonly params?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;
+  /** Headers that it needs beside the usual ones. */
+  readonly headers?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;
   readonly query?: Dto;
   readonly body?: Dto;
   /** A query or body that succeeds: it is shown on the page and sent by the contract test. */

@@ -2,7 +2,14 @@
  * What enclaves give as the evidence of what they are, as they gave it a moment ago. Nobody here judges it: who encrypts for an
  * enclave does, and trusts nothing else that we say.
  */
-import { type Catalogues, type Clock, type Providers, UnservableRequest, UpstreamFailure } from '#application';
+import {
+  type Catalogues,
+  type Clock,
+  type Providers,
+  privateModel,
+  UnservableRequest,
+  UpstreamFailure,
+} from '#application';
 import { type Endpoint, isPrivate } from '#catalogue';
 
 /** How old evidence may be. An enclave that starts anew has another key, which those see who use the old one. */
@@ -77,14 +84,10 @@ export class Attestations {
 
   private enclaveOf(name: string | undefined): Endpoint {
     const { current } = this.catalogues;
-    const served = (name === undefined ? current.models : [current.find(name)]).flatMap((model) =>
-      model && isPrivate(model) ? (model.endpoints as readonly Endpoint[]) : [],
-    );
-    const [endpoint, another] = served;
-    if (endpoint && !another) return endpoint;
-    if (name === undefined)
-      throw new UnservableRequest(400, 'model must say which one is meant, such as private/gpt-oss-120b', 'model');
-    throw new UnservableRequest(404, `The private model "${name}" does not exist`, 'model');
+    if (name !== undefined) return privateModel(name, current).endpoint;
+    const [only, another] = current.models.filter((model) => isPrivate(model) && model.endpoints.length > 0);
+    if (only && !another) return privateModel(only.id, current).endpoint;
+    throw new UnservableRequest(400, 'model must say which one is meant, such as private/gpt-oss-120b', 'model');
   }
 }
 

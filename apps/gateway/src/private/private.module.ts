@@ -1,15 +1,18 @@
 import { Module } from '@nestjs/common';
-import { Catalogues, Clock, Providers } from '#application';
+import { AnswerLengths, Catalogues, Clock, Providers, RelayPrivateChatHandler } from '#application';
 import { CatalogueModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AttestationController } from './attestation.controller.ts';
 import { Attestations } from './attestations.ts';
+import { PrivateChatsController } from './private-chats.controller.ts';
 
 /** Private models: what is passed on between their clients and enclaves, unread. */
 @Module({
   imports: [EdgeModule, CatalogueModule, ProvidersModule],
-  controllers: [AttestationController],
+  controllers: [AttestationController, PrivateChatsController],
   providers: [
+    { provide: AnswerLengths, useFactory: () => new AnswerLengths() },
+    RelayPrivateChatHandler,
     {
       provide: Attestations,
       inject: [Catalogues, Providers, Clock],

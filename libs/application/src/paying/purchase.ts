@@ -185,7 +185,8 @@ export class Purchase {
     this.endpoint = endpoint;
     const asked = performance.now();
     try {
-      const answer = await this.tried(endpoint.tariff, last ? MAX_TRIES : 1, () => call.make(endpoint));
+      const tries = last && !call.isOnce ? MAX_TRIES : 1;
+      const answer = await this.tried(endpoint.tariff, tries, () => call.make(endpoint));
       const began = performance.now();
       this.watch.health.answered(this.sale.model, endpoint, began - asked);
       return { answer, endpoint, asked, began };
@@ -282,6 +283,11 @@ export class Purchase {
     const id = vendorId === undefined ? {} : { vendorId };
     const request = this.items.some(({ of }) => of === tariff.of) ? 0 : 1;
     if (search > 0) this.bill(tariff, { usage: { search, request }, estimated: false, beside: true, ...id });
+  }
+
+  /** What a vendor says cannot be true. */
+  doubt(problem: string): void {
+    this.watch.alarm(problem, undefined);
   }
 
   /** What the hold still has when all that was used is paid; below zero when it was more than it could be. */

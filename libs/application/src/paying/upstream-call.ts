@@ -4,6 +4,8 @@ import type { Usage, Use } from '#domain';
 
 /** A call that can be made to any endpoint. */
 export interface UpstreamCall<A> {
+  /** It can be made only once: what it sends is gone then. */
+  readonly isOnce?: true;
   /** @throws UpstreamFailure */
   make(endpoint: Endpoint): Promise<A>;
   /** The usage that no upstream reported, counted from the request and from what was delivered. */

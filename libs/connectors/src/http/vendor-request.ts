@@ -13,14 +13,14 @@ export interface VendorRequest {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
   /** An object goes as JSON, with a `Base64` wherever a file is to stand in it. */
-  readonly body?: object | Uint8Array | Readable | FormData | undefined;
+  readonly body?: object | Uint8Array | Readable | AsyncIterable<Uint8Array> | FormData | undefined;
   readonly signal: AbortSignal;
   /** It is made, and invoiced, though we hang up. */
   readonly billsOn?: true;
   /** What a GET asks for is invoiced as well. */
   readonly invoiced?: true;
   /** What an answer with a status from 300 on means. */
-  refusalOf(status: number, headers: AnswerHeaders, body: string): UpstreamFailure;
+  refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamFailure;
 }
 
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -34,6 +34,8 @@ export interface VendorAnswer {
   json(): Promise<unknown>;
   /** As it comes. It throws an UpstreamFailure when it breaks off. */
   pieces(): AsyncIterable<Uint8Array>;
+  /** What stands behind the answer; nothing before it has ended. */
+  trailers(): AnswerHeaders;
 }
 
 /**
@@ -64,8 +66,8 @@ export async function vendorRequest(
   const broken = isInvoiced ? lost : failureOf;
   const pieces = () => readable(answer.body, (error) => broken(error, signal, BROKEN, billsOn));
   if (status >= 300) {
-    const refusal = await atMost(MAX_REFUSAL_BYTES, pieces()).catch(() => '');
-    throw refusalOf(status, answer.headers, refusal.toString());
+    const refusal = await atMost(MAX_REFUSAL_BYTES, pieces()).catch(() => Buffer.alloc(0));
+    throw refusalOf(status, answer.headers, refusal.toString(), refusal);
   }
   const bytes = async (most = MAX_ANSWER_BYTES) => {
     const all = await atMost(most + 1, pieces());
@@ -80,7 +82,8 @@ export async function vendorRequest(
       throw broken(cause, signal, ['upstream_error', 'The upstream answered with what is no JSON']);
     }
   };
-  return { status, headers: answer.headers, bytes, json: parsed, pieces };
+  const trailers = () => answer.trailers;
+  return { status, headers: answer.headers, bytes, json: parsed, pieces, trailers };
 }
 
 function jsonHeaders({ length }: JsonBody): Readonly<Record<string, string>> {

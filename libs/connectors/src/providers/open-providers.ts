@@ -4,6 +4,7 @@ import { type Timeouts, VendorHttp } from '../http/vendor-http.ts';
 import { anthropic } from './anthropic/index.ts';
 import { data } from './data/index.ts';
 import { deepgram } from './deepgram/index.ts';
+import { ehbp } from './ehbp/index.ts';
 import { elevenLabs } from './elevenlabs/index.ts';
 import { exa } from './exa/index.ts';
 import { fal } from './fal/index.ts';
@@ -21,6 +22,7 @@ const PROTOCOLS: Readonly<Record<string, OpenProvider>> = {
   deepgram,
   elevenlabs: elevenLabs,
   data,
+  ehbp,
 };
 
 const NO_CREDENTIAL = 'has no credential here';

@@ -7,8 +7,6 @@ export interface PrivateChatCall {
   readonly enclave: string;
   /** What the enclave opens the body with: 64 hexadecimal digits, the protocol's `Ehbp-Encapsulated-Key`. */
   readonly encapsulatedKey: string;
-  readonly mediaType: string;
-  readonly accept: string | undefined;
   /** Ciphertext, as it comes. Read once, at most. */
   readonly body: AsyncIterable<Uint8Array>;
   readonly signal: AbortSignal;
@@ -22,7 +20,7 @@ export interface SealedPiece {
 
 /** What a client needs to open an answer. */
 export interface SealedHead {
-  readonly mediaType: string;
+  readonly mediaType: 'text/event-stream' | 'application/json';
   /** The protocol's `Ehbp-Response-Nonce`, 64 hexadecimal digits. */
   readonly nonce: string;
   /** The usage as the enclave wrote it before the answer, where it did. */

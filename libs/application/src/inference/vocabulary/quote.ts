@@ -71,7 +71,7 @@ export function priceWith(output: number, { inputTokens, choices, fees, endpoint
  * What a request holds of what is available where that is more than its first part: of one that can be given more while
  * it is answered, little, so that others find something; of one that cannot, enough for a long answer.
  */
-const SHARE_IF_GROWING = 64n;
+export const SHARE_IF_GROWING = 64n;
 const SHARE_IF_FIXED = 8n;
 
 /** What one request may hold of an amount where more cannot be held while it is answered. */

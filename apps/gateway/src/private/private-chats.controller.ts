@@ -1,0 +1,61 @@
+import type { Readable } from 'node:stream';
+import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, RelayPrivateChat, SealedRefusal } from '#application';
+import { Authenticated } from '../edge/caller.ts';
+import { InvalidRequest } from '../edge/errors.ts';
+import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
+import { Operation } from '../openapi/operation.ts';
+import { Attestations } from './attestations.ts';
+import * as operations from './private-chats.operations.ts';
+import { PrivateClient } from './private-client.ts';
+
+const ENCAPSULATED_KEY = /^[0-9a-f]{64}$/;
+
+@Controller()
+export class PrivateChatsController {
+  constructor(
+    private readonly commands: CommandBus,
+    private readonly paid: PaidRequests,
+    private readonly attestations: Attestations,
+  ) {}
+
+  @Post('private/v1/chat/completions')
+  @HttpCode(200)
+  @Operation(operations.createPrivateChat)
+  async create(@Authenticated() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    const asked = askedIn(request);
+    await this.paid.once(request, reply, caller, async (payer) => {
+      const about = { requestId: request.id, source: sourceOf(request), ...asked };
+      try {
+        await this.commands.execute(new RelayPrivateChat(payer, about, new PrivateClient(reply)));
+      } catch (error) {
+        if (!(error instanceof SealedRefusal)) throw error;
+        if (error.isOfOtherKey) this.attestations.forget(asked.model);
+        sendRefusal(reply, error);
+      }
+    });
+  }
+}
+
+/** @throws InvalidRequest, before anything is held */
+function askedIn({ headers, body }: FastifyRequest) {
+  if (headers['idempotency-key'] !== undefined)
+    throw new InvalidRequest('A request that is encrypted anew cannot be known again', 'Idempotency-Key');
+  const model = headers['x-private-model'];
+  if (typeof model !== 'string') throw new InvalidRequest('The header X-Private-Model is missing', 'X-Private-Model');
+  const encapsulatedKey = headers['ehbp-encapsulated-key'];
+  if (typeof encapsulatedKey !== 'string' || !ENCAPSULATED_KEY.test(encapsulatedKey))
+    throw new InvalidRequest('Ehbp-Encapsulated-Key must be 64 lower-case hexadecimal digits', 'Ehbp-Encapsulated-Key');
+  const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
+  if (body === undefined || length === 0) throw new InvalidRequest('The body is missing');
+  return { model, encapsulatedKey, length, body: body as Readable };
+}
+
+/** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */
+function sendRefusal(reply: FastifyReply, { answer, body }: SealedRefusal): void {
+  const { status, mediaType, nonce } = answer;
+  reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { 'ehbp-response-nonce': nonce }) });
+  reply.status(status).type(mediaType).send(body);
+}

@@ -1,0 +1,390 @@
+/** Private chats through the gateway, with an enclave that does what a test wants. */
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { request } from 'undici';
+import { generateKeys, sealRequest } from '#ehbp';
+import { chargesIn, isEstimated, type TestAccount, usageIn, World } from '#testing';
+import {
+  askInPrivate,
+  chatEvent,
+  inEvents,
+  type PrivateAnswer,
+  TestEnclave,
+  USAGE,
+} from '../../../../libs/testing/src/test-enclave.ts';
+import { verify } from '../../../ledger/src/verify.ts';
+
+const CHEAP = 'private/gpt-oss-120b';
+const DEAR = 'private/kimi-k3';
+const PER_INPUT = 0.79125e-6;
+const PER_OUTPUT = 1.31875e-6;
+const CREDENTIAL = 'enclave-credential-0123456789';
+const SECRET = 'xylophone-planted-word';
+const QUESTION = { model: 'gpt-oss-120b', messages: [{ role: 'user', content: SECRET }] };
+const DONE = 'data: [DONE]\n\n';
+
+let enclave: TestEnclave;
+let world: World;
+let account: TestAccount;
+beforeAll(async () => {
+  enclave = await TestEnclave.open();
+  const url = await enclave.listen();
+  world = await World.open({ TINFOIL_BASE_URL: url, TINFOIL_API_KEY: CREDENTIAL, DISCONNECT_DRAIN_MS: '300' });
+  account = await world.account(105);
+});
+afterAll(async () => {
+  await world.close();
+  await enclave.close();
+});
+beforeEach(() => {
+  enclave.received.length = 0;
+  enclave.abandoned = 0;
+  enclave.answer = inEvents([chatEvent('one'), chatEvent(' two'), DONE], 'prompt=74,completion=3,total=77');
+});
+
+interface Asked {
+  readonly by?: TestAccount;
+  readonly model?: string;
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly publicKey?: Uint8Array;
+  readonly signal?: AbortSignal;
+}
+
+function ask({
+  by = account,
+  model = CHEAP,
+  body = QUESTION,
+  headers = {},
+  ...more
+}: Asked = {}): Promise<PrivateAnswer> {
+  const all = { authorization: `Bearer ${by.apiKey}`, 'x-private-model': model, ...headers };
+  const url = `${world.api}/private/v1/chat/completions`;
+  return askInPrivate({ url, publicKey: enclave.keys.publicKey, headers: all, body, ...more });
+}
+
+/** What followed in the books, and what of it the client was charged with. */
+async function bookedBy<T>(act: () => Promise<T>, by = account) {
+  const before = (await world.facts(by)).length;
+  const result = await act();
+  const facts = (await world.facts(by)).slice(before);
+  return { result, facts, charges: chargesIn(facts.filter(({ type }) => type === 'HoldSettled')) };
+}
+
+/** A key of the account that may spend no more. */
+async function capped(usd: number): Promise<TestAccount> {
+  const headers = { 'x-credit-id': account.creditId };
+  const { body } = await world.send('POST', '/keys', { body: { name: `${usd} USD`, usage_limit_usd: usd }, headers });
+  return { ...account, apiKey: body.data.api_key };
+}
+
+async function settled(by: TestAccount, count: number): Promise<void> {
+  await world.until(async () => chargesIn(await world.facts(by)).length >= count);
+}
+
+test('a chat passes unread in both directions, and costs what the enclave reports', async () => {
+  const { result, charges } = await bookedBy(() => ask({ headers: { 'x-query-source': 'ui', cookie: 'a=b' } }));
+  expect([result.status, result.isWhole, result.text]).toEqual([
+    200,
+    true,
+    chatEvent('one') + chatEvent(' two') + DONE,
+  ]);
+  const cost = 74 * PER_INPUT + 3 * PER_OUTPUT;
+  expect(result.trailers[USAGE]).toBe('prompt=74,completion=3,total=77');
+  expect(result.trailers['x-cost-usd']).toBe('0.0000625087500'.replace(/0+$/, ''));
+  expect(Number(result.trailers['x-cost-usd'])).toBeCloseTo(cost, 11);
+  expect(charges.map((charge) => [usageIn(charge), isEstimated(charge)])).toEqual([
+    [expect.objectContaining({ input: 74, output: 3 }), false],
+  ]);
+  const [{ url, headers }] = enclave.received as [(typeof enclave.received)[0]];
+  expect(url).toBe('/gpt-oss-120b/v1/chat/completions');
+  expect(headers).toMatchObject({ authorization: `Bearer ${CREDENTIAL}`, 'x-tinfoil-request-usage-metrics': 'true' });
+  expect(Object.keys(headers).toSorted()).toEqual(
+    [
+      'accept',
+      'authorization',
+      'connection',
+      'content-type',
+      'ehbp-encapsulated-key',
+      'host',
+      'transfer-encoding',
+    ].concat(['user-agent', 'x-tinfoil-request-usage-metrics']),
+  );
+  const row = (await world.get('/queries/history?page_count=1', account)).body.data[0];
+  expect(row).toMatchObject({ model: CHEAP, query_type: 'chat_completion', query_source: 'ui', input_count: 74 });
+  expect(row.price_in_usd).toBe(Number(result.trailers['x-cost-usd']));
+});
+
+test('a whole answer has its usage in a header, and costs the same', async () => {
+  enclave.answer = ({ sealer, response }) => {
+    const head = { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce };
+    response.writeHead(200, { ...head, [USAGE]: 'prompt=74,completion=3,total=77' });
+    response.end(
+      sealer.seal(Buffer.from(JSON.stringify({ choices: [{ message: { content: 'one two' } }], id: 'x'.repeat(200) }))),
+    );
+  };
+  const { headers, trailers, isWhole } = await ask();
+  expect([isWhole, headers['content-type'], headers[USAGE], trailers['x-cost-usd']]).toEqual([
+    true,
+    'application/json',
+    'prompt=74,completion=3,total=77',
+    '0.00006250875',
+  ]);
+});
+
+describe('nobody pays less by what he says', () => {
+  test('a request that is encrypted for a dear model opens nothing under a cheap name', async () => {
+    const other = await generateKeys();
+    const { result, facts } = await bookedBy(() => ask({ publicKey: other.publicKey }));
+    expect([result.status, facts.map(({ type }) => type)]).toEqual([422, ['FundsHeld', 'HoldReleased']]);
+  });
+
+  test('each model has the address of its own enclave, and its own price', async () => {
+    const { charges } = await bookedBy(() => ask({ model: DEAR }));
+    expect(enclave.received.map(({ url }) => url)).toEqual(['/kimi-k3/v1/chat/completions']);
+    expect(charges[0]?.items[0]).toMatchObject({ of: DEAR });
+  });
+
+  test('a limit in the clear is not heeded: what comes is held for', async () => {
+    const words = Array.from({ length: 3_000 }, () => chatEvent(' word'));
+    enclave.answer = inEvents([...words, DONE], 'prompt=74,completion=3000,total=3074');
+    const headers = { 'x-private-max-tokens': '10', 'x-max-tokens': '10', 'max-tokens': '10' };
+    const { result, charges } = await bookedBy(() => ask({ headers }));
+    expect([result.isWhole, usageIn(charges[0] as never).output]).toEqual([true, 3_000]);
+  });
+
+  test('usage that lies up is charged up to what its bytes allow, within the hold', async () => {
+    enclave.answer = inEvents([chatEvent('one'), DONE], 'prompt=900000,completion=900000,total=1800000');
+    const { facts, charges } = await bookedBy(() => ask());
+    const [charge] = charges;
+    const { input = 0, output = 0 } = usageIn(charge as never);
+    expect([input < 1_000, output < 200, isEstimated(charge as never)]).toEqual([true, true, true]);
+    const [ended] = facts.filter(({ type }) => type === 'HoldSettled');
+    expect(ended?.data).toMatchObject({ charged: charge?.price });
+  });
+
+  test('usage that is not told is estimated, and is marked as that', async () => {
+    enclave.answer = inEvents([chatEvent('one'), chatEvent('two'), DONE]);
+    const { charges } = await bookedBy(() => ask());
+    expect(isEstimated(charges[0] as never)).toBe(true);
+    expect(usageIn(charges[0] as never).output).toBeGreaterThanOrEqual(3);
+  });
+
+  test('a report that is none counts as none', async () => {
+    enclave.answer = inEvents([chatEvent('one'), DONE], 'prompt=-1,completion=1e9,total=x');
+    const { result, charges } = await bookedBy(() => ask());
+    expect([isEstimated(charges[0] as never), result.trailers[USAGE]]).toEqual([true, undefined]);
+  });
+
+  test('where the money ends, the enclave is stopped, and the answer breaks off', async () => {
+    const poor = await capped(0.01);
+    enclave.answer = async ({ sealer, response }) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
+      for (let i = 0; i < 20_000 && !response.destroyed; i++) {
+        response.write(sealer.seal(Buffer.from(chatEvent(' word'))));
+        if (i % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+      response.end();
+    };
+    const { result, facts, charges } = await bookedBy(
+      () => ask({ by: poor, body: { ...QUESTION, model: 'kimi-k3' }, model: DEAR }),
+      poor,
+    );
+    expect([result.isWhole, charges.length, isEstimated(charges[0] as never)]).toEqual([false, 1, true]);
+    const [ended] = facts.filter(({ type }) => type === 'HoldSettled');
+    expect(ended?.data).toMatchObject({ charged: charges[0]?.price });
+    await world.until(async () => enclave.abandoned === 1);
+  });
+
+  test('a client that leaves stops the enclave, and pays for what was made', async () => {
+    const leaves = new AbortController();
+    enclave.answer = async ({ sealer, response }) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
+      response.write(sealer.seal(Buffer.from(chatEvent('one'))));
+      setTimeout(() => leaves.abort(), 20);
+    };
+    const before = chargesIn(await world.facts(account)).length;
+    await ask({ signal: leaves.signal }).catch(() => {});
+    await settled(account, before + 1);
+    await world.until(async () => enclave.abandoned === 1);
+    const last = chargesIn(await world.facts(account)).at(-1);
+    expect(isEstimated(last as never)).toBe(true);
+  });
+});
+
+describe('what an enclave does wrong', () => {
+  const plain = (status: number, headers: Record<string, string> = {}) =>
+    ((opened) => {
+      opened.response.writeHead(status, { 'content-type': 'application/json', ...headers });
+      opened.response.end(JSON.stringify({ error: { message: `cannot parse ${opened.body}` } }));
+    }) as TestEnclave['answer'];
+
+  test.each([
+    ['answers in plain text', 200, 502],
+    ['refuses in plain text', 400, 400],
+    ['does not know its path', 404, 502],
+    ['does not know us', 401, 502],
+    ['fails', 500, 502],
+    ['is too busy', 429, 429],
+    ['is away', 503, 503],
+  ])('it %s (%i): %i, none of its words, nothing charged', async (_, status, answered) => {
+    enclave.answer = plain(status);
+    const { result, facts, charges } = await bookedBy(() => ask());
+    expect([result.status, charges]).toEqual([answered, []]);
+    expect(result.text + JSON.stringify(facts.map(({ data }) => data))).not.toContain(SECRET);
+    expect(facts.map(({ type }) => type).slice(0, 2)).toEqual(['FundsHeld', 'HoldReleased']);
+    expect(enclave.received).toHaveLength(1);
+  });
+
+  test('an encrypted refusal passes as it came, and is not charged', async () => {
+    enclave.answer = ({ sealer, response }) => {
+      response.writeHead(400, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
+      response.end(sealer.seal(Buffer.from(`{"error":{"message":"no ${SECRET}"}}`)));
+    };
+    const { result, charges } = await bookedBy(() => ask());
+    expect([result.status, result.text, charges]).toEqual([400, `{"error":{"message":"no ${SECRET}"}}`, []]);
+  });
+
+  test('another key: 422 as the protocol has it, not charged', async () => {
+    const problem = { type: 'urn:ietf:params:ehbp:error:key-config', title: SECRET };
+    enclave.answer = ({ response }) => {
+      response.writeHead(422, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
+    };
+    const { result, charges } = await bookedBy(() => ask());
+    expect([result.status, result.headers['content-type'], JSON.parse(result.text).type, charges]).toEqual([
+      422,
+      'application/problem+json',
+      problem.type,
+      [],
+    ]);
+    expect(result.text).not.toContain(SECRET);
+  });
+
+  test.each<[string, TestEnclave['answer']]>([
+    [
+      'breaks the connection',
+      ({ sealer, response }) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
+        response.write(sealer.seal(Buffer.from(chatEvent('one'))), () => response.destroy());
+      },
+    ],
+    [
+      'ends in the middle of a frame',
+      ({ sealer, response }) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
+        response.end(sealer.seal(Buffer.from(chatEvent('one'))).subarray(0, -1));
+      },
+    ],
+    [
+      'sends a frame of 4 GiB',
+      ({ sealer, response }) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
+        response.write(sealer.seal(Buffer.from(chatEvent('one'))));
+        setTimeout(() => response.end(Buffer.alloc(64, 0xff)), 20);
+      },
+    ],
+  ])('it %s: the connection to the client breaks, and is charged once', async (_, answer) => {
+    enclave.answer = answer;
+    const before = chargesIn(await world.facts(account)).length;
+    const answered = await ask().then(
+      ({ isWhole }) => isWhole,
+      () => false,
+    );
+    expect(answered).toBe(false);
+    await settled(account, before + 1);
+    expect(chargesIn(await world.facts(account))).toHaveLength(before + 1);
+  });
+});
+
+describe('what is refused before anything is held', () => {
+  const post = async (headers: Record<string, string>, body: string | null) => {
+    const all = { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json', ...headers };
+    const { statusCode, body: answer } = await request(`${world.api}/private/v1/chat/completions`, {
+      method: 'POST',
+      headers: all,
+      body,
+    });
+    const text = await answer.text();
+    return [statusCode, JSON.parse(text).error?.param ?? null];
+  };
+  const key = 'a'.repeat(64);
+
+  test.each<[string, Record<string, string>, string | null, number, string | null]>([
+    ['no model', { 'ehbp-encapsulated-key': key }, 'x', 400, 'X-Private-Model'],
+    ['an unknown model', { 'x-private-model': 'private/none', 'ehbp-encapsulated-key': key }, 'x', 404, 'model'],
+    [
+      'a model that is not private',
+      { 'x-private-model': 'openai/gpt-5-mini', 'ehbp-encapsulated-key': key },
+      'x',
+      404,
+      'model',
+    ],
+    ['no encapsulated key', { 'x-private-model': CHEAP }, 'x', 400, 'Ehbp-Encapsulated-Key'],
+    [
+      'one in capitals',
+      { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': 'A'.repeat(64) },
+      'x',
+      400,
+      'Ehbp-Encapsulated-Key',
+    ],
+    [
+      'an Idempotency-Key',
+      { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': key, 'idempotency-key': '1' },
+      'x',
+      400,
+      'Idempotency-Key',
+    ],
+    [
+      'a compressed body',
+      { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': key, 'content-encoding': 'gzip' },
+      'x',
+      415,
+      null,
+    ],
+    ['no body', { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': key }, null, 400, null],
+    [
+      'no credential',
+      { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': key, authorization: 'Bearer none' },
+      'x',
+      401,
+      null,
+    ],
+  ])('%s', async (_, headers, body, status, param) => {
+    const { result, facts } = await bookedBy(() => post(headers, body));
+    expect([result, facts, enclave.received]).toEqual([[status, param], [], []]);
+  });
+
+  test('without money: 402, and nothing reaches the enclave', async () => {
+    const { status, text } = await ask({ by: await world.account(0) });
+    expect([status, JSON.parse(text).message]).toEqual([402, expect.stringContaining('Insufficient balance')]);
+    expect(enclave.received).toEqual([]);
+  });
+});
+
+test('a body beyond the limit is refused, and one that outgrows the money is', async () => {
+  const sealed = await sealRequest(enclave.keys.publicKey, Buffer.alloc(26 * 1024 * 1024, 0x20));
+  const send = async (by: TestAccount) => {
+    const answer = await request(`${world.api}/private/v1/chat/completions`, {
+      method: 'POST',
+      headers: {
+        ...{ authorization: `Bearer ${by.apiKey}`, 'x-private-model': CHEAP },
+        'ehbp-encapsulated-key': sealed.encapsulatedKey,
+      },
+      body: Readable.from(sealed.frames),
+    }).catch(() => undefined);
+    await answer?.body.dump().catch(() => {});
+    return answer?.statusCode;
+  };
+  const { result, charges } = await bookedBy(() => send(account));
+  expect([[413, undefined].includes(result), charges]).toEqual([true, []]);
+  const poor = await capped(0.02);
+  const { result: refused, facts } = await bookedBy(() => send(poor), poor);
+  expect([[402, undefined].includes(refused), chargesIn(facts)]).toEqual([true, []]);
+  await world.until(async () => (await world.facts(poor)).at(-1)?.type === 'HoldReleased');
+});
+
+test('with all of that, the books are at drift 0', async () => {
+  const lines: string[] = [];
+  await verify(world.foundation, (line) => lines.push(line));
+  expect(lines.at(-1)).toBe('drift 0');
+});

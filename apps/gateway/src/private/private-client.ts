@@ -1,0 +1,47 @@
+import type { FastifyReply } from 'fastify';
+import type { Receipt, SealedClient, SealedHead } from '#application';
+import { formatUsd } from '#kernel';
+import { ReplyStream } from '../edge/reply-stream.ts';
+
+const USAGE = 'x-tinfoil-usage-metrics';
+const COST = 'x-cost-usd';
+
+/** A client that receives an encrypted answer. What is known only at its end is in its trailers. */
+export class PrivateClient extends ReplyStream implements SealedClient {
+  private usageBehind: string | undefined;
+
+  constructor(reply: FastifyReply) {
+    super(reply);
+  }
+
+  begin({ mediaType, nonce, usageText }: SealedHead): void {
+    if (this.started) return;
+    this.open({
+      'content-type': mediaType,
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'ehbp-response-nonce': nonce,
+      ...(usageText === undefined ? {} : { [USAGE]: usageText }),
+      trailer: `${USAGE}, ${COST}`,
+    });
+    this.response.flushHeaders();
+  }
+
+  trailer(usage: string): void {
+    this.usageBehind = usage;
+  }
+
+  /** What is not whole ends with its connection: nothing in the ciphertext would tell. */
+  end(receipt: Receipt | undefined, failure?: unknown): void {
+    if (!this.started) return; // a failure that is answered with its own status
+    if (failure !== undefined || !receipt) {
+      this.breakOff();
+      return;
+    }
+    this.response.addTrailers({
+      ...(this.usageBehind === undefined ? {} : { [USAGE]: this.usageBehind }),
+      [COST]: formatUsd(receipt.charged),
+    });
+    this.finish('');
+  }
+}

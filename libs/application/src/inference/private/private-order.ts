@@ -1,0 +1,72 @@
+/** Which enclave a private chat is for, and what it may cost. */
+import { type Catalogue, type Endpoint, isPrivate, type Model } from '#catalogue';
+import { money } from '#kernel';
+import { UnservableRequest } from '../../failures.ts';
+import type { Payer } from '../../paying/payer.ts';
+import type { Sale } from '../../paying/purchase.ts';
+import type { AnswerLengths } from '../chat/answer-lengths.ts';
+import { dearest, SHARE_IF_GROWING } from '../vocabulary/quote.ts';
+import type { EnclaveTerms } from './ciphertext-usage.ts';
+
+/** A body whose length is not said is taken to be this long, until it is longer. */
+const FIRST_BYTES = 16 * 1024;
+/** No answer has more text. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** What a usual token of an answer takes up. */
+const BYTES_OF_TOKEN = 4;
+
+export interface PrivateOrder {
+  readonly endpoint: Endpoint;
+  readonly terms: EnclaveTerms;
+  readonly sale: Sale;
+}
+
+interface Asked {
+  readonly requestId: string;
+  readonly source: string;
+  readonly model: string;
+  readonly length: number | undefined;
+}
+
+/** @throws UnservableRequest when there is no such private model, or it cannot be had here */
+export function privateOrder(
+  { requestId: id, source, model: name, length }: Asked,
+  payer: Payer,
+  catalogue: Catalogue,
+  lengths: AnswerLengths,
+): PrivateOrder {
+  const { model, endpoint } = privateModel(name, catalogue);
+  const { context } = model;
+  const { tariff, eventBytes = 0, templateTokens = 0 } = endpoint;
+  const input = (bytes: number) => Math.min(bytes + templateTokens, context);
+  const atMost = dearest(context, MAX_ANSWER_BYTES, tariff);
+  const output = lengths.first(model.id, payer.id) * BYTES_OF_TOKEN;
+  const first = money.least(dearest(input(length ?? FIRST_BYTES), output, tariff), atMost);
+  const query = { model: model.id, type: 'chat_completion', source, online: false, free: atMost === 0n } as const;
+  const sale: Sale = {
+    id,
+    query,
+    model,
+    endpoints: [endpoint],
+    priceList: catalogue.priceList,
+    atLeast: dearest(input(length ?? 0), 1, tariff),
+    atMost,
+    part: { first, share: SHARE_IF_GROWING },
+  };
+  return { endpoint, terms: { eventBytes, templateTokens, context }, sale };
+}
+
+/**
+ * A private model and its enclave: the first that can be reached, for its key and the request must be for the same.
+ * @throws UnservableRequest 404
+ */
+export function privateModel(
+  name: string,
+  catalogue: Catalogue,
+): { readonly model: Model; readonly endpoint: Endpoint } {
+  const model = catalogue.find(name);
+  const endpoint = model?.endpoints[0];
+  if (model?.type !== 'chat' || !isPrivate(model) || !endpoint)
+    throw new UnservableRequest(404, `The private model "${name}" does not exist`, 'model');
+  return { model, endpoint };
+}

@@ -1,0 +1,126 @@
+/** One private chat: quote → hold → pass on → settle. Nothing of it can be read here; what it uses is bounded by its bytes. */
+import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import type { Endpoint } from '#catalogue';
+import { quantityOf } from '#domain';
+import { Catalogues } from '../../catalogues.ts';
+import { asFailure, type UpstreamFailure } from '../../failures.ts';
+import type { Payer } from '../../paying/payer.ts';
+import { Paying, type StreamClient } from '../../paying/paying.ts';
+import type { Purchase } from '../../paying/purchase.ts';
+import type { UpstreamCall } from '../../paying/upstream-call.ts';
+import { AnswerLengths } from '../chat/answer-lengths.ts';
+import { type SealedAnswer, type SealedHead, SealedRefusal } from '../vocabulary/private-calls.ts';
+import { Providers } from '../vocabulary/providers.ts';
+import { CiphertextUsage } from './ciphertext-usage.ts';
+import { type PrivateOrder, privateOrder } from './private-order.ts';
+import { SealedMeter } from './sealed-meter.ts';
+
+export interface PrivateChatRequest {
+  readonly requestId: string;
+  /** Where the request came from, as the query history shows it. */
+  readonly source: string;
+  /** Such as `private/gpt-oss-120b`: what it names in its ciphertext is not known. */
+  readonly model: string;
+  readonly encapsulatedKey: string;
+  /** Bytes of the body, where its sender said so beforehand. */
+  readonly length: number | undefined;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** Takes ciphertext as it comes. */
+export interface SealedClient extends StreamClient {
+  begin(head: SealedHead): void;
+  /** Returns a promise when there is no room for more until that resolves. */
+  write(piece: Uint8Array): Promise<void> | undefined;
+  /** Hears how the enclave has ended an answer, before it ends. */
+  trailer(usage: string): void;
+}
+
+/** @throws SealedRefusal when the enclave has refused it in words for the client: nothing is charged then */
+export class RelayPrivateChat extends Command<void> {
+  constructor(
+    readonly payer: Payer,
+    readonly request: PrivateChatRequest,
+    readonly client: SealedClient,
+  ) {
+    super();
+  }
+}
+
+@CommandHandler(RelayPrivateChat)
+export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat> {
+  constructor(
+    private readonly catalogues: Catalogues,
+    private readonly paying: Paying,
+    private readonly providers: Providers,
+    private readonly lengths: AnswerLengths,
+  ) {}
+
+  async execute({ payer, request, client }: RelayPrivateChat): Promise<void> {
+    const order = privateOrder(request, payer, await this.catalogues.servedTo(payer), this.lengths);
+    let fault: unknown;
+    const serve = async (purchase: Purchase) => {
+      const usage = new CiphertextUsage(order.terms);
+      const meter = new SealedMeter(purchase, usage, order.endpoint);
+      try {
+        return await this.relay({ order, request, purchase, usage, meter }, client);
+      } finally {
+        fault = meter.fault;
+      }
+    };
+    try {
+      await this.paying.stream(payer, order.sale, serve, client);
+    } catch (error) {
+      throw fault && !(error instanceof SealedRefusal) ? fault : error;
+    }
+  }
+
+  /** @returns the failure that broke an answer off of which the client has had a part */
+  private async relay(
+    { order, request, purchase, usage, meter }: Relaying,
+    client: SealedClient,
+  ): Promise<UpstreamFailure | undefined> {
+    const call: UpstreamCall<SealedAnswer> = {
+      isOnce: true,
+      make: ({ upstream, enclave = '' }: Endpoint) => {
+        const ask = this.providers.of(purchase.hold, upstream, 'privateChat');
+        const { encapsulatedKey } = request;
+        return ask({ enclave, encapsulatedKey, body: meter.sent(request.body), signal: purchase.signal });
+      },
+      counted: async () => usage.judge(undefined).usage,
+    };
+    const { answer, endpoint } = await purchase.ask(call);
+    purchase.generating(endpoint);
+    const failure = await passedOn(answer, meter, client).then(() => undefined, asFailure);
+    if (failure) purchase.cutShort(failure);
+    const reported = answer.usage();
+    const { usage: used, estimated, doubt } = usage.judge(reported);
+    if (doubt && !failure) purchase.doubt(`the enclave of ${order.sale.model.id} ${doubt}`);
+    const made = { usage: estimated ? undefined : used, delivered: () => '', vendorId: answer.vendorId() };
+    await purchase.billCall({ counted: async () => used }, made);
+    if (failure && !client.started) throw failure;
+    if (!failure) this.lengths.took(order.sale.model.id, purchase.payerId, quantityOf('output', purchase.usage));
+    const trailer = answer.trailer();
+    if (trailer !== undefined) client.trailer(trailer);
+    return failure;
+  }
+}
+
+interface Relaying {
+  readonly order: PrivateOrder;
+  readonly request: PrivateChatRequest;
+  readonly purchase: Purchase;
+  readonly usage: CiphertextUsage;
+  readonly meter: SealedMeter;
+}
+
+/** @throws UpstreamFailure when it breaks off, or there is no money for more of it */
+async function passedOn({ head, pieces }: SealedAnswer, meter: SealedMeter, client: SealedClient): Promise<void> {
+  const isStream = head.mediaType === 'text/event-stream';
+  for await (const piece of pieces) {
+    client.begin(head);
+    await meter.received(piece, isStream);
+    await client.write(piece.bytes);
+  }
+  client.begin(head);
+}

@@ -1,0 +1,70 @@
+/** What an encrypted chat may use while it passes, and more money before that is more than is held. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Endpoint } from '#catalogue';
+import { money, type PicoUsd } from '#kernel';
+import { asFailure, UpstreamFailure } from '../../failures.ts';
+import type { Purchase } from '../../paying/purchase.ts';
+import type { SealedPiece } from '../vocabulary/private-calls.ts';
+import { dearest } from '../vocabulary/quote.ts';
+import type { CiphertextUsage } from './ciphertext-usage.ts';
+
+/** How long a chat stands still that waits for what other requests hold, and how often it asks. */
+const WAITS_MS = 5_000;
+const ASKS_AGAIN_MS = 100;
+
+export class SealedMeter {
+  /** What kept the request from being read to its end. */
+  fault: unknown;
+
+  constructor(
+    private readonly purchase: Purchase,
+    private readonly usage: CiphertextUsage,
+    private readonly endpoint: Endpoint,
+  ) {}
+
+  /** The request, as far as it is held for. @throws UpstreamFailure */
+  async *sent(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    const pieces = body[Symbol.asyncIterator]();
+    for (;;) {
+      const { done, value } = await pieces.next().catch((error: unknown) => {
+        this.fault = error;
+        throw new UpstreamFailure('invalid_request', 'The request broke off', { cause: error });
+      });
+      if (done) return;
+      this.usage.send(value.length);
+      await this.held();
+      yield value;
+    }
+  }
+
+  /** Resolves when a piece of the answer is held for. @throws UpstreamFailure `hold_used_up` when there is no more */
+  received({ frames }: SealedPiece, isStream: boolean): Promise<void> | undefined {
+    this.usage.receive(frames, isStream);
+    return this.due > this.purchase.hold.amount ? this.held() : undefined;
+  }
+
+  private get due(): PicoUsd {
+    const { input, output } = this.usage.most;
+    return dearest(input, output, this.endpoint.tariff);
+  }
+
+  /** Twice what is due is asked for, so that a long answer asks seldom. */
+  private async held(): Promise<void> {
+    const { purchase } = this;
+    for (let waited = 0; this.due > purchase.hold.amount; ) {
+      const { due } = this;
+      if (due > purchase.sale.atMost) throw new UpstreamFailure('answer_too_long', 'The answer is too long');
+      const grown = await purchase.grow({ atLeast: due, to: money.add(due, due) });
+      if (grown === 'grown') continue;
+      if (grown === 'no more' || waited >= WAITS_MS) throw usedUp();
+      await delay(ASKS_AGAIN_MS, undefined, { signal: purchase.signal }).catch(() => {
+        throw asFailure(purchase.signal.reason);
+      });
+      waited += ASKS_AGAIN_MS;
+    }
+  }
+}
+
+function usedUp(): UpstreamFailure {
+  return new UpstreamFailure('hold_used_up', 'Insufficient balance for the rest of a private chat');
+}

@@ -1,0 +1,35 @@
+/** The evidence of an enclave, as it gives it: whoever encrypts for it judges it. */
+import { UpstreamFailure } from '#application';
+import { refusalWith } from '../../http/http-endpoint.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+
+const MAX_BYTES = 1024 * 1024;
+
+/** @throws UpstreamFailure */
+export async function attestationOf(
+  http: VendorHttp,
+  enclave: string,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
+  const answer = await http.request(`${enclave}/attestation`, {
+    method: 'GET',
+    headers: { accept: 'application/json' },
+    signal,
+    refusalOf: (status, headers) =>
+      status < 500 && status !== 429
+        ? new UpstreamFailure('upstream_error', 'The enclave gives no attestation', { status })
+        : refusalWith(status, headers, undefined),
+  });
+  const bundle = parsed(await answer.bytes(MAX_BYTES));
+  if (bundle === undefined) throw new UpstreamFailure('upstream_error', 'The enclave gives no attestation');
+  return bundle;
+}
+
+function parsed(bytes: Buffer): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(bytes.toString());
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,119 @@
+/** One encrypted chat. Nothing that an enclave says in plain text is passed on: it may be what the user wrote. */
+import {
+  type PrivateChatCall,
+  type SealedAnswer,
+  type SealedHead,
+  type SealedPiece,
+  SealedRefusal,
+  UpstreamFailure,
+} from '#application';
+import type { Usage } from '#domain';
+import { ENCAPSULATED_KEY, FrameSizes, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
+import { refusalWith } from '../../http/http-endpoint.ts';
+import { tokenCount, vendorIdIn } from '../../http/reported.ts';
+import type { VendorHttp } from '../../http/vendor-http.ts';
+import type { AnswerHeaders } from '../../http/vendor-request.ts';
+
+const USAGE = 'x-tinfoil-usage-metrics';
+const NONCE = /^[0-9a-f]{64}$/;
+/** Such as `prompt=67,completion=42,total=109`. */
+const REPORT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
+const REFUSED = 'The enclave refused the request';
+
+/** @throws SealedRefusal, UpstreamFailure */
+export async function privateChat(http: VendorHttp, credential: string, call: PrivateChatCall): Promise<SealedAnswer> {
+  const { enclave, encapsulatedKey, body, signal } = call;
+  let isSent = false;
+  const sent = async function* () {
+    yield* body;
+    isSent = true;
+  };
+  const answer = await http
+    .request(`${enclave}/v1/chat/completions`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${credential}`,
+        'content-type': 'application/json',
+        [ENCAPSULATED_KEY]: encapsulatedKey,
+        'x-tinfoil-request-usage-metrics': 'true',
+      },
+      body: sent(),
+      signal,
+      refusalOf,
+    })
+    .catch((error: unknown) => {
+      // An enclave that has not had all of a request has not begun with it.
+      throw error instanceof UpstreamFailure && !isSent ? error.with({ delivered: undefined }) : error;
+    });
+  const { headers } = answer;
+  const nonce = textOf(headers, RESPONSE_NONCE);
+  if (answer.status !== 200 || nonce === undefined || !NONCE.test(nonce)) {
+    await answer.bytes(0).catch(() => {}); // hangs up
+    throw new UpstreamFailure('upstream_error', 'The enclave did not encrypt its answer', { delivered: '' });
+  }
+  const usageText = reportIn(textOf(headers, USAGE));
+  const trailer = () => reportIn(textOf(answer.trailers(), USAGE));
+  return {
+    head: { mediaType: mediaTypeIn(headers), nonce, usageText },
+    pieces: framed(answer.pieces()),
+    usage: () => usageIn(trailer() ?? usageText),
+    trailer,
+    vendorId: () => vendorIdIn({ id: headers['x-request-id'] }),
+  };
+}
+
+/** @throws UpstreamFailure also when it ends in the middle of a frame, and when a frame is longer than there are any */
+async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<SealedPiece> {
+  const sizes = new FrameSizes();
+  for await (const bytes of pieces) {
+    if (bytes.length > 0) yield { bytes, frames: sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0)) };
+  }
+  if (!sizes.isAtBorder) throw new UpstreamFailure('upstream_error', 'The enclave broke off its answer');
+}
+
+function refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamFailure {
+  const nonce = textOf(headers, RESPONSE_NONCE);
+  // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
+  const failure =
+    status === 404 ? new UpstreamFailure('upstream_error', REFUSED, { status }) : refusalWith(status, headers, REFUSED);
+  if (nonce !== undefined && NONCE.test(nonce))
+    return new SealedRefusal(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
+  if (status !== 422 || !isOfKey(text)) return failure;
+  const problem = JSON.stringify({ type: KEY_CONFIG_PROBLEM, title: 'The enclave has another key' });
+  return new SealedRefusal(
+    failure,
+    { status, mediaType: 'application/problem+json', nonce: undefined },
+    Buffer.from(problem),
+  );
+}
+
+function isOfKey(text: string): boolean {
+  try {
+    return (JSON.parse(text) as { readonly type?: unknown } | null)?.type === KEY_CONFIG_PROBLEM;
+  } catch {
+    return false;
+  }
+}
+
+/** What is passed on says no more than how the answer comes. */
+function mediaTypeIn(headers: AnswerHeaders): SealedHead['mediaType'] {
+  return /^text\/event-stream\b/i.test(textOf(headers, 'content-type') ?? '')
+    ? 'text/event-stream'
+    : 'application/json';
+}
+
+/** A report in a form that can be passed on: it is the enclave's, and no one's text. */
+function reportIn(text: string | undefined): string | undefined {
+  return text !== undefined && REPORT.test(text) ? text : undefined;
+}
+
+function usageIn(report: string | undefined): Usage | undefined {
+  const [, prompt, completion] = REPORT.exec(report ?? '') ?? [];
+  const [input, output] = [tokenCount(Number(prompt)), tokenCount(Number(completion))];
+  return input === undefined || output === undefined ? undefined : { input, output };
+}
+
+function textOf(headers: AnswerHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
+}

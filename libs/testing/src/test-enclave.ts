@@ -1,0 +1,134 @@
+/** An enclave that answers as a test says at the time, and keeps what reached it. */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { request } from 'undici';
+import {
+  type EnclaveKeys,
+  generateKeys,
+  KEY_CONFIG_PROBLEM,
+  type OpenedRequest,
+  openRequest,
+  type ResponseSealer,
+  sealRequest,
+} from '#ehbp';
+
+export const USAGE = 'x-tinfoil-usage-metrics';
+
+/** A request that has been opened. */
+export interface Opened {
+  readonly body: string;
+  readonly sealer: ResponseSealer;
+  readonly response: ServerResponse;
+}
+
+export type AnsweringInSecret = (opened: Opened) => Promise<void> | void;
+
+export class TestEnclave {
+  readonly received: { readonly url: string; readonly headers: IncomingHttpHeaders }[] = [];
+  /** Answers whose client went before their end. */
+  abandoned = 0;
+  answer: AnsweringInSecret = () => {};
+  private readonly server = createServer((incoming, response) => {
+    void this.serve(incoming, response).catch(() => response.destroy());
+  });
+
+  private constructor(readonly keys: EnclaveKeys) {}
+
+  static async open(): Promise<TestEnclave> {
+    return new TestEnclave(await generateKeys());
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  close(): Promise<void> {
+    this.server.closeAllConnections();
+    return new Promise((resolve) => this.server.close(() => resolve()));
+  }
+
+  private async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.received.push({ url: incoming.url ?? '', headers: incoming.headers });
+    response.on('close', () => {
+      if (!response.writableEnded) this.abandoned++;
+    });
+    const opened = await openRequest(this.keys, String(incoming.headers['ehbp-encapsulated-key']));
+    const body = await textOf(opened, incoming).catch(() => undefined);
+    if (body === undefined) {
+      response.writeHead(422, { 'content-type': 'application/problem+json' });
+      response.end(JSON.stringify({ type: KEY_CONFIG_PROBLEM }));
+      return;
+    }
+    await this.answer({ body, sealer: await opened.sealResponse(), response });
+  }
+}
+
+async function textOf(opened: OpenedRequest, incoming: IncomingMessage): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of opened.open(incoming)) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+/** An event of a chat's stream, as long as usual. */
+export function chatEvent(content: string): string {
+  const head = { id: 'chatcmpl-0123456789abcdef', object: 'chat.completion.chunk', created: 1_790_000_000 };
+  return `data: ${JSON.stringify({ ...head, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
+}
+
+/** Answers with these events, each a frame, and a report behind them. */
+export function inEvents(events: readonly string[], report?: string): AnsweringInSecret {
+  return ({ sealer, response }) => {
+    response.writeHead(200, {
+      'content-type': 'text/event-stream',
+      'ehbp-response-nonce': sealer.nonce,
+      trailer: USAGE,
+    });
+    for (const event of events) response.write(sealer.seal(Buffer.from(event)));
+    if (report !== undefined) response.addTrailers({ [USAGE]: report });
+    response.end();
+  };
+}
+
+/** What came back of a private chat. */
+export interface PrivateAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly trailers: Readonly<Record<string, string>>;
+  /** The plaintext as far as it came; that of an answer that is not encrypted, as it is. */
+  readonly text: string;
+  /** The answer ended as it should. */
+  readonly isWhole: boolean;
+}
+
+export interface PrivateAsking {
+  readonly url: string;
+  readonly publicKey: Uint8Array;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: object;
+  readonly signal?: AbortSignal;
+}
+
+/** Asks as the local proxy does, and opens what comes back. */
+export async function askInPrivate({ url, publicKey, headers, body, signal }: PrivateAsking): Promise<PrivateAnswer> {
+  const sealed = await sealRequest(publicKey, Buffer.from(JSON.stringify(body)));
+  const answer = await request(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'ehbp-encapsulated-key': sealed.encapsulatedKey, ...headers },
+    body: Readable.from(sealed.frames),
+    ...(signal ? { signal } : {}),
+  });
+  const nonce = answer.headers['ehbp-response-nonce'];
+  const pieces: Uint8Array[] = [];
+  const plain = typeof nonce === 'string' ? sealed.openResponse(nonce).open(answer.body) : answer.body;
+  let isWhole = true;
+  try {
+    for await (const piece of plain) pieces.push(piece);
+  } catch {
+    isWhole = false;
+  }
+  const { statusCode: status } = answer;
+  const trailers = answer.trailers as Record<string, string>;
+  return { status, headers: answer.headers, trailers, text: Buffer.concat(pieces).toString(), isWhole };
+}
