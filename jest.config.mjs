@@ -10,6 +10,7 @@ export default {
       {
         swcrc: false,
         jsc: {
+          experimental: { keepImportAttributes: true }, // data files are imported as JSON
           parser: { syntax: 'typescript', decorators: true },
           transform: { legacyDecorator: true, decoratorMetadata: true },
           keepClassNames: true,

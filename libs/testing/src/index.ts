@@ -21,6 +21,11 @@ export {
   type Taken,
   type Wallet,
 } from './contracts/payment-backend.ts';
+export { AttestedEnclave, type EnclaveWish } from './enclave/attested-enclave.ts';
+export * as der from './enclave/der.ts';
+export { extension } from './enclave/issue.ts';
+export { TestProcessor } from './enclave/test-processor.ts';
+export { TestSigstore } from './enclave/test-sigstore.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
 export { formOf, PIXEL } from './forms.ts';
 export { decisions, nextSteps } from './given.ts';

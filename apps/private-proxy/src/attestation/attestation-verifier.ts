@@ -46,3 +46,15 @@ export class NotAttested extends Error {
     this.name = 'NotAttested';
   }
 }
+
+/**
+ * What `read` returns. Readers of what a stranger wrote throw many things: each of them becomes the reason.
+ * @throws NotAttested
+ */
+export function readOrRefuse<T>(reason: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw cause instanceof NotAttested ? cause : new NotAttested(reason, { cause });
+  }
+}

@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { NotAttested } from './attestation-verifier.ts';
+import { NotAttested, readOrRefuse } from './attestation-verifier.ts';
 
 /** What an enclave shows of itself, in Tinfoil's shape. Nothing in it is believed because it says so. */
 export interface AttestationBundle {
@@ -44,11 +44,9 @@ export function base64In(value: unknown, name: string, most: number): Buffer {
 
 /** @throws NotAttested for what is no gzip, or is longer than `most` bytes when it is unpacked */
 export function gunzipped(packed: Uint8Array, name: string, most: number): Buffer {
-  try {
-    return gunzipSync(packed, { maxOutputLength: most });
-  } catch (cause) {
-    throw new NotAttested(`${name} is not gzip of at most ${most} bytes`, { cause });
-  }
+  return readOrRefuse(`${name} is not gzip of at most ${most} bytes`, () =>
+    gunzipSync(packed, { maxOutputLength: most }),
+  );
 }
 
 /** Bounds depth and size before anything walks the value; it comes from `JSON.parse`, so it has no cycles. */

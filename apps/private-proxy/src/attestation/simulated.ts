@@ -1,4 +1,4 @@
-import { NotAttested, type VerifiedEnclave } from './attestation-verifier.ts';
+import { NotAttested, readOrRefuse, type VerifiedEnclave } from './attestation-verifier.ts';
 import { type AttestationBundle, base64In, recordIn, textIn } from './bundle.ts';
 
 /** The format by which the sandbox's enclave says that it proves nothing. */
@@ -8,18 +8,10 @@ const MAX_BODY = 4096; // bytes; a key and a model id
 
 /** The key that a simulated enclave names: whoever answers could name any. */
 export function simulatedEnclave({ report }: AttestationBundle): VerifiedEnclave {
-  const { hpke_public_key: key } = bodyOf(base64In(report.body, 'the body of the report', MAX_BODY));
+  const body = base64In(report.body, 'the body of the report', MAX_BODY).toString('utf8');
+  const parsed: unknown = readOrRefuse('the body of the report is no JSON', () => JSON.parse(body));
+  const { hpke_public_key: key } = recordIn(parsed, 'the body of the report');
   const hex = textIn(key, 'hpke_public_key', 64);
   if (!/^[0-9a-f]{64}$/.test(hex)) throw new NotAttested('hpke_public_key is not 64 hex digits');
   return { publicKey: new Uint8Array(Buffer.from(hex, 'hex')), simulated: true };
-}
-
-function bodyOf(bytes: Buffer): Readonly<Record<string, unknown>> {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(bytes.toString('utf8'));
-  } catch (cause) {
-    throw new NotAttested('the body of the report is no JSON', { cause });
-  }
-  return recordIn(parsed, 'the body of the report');
 }

@@ -1,38 +1,229 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
+import { AttestedEnclave, der, type EnclaveWish, extension, TestProcessor } from '#testing';
 import { NotAttested } from './attestation-verifier.ts';
-import { enclaveVerifier } from './verify-enclaves.ts';
+import { type Anchors, pinned } from './pinned.ts';
+import { type EnclaveTrust, enclaveVerifier } from './verify-enclaves.ts';
 
-const KEY = 'ab'.repeat(32);
-const strict = enclaveVerifier({ repository: 'owner/name', allowUnattested: false });
-const lenient = enclaveVerifier({ repository: 'owner/name', allowUnattested: true });
+const KEY = Buffer.alloc(32, 0xab);
+const genoa = new TestProcessor();
+const enclave = new AttestedEnclave(KEY, genoa);
+const anchors: Anchors = {
+  ...pinned(), // the floors are the real ones
+  amd: [genoa.root],
+  sigstore: enclave.sigstore.trust,
+  now: () => enclave.now,
+};
+const trust = { repository: enclave.repository, allowUnattested: false };
 
-const simulated = (body: unknown) => ({
-  domain: 'enclave.test',
-  enclaveAttestationReport: { format: 'simulated', body: Buffer.from(JSON.stringify(body)).toString('base64') },
+/** What a verifier says of a bundle: `attested`, or why not. */
+async function said(bundle: unknown, { by = trust, on = anchors }: { by?: EnclaveTrust; on?: Anchors } = {}) {
+  try {
+    await enclaveVerifier(by, on).verify(bundle);
+    return 'attested';
+  } catch (error) {
+    if (!(error instanceof NotAttested)) throw error;
+    return error.reason;
+  }
+}
+
+test('an enclave that proves its processor, its program and its key is attested', async () => {
+  await expect(enclaveVerifier(trust, anchors).verify(enclave.bundle())).resolves.toEqual({
+    publicKey: new Uint8Array(KEY),
+    simulated: false,
+    evidence: {
+      processor: 'EPYC 9004 (Genoa)',
+      measurement: enclave.measurement.toString('hex'),
+      release: { repository: enclave.repository, ref: 'refs/tags/v1.2.3', digest: enclave.digest },
+      domain: 'enclave.test',
+    },
+  });
+  expect(await said(enclave.bundle({ names: { hpke: null, hatt: null } }))).toBe('attested');
 });
 
+const { subject } = enclave.statement() as { readonly subject: readonly unknown[] };
+const levels = { old: [10, 0, 0, 0, 0, 0, 22, 84], oldMicrocode: [10, 0, 0, 0, 0, 0, 23, 83] };
+const elsewhere = 'https://github.com/other/name/.github/workflows/release.yml@refs/tags/v1.2.3';
+const expired = new Date('2026-01-31T00:00:00Z');
+const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+
+test.each<[what: string, wish: EnclaveWish, reason: string]>([
+  ['it may be debugged', { report: { guestPolicy: 0xb_0000n } }, 'debug'],
+  ['it may be moved', { report: { guestPolicy: 0x7_0000n } }, 'another machine'],
+  ['it may use CXL memory', { report: { guestPolicy: 0x23_0000n } }, 'not protected'],
+  ['its policy lacks the bit that is always set', { report: { guestPolicy: 0x1_0000n } }, 'reserved bits'],
+  ['its policy has a bit that nobody knows', { report: { guestPolicy: 0x400_0000n | 0x3_0000n } }, 'reserved bits'],
+  ['its machine has a bit that nobody knows', { report: { platform: 0x127n } }, 'unknown bits'],
+  ['its memory was not checked for aliases', { report: { platform: 0x07n } }, 'aliases'],
+  ['the host asked for the report', { report: { vmpl: 0xffff_ffff } }, 'VMPL'],
+  ['a lower level of the guest asked for it', { report: { vmpl: 1 } }, 'VMPL'],
+  ['its SNP firmware is old', { report: { tcb: levels.old }, chip: { levels: { 3: 22 } } }, 'too old'],
+  ['its microcode is old', { report: { tcb: levels.oldMicrocode }, chip: { levels: { 8: 83 } } }, 'too old'],
+  ['its firmware may go back', { report: { committedTcb: levels.old } }, 'too old'],
+  ['it was launched on old firmware', { report: { launchTcb: levels.old } }, 'too old'],
+  ['it was launched on firmware to come', { report: { launchTcb: [10, 0, 0, 0, 0, 0, 24, 84] } }, 'too old'],
+  ['its firmware has an old version', { report: { firmware: [39, 55, 1] } }, 'too old'],
+  ['its processor is not on the list', { report: { cpuid: [0x19, 0xa0, 2] } }, 'not one that this proxy trusts'],
+  ['its report does not name its processor', { report: { version: 2 } }, 'not one that this proxy trusts'],
+  ['its report has another version', { report: { version: 4 } }, 'version 4'],
+  [
+    'its processor is of another product',
+    { report: { cpuid: [0x1a, 2, 1], tcb: Array(8).fill(0) } },
+    'another product',
+  ],
+  ['its chip is certified for other levels', { chip: { levels: { 3: 24 } } }, 'other levels'],
+  ['its chip has levels that nobody knows', { chip: { levels: { 5: 1 } } }, 'levels of firmware'],
+  ['another chip is certified', { chip: { hardwareId: Buffer.alloc(64, 1) } }, 'another chip'],
+  ['its chip is certified as another product', { chip: { product: 'Milan-B0' } }, 'another product'],
+  ['the certificate of its chip has expired', { chip: { until: expired } }, 'has expired'],
+  ['the certificate of its chip is a stranger’s', { chip: { issuerKey: stranger } }, 'signature of the certificate'],
+  [
+    'its key is that of a cloud',
+    { chip: { more: [extension('1.3.6.1.4.1.3704.1.5', der.ia5('cloud'))] } },
+    'not that of a chip',
+  ],
+  ['it runs something else', { report: { measurement: Buffer.alloc(48, 1) } }, 'does not run what'],
+  ['another digest was released', { statement: { subject: [{ digest: { sha256: '00'.repeat(32) } }] } }, 'another'],
+  ['more than one thing was released', { statement: { subject: [...subject, ...subject] } }, 'another'],
+  ['nothing was released', { statement: { subject: [] } }, 'subject'],
+  ['the statement is of another kind', { statement: { _type: 'https://in-toto.io/Statement/v2' } }, 'another kind'],
+  [
+    'the statement is about something else',
+    { statement: { predicateType: 'https://slsa.dev/provenance/v1' } },
+    'says nothing',
+  ],
+  ['no measurement was released', { statement: { predicate: {} } }, 'snp_measurement'],
+  ['an empty measurement was released', { statement: { predicate: { snp_measurement: '' } } }, 'snp_measurement'],
+  ['the statement is not signed as one', { payloadType: 'text/plain' }, 'another kind'],
+  ['another issuer vouches for the signer', { signer: { issuer: 'https://accounts.test' } }, 'not signed by'],
+  ['another repository signed', { signer: { repository: 'other/name' } }, 'not signed by'],
+  ['a repository with a longer name signed', { signer: { repository: `${enclave.repository}-2` } }, 'not signed by'],
+  ['a branch was signed', { signer: { ref: 'refs/heads/main' } }, 'not signed for a tag'],
+  ['a workflow of another repository signed', { signer: { workflow: elsewhere } }, 'another place'],
+  ['its workflow is of another tag', { signer: { ref: 'refs/tags/v1' } }, 'another place'],
+  ['its own certificate has expired', { certificateUntil: expired }, 'has expired'],
+  ['its certificate names another key', { names: { hpke: Buffer.alloc(32, 1) } }, 'another key'],
+  ['its certificate is for another report', { names: { hatt: '00'.repeat(32) } }, 'another report'],
+])('an enclave is not attested where %s', async (_, wish, reason) => {
+  expect(await said(enclave.bundle(wish))).toContain(reason);
+  expect(await said(enclave.bundle(wish), { by: { ...trust, allowUnattested: true } })).toContain(reason);
+});
+
+test('what another enclave shows proves nothing for this one', async () => {
+  const [mine, others] = [enclave.bundle(), new AttestedEnclave(Buffer.alloc(32, 1), genoa).bundle()];
+  expect(await said(others)).toContain('Sigstore does not vouch');
+  expect(await said({ ...mine, vcek: new TestProcessor().certificate().toString('base64') })).toContain('signature');
+  expect(await said({ ...mine, enclaveCert: others.enclaveCert })).toContain('another key');
+  expect(await said({ ...mine, enclaveAttestationReport: others.enclaveAttestationReport })).toContain('another key');
+  expect(await said({ ...mine, digest: 'd2'.repeat(32) })).toContain('another than the bundle names');
+  expect(await said({ ...mine, domain: 'elsewhere.test' })).toContain('another domain');
+  expect(await said(mine, { by: { ...trust, repository: 'other/name' } })).toContain('not signed by other/name');
+});
+
+test('time counts: nothing is attested before or after what it rests on is valid', async () => {
+  const bundle = enclave.bundle();
+  const at = (time: string) => said(bundle, { on: { ...anchors, now: () => new Date(time) } });
+  expect(await at('2026-03-31T23:59:59Z')).toBe('attested');
+  expect(await at('2026-04-01T00:00:01Z')).toBe("the enclave's certificate has expired");
+  expect(await at('2025-12-31T23:59:59Z')).toBe("the enclave's certificate is not valid yet");
+  expect(await at('2045-01-01T00:00:00Z')).toBe("AMD's root for Genoa has expired");
+});
+
+test('nothing but what is pinned is trusted: this enclave is a stranger to AMD and to Sigstore', async () => {
+  expect(await said(enclave.bundle(), { on: { ...pinned(), now: anchors.now } })).toContain(
+    'not issued by AMD for a product',
+  );
+  const { sigstore } = pinned();
+  expect(await said(enclave.bundle(), { on: { ...anchors, sigstore } })).toContain('Sigstore does not vouch');
+});
+
+test('a processor of the Turin line is attested by its own layout of levels and its shorter id', async () => {
+  const turin = new TestProcessor('Turin');
+  const newer = new AttestedEnclave(KEY, turin);
+  const on = { ...anchors, amd: [genoa.root, turin.root], sigstore: newer.sigstore.trust };
+  const report = { version: 5, cpuid: [0x1a, 2, 1], tcb: [1, 3, 2, 5, 0, 0, 0, 97], firmware: [3, 58, 1] } as const;
+  expect(await said(newer.bundle({ report }), { on })).toBe('attested');
+  expect(
+    await said(newer.bundle({ report: { ...report, tcb: [1, 3, 2, 3, 0, 0, 0, 97] }, chip: { levels: { 3: 3 } } }), {
+      on,
+    }),
+  ).toContain('too old');
+  expect(await said(newer.bundle({ report, chip: { levels: { 9: 2 } } }), { on })).toContain('other levels');
+  expect(await said(newer.bundle({ report, chip: { hardwareId: Buffer.alloc(8) } }), { on })).toContain('another chip');
+});
+
+const simulated = (body: unknown) => ({
+  enclaveAttestationReport: { format: 'simulated', body: Buffer.from(JSON.stringify(body)).toString('base64') },
+});
+const lenient = { ...trust, allowUnattested: true };
+
 test('a simulated enclave is refused unless the user allows it, and then says that it is', async () => {
-  await expect(strict.verify(simulated({ hpke_public_key: KEY }))).rejects.toThrow(NotAttested);
-  await expect(lenient.verify(simulated({ hpke_public_key: KEY }))).resolves.toEqual({
-    publicKey: new Uint8Array(32).fill(0xab),
+  const bundle = simulated({ hpke_public_key: 'ab'.repeat(32) });
+  expect(await said(bundle)).toBe('it is simulated and proves nothing');
+  await expect(enclaveVerifier(lenient).verify(bundle)).resolves.toEqual({
+    publicKey: new Uint8Array(KEY),
     simulated: true,
   });
 });
 
+const report = enclave.bundle().enclaveAttestationReport as { readonly format: string; readonly body: string };
+const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024)).toString('base64');
 const nested = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
-test.each([
+const sealed = { ...(enclave.bundle().sigstoreBundle as { verificationMaterial: { tlogEntries: unknown[] } }) };
+test.each<[what: string, bundle: unknown]>([
   ['nothing', undefined],
   ['null', null],
   ['a list', []],
   ['no report', { domain: 'enclave.test' }],
-  ['an unknown format', { domain: 'a', enclaveAttestationReport: { format: 'other', body: 'AAAA' } }],
+  ['an unknown format', { ...enclave.bundle(), enclaveAttestationReport: { ...report, format: 'other' } }],
+  [
+    'a report of Intel',
+    {
+      ...enclave.bundle(),
+      enclaveAttestationReport: { ...report, format: 'https://tinfoil.sh/predicate/tdx-guest/v2' },
+    },
+  ],
   ['a key of another length', simulated({ hpke_public_key: 'ab' })],
-  ['a key in capitals', simulated({ hpke_public_key: KEY.toUpperCase() })],
+  ['a key in capitals', simulated({ hpke_public_key: 'AB'.repeat(32) })],
   ['a body that is a list', simulated([])],
-  ['a body that is no JSON', { ...simulated({}), enclaveAttestationReport: { format: 'simulated', body: 'AAAA' } }],
-  ['base64 with a blank', { domain: 'a', enclaveAttestationReport: { format: 'simulated', body: ' AAAA' } }],
-  ['deep nesting', { ...simulated({ hpke_public_key: KEY }), sigstoreBundle: nested }],
-  ['more than a mebibyte', { ...simulated({ hpke_public_key: KEY }), more: 'x'.repeat(1024 * 1024) }],
-])('what is no bundle is not attested, whatever is allowed: %s', async (_, bundle) => {
-  await expect(lenient.verify(bundle)).rejects.toThrow(NotAttested);
+  ['a body that is no JSON', { enclaveAttestationReport: { format: 'simulated', body: 'AAAA' } }],
+  ['base64 with a blank', { enclaveAttestationReport: { format: 'simulated', body: ' AAAA' } }],
+  ['a report that unpacks to more', { ...enclave.bundle(), enclaveAttestationReport: { ...report, body: bomb } }],
+  ['a report that is not packed', { ...enclave.bundle(), enclaveAttestationReport: { ...report, body: 'AAAA' } }],
+  ['a report that is short', enclave.around(Buffer.alloc(1183))],
+  ['a report of zeros', enclave.around(Buffer.alloc(1184))],
+  ['a certificate that is a number', { ...enclave.bundle(), vcek: 5 }],
+  ['a certificate that is no certificate', { ...enclave.bundle(), vcek: 'MAMCAQE=' }],
+  ['an enclave certificate without borders', { ...enclave.bundle(), enclaveCert: 'AAAA' }],
+  [
+    'an enclave certificate of nothing',
+    { ...enclave.bundle(), enclaveCert: '-----BEGIN CERTIFICATE-----AAAA-----END CERTIFICATE-----' },
+  ],
+  ['a Sigstore bundle that is a list', { ...enclave.bundle(), sigstoreBundle: [] }],
+  ['a Sigstore bundle of nothing', { ...enclave.bundle(), sigstoreBundle: {} }],
+  [
+    'no entry in a log',
+    {
+      ...enclave.bundle(),
+      sigstoreBundle: { ...sealed, verificationMaterial: { ...sealed.verificationMaterial, tlogEntries: [] } },
+    },
+  ],
+  [
+    'the same entry often',
+    {
+      ...enclave.bundle(),
+      sigstoreBundle: {
+        ...sealed,
+        verificationMaterial: {
+          ...sealed.verificationMaterial,
+          tlogEntries: Array(200).fill(sealed.verificationMaterial.tlogEntries[0]),
+        },
+      },
+    },
+  ],
+  ['deep nesting', { ...enclave.bundle(), more: nested }],
+  ['more than a mebibyte', { ...enclave.bundle(), more: 'x'.repeat(1024 * 1024) }],
+])('what is no whole bundle is not attested, whatever is allowed: %s', async (_, bundle) => {
+  expect(await said(bundle, { by: lenient })).not.toBe('attested');
 });

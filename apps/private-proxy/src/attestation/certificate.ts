@@ -1,0 +1,37 @@
+import { isDeepStrictEqual } from 'node:util';
+import { X509Certificate } from '@sigstore/core';
+import { NotAttested, readOrRefuse } from './attestation-verifier.ts';
+
+/** The most bytes that a certificate may have: AMD's have some 1,600. */
+export const MAX_CERTIFICATE = 8192;
+
+const SEQUENCE = 0x30;
+const BIT_STRING = 0x03;
+
+/** @throws NotAttested for what is not exactly one X.509 version 3 certificate in its one true encoding (DER) */
+export function certificateIn(der: Buffer, name: string): X509Certificate {
+  if (der.length > MAX_CERTIFICATE) throw new NotAttested(`${name} is too long`);
+  return readOrRefuse(`${name} is no X.509 certificate`, () => {
+    const certificate = X509Certificate.parse(Buffer.from(der));
+    if (!certificate.root.toDER().equals(der)) throw new Error('not DER');
+    checkForm(certificate, name);
+    return certificate;
+  });
+}
+
+/**
+ * A signature covers what is in the first of a certificate's three parts. What is around it has but one form.
+ * @throws NotAttested
+ */
+export function checkForm({ root, version }: X509Certificate, name: string): void {
+  const tags = [root, ...root.subs].map(({ tag }) => tag.toDER());
+  if (!isDeepStrictEqual(tags, [SEQUENCE, SEQUENCE, SEQUENCE, BIT_STRING]) || version !== 'v3') {
+    throw new NotAttested(`${name} is no X.509 certificate of version 3`);
+  }
+}
+
+/** @throws NotAttested where it is not valid at that time */
+export function checkDates(certificate: X509Certificate, now: Date, name: string): void {
+  if (now < certificate.notBefore) throw new NotAttested(`${name} is not valid yet`);
+  if (now > certificate.notAfter) throw new NotAttested(`${name} has expired`);
+}

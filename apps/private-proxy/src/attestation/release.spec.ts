@@ -1,0 +1,78 @@
+import { expect, test } from '@jest/globals';
+import seeds from '@sigstore/tuf/seeds.json' with { type: 'json' };
+import { NotAttested } from './attestation-verifier.ts';
+import sigstoreRoot from './data/sigstore-root.json' with { type: 'json' };
+import { pinned } from './pinned.ts';
+import { releaseIn, signedStatement } from './release.ts';
+import vector from './vectors/sigstore-bundle.json' with { type: 'json' };
+
+const { sigstore } = pinned();
+
+/** A text with something else in it: for what is base64, other bytes at its start, in its middle and at its end. */
+function* otherTexts(text: string): Iterable<string> {
+  const bytes = Buffer.from(text, 'base64');
+  const isBase64 = text.length > 8 && bytes.toString('base64') === text;
+  const length = isBase64 ? bytes.length : text.length;
+  for (const at of new Set([0, Math.floor(length / 2), length - 1])) {
+    if (isBase64) yield Buffer.from(bytes.map((byte, i) => (i === at ? byte ^ 1 : byte))).toString('base64');
+    else yield `${text.slice(0, at)}${text[at] === '1' ? '2' : '1'}${text.slice(at + 1)}`;
+  }
+}
+
+/** Every way to change one text of a value: where it is, and the value then. */
+function* changes(value: unknown, path = ''): Iterable<readonly [path: string, changed: unknown]> {
+  if (typeof value === 'string') {
+    for (const text of otherTexts(value)) yield [path, text];
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [name, inner] of Object.entries(value)) {
+      for (const [where, changed] of changes(inner, `${path}/${name}`)) {
+        yield [where, Array.isArray(value) ? value.with(Number(name), changed) : { ...value, [name]: changed }];
+      }
+    }
+  }
+}
+
+function vouchedFor(bundle: unknown): boolean {
+  try {
+    return JSON.stringify(signedStatement(bundle, sigstore)) === JSON.stringify(real);
+  } catch (error) {
+    if (error instanceof NotAttested) return false;
+    throw error;
+  }
+}
+
+const real = signedStatement(vector.bundle, sigstore);
+
+test('the pinned root is the one that Sigstore’s own client comes with', () => {
+  const { targets } = seeds['https://tuf-repo-cdn.sigstore.dev'];
+  expect(sigstoreRoot).toEqual(JSON.parse(Buffer.from(targets['trusted_root.json'], 'base64').toString('utf8')));
+});
+
+test('a real signature of a workflow on GitHub is vouched for by that root, with who signed', () => {
+  expect(real).toMatchObject({
+    issuer: 'https://token.actions.githubusercontent.com',
+    repository: 'https://github.com/sigstore/sigstore-js',
+    ref: 'refs/heads/main',
+    workflow: 'https://github.com/sigstore/sigstore-js/.github/workflows/release.yml@refs/heads/main',
+    statement: { _type: 'https://in-toto.io/Statement/v1', predicateType: 'https://slsa.dev/provenance/v1' },
+  });
+});
+
+test('a real signature is no release where it is for a branch, or another repository’s', () => {
+  const repository = 'sigstore/sigstore-js';
+  expect(() => releaseIn(vector.bundle, '', { sigstore, repository })).toThrow('its release is not signed for a tag');
+  expect(() => releaseIn(vector.bundle, '', { sigstore, repository: 'sigstore/sigstore' })).toThrow('is not signed by');
+});
+
+test('no text of a real bundle can be another, but those that nothing rests on', () => {
+  const passed = [...changes(vector.bundle)].filter(([, bundle]) => vouchedFor(bundle));
+  const entry = '/verificationMaterial/tlogEntries/0';
+  expect(new Set(passed.map(([path]) => path))).toEqual(
+    new Set([
+      '/mediaType', // says how to read what is checked then
+      '/dsseEnvelope/signatures/0/keyid', // a hint at a key, which the certificate has
+      `${entry}/inclusionProof/rootHash`, // repeated, as the next, in what the log has signed
+      `${entry}/inclusionProof/treeSize`,
+    ]),
+  );
+});

@@ -1,0 +1,136 @@
+import { bundleFromJSON, isBundleWithDsseEnvelope } from '@sigstore/bundle';
+import { type SignedEntity, type Signer, type TrustMaterial, toSignedEntity, Verifier } from '@sigstore/verify';
+import { NotAttested, readOrRefuse } from './attestation-verifier.ts';
+import { recordIn, textIn } from './bundle.ts';
+import { checkForm } from './certificate.ts';
+
+/** What a workflow of a GitHub repository signed, by who Sigstore says that it was. */
+export interface SignedStatement {
+  readonly statement: Readonly<Record<string, unknown>>;
+  /** Who vouches for the workflow's identity. */
+  readonly issuer: string | undefined;
+  /** The page of the repository whose source it ran on, such as `https://github.com/owner/name`. */
+  readonly repository: string | undefined;
+  /** Such as `refs/tags/v1.2.3`. */
+  readonly ref: string | undefined;
+  /** The workflow's own file, such as `https://github.com/owner/name/.github/workflows/release.yml@refs/tags/v1.2.3`. */
+  readonly workflow: string | undefined;
+}
+
+/** A release of the program that an enclave should run. */
+export interface Release {
+  readonly repository: string;
+  readonly ref: string;
+  readonly digest: string;
+  /** The digest of what an AMD guest is launched with, 96 hex digits. */
+  readonly measurement: string;
+}
+
+const GITHUB_ACTIONS = 'https://token.actions.githubusercontent.com';
+const IN_TOTO = 'application/vnd.in-toto+json';
+const STATEMENT = /^https:\/\/in-toto\.io\/Statement\/v(0\.1|1)$/;
+const MULTI_PLATFORM = 'https://tinfoil.sh/predicate/snp-tdx-multiplatform/v1';
+/** Of each kind of proof. Real releases have one or two, and each takes time to check. */
+const MAX_PROOFS = 4;
+/** One signature, one entry in a log, one time-stamp and one entry of the certificate in a log, each by who is pinned. */
+const THRESHOLDS = { tlogThreshold: 1, timestampThreshold: 1, ctlogThreshold: 1 };
+
+/** @see https://github.com/sigstore/fulcio/blob/main/docs/oid-info.md; UTF8String each */
+const SOURCE_REPOSITORY = '1.3.6.1.4.1.57264.1.12';
+const SOURCE_REF = '1.3.6.1.4.1.57264.1.14';
+const UTF8_STRING = 0x0c;
+
+/**
+ * The release whose signed statement names `digest`.
+ * @param bundle a Sigstore bundle, parsed from JSON
+ * @param trusted the repository whose tags are releases
+ * @throws NotAttested
+ */
+export function releaseIn(
+  bundle: unknown,
+  digest: string,
+  trusted: { readonly sigstore: TrustMaterial; readonly repository: string },
+): Release {
+  const { statement, ...signer } = signedStatement(bundle, trusted.sigstore);
+  const ref = releaseRef(signer, trusted.repository);
+  const { _type: type, predicateType, predicate, subject } = statement;
+  if (typeof type !== 'string' || !STATEMENT.test(type))
+    throw new NotAttested('its release has a statement of another kind');
+  if (predicateType !== MULTI_PLATFORM) throw new NotAttested('its release says nothing about what it measures');
+  const [named, ...others] = Array.isArray(subject) ? subject : [];
+  const { sha256 } = recordIn(recordIn(named, 'the subject of its release').digest, 'the digest of its release');
+  if (others.length > 0 || sha256 !== digest) throw new NotAttested('its release is another than the bundle names');
+  const measurement = textIn(
+    recordIn(predicate, 'the measurement of its release').snp_measurement,
+    'snp_measurement',
+    96,
+  );
+  if (!/^[0-9a-f]{96}$/.test(measurement)) throw new NotAttested('the measurement of its release is not 96 hex digits');
+  return { repository: trusted.repository, ref, digest, measurement };
+}
+
+/**
+ * Whatever Sigstore vouches for. Whether its signer may sign releases is yet to be judged.
+ * @throws NotAttested
+ */
+export function signedStatement(bundle: unknown, sigstore: TrustMaterial): SignedStatement {
+  const { entity, payload } = entityIn(bundle);
+  const { identity } = verified(entity, sigstore);
+  const said = (id: string) => {
+    const value = identity?.oids?.find(({ oid }) => oid?.id.join('.') === id)?.value;
+    return value?.[0] === UTF8_STRING && value[1] === value.length - 2 ? value.toString('utf8', 2) : undefined;
+  };
+  return {
+    statement: statementIn(payload),
+    issuer: identity?.extensions?.issuer,
+    repository: said(SOURCE_REPOSITORY),
+    ref: said(SOURCE_REF),
+    workflow: identity?.subjectAlternativeName,
+  };
+}
+
+function entityIn(value: unknown): { readonly entity: SignedEntity; readonly payload: Buffer } {
+  return readOrRefuse('the signature of its release cannot be read', () => {
+    const bundle = bundleFromJSON(recordIn(value, 'sigstoreBundle'));
+    if (!isBundleWithDsseEnvelope(bundle)) throw new NotAttested('its release has no signed statement');
+    const { payloadType, payload } = bundle.content.dsseEnvelope;
+    if (payloadType !== IN_TOTO) throw new NotAttested('its release has a statement of another kind');
+    const { tlogEntries, timestampVerificationData } = bundle.verificationMaterial;
+    if (tlogEntries.length > MAX_PROOFS || (timestampVerificationData?.rfc3161Timestamps.length ?? 0) > MAX_PROOFS) {
+      throw new NotAttested('the signature of its release has too many proofs');
+    }
+    return { entity: toSignedEntity(bundle), payload };
+  });
+}
+
+function verified(entity: SignedEntity, sigstore: TrustMaterial): Signer {
+  if (entity.key.$case !== 'certificate') throw new NotAttested('its release is signed without a certificate');
+  const { certificate } = entity.key;
+  return readOrRefuse('Sigstore does not vouch for the signature of its release', () => {
+    checkForm(certificate, 'the certificate of its release');
+    return new Verifier(sigstore, THRESHOLDS).verify(entity);
+  });
+}
+
+function statementIn(payload: Buffer): Readonly<Record<string, unknown>> {
+  const statement: unknown = readOrRefuse('the statement of its release is no JSON', () =>
+    JSON.parse(payload.toString('utf8')),
+  );
+  return recordIn(statement, 'the statement of its release');
+}
+
+/** A tag of the trusted repository, built by a workflow of that repository as it is at the tag. */
+function releaseRef(
+  { issuer, repository, ref, workflow }: Omit<SignedStatement, 'statement'>,
+  trusted: string,
+): string {
+  const home = `https://github.com/${trusted}`;
+  if (issuer !== GITHUB_ACTIONS || repository !== home) {
+    throw new NotAttested(`its release is not signed by ${trusted} on GitHub`);
+  }
+  if (!ref?.startsWith('refs/tags/')) throw new NotAttested('its release is not signed for a tag');
+  if (!workflow?.startsWith(`${home}/.github/workflows/`) || !workflow.endsWith(`@${ref}`)) {
+    throw new NotAttested('its release is signed by a workflow of another place');
+  }
+  return ref;
+}

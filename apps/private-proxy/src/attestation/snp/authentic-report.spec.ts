@@ -1,0 +1,101 @@
+import { expect, test } from '@jest/globals';
+import { NotAttested } from '../attestation-verifier.ts';
+import { pinned } from '../pinned.ts';
+import vector from '../vectors/amd-report.json' with { type: 'json' };
+import { authenticReport } from './authentic-report.ts';
+import type { AmdRoot } from './chip-key.ts';
+import { checkPolicy } from './policy.ts';
+
+const REPORT = Buffer.from(vector.report, 'base64');
+const CHIP = Buffer.from(vector.vcek, 'base64');
+const WHEN = new Date('2023-01-01T00:00:00Z'); // the certificate of the chip is from September 2022
+const { amd, floors } = pinned();
+const MILAN = { product: 'Milan', ark: vector.ark, ask: vector.ask };
+
+interface Shown {
+  readonly report?: Buffer;
+  readonly chip?: Buffer;
+  readonly roots?: readonly AmdRoot[];
+  readonly now?: Date;
+}
+
+function authentic({ report = REPORT, chip = CHIP, roots = amd, now = WHEN }: Shown = {}): boolean {
+  try {
+    authenticReport(report, chip, { amd: roots, now });
+    return true;
+  } catch (error) {
+    if (error instanceof NotAttested) return false;
+    throw error;
+  }
+}
+
+function flipped(bytes: Buffer, at: number, bit = at % 8): Buffer {
+  const other = Buffer.from(bytes);
+  other[at] = (other[at] ?? 0) ^ (1 << bit);
+  return other;
+}
+
+/** `npm run prove:attestation` goes through every bit. */
+function* someChanged(bytes: Buffer, step: number): Iterable<readonly [at: number, other: Buffer]> {
+  for (let at = 0; at < bytes.length; at += step) yield [at, flipped(bytes, at)];
+}
+
+/** With each byte around what is signed: headers, and what stands between the signed part and the signature. */
+function* certificateChanged(bytes: Buffer): Iterable<readonly [at: number, other: Buffer]> {
+  yield* someChanged(bytes, 29);
+  for (let at = 0; at < 8; at++) yield [at, flipped(bytes, at)];
+  for (let at = bytes.length - 520; at < bytes.length - 511; at++) yield [at, flipped(bytes, at)];
+}
+
+test('a report of a real processor is authentic by the roots of AMD that are pinned', () => {
+  expect(amd).toContainEqual(MILAN);
+  const { report, product } = authenticReport(REPORT, CHIP, { amd, now: WHEN });
+  expect(product).toBe('Milan');
+  expect(report).toMatchObject({
+    version: 2,
+    guestPolicy: 0xb_0000n,
+    vmpl: 0,
+    reportedTcb: { fmc: 0, bootloader: 2, tee: 0, snp: 5, microcode: 68 },
+    currentFirmware: { major: 1, minor: 49, build: 3 },
+  });
+  expect(report.reportData.subarray(0, 6)).toEqual(Buffer.of(1, 2, 3, 4, 5, 0));
+});
+
+test('an authentic report is not enough: this one may be debugged, and is of a processor that is not trusted', () => {
+  const { report } = authenticReport(REPORT, CHIP, { amd, now: WHEN });
+  expect(() => checkPolicy(report, floors)).toThrow('its processor is not one that this proxy trusts');
+  const processor = { family: 0x19, model: 1, stepping: 1 };
+  const floor = { ...processor, processor: 'Milan', firmware: report.currentFirmware, tcb: report.launchTcb };
+  const lenient = [{ ...floor, aliasCheck: false, sources: [] }];
+  expect(() => checkPolicy({ ...report, processor }, lenient)).toThrow('its operator may debug it');
+  expect(checkPolicy({ ...report, processor, guestPolicy: 0x3_0000n }, lenient)).toBe(lenient[0]);
+});
+
+test('no byte of a report can be another: what is not signed must be zero', () => {
+  const passed = [...someChanged(REPORT, 5)].filter(([, report]) => authentic({ report }));
+  expect(passed.map(([at]) => at)).toEqual([]);
+  expect(authentic({ report: Buffer.concat([REPORT, Buffer.of(0)]) })).toBe(false);
+});
+
+test('no byte of the certificates can be another, from the chip to the root', () => {
+  const root = (ark: Buffer, ask: Buffer) => [
+    { product: 'Milan', ark: ark.toString('base64'), ask: ask.toString('base64') },
+  ];
+  const [ark, ask] = [Buffer.from(MILAN.ark, 'base64'), Buffer.from(MILAN.ask, 'base64')];
+  expect(authentic({ roots: root(ark, ask) })).toBe(true);
+  const passed = [
+    ...[...certificateChanged(CHIP)].filter(([, chip]) => authentic({ chip })),
+    ...[...certificateChanged(ask)].filter(([, other]) => authentic({ roots: root(ark, other) })),
+    ...[...certificateChanged(ark)].filter(([, other]) => authentic({ roots: root(other, ask) })),
+  ];
+  expect(passed.map(([at]) => at)).toEqual([]);
+  expect(authentic({ chip: Buffer.concat([CHIP, Buffer.of(0)]) })).toBe(false);
+});
+
+test('a certificate counts only while it is valid, and only for its product', () => {
+  expect(authentic({ now: new Date('2022-09-01T00:00:00Z') })).toBe(false);
+  expect(authentic({ now: new Date('2029-10-01T00:00:00Z') })).toBe(false);
+  expect(authentic({ roots: amd.filter(({ product }) => product !== 'Milan') })).toBe(false);
+  expect(authentic({ roots: [{ ...MILAN, product: 'Genoa' }] })).toBe(false);
+  expect(authentic({ chip: Buffer.from(MILAN.ask, 'base64') })).toBe(false);
+});

@@ -1,0 +1,137 @@
+import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import type { X509Certificate } from '@sigstore/core';
+import { NotAttested } from '../attestation-verifier.ts';
+import { certificateIn, checkDates } from '../certificate.ts';
+import type { Tcb } from './report.ts';
+
+/** AMD's certificates of one product line, base64 of DER: the root (ARK), and what it signed to sign chips' keys with (ASK). */
+export interface AmdRoot {
+  readonly product: string;
+  readonly ark: string;
+  readonly ask: string;
+}
+
+/** The key of one chip at one level of its firmware (VCEK), and what AMD says of it. */
+export interface ChipKey {
+  readonly publicKey: KeyObject;
+  readonly product: string;
+  readonly tcb: Tcb;
+  readonly hardwareId: Buffer;
+}
+
+const CHIP_KEY = 'the certificate of its chip';
+/** RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt: all that AMD uses, with and without the default trailer. */
+const PSS_SHA384 = [
+  '304606092a864886f70d01010a3039a00f300d06096086480165030402020500' +
+    'a11c301a06092a864886f70d010108300d06096086480165030402020500a203020130a303020101',
+  '304106092a864886f70d01010a3034a00f300d06096086480165030402020500' +
+    'a11c301a06092a864886f70d010108300d06096086480165030402020500a203020130',
+];
+const SALT_BYTES = 48;
+
+/** @see Versioned Chip Endorsement Key (VCEK) Certificate and KDS Interface Specification (AMD 57230), extensions */
+const EXTENSION = '1.3.6.1.4.1.3704.1';
+const PRODUCT_NAME = `${EXTENSION}.2`;
+const HARDWARE_ID = `${EXTENSION}.4`;
+const CLOUD_ID = `${EXTENSION}.5`; // only in certificates of a cloud's key (VLEK)
+const LEVELS = { fmc: 9, bootloader: 1, tee: 2, snp: 3, microcode: 8 } as const;
+/** Levels that AMD keeps for later. A chip with one would have a part that no report shows. */
+const LEVELS_FOR_LATER = [4, 5, 6, 7];
+
+const IA5_STRING = 0x16;
+const OCTET_STRING = 0x04;
+
+/**
+ * @param der the certificate that the enclave shows (VCEK)
+ * @throws NotAttested unless AMD's root signed for who signed for it, and all three are valid now
+ */
+export function chipKeyIn(der: Buffer, roots: readonly AmdRoot[], now: Date): ChipKey {
+  const certificate = certificateIn(der, CHIP_KEY);
+  const { product, ask } = issuerOf(certificate, roots, now);
+  checkSignature(certificate, ask, CHIP_KEY);
+  checkDates(certificate, now, CHIP_KEY);
+  if (certificate.isCA || certificate.extension(CLOUD_ID)) throw new NotAttested(`${CHIP_KEY} is not that of a chip`);
+  if (productIn(certificate) !== product) throw new NotAttested(`${CHIP_KEY} is for another product than its issuer`);
+  return { publicKey: p384KeyIn(certificate), product, tcb: tcbIn(certificate), hardwareId: hardwareIdIn(certificate) };
+}
+
+/** The issuer is found by its name, in what is pinned. Its own chain is checked each time: data can be edited wrongly. */
+function issuerOf(certificate: X509Certificate, roots: readonly AmdRoot[], now: Date) {
+  for (const { product, ...root } of roots) {
+    const ask = certificateIn(Buffer.from(root.ask, 'base64'), `AMD's certificate for ${product}`);
+    if (!ask.subject.equals(certificate.issuer)) continue;
+    const ark = certificateIn(Buffer.from(root.ark, 'base64'), `AMD's root for ${product}`);
+    for (const [issued, issuer, name] of [
+      [ark, ark, `AMD's root for ${product}`],
+      [ask, ark, `AMD's certificate for ${product}`],
+    ] as const) {
+      if (!issued.issuer.equals(issuer.subject) || !issuer.isCA)
+        throw new NotAttested(`${name} was not issued by AMD's root`);
+      checkSignature(issued, issuer, name);
+      checkDates(issued, now, name);
+    }
+    if (!ask.isCA) throw new NotAttested(`AMD's certificate for ${product} may not issue others`);
+    return { product, ask };
+  }
+  throw new NotAttested(`${CHIP_KEY} was not issued by AMD for a product that this proxy knows`);
+}
+
+function checkSignature(certificate: X509Certificate, issuer: X509Certificate, name: string): void {
+  const [tbs, algorithm] = certificate.root.subs.map((part) => part.toDER());
+  const signedAlgorithm = certificate.tbsCertificate.subs[2]?.toDER(); // after version and serial number
+  if (!algorithm || !signedAlgorithm?.equals(algorithm) || !PSS_SHA384.includes(algorithm.toString('hex'))) {
+    throw new NotAttested(`${name} is not signed by RSA-PSS with SHA-384`);
+  }
+  const [unusedBits, ...signature] = certificate.root.subs[2]?.value ?? [];
+  const key = {
+    key: createPublicKey({ key: issuer.publicKey, format: 'der', type: 'spki' }),
+    padding: constants.RSA_PKCS1_PSS_PADDING,
+    saltLength: SALT_BYTES,
+  };
+  if (unusedBits !== 0 || !verify('sha384', tbs ?? Buffer.of(), key, Buffer.from(signature))) {
+    throw new NotAttested(`the signature of ${name} is wrong`);
+  }
+}
+
+/** Such as `Genoa`; Milan's have a stepping behind it, as in `Milan-B0`. */
+function productIn(certificate: X509Certificate): string | undefined {
+  const value = certificate.extension(PRODUCT_NAME)?.value;
+  if (value?.[0] !== IA5_STRING || value[1] !== value.length - 2) return undefined;
+  return value.toString('latin1', 2).split('-')[0];
+}
+
+function tcbIn(certificate: X509Certificate): Tcb {
+  const level = (number: number) => {
+    const value = certificate.extension(`${EXTENSION}.3.${number}`)?.valueObj.subs[0];
+    return value === undefined ? undefined : Number(value.toInteger());
+  };
+  const known = (number: number) => {
+    const value = level(number);
+    if (value === undefined) throw new NotAttested(`${CHIP_KEY} lacks a level of its firmware`);
+    return value;
+  };
+  if (LEVELS_FOR_LATER.some((number) => (level(number) ?? 0) !== 0)) {
+    throw new NotAttested(`${CHIP_KEY} has levels of firmware that this proxy does not know`);
+  }
+  return {
+    fmc: level(LEVELS.fmc) ?? 0,
+    bootloader: known(LEVELS.bootloader),
+    tee: known(LEVELS.tee),
+    snp: known(LEVELS.snp),
+    microcode: known(LEVELS.microcode),
+  };
+}
+
+/** As it is, or as an octet string: AMD has issued both. */
+function hardwareIdIn(certificate: X509Certificate): Buffer {
+  const value = certificate.extension(HARDWARE_ID)?.value;
+  if (value === undefined) throw new NotAttested(`${CHIP_KEY} does not say which chip it is`);
+  const wrapped = value[0] === OCTET_STRING && value[1] === value.length - 2 && [10, 66].includes(value.length);
+  return wrapped ? value.subarray(2) : value;
+}
+
+function p384KeyIn(certificate: X509Certificate): KeyObject {
+  const key = createPublicKey({ key: certificate.publicKey, format: 'der', type: 'spki' });
+  if (key.asymmetricKeyDetails?.namedCurve !== 'secp384r1') throw new NotAttested(`${CHIP_KEY} has no P-384 key`);
+  return key;
+}

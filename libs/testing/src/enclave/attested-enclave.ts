@@ -1,0 +1,120 @@
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { context, sequence } from './der.ts';
+import { extension, issue, pem, spkiOf } from './issue.ts';
+import { type ChipWish, type ReportWish, TestProcessor } from './test-processor.ts';
+import { type SignerWish, TestSigstore } from './test-sigstore.ts';
+
+/** What of an enclave's bundle differs from one that proves everything. */
+export interface EnclaveWish {
+  readonly report?: Partial<ReportWish>;
+  readonly chip?: ChipWish;
+  readonly signer?: Partial<SignerWish>;
+  readonly statement?: Readonly<Record<string, unknown>>;
+  readonly payloadType?: string;
+  /** What `.hpke.` and `.hatt.` names of its certificate encode; none where it is null. */
+  readonly names?: { readonly hpke?: Buffer | null; readonly hatt?: string | null };
+  readonly certificateUntil?: Date;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+const FORMAT = 'https://tinfoil.sh/predicate/sev-snp-guest/v2';
+const DOMAIN = 'enclave.test';
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/** An enclave on a test's processor, with a release that a test's Sigstore vouches for: what real ones show, in full. */
+export class AttestedEnclave {
+  readonly repository = 'enclaves/model-router';
+  readonly measurement = Buffer.alloc(48, 0x3e);
+  readonly digest = 'd1'.repeat(32);
+  /** A time at which all of it is valid. */
+  readonly now = new Date('2026-02-01T00:00:00Z');
+  readonly sigstore = new TestSigstore();
+  private readonly tls = generateKeyPairSync('ec', { namedCurve: 'secp384r1' });
+  private readonly publicCa = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+
+  /** @param publicKey X25519, 32 bytes: what requests are to be encrypted to */
+  constructor(
+    readonly publicKey: Buffer,
+    readonly processor = new TestProcessor(),
+  ) {}
+
+  /** The bundle, in Tinfoil's shape. */
+  bundle(wish: EnclaveWish = {}): Json {
+    const tlsDigest = createHash('sha256').update(spkiOf(this.tls.publicKey)).digest();
+    const reportData = Buffer.concat([tlsDigest, this.publicKey]);
+    const report = this.processor.report({ reportData, measurement: this.measurement, ...wish.report });
+    return this.around(report, wish);
+  }
+
+  /** The bundle around a report that a test has made. */
+  around(report: Buffer, { chip, signer, statement, payloadType, names, certificateUntil }: EnclaveWish = {}): Json {
+    const body = gzipSync(report).toString('base64');
+    const hatt = createHash('sha256')
+      .update(FORMAT + body)
+      .digest('hex');
+    return {
+      domain: DOMAIN,
+      enclaveAttestationReport: { format: FORMAT, body },
+      digest: this.digest,
+      sigstoreBundle: this.sigstore.signed(
+        { ...this.statement(), ...statement },
+        { ...this.signer(), ...signer },
+        payloadType,
+      ),
+      vcek: this.processor.certificate(chip).toString('base64'),
+      enclaveCert: this.certificate({ hpke: this.publicKey, hatt, ...names }, certificateUntil),
+    };
+  }
+
+  statement(): Json {
+    return {
+      _type: 'https://in-toto.io/Statement/v1',
+      subject: [{ name: 'tinfoil-deployment.json', digest: { sha256: this.digest } }],
+      predicateType: 'https://tinfoil.sh/predicate/snp-tdx-multiplatform/v1',
+      predicate: { snp_measurement: this.measurement.toString('hex'), cmdline: 'readonly=on' },
+    };
+  }
+
+  private signer(): SignerWish {
+    const ref = 'refs/tags/v1.2.3';
+    return {
+      issuer: 'https://token.actions.githubusercontent.com',
+      repository: this.repository,
+      ref,
+      workflow: `https://github.com/${this.repository}/.github/workflows/release.yml@${ref}`,
+    };
+  }
+
+  private certificate(
+    { hpke, hatt }: NonNullable<EnclaveWish['names']>,
+    until = new Date('2026-04-01T00:00:00Z'),
+  ): string {
+    const names = [
+      DOMAIN,
+      ...(hpke ? encoded(hpke, 'hpke') : []),
+      ...(hatt ? encoded(Buffer.from(hatt), 'hatt') : []),
+    ].map((name) => context(2, Buffer.from(name), false));
+    const der = issue({
+      subject: DOMAIN,
+      publicKey: this.tls.publicKey,
+      issuer: { name: 'a public authority', key: this.publicCa.privateKey },
+      from: new Date('2026-01-01T00:00:00Z'),
+      until,
+      extensions: [extension('2.5.29.17', sequence(...names))],
+    });
+    return pem(der);
+  }
+}
+
+/** Bytes as names of a certificate: `00<base32>.label.enclave.test`, `01<base32>.…`. */
+function encoded(bytes: Buffer, label: string): readonly string[] {
+  const binary = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
+  const letters = (binary.match(/.{1,5}/g) ?? [])
+    .map((five) => BASE32[Number.parseInt(five.padEnd(5, '0'), 2)])
+    .join('');
+  return (letters.match(/.{1,45}/g) ?? []).map(
+    (piece, i) => `${String(i).padStart(2, '0')}${piece}.${label}.${DOMAIN}`,
+  );
+}

@@ -1,0 +1,89 @@
+import { constants, type KeyObject, sign } from 'node:crypto';
+import { bits, context, integer, octets, oid, sequence, tagged, time, truth, utf8 } from './der.ts';
+
+/** What a certificate for tests says. */
+export interface CertificateWish {
+  readonly subject: string;
+  readonly publicKey: KeyObject;
+  readonly issuer: { readonly name: string; readonly key: KeyObject };
+  readonly from: Date;
+  readonly until: Date;
+  readonly isCa?: boolean;
+  /** Each made by `extension`. */
+  readonly extensions?: readonly Buffer[];
+}
+
+/** A signature algorithm: its identifier, and how a key signs by it. */
+interface Algorithm {
+  readonly identifier: Buffer;
+  sign(key: KeyObject, bytes: Buffer): Buffer;
+}
+
+const SHA384 = sequence(oid('2.16.840.1.101.3.4.2.2'), tagged(0x05));
+/** As AMD signs, with 48 bytes of salt. */
+const PSS_SHA384: Algorithm = {
+  identifier: sequence(
+    oid('1.2.840.113549.1.1.10'),
+    sequence(
+      context(0, SHA384),
+      context(1, sequence(oid('1.2.840.113549.1.1.8'), SHA384)),
+      context(2, integer(48)),
+      context(3, integer(1)),
+    ),
+  ),
+  sign: (key, bytes) => sign('sha384', bytes, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 48 }),
+};
+const ECDSA_SHA256: Algorithm = {
+  identifier: sequence(oid('1.2.840.10045.4.3.2')),
+  sign: (key, bytes) => sign('sha256', bytes, key),
+};
+
+/** A certificate in DER, signed as the issuer's key can: RSA by PSS with SHA-384, others by ECDSA with SHA-256. */
+export function issue(wish: CertificateWish): Buffer {
+  const algorithm = algorithmOf(wish.issuer.key);
+  const tbs = toBeSigned(wish);
+  return sequence(tbs, algorithm.identifier, bits(algorithm.sign(wish.issuer.key, tbs)));
+}
+
+/** The part of a certificate that is signed. */
+export function toBeSigned({
+  subject,
+  publicKey,
+  issuer,
+  from,
+  until,
+  isCa = false,
+  extensions = [],
+}: CertificateWish): Buffer {
+  const all = isCa ? [extension('2.5.29.19', sequence(truth()), true), ...extensions] : extensions;
+  return sequence(
+    context(0, integer(2)),
+    integer(1),
+    algorithmOf(issuer.key).identifier,
+    nameOf(issuer.name),
+    sequence(time(from), time(until)),
+    nameOf(subject),
+    spkiOf(publicKey),
+    context(3, sequence(...all)),
+  );
+}
+
+export function extension(id: string, value: Buffer, critical = false): Buffer {
+  return sequence(oid(id), ...(critical ? [truth()] : []), octets(value));
+}
+
+export function pem(der: Buffer): string {
+  return `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replaceAll(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+}
+
+export function spkiOf(publicKey: KeyObject): Buffer {
+  return publicKey.export({ type: 'spki', format: 'der' });
+}
+
+function algorithmOf(key: KeyObject): Algorithm {
+  return key.asymmetricKeyType === 'rsa' ? PSS_SHA384 : ECDSA_SHA256;
+}
+
+function nameOf(name: string): Buffer {
+  return sequence(tagged(0x31, sequence(oid('2.5.4.3'), utf8(name))));
+}
