@@ -42,9 +42,9 @@ export function demandsOf(catalogue: Catalogue): readonly Demand[] {
       demands.push(...model.endpoints.map(({ upstream }) => ({ upstream, capability, owner })));
       continue;
     }
-    if (isPrivate(model)) continue; // no vendor's code calls enclaves yet
     for (const { upstream, speaks } of model.endpoints) {
-      if (model.type === 'embedding') demands.push({ upstream, capability: 'embeddings', owner });
+      if (isPrivate(model)) demands.push({ upstream, capability: 'privateChat', owner });
+      else if (model.type === 'embedding') demands.push({ upstream, capability: 'embeddings', owner });
       else demands.push(...speaks.map((capability) => ({ upstream, capability, owner })));
     }
   }

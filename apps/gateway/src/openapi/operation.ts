@@ -28,7 +28,7 @@ export const TAGS = {
   Data: 'Lookups at vendors of data, each at a fixed price.',
   Models: 'Models and their prices.',
   'Private models':
-    'Models whose ids begin with private/, in enclaves that prove what they run. Requests are encrypted for the enclave before they leave your machine, so these models are reached through the local encrypting proxy (`npm run start:private-proxy`, then http://127.0.0.1:8787), and on no other route. GET /v1/models?type=all lists them.',
+    'Models whose ids begin with private/, in enclaves that prove what they run. Requests are encrypted for the enclave before they leave your machine: the local encrypting proxy does that, at http://127.0.0.1:8787, for clients of OpenAI and Anthropic. No other route serves these models. GET /v1/models?type=all lists them.',
   Account: 'Accounts and their balance.',
   Keys: 'API keys of an account, with their limits.',
   'Top-ups': 'Funding an account.',

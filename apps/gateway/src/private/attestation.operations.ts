@@ -1,5 +1,5 @@
 import { json, named, type OperationNotes } from '../openapi/operation.ts';
-import { object, open, STRING, text } from '../openapi/schemas.ts';
+import { nullable, object, open, STRING, text } from '../openapi/schemas.ts';
 import { AttestationQuery } from './attestation.requests.ts';
 
 /** As Tinfoil's enclaves give it; others may add to it. */
@@ -12,7 +12,7 @@ const FIELDS = {
     }),
   ),
   digest: text('The SHA-256 of the release that is measured'),
-  sigstoreBundle: open({ type: 'object', description: 'Who signed that release, and its measurement' }),
+  sigstoreBundle: nullable(open({ type: 'object', description: 'Who signed that release, and its measurement' })),
   vcek: text("The certificate of the processor's key, in base64"),
   enclaveCert: text('The certificate of the enclave, in PEM'),
 };

@@ -34,6 +34,7 @@ export class Attestations {
     private readonly catalogues: Catalogues,
     private readonly providers: Providers,
     private readonly clock: Clock,
+    private readonly answeredWithinMs = ANSWERED_WITHIN_MS,
   ) {}
 
   /**
@@ -74,7 +75,7 @@ export class Attestations {
   private async given({ upstream, enclave = '' }: Endpoint): Promise<string> {
     const patience = new AbortController();
     const late = () => patience.abort(new UpstreamFailure('timeout', 'The enclave took too long'));
-    const timer = setTimeout(late, ANSWERED_WITHIN_MS);
+    const timer = setTimeout(late, this.answeredWithinMs);
     try {
       return JSON.stringify(await this.providers.attestations(upstream)(enclave, patience.signal));
     } finally {

@@ -9,7 +9,7 @@ const SEALED = {
 
 export const createPrivateChat: OperationNotes = {
   id: 'createPrivateChat',
-  tag: 'Inference',
+  tag: 'Private models',
   summary: 'Passes an encrypted chat on to the enclave of a private model',
   description: [
     'The body is a chat completion, encrypted for the attested key of the enclave (EHBP); the answer comes back encrypted, ',

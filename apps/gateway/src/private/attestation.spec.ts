@@ -1,0 +1,183 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Catalogues, Clock, type Providers, UpstreamFailure } from '#application';
+import { isPrivate, readCatalogue } from '#catalogue';
+import { World } from '#testing';
+import { Attestations } from './attestations.ts';
+
+class StoppedClock extends Clock {
+  stoppedAt = Date.parse('2026-11-22T12:00:00Z');
+
+  milliseconds(): number {
+    return this.stoppedAt;
+  }
+}
+
+const GPT = 'private/gpt-oss-120b';
+const KIMI = 'private/kimi-k3';
+
+describe('the evidence of an enclave', () => {
+  let time: StoppedClock;
+  let attestations: Attestations;
+  /** What was asked, and what ends it. */
+  let asked: { readonly enclave: string; readonly answer: PromiseWithResolvers<object> }[];
+  const providers = {
+    attestations: () => (enclave: string) => {
+      const answer = Promise.withResolvers<object>();
+      asked.push({ enclave, answer });
+      return answer.promise;
+    },
+  } as unknown as Providers;
+  const servedBy = (current: object) => new Attestations({ current } as Catalogues, providers, time);
+  const later = (milliseconds: number) => {
+    time.stoppedAt += milliseconds;
+  };
+  const answered = async (evidence: Promise<string>, key: string) => {
+    asked.at(-1)?.answer.resolve({ key });
+    expect(JSON.parse(await evidence)).toEqual({ key });
+  };
+  beforeEach(() => {
+    time = new StoppedClock();
+    asked = [];
+    attestations = servedBy(readCatalogue());
+  });
+
+  test('is asked for once, however many want it, and again after half a minute', async () => {
+    const [first, second] = [attestations.of(GPT), attestations.of(GPT, 'fresh')];
+    await answered(first, 'a');
+    expect(await second).toBe(await first);
+    later(29_999);
+    expect(await attestations.of(GPT)).toBe(await first);
+    expect(asked.map(({ enclave }) => enclave)).toEqual(['/gpt-oss-120b']);
+    later(1);
+    await answered(attestations.of(GPT), 'b');
+    await answered(attestations.of(KIMI), 'c');
+    expect(asked.map(({ enclave }) => enclave)).toEqual(['/gpt-oss-120b', '/gpt-oss-120b', '/kimi-k3']);
+  });
+
+  test('is asked for anew by who wants it fresh, though not twice within a second', async () => {
+    await answered(attestations.of(GPT), 'a');
+    await attestations.of(GPT, 'fresh');
+    later(1_000);
+    await answered(attestations.of(GPT, 'fresh'), 'b');
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is not what an enclave gave before its key was refused, also where it was still giving it', async () => {
+    await answered(attestations.of(GPT), 'a');
+    attestations.forget(GPT);
+    const before = attestations.of(GPT);
+    attestations.forget(GPT);
+    const after = attestations.of(GPT);
+    asked[1]?.answer.resolve({ key: 'b' });
+    await before;
+    await answered(after, 'c');
+    expect(JSON.parse(await attestations.of(GPT))).toEqual({ key: 'c' });
+    attestations.forget('private/no-such');
+  });
+
+  test('that cannot be had is not asked for again within a second', async () => {
+    const refused = attestations.of(GPT);
+    asked[0]?.answer.reject(new UpstreamFailure('upstream_unavailable', 'away'));
+    await expect(refused).rejects.toThrow('away');
+    await expect(attestations.of(GPT, 'fresh')).rejects.toThrow('away');
+    later(1_000);
+    await answered(attestations.of(GPT), 'a');
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is not waited for without an end: the enclave is told, and the caller that it took too long', async () => {
+    const silent = (_enclave: string, signal: AbortSignal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    const hasSilent = { attestations: () => silent } as unknown as Providers;
+    const impatient = new Attestations({ current: readCatalogue() } as Catalogues, hasSilent, time, 5);
+    await expect(impatient.of(GPT)).rejects.toMatchObject({ code: 'timeout' });
+  });
+
+  test('is that of the only private model where none is named', async () => {
+    await expect(attestations.of(undefined)).rejects.toMatchObject({ status: 400, param: 'model' });
+    const all = readCatalogue();
+    const models = all.models.filter((model) => !isPrivate(model) || model.id === KIMI);
+    const { find } = all;
+    attestations = servedBy({ models, find: find.bind(all) });
+    await answered(attestations.of(undefined), 'only');
+    expect(asked.map(({ enclave }) => enclave)).toEqual(['/kimi-k3']);
+  });
+});
+
+describe('GET /private/attestation', () => {
+  const received: IncomingMessage[] = [];
+  let answer: (response: ServerResponse) => void;
+  const enclave = createServer((request, response) => {
+    received.push(request);
+    answer(response);
+  });
+  let world: World;
+  beforeAll(async () => {
+    await new Promise<void>((listening) => enclave.listen(0, '127.0.0.1', listening));
+    const { port } = enclave.address() as AddressInfo;
+    world = await World.open({ TINFOIL_API_KEY: 'secret', TINFOIL_BASE_URL: `http://127.0.0.1:${port}/front` });
+  });
+  afterAll(async () => {
+    await world.close();
+    enclave.closeAllConnections();
+    await new Promise((closed) => enclave.close(closed));
+  });
+  beforeEach(() => {
+    received.length = 0;
+    world.part(Attestations).forget(GPT);
+  });
+  const get = (query: string) => world.get(`/private/attestation${query}`);
+
+  test('returns what the enclave gives, to anybody, and tells the enclave nothing of who asks', async () => {
+    const bundle = { enclaveAttestationReport: { format: 'x', body: 'eA==' }, own: { of: ['it', null, 1.5] } };
+    answer = (response) => response.end(JSON.stringify(bundle));
+    const headers = { cookie: 'a=b', 'x-marked': 'marked', 'user-agent': 'marked', origin: 'https://page.example' };
+    const {
+      status,
+      body,
+      headers: got,
+    } = await world.send('GET', `/private/attestation?model=${GPT}&marked=1`, { headers });
+    expect([status, body, got.get('cache-control')]).toEqual([200, bundle, 'no-store']);
+    expect([got.get('content-type'), got.get('access-control-allow-origin')]).toEqual([
+      'application/json; charset=utf-8',
+      '*',
+    ]);
+    expect(received.map(({ method, url }) => [method, url])).toEqual([['GET', '/front/gpt-oss-120b/attestation']]);
+    expect(JSON.stringify(received[0]?.rawHeaders)).not.toMatch(/marked|cookie|page\.example/);
+  });
+
+  test.each<[string, (response: ServerResponse) => void, number]>([
+    ['something that is no JSON', (response) => response.end('<html>'), 502],
+    ['no object', (response) => response.end('["evidence"]'), 502],
+    ['more than 1 MiB', (response) => response.end(JSON.stringify({ digest: 'x'.repeat(1024 * 1024) })), 502],
+    ['more than 1 MiB without an end', (response) => void response.write('{"a":"'.padEnd(1024 * 1024 + 9, 'x')), 502],
+    ['half of it', (response) => void response.write('{', () => response.destroy()), 502],
+    ['a redirect', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), 502],
+    ['that it knows no such address, in words of its own', (response) => response.writeHead(404).end('words'), 502],
+    ['that it is broken', (response) => response.writeHead(500).end('words'), 502],
+    ['nothing, and hangs up', (response) => response.destroy(), 503],
+  ])('is an error in the documented shape where the enclave gives %s', async (_, given, expected) => {
+    answer = given;
+    const { status, body, text } = await get(`?model=${GPT}`);
+    expect([status, body]).toEqual([expected, expect.objectContaining({ status: 'error', statusCode: expected })]);
+    expect(text).not.toContain('words');
+    await get(`?model=${GPT}`);
+    expect(received).toHaveLength(1);
+  });
+
+  test.each([
+    ['', 400],
+    ['?model=', 400],
+    [`?model=${GPT}&model=${KIMI}`, 400],
+    ['?model=gpt-oss-120b', 404],
+    ['?model=openai/gpt-oss-120b', 404],
+    [`?model=${GPT}:nitro`, 404],
+    ['?model=private/../kimi-k3', 404],
+    ['?model=PRIVATE/GPT-OSS-120B', 404],
+  ])('asks nobody for %s', async (query, expected) => {
+    const { status, body } = await get(query);
+    expect([status, body.error.param, received.length]).toEqual([expected, 'model', 0]);
+  });
+});
