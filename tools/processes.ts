@@ -16,7 +16,7 @@ export interface Started {
   readonly pid: number;
   /** The line with which it said that it is ready. */
   readonly line: string;
-  /** What it has printed so far, or the last of it: its log, in pieces. */
+  /** What it has printed so far, or the last of it: its log and its complaints, in pieces. */
   readonly printed: readonly string[];
   /** An orderly end, by SIGTERM. */
   stop(): Promise<void>;
@@ -34,13 +34,16 @@ export async function start(
   cwd = root,
 ): Promise<Started> {
   const [file = '', ...args] = command;
-  const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const printed: string[] = [];
-  child.stdout?.on('data', (chunk) => {
-    printed.push(String(chunk));
-    if (printed.length > MAX_KEPT_PIECES) printed.splice(0, MAX_KEPT_PIECES / 2);
-  });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      printed.push(String(chunk));
+      if (printed.length > MAX_KEPT_PIECES) printed.splice(0, MAX_KEPT_PIECES / 2);
+    });
+  }
+  child.stderr.pipe(process.stderr, { end: false });
   const line = await firstMatch(child, ready, command.join(' '));
   return {
     ended,

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Cluster, type Customer } from '../cluster.ts';
+import { chargesOf } from './clients/charged.ts';
 
 const LOAD_SECONDS = Number(process.argv[2] ?? 40);
 const WORKERS = 24;
@@ -79,20 +80,6 @@ async function murder(cluster: Cluster, victim: (typeof VICTIMS)[number]): Promi
   }
 }
 
-/** How often each request was charged, as the customer's own history shows it. */
-async function charges(api: string, { apiKey }: Customer): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  for (let page = 1; ; page++) {
-    const headers = { authorization: `Bearer ${apiKey}` };
-    const answer = await fetch(`${api}/queries/history?page=${page}&page_count=100`, { headers });
-    const { data } = (await answer.json()) as { data: { request_id: string; error_code: string | null }[] };
-    if (data.length === 0) return counts;
-    for (const { request_id, error_code } of data) {
-      if (error_code === null) counts.set(request_id, (counts.get(request_id) ?? 0) + 1);
-    }
-  }
-}
-
 async function prove(dataDir: string): Promise<boolean> {
   const cluster = await Cluster.start(dataDir, 2, { LOG_LEVEL: 'info' });
   try {
@@ -152,7 +139,7 @@ async function judge(cluster: Cluster, load: Load): Promise<boolean> {
   let wrong = 0;
   let held = 0;
   for (const [customer, ids] of load.answered) {
-    const counts = await charges(cluster.gateways[0] as string, customer);
+    const counts = await chargesOf(cluster, customer);
     answered += ids.length;
     wrong += ids.filter((id) => counts.get(id) !== 1).length;
     held += (await cluster.balance(customer)).held_usd;

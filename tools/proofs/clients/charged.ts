@@ -40,7 +40,14 @@ async function look(cluster: Cluster, customer: Customer, before: number): Promi
   };
 }
 
+/** How often each request was charged as served, by its id. */
+export async function chargesOf(cluster: Cluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
+  const served = (await historyOf(cluster, customer)).filter(({ error_code }) => error_code === null);
+  return new Map([...Map.groupBy(served, (each) => each.request_id)].map(([id, { length }]) => [id, length]));
+}
+
 interface Recorded {
+  readonly request_id: string;
   readonly price_in_usd: number;
   readonly error_code: string | null;
 }

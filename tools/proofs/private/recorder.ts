@@ -11,6 +11,8 @@ export interface Recorder {
   readonly connections: number;
   /** Requests that were recorded so far, by method and path. */
   requests(): Promise<readonly string[]>;
+  /** From now on it stands for another port. */
+  leadTo(port: number): void;
   /** Ends every connection that is open now, as a network does. */
   cut(): void;
   close(): Promise<void>;
@@ -18,11 +20,12 @@ export interface Recorder {
 
 const REQUEST_LINE = /(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \/\S* HTTP\/1\.1\r\n/g;
 
-/** @param to the port on 127.0.0.1 that it stands for; @param name of the files, without an ending */
-export async function startRecorder(to: number, name: string): Promise<Recorder> {
+/** @param port the one on 127.0.0.1 that it stands for; @param name of the files, without an ending */
+export async function startRecorder(port: number, name: string): Promise<Recorder> {
   const files = [`${name}.sent`, `${name}.answered`] as const;
   const [sent, answered] = files.map((file) => createWriteStream(file)) as [WriteStream, WriteStream];
   const open = new Set<Socket>();
+  let to = port;
   let connections = 0;
   const server = createServer((client) => {
     connections++;
@@ -43,13 +46,13 @@ export async function startRecorder(to: number, name: string): Promise<Recorder>
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const own = (server.address() as AddressInfo).port;
   const flushed = () =>
     Promise.all([sent, answered].map((file) => new Promise<void>((resolve) => void file.write('', () => resolve()))));
   return {
-    port,
+    port: own,
     files,
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${own}`,
     get connections() {
       return connections;
     },
@@ -57,6 +60,9 @@ export async function startRecorder(to: number, name: string): Promise<Recorder>
       await flushed();
       const lines = (await readFile(files[0], 'latin1')).match(REQUEST_LINE) ?? [];
       return lines.map((line) => line.replace(/ HTTP\/1\.1\r\n$/, ''));
+    },
+    leadTo(other) {
+      to = other;
     },
     cut() {
       for (const socket of open) socket.destroy();

@@ -14,7 +14,7 @@ import {
 import type { Bill } from '../bill.ts';
 import { readChatRequest } from '../openai/chat-request.ts';
 import { assertKey, refusal, refusalAsTold } from '../openai/errors.ts';
-import { answerId, identityHeaders } from '../openai/identity.ts';
+import { identityHeaders, requestId } from '../openai/identity.ts';
 import type { OpenAiProvider } from '../openai/models.ts';
 import { eventsOf } from '../openai/stream.ts';
 import { completion } from '../openai/whole.ts';
@@ -138,7 +138,7 @@ function answering(provider: OpenAiProvider, bill: Bill) {
   return serve(provider.name, bill, {
     refusalAsTold,
     misunderstood: (message) => refusal(400, message, 'messages', 'sandbox_directive'),
-    idOf: answerId,
+    idOf: requestId,
     headersOf: identityHeaders,
     wholeOf: completion,
     eventsOf,

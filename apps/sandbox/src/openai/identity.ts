@@ -1,12 +1,17 @@
 import type { Answer } from '../provider/answer.ts';
 
 /** Headers that OpenAI's answers carry. */
-export function identityHeaders({ serial, model }: Answer): Readonly<Record<string, string>> {
+export function identityHeaders(answer: Answer): Readonly<Record<string, string>> {
   return {
-    'x-request-id': `req_${serial}`,
-    'openai-model': model.snapshot,
+    'x-request-id': requestId(answer),
+    'openai-model': answer.model.snapshot,
     'openai-version': '2020-10-01',
   };
+}
+
+/** All that is known of an answer to who cannot read it. */
+export function requestId({ serial }: Answer): string {
+  return `req_${serial}`;
 }
 
 export function answerId({ serial }: Answer): string {

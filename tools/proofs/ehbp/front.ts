@@ -1,0 +1,62 @@
+/** A front before two servers: the key of an enclave where clients of the protocol look for it, all else from the gateway. */
+import { request as ask, createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const KEYS = '/.well-known/hpke-keys';
+
+export interface Front {
+  readonly url: string;
+  close(): void;
+}
+
+/** @param enclave whose keys are shown */
+export async function startFront(gateway: string, enclave: string): Promise<Front> {
+  return listening((request, response) => {
+    const to = request.url === KEYS ? `${enclave}${KEYS}` : `${gateway}${request.url}`;
+    const passed = ask(to, {
+      method: request.method ?? 'GET',
+      headers: { ...request.headers, host: new URL(to).host },
+    });
+    passed.once('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.once('end', () => response.addTrailers(trailersOf(answer))).pipe(response);
+      answer.once('error', () => response.destroy());
+    });
+    passed.once('error', () => response.destroy());
+    response.once('close', () => passed.destroy());
+    request.pipe(passed);
+  });
+}
+
+function trailersOf({ trailers }: IncomingMessage): Record<string, string> {
+  return Object.fromEntries(Object.entries(trailers).map(([name, value]) => [name, value ?? '']));
+}
+
+/** @param port on all loopback addresses; 0 for any on 127.0.0.1 */
+export async function listening(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  port = 0,
+): Promise<Front> {
+  const hosts = port === 0 ? ['127.0.0.1'] : ['127.0.0.1', '::1'];
+  const servers: Server[] = [];
+  for (const host of hosts) {
+    const server = createServer(answer);
+    servers.push(server);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error: NodeJS.ErrnoException) =>
+        host === '::1' && error.code === 'EADDRNOTAVAIL' ? resolve() : reject(error),
+      );
+      server.listen(port, host, resolve);
+    });
+  }
+  const url = `http://127.0.0.1:${((servers[0] as Server).address() as AddressInfo).port}`;
+  return {
+    url,
+    close() {
+      for (const server of servers) {
+        server.close();
+        server.closeAllConnections();
+      }
+    },
+  };
+}

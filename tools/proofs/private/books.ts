@@ -1,0 +1,52 @@
+/** What was charged, from the events alone, beside what the vendors bill. */
+import type { DomainEvent } from '#domain';
+import type { FactReader, Recorded } from '#kernel';
+import { formatUsd, money, START, usd } from '#kernel';
+
+interface Line {
+  readonly id: string;
+  readonly model: string;
+  readonly usd: string;
+}
+
+export interface Comparison {
+  readonly settled: number;
+  readonly lines: number;
+  readonly booksUsd: string;
+  readonly billUsd: string;
+  /** Calls of vendors that are charged more than once. */
+  readonly twice: readonly string[];
+  /** Lines of the bill that no charge is for, and charges that differ from their line, as `id books bill`. */
+  readonly missing: readonly string[];
+  readonly different: readonly string[];
+}
+
+export async function billOf(sandbox: string): Promise<readonly Line[]> {
+  return (await (await fetch(`${sandbox}/bill/lines`)).json()) as readonly Line[];
+}
+
+/** Each line of the bill beside what the books say that this call cost. */
+export async function compared(store: FactReader, sandbox: string): Promise<Comparison> {
+  const items: { readonly vendorId: string | undefined; readonly cost: bigint }[] = [];
+  for await (const { events } of store.history(START)) {
+    for (const { type, data } of events as readonly Recorded<DomainEvent>[]) {
+      if (type !== 'HoldSettled' && type !== 'ChargeAbsorbed') continue;
+      items.push(...data.charge.items.map((item) => ({ vendorId: item.vendorId, cost: money.fromJson(item.cost) })));
+    }
+  }
+  const lines = await billOf(sandbox);
+  const charged = Map.groupBy(items, ({ vendorId }) => vendorId);
+  const total = (amounts: readonly bigint[]) => formatUsd(money.picoUsd(amounts.reduce((sum, each) => sum + each, 0n)));
+  return {
+    settled: items.length,
+    lines: lines.length,
+    booksUsd: total(items.map(({ cost }) => cost)),
+    billUsd: total(lines.map((line) => usd(line.usd))),
+    twice: [...charged].filter(([id, each]) => id !== undefined && each.length > 1).map(([id]) => String(id)),
+    missing: lines.filter(({ id }) => !charged.has(id)).map(({ id, model }) => `${id} ${model}`),
+    different: lines.flatMap(({ id, usd: amount }) => {
+      const cost = charged.get(id)?.[0]?.cost;
+      return cost === undefined || cost === usd(amount) ? [] : [`${id} ${formatUsd(money.picoUsd(cost))} ${amount}`];
+    }),
+  };
+}

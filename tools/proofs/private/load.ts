@@ -1,0 +1,101 @@
+/** The requests of the proof: what is sent, how it must end, and how many at once. */
+import { type Answered, type Asked, ask, type Face, type Words } from './asking.ts';
+
+const AT_ONCE = 16;
+const FACES: readonly Face[] = ['openai', 'anthropic'];
+const LONG_BYTES = 200_000;
+
+export interface Kind extends Asked {
+  readonly name: string;
+  /** Whether the client must have the whole answer; undefined where either is right. */
+  readonly served: boolean | undefined;
+}
+
+const both = (kinds: (face: Face, stream: boolean) => readonly Kind[]): readonly Kind[] =>
+  FACES.flatMap((face) => [false, true].flatMap((stream) => kinds(face, stream)));
+const nameOf = (face: Face, stream: boolean) => `${face}, ${stream ? 'streamed' : 'whole'}`;
+
+/** All of these are served. */
+export const PLAIN: readonly Kind[] = both((face, stream) => [
+  { name: nameOf(face, stream), face, stream, served: true },
+  { name: `${nameOf(face, stream)}, slowly`, face, stream, served: true, options: 'latency=150 chunk_delay=15' },
+  { name: `${nameOf(face, stream)}, with a tool`, face, stream, served: true, withTool: true },
+  { name: `${nameOf(face, stream)}, in few pieces`, face, stream, served: true, options: 'chunks=1' },
+  { name: `${nameOf(face, stream)}, long`, face, stream, served: true, length: LONG_BYTES },
+]);
+
+/** What is wrong with an answer: no client may take it for whole. */
+const BROKEN = ['no_done', 'cut', 'cut_frame', 'flipped', 'replayed', 'replayed_nonce', 'malformed', 'error'];
+const REFUSED = ['400', '429', '500', 'refuse'];
+/** The answer is whole, and what is said of its usage is not so. */
+const USAGE = ['no_usage', 'overstated', 'understated'];
+/** The enclave itself says in plain text what it was asked. */
+const BETRAYED = ['plaintext', 'plaintext_error'];
+
+const faults = (names: readonly string[], served: boolean): readonly Kind[] =>
+  both((face, stream) =>
+    names
+      // A whole answer has no middle at which an event says that it failed.
+      .filter((fault) => stream || fault !== 'error')
+      .map((fault) => ({ name: `${nameOf(face, stream)}, ${fault}`, face, stream, served, options: `fault=${fault}` })),
+  );
+
+export const FAULTY: readonly Kind[] = [
+  ...faults(BROKEN, false),
+  ...faults(REFUSED, false),
+  ...faults(USAGE, true),
+  ...both((face, stream) => [
+    ...[0, 40, 120].map((leavesAfterMs) => ({
+      ...{ name: `${nameOf(face, stream)}, left after ${leavesAfterMs} ms`, face, stream, leavesAfterMs },
+      ...{ served: undefined, options: 'latency=50 chunk_delay=30' },
+    })),
+    {
+      ...{ name: `${nameOf(face, stream)}, no JSON`, face, stream, served: false },
+      raw: (word: string) => `{"model":"private/gpt-oss-120b","messages":[{"role":"user","content":"${word}`,
+    },
+    {
+      ...{ name: `${nameOf(face, stream)}, of a wrong shape`, face, stream, served: false },
+      raw: (word: string) => JSON.stringify({ model: 'private/gpt-oss-120b', stream, messages: word, [word]: word }),
+    },
+  ]),
+];
+
+export const BETRAYING: readonly Kind[] = faults(BETRAYED, false);
+
+/** While processes are killed a request may fail, and none may seem whole that is not. */
+export const HARD: readonly Kind[] = PLAIN.map((kind) => ({ ...kind, served: undefined }));
+
+export interface Outcome {
+  readonly kind: Kind;
+  readonly answers: readonly Answered[];
+}
+
+/** `count` requests, of each kind in turn, some at a time. @param urls of the proxies as they are then */
+export async function load(
+  kinds: readonly Kind[],
+  count: number,
+  words: Words,
+  urls: () => readonly string[],
+): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  let next = 0;
+  const worker = async () => {
+    for (let i = next++; i < count; i = next++) {
+      const kind = kinds[i % kinds.length] as Kind;
+      const to = urls();
+      outcomes.push({ kind, answers: await ask(to[i % to.length] as string, words, kind) });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return outcomes;
+}
+
+/** Outcomes that are not as they must be, each in a line. */
+export function wrongIn(outcomes: readonly Outcome[]): readonly string[] {
+  return outcomes.flatMap(({ kind, answers }) => {
+    const last = answers.at(-1) as Answered;
+    const said = `${kind.name}: ${last.status} ${last.text.replaceAll(/\s+/g, ' ').slice(0, 160)}`;
+    if (answers.some(({ complete, understood }) => complete && !understood)) return [`${said} (not what was said)`];
+    return kind.served === undefined || kind.served === last.complete ? [] : [said];
+  });
+}

@@ -1,0 +1,105 @@
+/**
+ * Words that nobody else says, and a search for them in whatever form they may have been kept. All begin with the same
+ * letters: whoever finds these has found one of them.
+ */
+import { randomInt } from 'node:crypto';
+
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
+/** Twelve letters are not come upon by chance: one in 10^17. */
+const STEM_LETTERS = 12;
+const CONTEXT_BYTES = 48;
+
+export interface Find {
+  readonly form: string;
+  /** What stands around it, as far as it can be printed. */
+  readonly context: string;
+}
+
+interface Form {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+export class Planted {
+  readonly stem = Array.from({ length: STEM_LETTERS }, () => LETTERS[randomInt(LETTERS.length)]).join('');
+  private readonly forms = formsOf(this.stem);
+  /** Bytes of the longest form. */
+  readonly longest = Math.max(...this.forms.map(({ bytes }) => bytes.length));
+  private count = 0;
+
+  /** A word that was not said before. */
+  word(): string {
+    return `${this.stem}${(++this.count).toString(36)}q`;
+  }
+
+  /** How many there are. */
+  get said(): number {
+    return this.count;
+  }
+
+  get formCount(): number {
+    return this.forms.length;
+  }
+
+  /** @returns where each form stands first */
+  findIn(bytes: Buffer): readonly Find[] {
+    return this.forms.flatMap(({ name, bytes: form }) => {
+      const at = bytes.indexOf(form);
+      if (at < 0) return [];
+      const context = bytes
+        .subarray(Math.max(0, at - CONTEXT_BYTES), at + form.length + CONTEXT_BYTES)
+        .toString('latin1');
+      return [{ form: name, context: context.replaceAll(/[^ -~]+/g, '·') }];
+    });
+  }
+}
+
+function formsOf(stem: string): readonly Form[] {
+  const characters = [...stem];
+  const codes = characters.map((each) => each.charCodeAt(0).toString(16));
+  const spelt: Readonly<Record<string, string>> = {
+    plain: stem,
+    'in capitals': stem.toUpperCase(),
+    reversed: characters.toReversed().join(''),
+    'JSON escapes': codes.map((code) => `\\u00${code}`).join(''),
+    'JSON escapes in capitals': codes.map((code) => `\\u00${code.toUpperCase()}`).join(''),
+    'JSON escapes, twice': codes.map((code) => `\\\\u00${code}`).join(''),
+    'URL escapes': codes.map((code) => `%${code}`).join(''),
+    'URL escapes in capitals': codes.map((code) => `%${code.toUpperCase()}`).join(''),
+    'HTML escapes': characters.map((each) => `&#${each.charCodeAt(0)};`).join(''),
+    'HTML escapes in hex': codes.map((code) => `&#x${code};`).join(''),
+    'a list of numbers': characters.map((each) => each.charCodeAt(0)).join(','),
+    'a list of numbers, spaced': characters.map((each) => each.charCodeAt(0)).join(', '),
+  };
+  const raw: Readonly<Record<string, Buffer>> = {
+    'UTF-8': Buffer.from(stem),
+    'UTF-16': Buffer.from(stem, 'utf16le'),
+    'UTF-16, big-endian': Buffer.from(stem, 'utf16le').swap16(),
+  };
+  const encoded = Object.entries(raw).flatMap(([name, bytes]) => [
+    ...(name === 'UTF-8' ? [] : [{ name, bytes }]),
+    { name: `hex of ${name}`, bytes: Buffer.from(bytes.toString('hex')) },
+    { name: `hex of ${name} in capitals`, bytes: Buffer.from(bytes.toString('hex').toUpperCase()) },
+    ...base64Of(bytes).map((each, i) => ({ name: `base64 of ${name}, ${i} bytes in`, bytes: Buffer.from(each) })),
+  ]);
+  return [
+    ...Object.entries(spelt).flatMap(([name, text]) => [
+      { name, bytes: Buffer.from(text) },
+      // As V8 keeps a text with a letter beyond Latin-1 in it.
+      ...(name === 'plain' ? [] : [{ name: `${name}, UTF-16`, bytes: Buffer.from(text, 'utf16le') }]),
+    ]),
+    ...encoded,
+  ];
+}
+
+/** What is the same whatever stands before and behind, for the three places where it may begin. */
+function base64Of(bytes: Buffer): readonly string[] {
+  return [0, 1, 2].map((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString('base64')
+      .replaceAll('=', '');
+    const first = Math.ceil((before * 8) / 6);
+    const last = Math.floor(((before + bytes.length) * 8) / 6);
+    return text.slice(first, last);
+  });
+}
