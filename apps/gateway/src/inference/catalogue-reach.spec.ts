@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue } from '#catalogue';
 import type { DomainEvent } from '#domain';
+import { ENCAPSULATED_KEY, RESPONSE_NONCE, sealRequest } from '#ehbp';
 import { formatUsd, type PicoUsd } from '#kernel';
 import { type TestAccount, World } from '#testing';
 
@@ -12,7 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const chats = readCatalogue().models.filter((model) => model.type === 'chat' && !isPrivate(model));
+const { models } = readCatalogue();
+const chats = models.filter((model) => model.type === 'chat' && !isPrivate(model));
+const secrets = models.filter(isPrivate).map(({ id }) => id);
 const offers = chats.flatMap(({ id, endpoints }) => endpoints.map(({ slug }) => [id, slug] as const));
 
 test.each(offers)('%s answers at %s, whole and streamed', async (model, slug) => {
@@ -25,12 +28,32 @@ test.each(offers)('%s answers at %s, whole and streamed', async (model, slug) =>
   expect(stream.text).not.toContain('"error"');
 });
 
+test.each(secrets)('%s answers what is encrypted for its enclave, whole and streamed', async (id) => {
+  const { enclaveAttestationReport } = (await world.get(`/private/attestation?model=${id}`)).body;
+  const { hpke_public_key, model } = JSON.parse(Buffer.from(enclaveAttestationReport.body, 'base64').toString());
+  expect(`private/${model}`).toBe(id);
+  for (const stream of [false, true]) {
+    const messages = [{ role: 'user', content: '[[sandbox tokens=20 chunks=3]]' }];
+    const chat = Buffer.from(JSON.stringify({ model, messages, stream }));
+    const { encapsulatedKey, frames, openResponse } = await sealRequest(Buffer.from(hpke_public_key, 'hex'), chat);
+    const authorization = `Bearer ${account.apiKey}`;
+    const headers = { authorization, 'x-private-model': id, [ENCAPSULATED_KEY]: encapsulatedKey };
+    const sent = { method: 'POST', headers, body: Buffer.concat(frames) };
+    const answer = await fetch(`${world.api}/private/v1/chat/completions`, sent);
+    expect(answer.status).toBe(200);
+    const pieces: Uint8Array[] = [];
+    const opened = openResponse(answer.headers.get(RESPONSE_NONCE) ?? '').open([await answer.bytes()]);
+    for await (const piece of opened) pieces.push(piece);
+    expect(Buffer.concat(pieces).toString()).toContain(stream ? 'data: [DONE]' : '"finish_reason":"stop"');
+  }
+});
+
 test('what the providers invoice for all that is what the books owe them, to the pico-USD', async () => {
   const facts = (await world.facts()) as readonly DomainEvent[];
   const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));
   const owed = costs.reduce((sum, cost) => sum + cost, 0n);
   const bill = await world.bill.total();
-  expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * offers.length });
+  expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * (offers.length + secrets.length) });
 });
 
 test('an endpoint that fails is left for another one, where a dearer one is allowed', async () => {
