@@ -87,6 +87,16 @@ describe('the evidence of an enclave', () => {
     expect(asked).toHaveLength(2);
   });
 
+  test('stays for who takes any, where who wants it fresh does not get it', async () => {
+    await answered(attestations.of(GPT), 'a');
+    later(2_000);
+    const fresh = attestations.of(GPT, 'fresh');
+    const any = attestations.of(GPT);
+    asked[1]?.answer.reject(new UpstreamFailure('rate_limited', 'too many'));
+    await expect(fresh).rejects.toThrow('too many');
+    expect([JSON.parse(await any), JSON.parse(await attestations.of(GPT))]).toEqual([{ key: 'a' }, { key: 'a' }]);
+  });
+
   test('is not waited for without an end: the enclave is told, and the caller that it took too long', async () => {
     const silent = (_enclave: string, signal: AbortSignal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));

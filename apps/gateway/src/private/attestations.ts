@@ -18,17 +18,21 @@ const KEPT_MS = 30_000;
 const AGAIN_MS = 1_000;
 const ANSWERED_WITHIN_MS = 10_000;
 
-/** Evidence that was asked for, or is being. */
-interface Asked {
+/** What came of asking, at an instant. */
+type At<T> = T & { readonly at: number };
+
+/** What is known of an enclave. */
+interface Known {
+  /** It is being asked. */
+  asking?: Promise<string>;
   /** In JSON: it may be long, and is written often. */
-  readonly evidence: Promise<string>;
-  /** Instants up to which it is had by who wants any, and by who wants it fresh; without end while it is being asked for. */
-  until: Readonly<Record<'any' | 'fresh', number>>;
+  given?: At<{ readonly evidence: string }>;
+  failed?: At<{ readonly why: unknown }>;
 }
 
 export class Attestations {
   /** By the enclave: as many as the catalogue has. */
-  private readonly asked = new Map<string, Asked>();
+  private readonly known = new Map<string, Known>();
 
   constructor(
     private readonly catalogues: Catalogues,
@@ -46,29 +50,41 @@ export class Attestations {
    */
   async of(name: string | undefined, wanted: 'any' | 'fresh' = 'any'): Promise<string> {
     const endpoint = this.enclaveOf(name);
-    const known = this.asked.get(keyOf(endpoint));
-    return known && this.clock.milliseconds() < known.until[wanted] ? known.evidence : this.ask(endpoint);
+    const known = this.known.get(keyOf(endpoint)) ?? {};
+    this.known.set(keyOf(endpoint), known);
+    // A failure for those who want it fresh is none for all others: anybody may ask for it fresh.
+    if (this.isOf(known.given, wanted === 'any' ? KEPT_MS : AGAIN_MS)) return known.given.evidence;
+    if (known.asking) return known.asking;
+    if (this.isOf(known.failed, AGAIN_MS)) throw known.failed.why;
+    known.asking = this.ask(endpoint, known);
+    return known.asking;
   }
 
   /** The enclave of a model does not have the key any more that its evidence is about. */
   forget(name: string): void {
     const endpoint = this.catalogues.current.find(name)?.endpoints[0];
-    if (endpoint) this.asked.delete(keyOf(endpoint));
+    if (endpoint) this.known.delete(keyOf(endpoint));
   }
 
-  private ask(endpoint: Endpoint): Promise<string> {
+  /** Where it is forgotten meanwhile, nothing is kept but what those get who have waited. */
+  private async ask(endpoint: Endpoint, known: Known): Promise<string> {
     const at = this.clock.milliseconds();
-    const asked: Asked = { evidence: this.given(endpoint), until: { any: Infinity, fresh: Infinity } };
-    this.asked.set(keyOf(endpoint), asked);
-    const keep = () => {
-      asked.until = { any: at + KEPT_MS, fresh: at + AGAIN_MS };
-    };
-    const pause = () => {
-      const again = this.clock.milliseconds() + AGAIN_MS;
-      asked.until = { any: again, fresh: again };
-    };
-    void asked.evidence.then(keep, pause);
-    return asked.evidence;
+    try {
+      const evidence = await this.given(endpoint);
+      known.given = { evidence, at };
+      return evidence;
+    } catch (why) {
+      known.failed = { why, at: this.clock.milliseconds() };
+      throw why;
+    } finally {
+      delete known.asking;
+    }
+  }
+
+  /** Whether it was within the last so many milliseconds. */
+  private isOf<T>(what: At<T> | undefined, milliseconds: number): what is At<T> {
+    const age = this.clock.milliseconds() - (what?.at ?? Number.NaN);
+    return age >= 0 && age < milliseconds;
   }
 
   /** For all who wait for it: none of them can break it off. */
