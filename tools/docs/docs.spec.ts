@@ -6,6 +6,7 @@ import { SETTINGS } from '#infra';
 import { World } from '#testing';
 import { ERROR_KINDS } from '../../apps/gateway/src/edge/errors.ts';
 import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts';
+import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
 import { welcome } from '../../apps/standalone/src/welcome.ts';
 import { CLIENTS } from '../proofs/clients/list.ts';
 import { clientTable, errorTable, operationTables, settingsTable, withSection } from './generated.ts';
@@ -23,6 +24,10 @@ function expectSection(page: string, name: string, content: string): void {
 
 test('docs/settings.md lists every setting, its default and what it does', () => {
   expectSection('docs/settings.md', 'settings', settingsTable(Object.values(SETTINGS)));
+});
+
+test('docs/settings.md lists the settings of the proxy for private models', () => {
+  expectSection('docs/settings.md', 'proxy-settings', settingsTable(Object.values(PROXY_SETTINGS)));
 });
 
 describe('docs/api.md', () => {

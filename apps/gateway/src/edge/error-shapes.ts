@@ -1,5 +1,6 @@
 /** The one place that writes an error, in the shape that its reader looks for. */
 import type { FastifyRequest } from 'fastify';
+import { messageErrorType } from '#application/messages';
 import { errorPage, pageHeaders } from './page.ts';
 
 export interface ErrorAnswer {
@@ -43,22 +44,10 @@ const OPENROUTER = shapeOf(({ status, message, type, kind, param, details = {} }
   return inSpecification(status, { message, type, code: status, ...(param ? { param } : {}), metadata });
 });
 
-/** Anthropic's words for statuses, those of its clients: https://docs.claude.com/en/api/errors */
-const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
-  401: 'authentication_error',
-  402: 'billing_error',
-  403: 'permission_error',
-  404: 'not_found_error',
-  409: 'conflict_error',
-  413: 'request_too_large',
-  429: 'rate_limit_error',
-  504: 'timeout_error',
-};
-
 /** What stands behind `upstream_unavailable` is what Anthropic calls overloaded. */
 export function anthropicType({ status, type }: Pick<ErrorAnswer, 'status' | 'type'>): string {
   if (type === 'upstream_unavailable') return 'overloaded_error';
-  return ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
+  return messageErrorType(status);
 }
 
 /** The same in an event of a stream. Our own word is where its clients look for a narrower one. */

@@ -9,5 +9,6 @@ export { DONE, SseReader, sseData, sseEvent } from '../vocabulary/sse.ts';
 export { isObject, type Thing } from '../vocabulary/things.ts';
 export { estimatedInputTokens } from '../vocabulary/tokens.ts';
 export type { MessagesBody } from './body.ts';
+export { messageErrorType } from './error-type.ts';
 export { MessageDraft, type MessageUsage } from './message-draft.ts';
 export { type MessagesRequest, readMessagesRequest } from './request.ts';

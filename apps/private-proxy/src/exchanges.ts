@@ -1,0 +1,104 @@
+/** A request of a caller's, from its JSON to the last byte of its answer. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isObject, type Thing } from '#application/messages';
+import type { Face } from './faces/face.ts';
+import { Failure } from './failure.ts';
+import { jsonIn, PREFIX } from './gateway.ts';
+import type { ModelNames } from './model-names.ts';
+import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
+import { sendEvents } from './served.ts';
+
+/** Seen by nobody but the log. */
+const LEFT = new Failure(499, 'The caller left', { code: 'caller_left' });
+
+/** What a face makes of a request, and of its answer. */
+export interface Exchange {
+  /** What is encrypted. */
+  readonly chat: Thing;
+  /** The answer in one piece, as JSON. */
+  whole(answer: EnclaveAnswer): Promise<Buffer | string>;
+  /** The same as events. */
+  events(answer: EnclaveAnswer): AsyncGenerator<string>;
+}
+
+export class Exchanges {
+  private readonly running = new Set<AbortController>();
+
+  constructor(
+    private readonly names: ModelNames,
+    private readonly chats: PrivateChats,
+  ) {}
+
+  /**
+   * Answers a request, or throws why it does not.
+   * @param plan with the model's id without its prefix
+   */
+  async serve(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    face: Face,
+    plan: (body: Thing, model: string) => Exchange,
+  ): Promise<FastifyReply> {
+    const { note } = request;
+    const body = bodyOf(request);
+    const model = await this.names.meant(body.model);
+    const { chat, whole, events } = plan(body, model);
+    const bytes = written(chat);
+    Object.assign(note, { model: PREFIX + model, asked: bytes.length });
+    const signal = this.signalOf(reply);
+    const ask = async () => {
+      const answer = await this.chats.ask(model, bytes, signal);
+      note.requestId = answer.requestId;
+      return answer;
+    };
+    if (chat.stream === true) {
+      return sendEvents(
+        reply,
+        face,
+        note,
+        (async function* () {
+          yield* events(await ask());
+        })(),
+      );
+    }
+    const answer = await whole(await ask());
+    note.answered = answer.length;
+    if (note.requestId) reply.header('x-request-id', note.requestId);
+    return reply.type('application/json').send(answer);
+  }
+
+  /** Ends what is still running. */
+  stop(): void {
+    for (const each of this.running)
+      each.abort(new Failure(503, 'The proxy is stopping', { code: 'stopped', final: true }));
+  }
+
+  /** Aborted when the caller leaves, and when the proxy stops. */
+  private signalOf({ raw }: FastifyReply): AbortSignal {
+    const controller = new AbortController();
+    this.running.add(controller);
+    raw.once('close', () => {
+      this.running.delete(controller);
+      controller.abort(LEFT);
+    });
+    if (raw.destroyed) controller.abort(LEFT);
+    return controller.signal;
+  }
+}
+
+/** @throws Failure for what is no JSON object */
+export function bodyOf(request: FastifyRequest): Thing {
+  const body = jsonIn(request.body as Buffer);
+  // The text is as long as the request runs otherwise.
+  request.body = undefined;
+  if (!isObject(body)) throw new Failure(400, 'The body must be a JSON object');
+  return body;
+}
+
+function written(chat: Thing): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(chat));
+  } catch {
+    throw new Failure(400, 'The body is nested too deeply');
+  }
+}

@@ -1,0 +1,43 @@
+/** Which private model a caller means. */
+import type { Enclaves } from './enclaves.ts';
+import { Failure } from './failure.ts';
+import { MODEL_ID, PREFIX } from './gateway.ts';
+
+export class ModelNames {
+  /** @param byDefault for requests that name none, or one that is not private; with or without the prefix */
+  constructor(
+    private readonly enclaves: Enclaves,
+    private readonly byDefault: string | undefined,
+  ) {}
+
+  /**
+   * With the prefix it is that one and no other. Without it, it is the private model of that name if there is one, else the
+   * one by default, or the only one where none was named.
+   * @returns the id without the prefix
+   * @throws Failure that names those there are
+   */
+  async meant(asked: unknown): Promise<string> {
+    if (asked !== undefined && asked !== null && typeof asked !== 'string') {
+      throw new Failure(400, 'model must be a string', { param: 'model' });
+    }
+    const named = asked ?? '';
+    if (named.startsWith(PREFIX)) return checked(named);
+    const ids = (await this.enclaves.models()).map(({ id }) => id);
+    if (ids.includes(PREFIX + named)) return named;
+    if (this.byDefault !== undefined) return withoutPrefix(this.byDefault);
+    if (named === '' && ids.length === 1) return withoutPrefix(ids[0] as string);
+    const choice = `Choose one of ${ids.join(', ') || 'none, since the gateway has none'}, or set PRIVATE_MODEL for requests like this`;
+    throw named === ''
+      ? new Failure(400, `model is missing. ${choice}`, { param: 'model' })
+      : new Failure(404, `The model is not private. ${choice}`, { param: 'model', code: 'model_not_found' });
+  }
+}
+
+export function withoutPrefix(id: string): string {
+  return id.startsWith(PREFIX) ? id.slice(PREFIX.length) : id;
+}
+
+function checked(id: string): string {
+  if (MODEL_ID.test(id) && id.length > PREFIX.length) return withoutPrefix(id);
+  throw new Failure(404, 'There is no such private model', { param: 'model', code: 'model_not_found' });
+}

@@ -1,0 +1,84 @@
+/** One chat with an enclave: attest, encrypt, send, decrypt. */
+import { isObject } from '#application/messages';
+import { EhbpError, KEY_CONFIG_PROBLEM, sealRequest } from '#ehbp';
+import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
+import type { Enclaves } from './enclaves.ts';
+import { errorIn, Failure } from './failure.ts';
+import { type Gateway, jsonIn, refusalOf, type SealedAnswer, wholeOf } from './gateway.ts';
+
+const MAX_ERROR_BYTES = 256 * 1024;
+
+/** What an enclave answers, and nobody between could have written. */
+export interface EnclaveAnswer {
+  readonly requestId: string | undefined;
+  /** The plaintext, frame by frame. Its end proves nothing: who reads it must know what it ends with. */
+  readonly pieces: AsyncIterable<Uint8Array>;
+}
+
+export class PrivateChats {
+  constructor(
+    private readonly gateway: Gateway,
+    private readonly enclaves: Enclaves,
+  ) {}
+
+  /**
+   * Nothing of the request leaves this process but what is encrypted to a key that was attested.
+   * @param model without the prefix
+   * @param request the chat, as JSON
+   * @throws Failure when there is no answer
+   */
+  async ask(model: string, request: Uint8Array, signal: AbortSignal): Promise<EnclaveAnswer> {
+    const first = await this.enclaves.attested(model);
+    const answer = await this.sent(model, first, request, signal);
+    if (answer !== 'another key') return answer;
+    const again = await this.sent(model, await this.enclaves.attested(model, first), request, signal);
+    if (again !== 'another key') return again;
+    throw new Failure(502, 'The enclave does not have the key that it has shown', { code: 'key_changed' });
+  }
+
+  private async sent(
+    model: string,
+    { publicKey }: VerifiedEnclave,
+    request: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<EnclaveAnswer | 'another key'> {
+    signal.throwIfAborted();
+    const sealed = await sealRequest(publicKey, request);
+    const answer = await this.gateway.chat(model, sealed, signal);
+    const { status, nonce, requestId } = answer;
+    if (nonce === undefined) {
+      if (status === 422 && (await isKeyProblem(answer))) return 'another key';
+      throw await refusalOf(answer);
+    }
+    const pieces = unbroken(() => sealed.openResponse(nonce).open(answer.body), signal);
+    if (status >= 200 && status < 300) return { requestId, pieces };
+    throw await enclaveRefusal(status, pieces);
+  }
+}
+
+async function isKeyProblem(answer: SealedAnswer): Promise<boolean> {
+  const problem = jsonIn(await answer.read().catch(() => Buffer.alloc(0)));
+  if (isObject(problem) && problem.type === KEY_CONFIG_PROBLEM) return true;
+  throw new Failure(422, `The gateway says: ${errorIn(problem)?.message ?? 'status 422'}`, { code: 'gateway_error' });
+}
+
+/** The enclave's own error, which was encrypted: about the request, by its only reader. */
+async function enclaveRefusal(status: number, pieces: AsyncIterable<Uint8Array>): Promise<Failure> {
+  const said = errorIn(jsonIn(await wholeOf(pieces, MAX_ERROR_BYTES)));
+  const isError = status >= 400 && status <= 599;
+  return new Failure(isError ? status : 502, said?.message ?? `The enclave answered with status ${status}`, {
+    code: said?.code ?? 'enclave_error',
+    ...(said?.type ? { type: said.type } : {}),
+  });
+}
+
+/** Decrypts while it comes; whatever goes wrong on the way is an answer that broke off. */
+async function* unbroken(open: () => AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    yield* open();
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    const what = error instanceof EhbpError ? 'cannot be decrypted' : 'broke off';
+    throw new Failure(502, `The answer ${what}`, { code: 'answer_broken', final: true });
+  }
+}

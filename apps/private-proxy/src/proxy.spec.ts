@@ -1,0 +1,398 @@
+import { request as httpRequest, type ServerResponse } from 'node:http';
+import { Writable } from 'node:stream';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { generateKeys } from '#ehbp';
+import { encrypted, keyProblem, PlayedGateway, plain } from '#testing';
+import { enclaveVerifier } from './attestation/verify-enclaves.ts';
+import { type RunningProxy, startProxy } from './proxy.ts';
+import { readProxySettings } from './settings.ts';
+
+const PLANTED = 'porcupine';
+const KEY = 'sk-ofTheProxy';
+const CHAT = { model: 'private/one', messages: [{ role: 'user', content: PLANTED }] };
+const MESSAGE = { ...CHAT, max_tokens: 100 };
+
+let gateway: PlayedGateway;
+let proxy: RunningProxy;
+let logged = '';
+
+beforeAll(async () => {
+  gateway = await PlayedGateway.listen();
+  proxy = await start({ DEBUG: '1' });
+  await fetch(proxy.url); // waits until it knows its enclaves
+});
+afterAll(async () => {
+  await proxy.close();
+  await gateway.close();
+});
+beforeEach(() => {
+  gateway.answer = encrypted([JSON.stringify(whole('Hello'))]);
+  gateway.refuse = undefined;
+  gateway.models = ['private/one'];
+});
+
+/** A proxy for the played gateway. */
+function start(environment: Record<string, string> = {}): Promise<RunningProxy> {
+  const settings = readProxySettings({
+    PPQ_API_KEY: KEY,
+    PPQ_API_BASE: gateway.url,
+    PORT: '0',
+    ALLOW_UNATTESTED: '1',
+    ...environment,
+  });
+  const sink = new Writable({
+    write(line, _encoding, done) {
+      logged += line;
+      done();
+    },
+  });
+  return startProxy(settings, enclaveVerifier(settings), pino({ level: settings.logLevel }, sink));
+}
+
+const whole = (content: string) => ({
+  id: 'chat-1',
+  choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
+});
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const DONE = 'data: [DONE]\n\n';
+
+async function post(path: string, body: unknown, base = proxy.url) {
+  const response = await fetch(base + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer none' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: /^\{/.test(text) ? JSON.parse(text) : undefined,
+  };
+}
+
+/** A request of which every header is the test's. */
+function raw(method: string, path: string, headers: Record<string, string>, body?: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; headers: object; text: string }>();
+  const { hostname, port } = new URL(proxy.url);
+  const asked = httpRequest({ hostname, port, method, path, headers }, async (response) => {
+    let text = '';
+    for await (const piece of response) text += piece;
+    resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
+  });
+  asked.on('error', reject);
+  if (body === undefined) asked.flushHeaders();
+  else asked.end(body);
+  return promise;
+}
+
+describe('what leaves the proxy', () => {
+  test('is encrypted, under the key of the proxy, with nothing of the caller’s but the model', async () => {
+    const { status, body } = await post('/v1/chat/completions', { ...CHAT, seed: 3 });
+    expect({ status, body }).toEqual({ status: 200, body: whole('Hello') });
+    const { headers, wire, chat } = gateway.calls.at(-1) as (typeof gateway.calls)[number];
+    expect(chat).toEqual({ ...CHAT, model: 'one', seed: 3 });
+    expect(String(wire)).not.toContain(PLANTED);
+    expect(Object.keys(headers).sort()).toEqual([
+      'authorization',
+      'connection',
+      'content-type',
+      'ehbp-encapsulated-key',
+      'host',
+      'transfer-encoding',
+      'x-private-model',
+      'x-query-source',
+    ]);
+    expect(headers).toMatchObject({ authorization: `Bearer ${KEY}`, 'x-private-model': 'private/one' });
+  });
+
+  test('is nothing where the enclave is simulated and that was not allowed', async () => {
+    const strict = await start({ ALLOW_UNATTESTED: '0' });
+    const before = gateway.calls.length;
+    for (const [path, asked] of [
+      ['/v1/chat/completions', CHAT],
+      ['/v1/messages', MESSAGE],
+    ] as const) {
+      const { status, body } = await post(path, asked, strict.url);
+      expect(status).toBe(502);
+      expect(body.error.message).toMatch(/^Nothing was sent: The enclave is not attested/);
+    }
+    expect(gateway.calls).toHaveLength(before);
+    expect(await (await fetch(`${strict.url}/`)).text()).toContain('not attested: it is simulated');
+    expect(await (await fetch(`${strict.url}/health`)).json()).toEqual({
+      status: 'ok',
+      attestation: false,
+      apiKeyConfigured: true,
+    });
+    await strict.close();
+  });
+});
+
+describe('a new key of the enclave', () => {
+  test('is attested, and the request encrypted again and sent once more', async () => {
+    await post('/v1/chat/completions', CHAT);
+    gateway.keys = await generateKeys();
+    gateway.shown = gateway.keys;
+    const before = gateway.lines.length;
+    expect((await post('/v1/chat/completions', CHAT)).status).toBe(200);
+    expect(gateway.lines.slice(before)).toEqual([
+      'POST /private/v1/chat/completions',
+      'GET /private/attestation?model=private%2Fone',
+      'POST /private/v1/chat/completions',
+    ]);
+  });
+
+  test('is not asked for a third time', async () => {
+    gateway.refuse = keyProblem;
+    const before = gateway.lines.length;
+    const { status, body } = await post('/v1/chat/completions', CHAT);
+    expect({ status, code: body.error.code }).toEqual({ status: 502, code: 'key_changed' });
+    expect(gateway.lines.slice(before).filter((line) => line.startsWith('POST'))).toHaveLength(2);
+  });
+});
+
+describe('an answer that is not whole is an error', () => {
+  const events = [chunk({ content: PLANTED }), chunk({}, 'stop'), DONE];
+  const broken = (response: ServerResponse) => response.socket?.end();
+
+  test.each([
+    ['it ends between two frames', events.slice(0, 1), undefined],
+    ['it has no [DONE]', events.slice(0, 2), undefined],
+    ['the connection breaks', events.slice(0, 2), broken],
+    ['an event is cut', [events[0] as string, 'data: {"cho'], undefined],
+  ])('in a stream: %s', async (_, frames, end) => {
+    gateway.answer = encrypted(frames, 200, end);
+    const chat = await post('/v1/chat/completions', { ...CHAT, stream: true });
+    expect(chat.text).not.toContain('[DONE]');
+    const last = chat.text.trim().split('\n\n').at(-1) as string;
+    expect(JSON.parse(last.replace('data: ', '')).error.code).toBe('answer_broken');
+    const message = await post('/v1/messages', { ...MESSAGE, stream: true });
+    expect(message.text).not.toContain('message_stop');
+    expect(message.text.trim().split('\n\n').at(-1)).toMatch(/^event: error\ndata: \{"type":"error"/);
+  });
+
+  test.each([
+    ['it is cut between two frames', ['{"choices":[{"message":', '{"content":"por']],
+    ['there is nothing', []],
+    ['it is no JSON', ['Hello']],
+  ])('in one piece: %s', async (_, frames) => {
+    gateway.answer = encrypted(frames);
+    for (const [path, asked] of [
+      ['/v1/chat/completions', CHAT],
+      ['/v1/messages', MESSAGE],
+    ] as const) {
+      const { status, headers, text } = await post(path, asked);
+      expect(status).toBe(502);
+      expect(headers.get('x-should-retry')).toBe('false');
+      expect(text).not.toContain('por');
+    }
+  });
+
+  test('where a frame is not what the enclave encrypted, and nothing after it is shown', async () => {
+    gateway.answer = async ({ response, opened }) => {
+      const sealer = await opened.sealResponse();
+      response.writeHead(200, { 'ehbp-response-nonce': sealer.nonce });
+      const [first, second] = events.map((event) => Buffer.from(sealer.seal(Buffer.from(event)))) as [Buffer, Buffer];
+      second[10] = (second[10] as number) ^ 1;
+      response.end(Buffer.concat([first, second, sealer.seal(Buffer.from(DONE))]));
+    };
+    const { text } = await post('/v1/chat/completions', { ...CHAT, stream: true });
+    expect(text).toContain(PLANTED);
+    expect(text).toContain('cannot be decrypted');
+    expect(text).not.toContain('[DONE]');
+    expect((await post('/v1/chat/completions', CHAT)).status).toBe(502);
+  });
+
+  test('where it fails before its first event, with a status of its own', async () => {
+    gateway.answer = encrypted([]);
+    expect((await post('/v1/messages', { ...MESSAGE, stream: true })).status).toBe(502);
+  });
+});
+
+describe('what the gateway says in the clear', () => {
+  test.each([400, 401, 402, 404, 409, 413, 429, 500, 502, 503])(
+    'reaches the caller with its status: %d',
+    async (status) => {
+      const said = {
+        status: 'error',
+        statusCode: status,
+        message: 'Insufficient balance',
+        error: { message: 'Insufficient balance', type: 'a_type', code: 'a_word' },
+      };
+      gateway.refuse = plain(status, said, { 'retry-after': '7' });
+      const chat = await post('/v1/chat/completions', { ...CHAT, stream: true });
+      expect(chat.status).toBe(status);
+      expect(chat.headers.get('retry-after')).toBe('7');
+      expect(chat.body.error).toMatchObject({
+        message: 'The gateway says: Insufficient balance',
+        type: 'a_type',
+        code: 'a_word',
+      });
+      const message = await post('/v1/messages', MESSAGE);
+      expect(message.status).toBe(status);
+      expect(message.body).toMatchObject({
+        type: 'error',
+        error: { message: 'The gateway says: Insufficient balance' },
+      });
+    },
+  );
+
+  test('is cut, and has no characters that control a terminal', async () => {
+    gateway.refuse = plain(500, { message: `\u001b[31m\u202e${'x'.repeat(10_000)}` });
+    const { body } = await post('/v1/chat/completions', CHAT);
+    expect(body.error.message).toMatch(/^The gateway says: {1,2}\[31m x+$/);
+    expect(body.error.message.length).toBeLessThan(520);
+  });
+
+  test.each([
+    ['an answer without encryption', plain(200, whole('I am the gateway'))],
+    ['a redirect', plain(307, '', { location: 'http://127.0.0.1:1/' })],
+    ['no address', plain(101, '')],
+  ])('is never an answer: %s', async (_, refuse) => {
+    gateway.refuse = refuse;
+    const { status, text } = await post('/v1/chat/completions', CHAT);
+    expect(status).toBe(502);
+    expect(text).not.toContain('I am');
+  });
+
+  test('is an error of the enclave where it was encrypted', async () => {
+    gateway.answer = encrypted(
+      [JSON.stringify({ error: { message: 'too long', code: 'context_length_exceeded' } })],
+      400,
+    );
+    const { status, body } = await post('/v1/chat/completions', CHAT);
+    expect({ status, error: body.error }).toMatchObject({
+      status: 400,
+      error: { message: 'too long', code: 'context_length_exceeded' },
+    });
+  });
+
+  test('is missing where it cannot be reached', async () => {
+    const alone = await start({ PPQ_API_BASE: 'http://127.0.0.1:1' });
+    const { status, body } = await post('/v1/chat/completions', CHAT, alone.url);
+    expect({ status, code: body.error.code }).toEqual({ status: 502, code: 'gateway_unreachable' });
+    await alone.close();
+  });
+});
+
+describe('who may ask', () => {
+  const own = () => new URL(proxy.url).host;
+  const json = { 'content-type': 'application/json' };
+  const refused: readonly (readonly [string, number, string, string, () => Record<string, string>])[] = [
+    ['a name that is not this machine’s', 403, 'POST', '/v1/messages', () => ({ ...json, host: 'evil.test:8787' })],
+    ['another port', 403, 'GET', '/v1/models', () => ({ host: '127.0.0.1:1' })],
+    ['an origin', 403, 'POST', '/v1/chat/completions', () => ({ ...json, host: own(), origin: 'http://evil.test' })],
+    ['an origin of nobody', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: 'null' })],
+    ['its own origin', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: proxy.url })],
+    ['a preflight', 403, 'OPTIONS', '/v1/messages', () => ({ host: own(), origin: 'http://evil.test' })],
+    ['a picture on another page', 403, 'GET', '/v1/models', () => ({ host: own(), 'sec-fetch-site': 'cross-site' })],
+    ['a frame of a neighbour', 403, 'GET', '/', () => ({ host: own(), 'sec-fetch-site': 'same-site' })],
+    ['a form', 415, 'POST', '/v1/messages', () => ({ host: own(), 'content-type': 'text/plain' })],
+    ['no type', 415, 'POST', '/v1/messages', () => ({ host: own() })],
+    [
+      'another type that begins like it',
+      415,
+      'POST',
+      '/v1/messages',
+      () => ({ host: own(), 'content-type': 'application/jsonp' }),
+    ],
+    ['a compressed body', 415, 'POST', '/v1/messages', () => ({ ...json, host: own(), 'content-encoding': 'gzip' })],
+    ['an unknown address', 404, 'POST', '/v1/responses', () => ({ ...json, host: own() })],
+    ['an unknown address to look at', 404, 'GET', '/favicon.ico', () => ({ host: own() })],
+    ['another method', 404, 'PUT', '/v1/messages', () => ({ ...json, host: own() })],
+    [
+      'too long a body',
+      413,
+      'POST',
+      '/v1/messages',
+      () => ({ ...json, host: own(), 'content-length': String(24 * 1024 * 1024 + 1) }),
+    ],
+  ];
+
+  // No body is ever sent: who would wait for one would not answer.
+  test.each(refused)('is judged before the body is read: %s', async (_, status, method, path, headers) => {
+    const before = gateway.lines.length;
+    const answer = await raw(method, path, headers());
+    expect(answer.status).toBe(status);
+    expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    expect(JSON.parse(answer.text)).toMatchObject(
+      path === '/v1/messages' ? { type: 'error' } : { error: { code: expect.any(String) } },
+    );
+    expect(gateway.lines).toHaveLength(before);
+  });
+
+  test.each(['127.0.0.1', 'localhost', '[::1]'])('programs of this machine may, by the name %s', async (name) => {
+    const host = `${name}:${new URL(proxy.url).port}`;
+    expect((await raw('POST', '/v1/chat/completions', { ...json, host }, JSON.stringify(CHAT))).status).toBe(200);
+  });
+});
+
+test('the log has sizes, statuses and words for what failed, and nothing that was said', async () => {
+  for (const path of ['/v1/chat/completions', '/v1/messages']) {
+    for (const content of [PLANTED, { [PLANTED]: PLANTED }]) {
+      gateway.answer = encrypted([JSON.stringify(whole(PLANTED))]);
+      await post(path, { ...MESSAGE, messages: [{ role: 'user', content }] });
+      gateway.answer = encrypted([PLANTED]);
+      await post(path, { ...MESSAGE, stream: true });
+      gateway.answer = encrypted([JSON.stringify({ error: { message: PLANTED } })], 400);
+      await post(path, MESSAGE);
+    }
+    await post(path, `{"messages": "${PLANTED}`);
+    await post(path, { ...MESSAGE, model: PLANTED });
+  }
+  const lines = logged.trim().split('\n');
+  expect(lines.some((line) => line.includes('"msg":"answered"'))).toBe(true);
+  expect(lines.some((line) => line.includes('"failed":"answer_broken"'))).toBe(true);
+  expect(lines.filter((line) => line.includes(PLANTED))).toEqual([]);
+});
+
+describe('which model is meant', () => {
+  const modelOf = async (model: unknown, base = proxy.url) => {
+    const { status } = await post('/v1/chat/completions', { ...CHAT, model }, base);
+    return status === 200 ? gateway.calls.at(-1)?.headers['x-private-model'] : status;
+  };
+
+  test('its id with or without the prefix, or the only one there is', async () => {
+    expect(await modelOf('private/one')).toBe('private/one');
+    expect(await modelOf('one')).toBe('private/one');
+    expect(await modelOf(undefined)).toBe('private/one');
+    expect(await modelOf('claude-sonnet-5')).toBe(404);
+    expect(await modelOf(7)).toBe(400);
+    expect(await modelOf('private/two words')).toBe(404);
+  });
+
+  test('the one by default for all that are not private', async () => {
+    gateway.models = ['private/one', 'private/two'];
+    const withDefault = await start({ PRIVATE_MODEL: 'two' });
+    expect(await modelOf('claude-sonnet-5', withDefault.url)).toBe('private/two');
+    expect(await modelOf(undefined, withDefault.url)).toBe('private/two');
+    expect(await modelOf('one', withDefault.url)).toBe('private/one');
+    const without = await start();
+    expect(await modelOf(undefined, without.url)).toBe(400);
+    await without.close();
+    await withDefault.close();
+  });
+
+  test('those there are can be listed', async () => {
+    const list = await (await fetch(`${proxy.url}/v1/models`)).json();
+    expect(list).toEqual({
+      object: 'list',
+      data: [
+        {
+          id: 'private/one',
+          object: 'model',
+          created: 7,
+          owned_by: 'ppq-private',
+          name: 'private/one',
+          privacyLevel: 'e2e',
+        },
+      ],
+    });
+    expect((await fetch(`${proxy.url}/v1/models/private/one`)).status).toBe(200);
+    expect((await fetch(`${proxy.url}/v1/models/one`)).status).toBe(200);
+    expect((await fetch(`${proxy.url}/v1/models/openai/gpt-5-mini`)).status).toBe(404);
+  });
+});

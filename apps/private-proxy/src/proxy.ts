@@ -1,0 +1,152 @@
+/** The proxy as a server of this machine: two faces for programs, and a page for people. */
+import type { AddressInfo } from 'node:net';
+import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
+import { type Log, StartError } from '#infra/program';
+import type { AttestationVerifier } from './attestation/attestation-verifier.ts';
+import { refusalOfCaller } from './callers.ts';
+import { Enclaves } from './enclaves.ts';
+import { bodyOf, Exchanges } from './exchanges.ts';
+import { ANTHROPIC, messageExchange, messagesBody, tokensOf } from './faces/anthropic.ts';
+import type { Face } from './faces/face.ts';
+import { chatExchange, OPENAI } from './faces/openai.ts';
+import { Failure } from './failure.ts';
+import { Gateway, PREFIX, type PrivateModel } from './gateway.ts';
+import { ModelNames } from './model-names.ts';
+import { PrivateChats } from './private-chats.ts';
+import { type Note, refuse } from './served.ts';
+import type { ProxySettings } from './settings.ts';
+import { PAGE_HEADERS, statusPage } from './status-page.ts';
+
+/** No setting: whoever reaches the proxy spends. */
+const HOST = '127.0.0.1';
+/** The gateway takes 25 MiB, encrypted. */
+const MAX_BODY_BYTES = 24 * 1024 * 1024;
+const MAX_CONNECTIONS = 1_000;
+/** What has not come by then is not waited for. */
+const REQUEST_MS = 120_000;
+/** Running answers have so long to end when the proxy stops. */
+const DRAIN_MS = 30_000;
+const OWNED_BY = 'ppq-private';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    note: Note;
+  }
+}
+
+export interface RunningProxy {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** @throws StartError when it cannot listen */
+export async function startProxy(
+  settings: ProxySettings,
+  verifier: AttestationVerifier,
+  log: Log,
+): Promise<RunningProxy> {
+  const gateway = new Gateway(settings.gateway, settings.apiKey);
+  const enclaves = new Enclaves(gateway, verifier, log);
+  const exchanges = new Exchanges(new ModelNames(enclaves, settings.defaultModel), new PrivateChats(gateway, enclaves));
+  const app = fastify({ bodyLimit: MAX_BODY_BYTES, exposeHeadRoutes: false, requestTimeout: REQUEST_MS });
+  app.server.maxConnections = MAX_CONNECTIONS;
+  guard(app, log);
+  serveModels(app, enclaves, exchanges);
+  serveStatus(app, enclaves, settings);
+  await listen(app, settings.port);
+  if (settings.allowUnattested) log.warn('ALLOW_UNATTESTED=1: simulated enclaves are accepted, and prove nothing');
+  void enclaves.look();
+  return {
+    url: `http://${HOST}:${(app.server.address() as AddressInfo).port}`,
+    async close() {
+      const drained = setTimeout(() => exchanges.stop(), DRAIN_MS);
+      await app.close();
+      clearTimeout(drained);
+      await gateway.close();
+    },
+  };
+}
+
+/** Everything that is decided before a body is read, how failures are told, and what is logged. */
+function guard(app: FastifyInstance, log: Log): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.decorateRequest('note', undefined as unknown as Note);
+  app.addHook('onRequest', async (request, reply) => {
+    request.note = { face: faceOf(request).name, answered: 0 };
+    const { port } = app.server.address() as AddressInfo;
+    const refusal = refusalOfCaller(request.method, request.headers, port) ?? (request.is404 ? NO_ROUTE : undefined);
+    if (!refusal) return;
+    // What it has not sent yet is not read.
+    reply.header('connection', 'close');
+    throw refusal;
+  });
+  app.setErrorHandler((error, request, reply) => refuse(reply, faceOf(request), request.note, ownWords(error)));
+  app.setNotFoundHandler(() => {
+    throw NO_ROUTE;
+  });
+  app.addHook('onResponse', async ({ note, method, routeOptions }, reply) => {
+    const { statusCode: status, elapsedTime } = reply;
+    const line = { ...note, method, route: routeOptions.url, status, ms: Math.round(elapsedTime) };
+    if (note.failed) log.warn(line, 'failed');
+    else log.debug(line, 'answered');
+  });
+}
+
+function serveModels(app: FastifyInstance, enclaves: Enclaves, exchanges: Exchanges): void {
+  app.get('/v1/models', async () => {
+    const models = await enclaves.models();
+    return { object: 'list', data: models.map(listed) };
+  });
+  app.get<{ Params: { '*': string } }>('/v1/models/*', async ({ params }) => {
+    const id = params['*'];
+    const model = (await enclaves.models()).find((each) => each.id === id || each.id === PREFIX + id);
+    if (!model) throw new Failure(404, 'There is no such private model', { param: 'model', code: 'model_not_found' });
+    return listed(model);
+  });
+  app.post('/v1/chat/completions', (request, reply) => exchanges.serve(request, reply, OPENAI, chatExchange));
+  app.post('/v1/messages', (request, reply) => exchanges.serve(request, reply, ANTHROPIC, messageExchange));
+  app.post('/v1/messages/count_tokens', async (request) => ({
+    input_tokens: await tokensOf(messagesBody(bodyOf(request))),
+  }));
+}
+
+function serveStatus(app: FastifyInstance, enclaves: Enclaves, settings: ProxySettings): void {
+  app.get('/', async (_request, reply) => reply.headers(PAGE_HEADERS).send(await statusPage(enclaves, settings)));
+  app.get('/health', async () => {
+    const attestation = enclaves.proven;
+    if (!attestation) void enclaves.look();
+    return { status: 'ok', attestation, apiKeyConfigured: true };
+  });
+}
+
+function listed({ id, name, created, contextLength }: PrivateModel) {
+  const context = contextLength === undefined ? {} : { context_length: contextLength };
+  return { id, object: 'model', created, owned_by: OWNED_BY, name, ...context, privacyLevel: 'e2e' };
+}
+
+const NO_ROUTE = new Failure(404, 'There is nothing at this address', { code: 'not_found' });
+
+function faceOf({ url }: FastifyRequest): Face {
+  return url.startsWith('/v1/messages') ? ANTHROPIC : OPENAI;
+}
+
+/** What the server says of a request that it could not read; everything else is for the face. */
+function ownWords(error: unknown): unknown {
+  if (error instanceof Failure) return error;
+  const { statusCode = 500 } = error as { readonly statusCode?: number };
+  if (statusCode === 413)
+    return new Failure(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, { code: 'too_large' });
+  return statusCode < 500 ? new Failure(statusCode, 'The request cannot be read') : error;
+}
+
+async function listen(app: FastifyInstance, port: number): Promise<void> {
+  try {
+    await app.listen({ host: HOST, port });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') throw new StartError(`PORT ${port} is in use already.`);
+    if (code === 'EACCES') throw new StartError(`PORT ${port} may not be used by this user.`);
+    throw error;
+  }
+}

@@ -1,0 +1,114 @@
+/** The settings of the proxy. They come from the environment; one that is wrong stops the start with a sentence that names it. */
+import {
+  choice,
+  type Environment,
+  integer,
+  optional,
+  type Setting,
+  SettingError,
+  secret,
+  text,
+  url,
+} from '#infra/program';
+
+const REPOSITORY = /^[\w.-]+\/[\w.-]+$/;
+const MODEL = /^[\w.:/-]{1,128}$/;
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+export const PROXY_SETTINGS = {
+  apiKey: secret(
+    'PPQ_API_KEY',
+    /^sk-[\w-]+$/,
+    'an API key of the gateway, which starts with sk-',
+    'Pays: an API key of the gateway; required',
+  ),
+  port: integer('PORT', 8787, [0, 65_535], 'Port of the proxy, which listens on 127.0.0.1 alone'),
+  gateway: gateway(
+    url(
+      'PPQ_API_BASE',
+      ['http:', 'https:'],
+      'Address of the gateway, without /v1; http: for this machine alone',
+      'http://127.0.0.1:3000',
+    ),
+  ),
+  defaultModel: optional(
+    matching(
+      MODEL,
+      'the id of a model',
+      text(
+        'PRIVATE_MODEL',
+        '',
+        'Private model for requests that name none, or one that is not private, such as claude-…; unset: they are refused',
+      ),
+    ),
+  ),
+  repository: matching(
+    REPOSITORY,
+    'a GitHub repository, owner/name',
+    text(
+      'ENCLAVE_REPOSITORY',
+      'tinfoilsh/confidential-model-router',
+      'GitHub repository whose signed releases enclaves must run',
+    ),
+  ),
+  allowUnattested: on(
+    choice(
+      'ALLOW_UNATTESTED',
+      ['0', '1'],
+      '1: accepts simulated enclaves too, which prove nothing and are for trying it out',
+    ),
+  ),
+  debug: debug('DEBUG', 'Logs each request: its model, sizes, status and times, never what is said'),
+} as const;
+
+type Read<S> = { readonly [name in keyof S]: S[name] extends Setting<infer T> ? T : never };
+
+export interface ProxySettings extends Read<typeof PROXY_SETTINGS> {
+  readonly logLevel: 'info' | 'debug';
+}
+
+/** @throws SettingError */
+export function readProxySettings(env: Environment): ProxySettings {
+  const read = Object.fromEntries(
+    Object.entries(PROXY_SETTINGS).map(([name, setting]) => [name, setting.read(env)]),
+  ) as unknown as Read<typeof PROXY_SETTINGS>;
+  return { ...read, logLevel: read.debug ? 'debug' : 'info' };
+}
+
+/** The key goes with every request, and who can read along learns which model is used when: never in the clear over a network. */
+function gateway(setting: Setting<string>): Setting<string> {
+  return {
+    ...setting,
+    read(env) {
+      const value = setting.read(env);
+      const { protocol, hostname, username, password, search, hash } = new URL(value);
+      if (username || password || search || hash) {
+        throw new SettingError(`${setting.variable} must be an address without a user, a query or a fragment.`);
+      }
+      if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
+        throw new SettingError(`${setting.variable} must start with https:// for a gateway on another machine.`);
+      }
+      return value;
+    },
+  };
+}
+
+function matching(pattern: RegExp, must: string, setting: Setting<string>): Setting<string> {
+  return {
+    ...setting,
+    read(env) {
+      const value = setting.read(env);
+      if (pattern.test(value)) return value;
+      throw new SettingError(`${setting.variable} must be ${must}, not "${value}".`);
+    },
+  };
+}
+
+function on(setting: Setting<string>): Setting<boolean> {
+  return { ...setting, read: (env) => setting.read(env) === '1' };
+}
+
+/** Many programs read it, each for words of its own: any of them will do. */
+function debug(variable: string, meaning: string): Setting<boolean> {
+  return { variable, meaning, byDefault: '', read: (env) => !['', '0', 'false'].includes(env[variable]?.trim() ?? '') };
+}

@@ -1,0 +1,92 @@
+/** What a person sees at the proxy's address. */
+import { createHash } from 'node:crypto';
+import { type EnclaveState, type Enclaves } from './enclaves.ts';
+import { Failure, shown } from './failure.ts';
+import type { PrivateModel } from './gateway.ts';
+import { withoutPrefix } from './model-names.ts';
+
+const STYLE = `
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 52rem; overflow-wrap: anywhere; padding: 0 1rem; }
+h1 { font-size: 1.25rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid #8888; padding: 0.4rem 0.6rem 0.4rem 0; text-align: left; vertical-align: top; }
+code { font-size: 0.875em; }
+.bad { background: #a3161f; border-radius: 8px; color: #fff; font-weight: 600; padding: 0.75rem 1rem; }
+`;
+
+/** A browser loads nothing for it, runs nothing, and shows it in no frame. */
+export const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'cache-control': 'no-store',
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const;
+
+interface Told {
+  readonly gateway: string;
+  readonly defaultModel: string | undefined;
+  readonly allowUnattested: boolean;
+}
+
+/** Looks at every enclave first, so that what is shown is so. */
+export async function statusPage(
+  enclaves: Enclaves,
+  { gateway, defaultModel, allowUnattested }: Told,
+): Promise<string> {
+  await enclaves.look();
+  const models = await enclaves
+    .models()
+    .catch((error: unknown) => (error instanceof Failure ? error.message : 'The list failed'));
+  const warning = allowUnattested
+    ? '<p class="bad">ALLOW_UNATTESTED=1: simulated enclaves are accepted, and what is sent to one may be read by whoever runs it.</p>'
+    : '';
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Private models</title>
+<style>${STYLE}</style>
+<h1>Private models</h1>
+${warning}
+<p>OpenAI’s clients use <code>/v1</code> of this address, Anthropic’s the address itself. What they send is encrypted here, to
+an enclave that has proven which program it runs; the gateway passes on what it cannot read.</p>
+<table>
+<tr><th>Gateway</th><td>${escaped(gateway)}</td></tr>
+<tr><th>API key</th><td>configured</td></tr>
+<tr><th>Default model</th><td>${escaped(defaultModel ?? 'none: set PRIVATE_MODEL for clients that name other models')}</td></tr>
+</table>
+${typeof models === 'string' ? `<p class="bad">${escaped(models)}</p>` : table(models, enclaves)}
+</html>
+`;
+}
+
+function table(models: readonly PrivateModel[], enclaves: Enclaves): string {
+  const rows = models.map(
+    ({ id }) => `<tr><td><code>${escaped(id)}</code></td>${stateOf(enclaves.state(withoutPrefix(id)))}</tr>`,
+  );
+  return `<table>\n<tr><th>Model</th><th>Enclave</th></tr>\n${rows.join('\n')}\n</table>`;
+}
+
+function stateOf(state: EnclaveState | undefined): string {
+  if (!state) return '<td>not asked yet</td>';
+  const { enclave, reason = '', at } = state;
+  if (!enclave) return `<td><p class="bad">not attested: ${escaped(shown(reason))}</p></td>`;
+  if (enclave.simulated) return '<td><p class="bad">simulated: it proves nothing</p></td>';
+  const { processor, measurement, release, domain } = enclave.evidence ?? {};
+  return `<td>attested at ${new Date(at).toISOString()}: ${escaped(`${release?.repository} ${release?.ref} on AMD ${processor}, ${domain}`)}<br><code>${escaped(measurement ?? '')}</code></td>`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (each) => ENTITIES[each] as string);
+}

@@ -1,0 +1,15 @@
+/** Anthropic's words for statuses, those of its clients: https://docs.claude.com/en/api/errors */
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'conflict_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+};
+
+export function messageErrorType(status: number): string {
+  return TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
+}

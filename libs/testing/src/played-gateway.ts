@@ -1,0 +1,118 @@
+/** A gateway with one private model and its enclave, for programs that must believe neither: it answers as a test says at the time. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type EnclaveKeys, generateKeys, type OpenedRequest, openRequest, RESPONSE_NONCE } from '#ehbp';
+
+/** A request that arrived: as it came, and as the enclave read it. */
+export interface SealedCall {
+  readonly headers: IncomingMessage['headers'];
+  readonly wire: Buffer;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  readonly chat: any;
+}
+
+export type SealedReply = (
+  reply: { readonly response: ServerResponse; readonly opened: OpenedRequest },
+  call: SealedCall,
+) => void | Promise<void>;
+
+export class PlayedGateway {
+  /** What came to the chat, encrypted to the key that the enclave has. */
+  readonly calls: SealedCall[] = [];
+  /** All requests, as `GET /path`. */
+  readonly lines: string[] = [];
+  models: readonly string[] = ['private/one'];
+  /** What the enclave has, and what it shows: they differ where a test says so. */
+  keys!: EnclaveKeys;
+  shown!: EnclaveKeys;
+  bundle: () => object = () => simulatedBundle(this.shown.publicKey);
+  /** How a chat is answered that could be decrypted. */
+  answer: SealedReply = encrypted(['{"choices":[]}']);
+  /** Answers a chat before it is read, where there is one. */
+  refuse: ((response: ServerResponse) => void) | undefined;
+  private readonly server = createServer((request, response) => void this.serve(request, response));
+
+  static async listen(): Promise<PlayedGateway> {
+    const gateway = new PlayedGateway();
+    gateway.keys = await generateKeys();
+    gateway.shown = gateway.keys;
+    gateway.server.listen(0, '127.0.0.1');
+    await once(gateway.server, 'listening');
+    return gateway;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url = '' } = request;
+    this.lines.push(`${method} ${url}`);
+    if (method === 'GET' && url.startsWith('/v1/models')) {
+      const data = ['openai/gpt-5-mini', ...this.models].map((id) => ({ id, object: 'model', created: 7, name: id }));
+      return plain(200, { object: 'list', data })(response);
+    }
+    if (method === 'GET') return plain(200, this.bundle())(response);
+    if (this.refuse) return this.refuse(response);
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece);
+    await this.chat(request.headers, Buffer.concat(pieces), response);
+  }
+
+  private async chat(headers: IncomingMessage['headers'], wire: Buffer, response: ServerResponse): Promise<void> {
+    const opened = await openRequest(this.keys, String(headers['ehbp-encapsulated-key']));
+    let text = '';
+    try {
+      for await (const piece of opened.open(only(wire))) text += Buffer.from(piece).toString();
+    } catch {
+      return keyProblem(response);
+    }
+    const call = { headers, wire, chat: JSON.parse(text) };
+    this.calls.push(call);
+    await this.answer({ response, opened }, call);
+  }
+}
+
+/** An answer in the clear. */
+export function plain(status: number, body: object | string, headers: Record<string, string> = {}) {
+  return (response: ServerResponse) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
+  };
+}
+
+/** An encrypted answer; each text is a frame of its own. */
+export function encrypted(
+  texts: readonly string[],
+  status = 200,
+  end: (response: ServerResponse) => unknown = (response) => response.end(),
+) {
+  return async ({ response, opened }: Parameters<SealedReply>[0]) => {
+    const sealer = await opened.sealResponse();
+    response.writeHead(status, { [RESPONSE_NONCE]: sealer.nonce });
+    for (const text of texts) response.write(sealer.seal(Buffer.from(text)));
+    end(response);
+  };
+}
+
+export const keyProblem = plain(
+  422,
+  { type: 'urn:ietf:params:ehbp:error:key-config', title: 'another key' },
+  { 'content-type': 'application/problem+json' },
+);
+
+export function simulatedBundle(publicKey: Uint8Array): object {
+  const body = JSON.stringify({ hpke_public_key: Buffer.from(publicKey).toString('hex'), model: 'one' });
+  const enclaveAttestationReport = { format: 'simulated', body: Buffer.from(body).toString('base64') };
+  return { domain: 'enclave.test', enclaveAttestationReport };
+}
+
+async function* only(wire: Buffer): AsyncGenerator<Uint8Array> {
+  yield wire;
+}
