@@ -25,18 +25,27 @@ export class PrivateChatsController {
   @HttpCode(200)
   @Operation(operations.createPrivateChat)
   async create(@Authenticated() caller: Caller, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
-    const asked = askedIn(request);
-    await this.paid.once(request, reply, caller, async (payer) => {
-      const about = { requestId: request.id, source: sourceOf(request), ...asked };
-      try {
-        await this.commands.execute(new RelayPrivateChat(payer, about, new PrivateClient(reply)));
-      } catch (error) {
-        if (!(error instanceof SealedRefusal)) throw error;
-        if (error.isOfOtherKey) this.attestations.forget(asked.model);
-        sendRefusal(reply, error);
-      }
-    });
+    try {
+      const asked = askedIn(request);
+      await this.paid.once(request, reply, caller, async (payer) => {
+        const about = { requestId: request.id, source: sourceOf(request), ...asked };
+        try {
+          await this.commands.execute(new RelayPrivateChat(payer, about, new PrivateClient(reply)));
+        } catch (error) {
+          if (!(error instanceof SealedRefusal)) throw error;
+          if (error.isOfOtherKey) this.attestations.forget(asked.model);
+          sendRefusal(reply, error);
+        }
+      });
+    } finally {
+      leaveUnread(request);
+    }
   }
+}
+
+/** What nobody reads any more of a body must not stand before the next request of its connection. */
+function leaveUnread({ raw }: FastifyRequest): void {
+  if (!raw.complete) raw.unpipe().resume();
 }
 
 /** @throws InvalidRequest, before anything is held */

@@ -1,7 +1,7 @@
 /** Private chats through the gateway, with an enclave that does what a test wants. */
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { request } from 'undici';
+import { Client, request } from 'undici';
 import { generateKeys, sealRequest } from '#ehbp';
 import { chargesIn, isEstimated, type TestAccount, usageIn, World } from '#testing';
 import {
@@ -381,6 +381,20 @@ test('a body beyond the limit is refused, and one that outgrows the money is', a
   const { result: refused, facts } = await bookedBy(() => send(poor), poor);
   expect([[402, undefined].includes(refused), chargesIn(facts)]).toEqual([true, []]);
   await world.until(async () => (await world.facts(poor)).at(-1)?.type === 'HoldReleased');
+});
+
+test('what is refused while it still comes does not stand in the way of what follows on its connection', async () => {
+  const client = new Client(world.api, { pipelining: 1 });
+  const head = { authorization: `Bearer ${account.apiKey}`, 'x-private-model': 'private/none' };
+  const refused = await client.request({
+    ...{ method: 'POST', path: '/private/v1/chat/completions', body: Buffer.alloc(8 * 1024 * 1024) },
+    headers: { ...head, 'ehbp-encapsulated-key': 'a'.repeat(64) },
+  });
+  await refused.body.dump();
+  const next = await client.request({ method: 'GET', path: '/health/live' });
+  await next.body.dump();
+  expect([refused.statusCode, next.statusCode]).toEqual([404, 200]);
+  await client.close();
 });
 
 test('with all of that, the books are at drift 0', async () => {
