@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
+import { publicKeyIn, sealRequest } from '#ehbp';
 import { type Answer, formOf, OPENAPI_STRUCTURE, PIXEL, type TestAccount, World } from '#testing';
 import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
 
@@ -222,6 +223,18 @@ function isHook(place: Place): boolean {
   return place.operation.operationId === 'receivePaymentHook' || isVendors(place);
 }
 
+async function askInSecret({ method, path, operation }: Place, headers: Record<string, string>) {
+  const model = operation.parameters.find(({ name }) => name === 'X-Private-Model')?.example as string;
+  const config = await fetch(`${world.sandbox}/enclaves/${model.slice('private/'.length)}/.well-known/hpke-keys`);
+  const chat = { model: model.slice('private/'.length), messages: [{ role: 'user', content: 'Hello' }] };
+  const key = publicKeyIn(await config.bytes());
+  const { encapsulatedKey, frames } = await sealRequest(key, Buffer.from(JSON.stringify(chat)));
+  const body = Buffer.concat(frames);
+  return world.send(method, path, {
+    ...{ body, headers: { ...headers, 'x-private-model': model, 'ehbp-encapsulated-key': encapsulatedKey } },
+  });
+}
+
 /** A body that is encrypted is anything. */
 function isSealed({ operation }: Place): boolean {
   return operation.requestBody?.content['application/octet-stream'] !== undefined;
@@ -232,6 +245,7 @@ function isVendors({ operation }: Place): boolean {
 }
 
 async function ask(place: Place, headers: Record<string, string>, body = exampleOf(place.operation)) {
+  if (isSealed(place)) return askInSecret(place, headers);
   return world.send(place.method, await addressOf(place), { headers, body: asBody(place.operation, body) });
 }
 

@@ -163,6 +163,14 @@ describe('nobody pays less by what he says', () => {
     expect(ended?.data).toMatchObject({ charged: charge?.price });
   });
 
+  test('usage that lies down is estimated', async () => {
+    const words = Array.from({ length: 200 }, () => chatEvent(' word'));
+    enclave.answer = inEvents([...words, DONE], 'prompt=1,completion=1,total=2');
+    const { charges } = await bookedBy(() => ask());
+    const { input = 0, output = 0 } = usageIn(charges[0] as never);
+    expect([input > 20, output >= 200, isEstimated(charges[0] as never)]).toEqual([true, true, true]);
+  });
+
   test('usage that is not told is estimated, and is marked as that', async () => {
     enclave.answer = inEvents([chatEvent('one'), chatEvent('two'), DONE]);
     const { charges } = await bookedBy(() => ask());

@@ -20,18 +20,36 @@ describe('the usage of a chat that cannot be read', () => {
     expect(used(50_000, []).most.input).toBe(10_000);
   });
 
-  test('an event of a stream has at least a token, and at most one for each byte of its text', () => {
-    expect(used(0, [0, 161, 170, 260]).most.output).toBe(1 + 1 + 10 + 100);
+  test('the smallest events of a stream tell what of each is no text', () => {
+    const events = [290, 262, 262, 263, 266, 272];
+    expect(used(0, events).most.output).toBe(events.reduce((sum, bytes) => sum + bytes - (266 - 4), 0));
+  });
+
+  test('the few that have no token, as at its end, tell nothing', () => {
+    const events = Array<number>(100).fill(265);
+    const before = used(0, events).most.output;
+    expect(used(0, [...events, 190, 252, 180, 14]).most.output).toBeLessThanOrEqual(before + 16);
+  });
+
+  test('frames of several events tell nothing', () => {
+    expect(used(0, Array(10).fill(2_000)).most.output).toBe(10 * (2_000 - 160));
+  });
+
+  test('an event has at least a token, and never less besides its text than the enclave is known to add', () => {
+    expect(used(0, [160, 160, 160, 160]).most.output).toBe(4);
+    expect(used(0, [1_000, 20, 20, 20, 20]).most.output).toBe(1_000 + 80 - 5 * 160);
   });
 
   test('a whole answer has one envelope, however many frames it comes in', () => {
     expect(used(0, [1_000, 1_000, 500], false).most.output).toBe(840 + 1_000 + 500);
   });
 
-  test('without a report it is estimated: a token for an event, or for three bytes of text', () => {
+  test('without a report it is estimated: a token for an event, or for three bytes of its text', () => {
     const none = (sent: number, sizes: readonly number[]) => used(sent, sizes).judge(undefined);
-    expect(none(300, [163, 163, 163]).usage).toEqual({ input: 100, output: 3 });
-    expect(none(300, [460])).toMatchObject({ usage: { output: 100 }, estimated: true, doubt: 'reports no usage' });
+    expect(none(300, [263, 263, 263, 263]).usage).toEqual({ input: 100, output: 4 });
+    expect(none(300, [260, 260, 260, 260, 560])).toMatchObject({
+      ...{ usage: { output: 100 }, estimated: true, doubt: 'reports no usage' },
+    });
   });
 
   test('an honest report counts as it is', () => {
@@ -42,12 +60,21 @@ describe('the usage of a chat that cannot be read', () => {
   test('a report of more than there can be counts as that, each part by itself', () => {
     const { usage, estimated, doubt } = used(300, [170, 170]).judge({ input: 20, output: 900 });
     expect([usage, estimated]).toEqual([{ input: 20, output: 20 }, true]);
-    expect(doubt).toBe('reports 20 tokens in and 900 out, where its bytes allow 400 and 20');
+    expect(doubt).toBe('reports 20 tokens in and 900 out, where its bytes allow 4 to 400, and 0 to 20');
   });
 
-  test('a report of next to nothing for a long answer counts, and is doubted', () => {
-    const { usage, estimated, doubt } = used(300, Array(1_000).fill(250)).judge({ input: 74, output: 1 });
-    expect([usage.output, estimated, doubt]).toEqual([1, false, expect.stringContaining('an answer of 250000 bytes')]);
+  test.each([
+    ['of the answer', { input: 74, output: 1 }],
+    ['of the request', { input: 1, output: 1_000 }],
+  ])('a report of next to nothing %s gives way to the estimate', (_, report) => {
+    const { usage, estimated, doubt } = used(300, Array(1_000).fill(163)).judge(report);
+    expect([usage, estimated]).toEqual([{ input: 100, output: 1_000 }, true]);
+    expect(doubt).toMatch(/allow 4 to 400, and 248 to 3000/);
+  });
+
+  test('a whole answer with the probabilities of many tokens is believed', () => {
+    const report = { input: 74, output: 100 };
+    expect(used(300, [65_536, 65_536, 65_536], false).judge(report)).toEqual({ usage: report, estimated: false });
   });
 
   test('whatever is reported, no more is charged than was held for', () => {

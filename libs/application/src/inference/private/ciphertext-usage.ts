@@ -16,9 +16,19 @@ export interface EnclaveTerms {
 
 /** Estimates take a token for so many bytes: English has four and more, code and other scripts fewer. */
 const BYTES_OF_TOKEN = 3;
-/** A report is doubted that has fewer tokens than one for so many bytes of a long answer. Token probabilities take up hundreds. */
-const MOST_BYTES_OF_TOKEN = 4_096;
-const LONG_BYTES = 64 * 1024;
+/**
+ * Events of a stream are alike but for their text, so that the smallest ones tell what of each is none. A few have no token at
+ * all, as the last ones do, and are left out; those that are left have this much text at most. What is longer than events with
+ * one token are is several, and tells nothing.
+ */
+const SMALLEST_LEFT_OUT = 3;
+const TEXT_OF_SMALLEST = 4;
+/** What is beyond these is no honest count: even token probabilities, or fields that a server skips, take up less. */
+const MOST_BYTES_OF_INPUT = 64;
+const MOST_BYTES_OF_OUTPUT = 4_096;
+/** Events of a stream that have no token, at most, and how many of the others may have none. */
+const EMPTY_EVENTS = 8;
+const EVENTS_OF_TOKEN = 4;
 
 /** A report as far as the bytes allow it, or what takes its place. */
 export interface JudgedUsage {
@@ -32,9 +42,11 @@ export interface JudgedUsage {
 export class CiphertextUsage {
   private sent = 0;
   private frames = 0;
-  /** Bytes of frames, and what of them may be text. */
+  /** Bytes of all frames. */
   private received = 0;
-  private text = 0;
+  private isStream = false;
+  /** The lengths of the smallest events, the smallest first. */
+  private smallest: number[] = [];
 
   constructor(private readonly terms: EnclaveTerms) {}
 
@@ -45,42 +57,59 @@ export class CiphertextUsage {
 
   /** More frames of an answer are there. @param isStream each of them is an event */
   receive(frames: readonly number[], isStream: boolean): void {
+    this.isStream = isStream;
     for (const bytes of frames) {
-      const besides = isStream || this.frames === 0 ? this.terms.eventBytes : 0;
-      this.text += Math.max(bytes - besides, 1);
       this.received += bytes;
       this.frames++;
+      const [largest = Number.POSITIVE_INFINITY] = this.smallest.slice(SMALLEST_LEFT_OUT);
+      if (bytes >= this.terms.eventBytes && bytes < Math.min(largest, 2 * this.terms.eventBytes))
+        this.smallest = [...this.smallest, bytes].toSorted((a, b) => a - b).slice(0, SMALLEST_LEFT_OUT + 1);
     }
   }
 
   /** No honest count is higher. */
   get most(): Required<Pick<Usage, 'input' | 'output'>> {
     const { templateTokens, context } = this.terms;
-    return { input: Math.min(this.sent + templateTokens, context), output: this.text };
+    return { input: Math.min(this.sent + templateTokens, context), output: Math.max(this.text, this.frames) };
+  }
+
+  /** Bytes of an answer that are text, at most. */
+  private get text(): number {
+    const { isStream, frames, received, smallest, terms } = this;
+    if (frames === 0) return 0;
+    const like = smallest[SMALLEST_LEFT_OUT] ?? 0;
+    const besides = isStream ? Math.max(like - TEXT_OF_SMALLEST, terms.eventBytes) * frames : terms.eventBytes;
+    return Math.max(received - besides, 0);
   }
 
   /** What it comes to where nothing is reported: an event has a token, or as many as its text is long. */
   private get estimated(): Usage {
     const { input, output } = this.most;
-    const made = Math.max(this.frames, Math.ceil(this.text / BYTES_OF_TOKEN));
+    const beyond = this.isStream ? this.text - this.frames * TEXT_OF_SMALLEST : this.text;
+    const made = Math.max(this.frames, Math.ceil(beyond / BYTES_OF_TOKEN));
     return {
       input: Math.min(Math.ceil(this.sent / BYTES_OF_TOKEN), input),
       output: Math.min(made, output),
     };
   }
 
-  /** A report that claims more than there can be counts as that. */
+  /** A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. */
   judge(reported: Usage | undefined): JudgedUsage {
     if (reported === undefined) return { usage: this.estimated, estimated: true, doubt: 'reports no usage' };
     const [input, output] = [quantityOf('input', reported), quantityOf('output', reported)];
-    const { most } = this;
+    const { most, least } = this;
     const told = `reports ${input} tokens in and ${output} out`;
-    if (input > most.input || output > most.output) {
-      const usage = { input: Math.min(input, most.input), output: Math.min(output, most.output) };
-      return { usage, estimated: true, doubt: `${told}, where its bytes allow ${most.input} and ${most.output}` };
-    }
-    const isLow = this.received > LONG_BYTES && output * MOST_BYTES_OF_TOKEN < this.received;
-    const doubt = isLow ? { doubt: `${told} for an answer of ${this.received} bytes` } : {};
-    return { usage: { input, output }, estimated: false, ...doubt };
+    const bounds = `its bytes allow ${least.input} to ${most.input}, and ${least.output} to ${most.output}`;
+    const doubted = { estimated: true, doubt: `${told}, where ${bounds}` };
+    if (input < least.input || output < least.output) return { usage: this.estimated, ...doubted };
+    if (input <= most.input && output <= most.output) return { usage: { input, output }, estimated: false };
+    return { usage: { input: Math.min(input, most.input), output: Math.min(output, most.output) }, ...doubted };
+  }
+
+  /** No honest count is lower. */
+  private get least(): Required<Pick<Usage, 'input' | 'output'>> {
+    const { sent, received, frames, isStream } = this;
+    const output = isStream ? (frames - EMPTY_EVENTS) / EVENTS_OF_TOKEN : received / MOST_BYTES_OF_OUTPUT;
+    return { input: Math.floor(sent / MOST_BYTES_OF_INPUT), output: Math.max(Math.floor(output), 0) };
   }
 }
