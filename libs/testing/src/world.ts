@@ -273,7 +273,8 @@ export interface Answer {
 async function answered(response: Response): Promise<Answer> {
   const { status, headers } = response;
   const text = await response.text();
-  const type = headers.get('content-type') ?? '';
+  // What is encrypted has the type of what is in it.
+  const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
   const body = type.includes('json') ? JSON.parse(text) : undefined;
   return { status, headers, text, body, events: type.startsWith('text/event-stream') ? eventsIn(text) : [] };
 }

@@ -95,7 +95,7 @@ function expectDocumented({ method, path, operation }: Place, answer: Answer): v
 
 /** What HTTP itself says of an answer, and CORS, and what is meant for proxies and browsers. */
 const OF_HTTP =
-  /^(content-(type|length|range|disposition|security-policy)|accept-ranges|etag|cross-origin-resource-policy|transfer-encoding|connection|keep-alive|date|vary|cache-control|referrer-policy|x-(accel-buffering|content-type-options|frame-options)|access-control-.*)$/;
+  /^(content-(type|length|range|disposition|security-policy)|accept-ranges|etag|cross-origin-resource-policy|transfer-encoding|trailer|connection|keep-alive|date|vary|cache-control|referrer-policy|x-(accel-buffering|content-type-options|frame-options)|access-control-.*)$/;
 
 function expectHeadersDocumented(where: string, response: DocumentedResponse | undefined, { headers }: Answer): void {
   for (const [name, value] of headers) {

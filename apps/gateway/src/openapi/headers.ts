@@ -37,6 +37,14 @@ export const HEADERS = {
     description: 'What was charged, in USD: a plain decimal, never an exponent',
     schema: { type: 'string', pattern: '^\\d+(\\.\\d+)?$' },
   },
+  'ehbp-response-nonce': {
+    description: 'What the answer is opened with, beside what only the sender of the request has',
+    schema: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+  },
+  'x-tinfoil-usage-metrics': {
+    description: 'What the enclave says that it has used, here or in the trailer of this name',
+    schema: { type: 'string', pattern: '^prompt=' },
+  },
   'retry-after': {
     description: 'Seconds to wait before the next attempt, if known',
     schema: { type: 'string', pattern: '^\\d+$' },
@@ -79,6 +87,7 @@ export function headersOf(
     ...(paid ? (['x-generation-id'] as const) : []),
     ...(keyed && status < 300 ? (['idempotent-replayed'] as const) : []),
     ...(priced && status < 300 ? (['x-cost-usd'] as const) : []),
+    ...(streamed && status < 300 ? (['ehbp-response-nonce', 'x-tinfoil-usage-metrics'] as const) : []),
     ...(challenge && status < 300 ? (['payment-receipt'] as const) : []),
     ...(challenge && status === 402 ? (['www-authenticate'] as const) : []),
     ...(follows && status < 300 ? (['x-books-behind'] as const) : []),
