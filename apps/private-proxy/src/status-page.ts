@@ -75,8 +75,8 @@ function stateOf(state: EnclaveState | undefined): string {
   const { enclave, reason = '', at } = state;
   if (!enclave) return `<td><p class="bad">not attested: ${escaped(shown(reason))}</p></td>`;
   if (enclave.simulated) return '<td><p class="bad">simulated: it proves nothing</p></td>';
-  const { processor, measurement, release, domain } = enclave.evidence ?? {};
-  return `<td>attested at ${new Date(at).toISOString()}: ${escaped(`${release?.repository} ${release?.ref} on AMD ${processor}, ${domain}`)}<br><code>${escaped(measurement ?? '')}</code></td>`;
+  const { processor, measurement, release } = enclave.evidence ?? {};
+  return `<td>attested at ${new Date(at).toISOString()}: ${escaped(`${release?.repository} ${release?.ref} on AMD ${processor}`)}<br><code>${escaped(measurement ?? '')}</code></td>`;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -31,8 +31,6 @@ export interface EnclaveEvidence {
     /** SHA-256 of what was released, 64 hex digits. */
     readonly digest: string;
   };
-  /** The host name that the enclave's certificate is for. */
-  readonly domain: string;
 }
 
 /** An enclave that proves nothing: no byte of a request is sent to it. */

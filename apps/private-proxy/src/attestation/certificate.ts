@@ -20,12 +20,20 @@ export function certificateIn(der: Buffer, name: string): X509Certificate {
 }
 
 /**
- * A signature covers what is in the first of a certificate's three parts. What is around it has but one form.
+ * A signature covers what is in the first of a certificate's three parts. What is around it has but one form: the algorithm
+ * is the one that is named in that part, and the signature has whole bytes.
  * @throws NotAttested
  */
-export function checkForm({ root, version }: X509Certificate, name: string): void {
+export function checkForm({ root, version, tbsCertificate }: X509Certificate, name: string): void {
   const tags = [root, ...root.subs].map(({ tag }) => tag.toDER());
-  if (!isDeepStrictEqual(tags, [SEQUENCE, SEQUENCE, SEQUENCE, BIT_STRING]) || version !== 'v3') {
+  const [, algorithm, signature] = root.subs;
+  const signedAlgorithm = tbsCertificate.subs[2]?.toDER(); // after version and serial number
+  if (
+    !isDeepStrictEqual(tags, [SEQUENCE, SEQUENCE, SEQUENCE, BIT_STRING]) ||
+    version !== 'v3' ||
+    !algorithm?.toDER().equals(signedAlgorithm ?? Buffer.of()) ||
+    signature?.value[0] !== 0
+  ) {
     throw new NotAttested(`${name} is no X.509 certificate of version 3`);
   }
 }

@@ -36,7 +36,6 @@ test('an enclave that proves its processor, its program and its key is attested'
       processor: 'EPYC 9004 (Genoa)',
       measurement: enclave.measurement.toString('hex'),
       release: { repository: enclave.repository, ref: 'refs/tags/v1.2.3', digest: enclave.digest },
-      domain: 'enclave.test',
     },
   });
   expect(await said(enclave.bundle({ names: { hpke: null, hatt: null } }))).toBe('attested');

@@ -57,13 +57,17 @@ function sevSnpEnclave(
   const measurement = report.measurement.toString('hex');
   if (measurement !== release.measurement) throw new NotAttested(`it does not run what ${trust.repository} released`);
 
-  const domain = textIn(fields.domain, 'domain', 253);
-  checkCertificate(report, { certificate: fields.enclaveCert, domain, shown, now });
+  checkCertificate(report, {
+    certificate: fields.enclaveCert,
+    domain: textIn(fields.domain, 'domain', 253),
+    shown,
+    now,
+  });
   const { repository, ref, digest } = release;
   return {
     publicKey: new Uint8Array(keysIn(report).encryption),
     simulated: false,
-    evidence: { processor, measurement, release: { repository, ref, digest }, domain },
+    evidence: { processor, measurement, release: { repository, ref, digest } },
   };
 }
 

@@ -77,18 +77,17 @@ function issuerOf(certificate: X509Certificate, roots: readonly AmdRoot[], now: 
 }
 
 function checkSignature(certificate: X509Certificate, issuer: X509Certificate, name: string): void {
-  const [tbs, algorithm] = certificate.root.subs.map((part) => part.toDER());
-  const signedAlgorithm = certificate.tbsCertificate.subs[2]?.toDER(); // after version and serial number
-  if (!algorithm || !signedAlgorithm?.equals(algorithm) || !PSS_SHA384.includes(algorithm.toString('hex'))) {
+  const [, algorithm, signature] = certificate.root.subs;
+  if (!PSS_SHA384.includes(algorithm?.toDER().toString('hex') ?? '')) {
     throw new NotAttested(`${name} is not signed by RSA-PSS with SHA-384`);
   }
-  const [unusedBits, ...signature] = certificate.root.subs[2]?.value ?? [];
   const key = {
     key: createPublicKey({ key: issuer.publicKey, format: 'der', type: 'spki' }),
     padding: constants.RSA_PKCS1_PSS_PADDING,
     saltLength: SALT_BYTES,
   };
-  if (unusedBits !== 0 || !verify('sha384', tbs ?? Buffer.of(), key, Buffer.from(signature))) {
+  const bytes = signature?.value.subarray(1) ?? Buffer.of(); // the first says that all of its bits count
+  if (!verify('sha384', certificate.tbsCertificate.toDER(), key, bytes)) {
     throw new NotAttested(`the signature of ${name} is wrong`);
   }
 }

@@ -1,0 +1,152 @@
+/**
+ * `npm run prove:attestation [-- BUNDLE.json TIME owner/name]`: what an enclave shows is attested as it is, and in no other
+ * way. Each bit of a real report of an AMD processor and of its certificates up to AMD's root, each byte of a real
+ * Sigstore bundle, and each byte of a whole bundle with keys of its own is changed, one at a time; then bundles are changed
+ * at random. None passes, and nothing but `NotAttested` is thrown. With a file: whether that bundle, as it came from an
+ * enclave, is attested at that time by what is pinned, and then the same with its bytes.
+ */
+import { readFile } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { NotAttested } from '../../apps/private-proxy/src/attestation/attestation-verifier.ts';
+import { type Anchors, pinned } from '../../apps/private-proxy/src/attestation/pinned.ts';
+import { signedStatement } from '../../apps/private-proxy/src/attestation/release.ts';
+import { authenticReport } from '../../apps/private-proxy/src/attestation/snp/authentic-report.ts';
+import amdVector from '../../apps/private-proxy/src/attestation/vectors/amd-report.json' with { type: 'json' };
+import sigstoreVector from '../../apps/private-proxy/src/attestation/vectors/sigstore-bundle.json' with {
+  type: 'json',
+};
+import { type EnclaveTrust, enclaveVerifier } from '../../apps/private-proxy/src/attestation/verify-enclaves.ts';
+import { AttestedEnclave } from '../../libs/testing/src/enclave/attested-enclave.ts';
+import { byteChanges, type Change, randomChanges } from './attestation/changes.ts';
+
+/** What nothing rests on: hints, what is repeated in signed parts, and a certificate but for its key, names and dates. */
+const LOOSE = /\/(mediaType|keyid|inclusionProof\/(rootHash|treeSize)|enclaveCert)$/;
+const LIVE = 'tinfoilsh/confidential-model-router';
+const RANDOM_BUNDLES = 5_000;
+const SLOW_MS = 250;
+
+type Passes = (changed: unknown) => boolean | Promise<boolean>;
+
+let failed = false;
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** @param changes each with the place where it is changed */
+async function refusesAll(name: string, changes: Iterable<Change>, passes: Passes) {
+  const passed = new Map<string, number>();
+  const begin = performance.now();
+  let count = 0;
+  let slowest = 0;
+  for (const [place, changed] of changes) {
+    const before = performance.now();
+    count++;
+    if (await passes(changed)) passed.set(place, (passed.get(place) ?? 0) + 1);
+    slowest = Math.max(slowest, performance.now() - before);
+  }
+  const wrong = [...passed].filter(([place]) => !LOOSE.test(place));
+  failed ||= wrong.length > 0 || count === 0;
+  const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+  const rest =
+    passed.size - wrong.length > 0 ? `, but for ${passed.size - wrong.length} places that nothing rests on` : '';
+  print(`${name}: ${count} changed, ${wrong.length === 0 ? `all refused${rest}` : 'PASSED:'} (${seconds} s)`);
+  for (const [place, times] of wrong) print(`  ${place}, ${times} times`);
+  if (slowest > SLOW_MS) print(`  the slowest took ${slowest.toFixed(0)} ms`);
+}
+
+function* bitChanges(bytes: Buffer): Iterable<Change> {
+  for (let at = 0; at < bytes.length; at++) {
+    for (let bit = 0; bit < 8; bit++) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] ?? 0) ^ (1 << bit);
+      yield [`byte ${at}, bit ${bit}`, changed];
+    }
+  }
+}
+
+/** Of what throws nothing, or only what it may. */
+function passes(verify: () => unknown): boolean {
+  try {
+    verify();
+    return true;
+  } catch (error) {
+    if (error instanceof NotAttested) return false;
+    throw error;
+  }
+}
+
+async function proveReport(): Promise<void> {
+  const [report, chip, ark, ask] = [amdVector.report, amdVector.vcek, amdVector.ark, amdVector.ask].map((text) =>
+    Buffer.from(text, 'base64'),
+  ) as [Buffer, Buffer, Buffer, Buffer];
+  const now = new Date('2023-01-01T00:00:00Z');
+  const by = (root: Buffer, issuer: Buffer) => ({
+    amd: [{ product: 'Milan', ark: root.toString('base64'), ask: issuer.toString('base64') }],
+    now,
+  });
+  const isWhole = passes(() => authenticReport(report, chip, { amd: pinned().amd, now }));
+  failed ||= !isWhole;
+  print(`a real report of an AMD processor is ${isWhole ? '' : 'NOT '}authentic by AMD's pinned root`);
+  const each: readonly (readonly [string, Buffer, (changed: Buffer) => unknown])[] = [
+    ['its bits', report, (changed) => authenticReport(changed, chip, by(ark, ask))],
+    ["the bits of its chip's certificate", chip, (changed) => authenticReport(report, changed, by(ark, ask))],
+    ["the bits of AMD's certificate", ask, (changed) => authenticReport(report, chip, by(ark, changed))],
+    ["the bits of AMD's root", ark, (changed) => authenticReport(report, chip, by(changed, ask))],
+  ];
+  for (const [name, bytes, verify] of each) {
+    await refusesAll(name, bitChanges(bytes), (changed) => passes(() => verify(changed as Buffer)));
+  }
+}
+
+async function proveSignature(): Promise<void> {
+  const { sigstore } = pinned();
+  const real = JSON.stringify(signedStatement(sigstoreVector.bundle, sigstore));
+  await refusesAll('the bytes of a real Sigstore bundle', byteChanges(sigstoreVector.bundle), (changed) =>
+    passes(() => {
+      if (JSON.stringify(signedStatement(changed, sigstore)) !== real) throw new Error('something else is vouched for');
+    }),
+  );
+}
+
+async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: Anchors): Promise<void> {
+  const verifier = enclaveVerifier(trust, anchors);
+  const enclave = await verifier.verify(bundle).catch((error: Error) => error);
+  if (enclave instanceof Error) {
+    failed = true;
+    return print(`the bundle is refused: ${enclave.message}`);
+  }
+  print(`the bundle is attested: ${JSON.stringify(enclave.evidence)}`);
+  const passesAs = (differs: (other: unknown) => boolean) => async (changed: unknown) => {
+    try {
+      return differs(await verifier.verify(changed));
+    } catch (error) {
+      if (error instanceof NotAttested) return false;
+      throw error;
+    }
+  };
+  await refusesAll(
+    'the bytes of the bundle',
+    byteChanges(bundle),
+    passesAs(() => true),
+  );
+  const isAnother = (other: unknown) => !isDeepStrictEqual(other, enclave);
+  await refusesAll('bundles changed at random, as others', randomChanges(bundle, RANDOM_BUNDLES), passesAs(isAnother));
+}
+
+const [file, time, repository] = process.argv.slice(2);
+if (file !== undefined) {
+  const anchors = { ...pinned(), now: () => new Date(time ?? Date.now()) };
+  const bundle: unknown = JSON.parse(await readFile(file, 'utf8'));
+  await proveBundle(bundle, { repository: repository ?? LIVE, allowUnattested: false }, anchors);
+} else {
+  await proveReport();
+  await proveSignature();
+  const enclave = new AttestedEnclave(Buffer.alloc(32, 0xab));
+  const anchors = {
+    ...pinned(),
+    amd: [enclave.processor.root],
+    sigstore: enclave.sigstore.trust,
+    now: () => enclave.now,
+  };
+  print("\na whole bundle, with a root of AMD and authorities of Sigstore that are the test's own");
+  await proveBundle(enclave.bundle(), { repository: enclave.repository, allowUnattested: false }, anchors);
+}
+process.exitCode = failed ? 1 : 0;
