@@ -135,7 +135,7 @@ const [file, time, repository] = process.argv.slice(2);
 if (file !== undefined) {
   const anchors = { ...pinned(), now: () => new Date(time ?? Date.now()) };
   const bundle: unknown = JSON.parse(await readFile(file, 'utf8'));
-  await proveBundle(bundle, { repository: repository ?? LIVE, allowUnattested: false }, anchors);
+  await proveBundle(bundle, { repositories: [repository ?? LIVE], allowUnattested: false }, anchors);
 } else {
   await proveReport();
   await proveSignature();
@@ -147,6 +147,6 @@ if (file !== undefined) {
     now: () => enclave.now,
   };
   print("\na whole bundle, with a root of AMD and authorities of Sigstore that are the test's own");
-  await proveBundle(enclave.bundle(), { repository: enclave.repository, allowUnattested: false }, anchors);
+  await proveBundle(enclave.bundle(), { repositories: [enclave.repository], allowUnattested: false }, anchors);
 }
 process.exitCode = failed ? 1 : 0;

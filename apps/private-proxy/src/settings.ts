@@ -11,7 +11,7 @@ import {
   url,
 } from '#infra/program';
 
-const REPOSITORY = /^[\w.-]+\/[\w.-]+$/;
+const REPOSITORIES = /^[\w.-]+\/[\w.-]+(\s*,\s*[\w.-]+\/[\w.-]+){0,31}$/;
 const MODEL = /^[\w.:/-]{1,128}$/;
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
@@ -42,13 +42,15 @@ export const PROXY_SETTINGS = {
       ),
     ),
   ),
-  repository: matching(
-    REPOSITORY,
-    'a GitHub repository, owner/name',
-    text(
-      'ENCLAVE_REPOSITORY',
-      'tinfoilsh/confidential-model-router',
-      'GitHub repository whose signed releases enclaves must run',
+  repositories: words(
+    matching(
+      REPOSITORIES,
+      'GitHub repositories, owner/name, with commas between them',
+      text(
+        'ENCLAVE_REPOSITORY',
+        'tinfoilsh/confidential-model-router',
+        'GitHub repositories whose signed releases enclaves must run; several with commas between them',
+      ),
     ),
   ),
   allowUnattested: on(
@@ -102,6 +104,10 @@ function matching(pattern: RegExp, must: string, setting: Setting<string>): Sett
       throw new SettingError(`${setting.variable} must be ${must}, not "${value}".`);
     },
   };
+}
+
+function words(setting: Setting<string>): Setting<readonly string[]> {
+  return { ...setting, read: (env) => setting.read(env).split(/\s*,\s*/) };
 }
 
 function on(setting: Setting<string>): Setting<boolean> {

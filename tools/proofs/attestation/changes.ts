@@ -63,7 +63,7 @@ function* otherTexts(text: string): Iterable<string> {
     }
   } else {
     for (let at = 0; at < text.length; at++) {
-      if (text[at + 1] === '=') continue; // the last letter of base64 within a text: some of its bits mean nothing
+      if (text[at] === '=') continue; // the end of base64 within a text, which means nothing
       yield text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1);
     }
   }

@@ -59,9 +59,9 @@ test('a real signature of a workflow on GitHub is vouched for by that root, with
 });
 
 test('a real signature is no release where it is for a branch, or another repository’s', () => {
-  const repository = 'sigstore/sigstore-js';
-  expect(() => releaseIn(vector.bundle, '', { sigstore, repository })).toThrow('its release is not signed for a tag');
-  expect(() => releaseIn(vector.bundle, '', { sigstore, repository: 'sigstore/sigstore' })).toThrow('is not signed by');
+  const by = (repository: string) => releaseIn(vector.bundle, '', { sigstore, repositories: [repository] });
+  expect(() => by('sigstore/sigstore-js')).toThrow('its release is not signed for a tag');
+  expect(() => by('sigstore/sigstore')).toThrow('is not signed by');
 });
 
 test('no text of a real bundle can be another, but those that nothing rests on', () => {

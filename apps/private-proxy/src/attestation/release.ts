@@ -41,18 +41,17 @@ const SOURCE_REF = '1.3.6.1.4.1.57264.1.14';
 const UTF8_STRING = 0x0c;
 
 /**
- * The release whose signed statement names `digest`.
+ * The release whose signed statement names `digest`, of a repository whose tags are trusted.
  * @param bundle a Sigstore bundle, parsed from JSON
- * @param trusted the repository whose tags are releases
  * @throws NotAttested
  */
 export function releaseIn(
   bundle: unknown,
   digest: string,
-  trusted: { readonly sigstore: TrustMaterial; readonly repository: string },
+  trusted: { readonly sigstore: TrustMaterial; readonly repositories: readonly string[] },
 ): Release {
   const { statement, ...signer } = signedStatement(bundle, trusted.sigstore);
-  const ref = releaseRef(signer, trusted.repository);
+  const { repository, ref } = taggedSource(signer, trusted.repositories);
   const { _type: type, predicateType, predicate, subject } = statement;
   if (typeof type !== 'string' || !STATEMENT.test(type))
     throw new NotAttested('its release has a statement of another kind');
@@ -66,7 +65,7 @@ export function releaseIn(
     96,
   );
   if (!/^[0-9a-f]{96}$/.test(measurement)) throw new NotAttested('the measurement of its release is not 96 hex digits');
-  return { repository: trusted.repository, ref, digest, measurement };
+  return { repository, ref, digest, measurement };
 }
 
 /**
@@ -119,18 +118,22 @@ function statementIn(payload: Buffer): Readonly<Record<string, unknown>> {
   return recordIn(statement, 'the statement of its release');
 }
 
-/** A tag of the trusted repository, built by a workflow of that repository as it is at the tag. */
-function releaseRef(
-  { issuer, repository, ref, workflow }: Omit<SignedStatement, 'statement'>,
-  trusted: string,
-): string {
-  const home = `https://github.com/${trusted}`;
-  if (issuer !== GITHUB_ACTIONS || repository !== home) {
-    throw new NotAttested(`its release is not signed by ${trusted} on GitHub`);
+/** A tag of a trusted repository, built by a workflow of that repository as it is at the tag. */
+function taggedSource(
+  { issuer, repository: page, ref, workflow }: Omit<SignedStatement, 'statement'>,
+  trusted: readonly string[],
+): { readonly repository: string; readonly ref: string } {
+  const repository = trusted.find((each) => page === pageOf(each));
+  if (issuer !== GITHUB_ACTIONS || repository === undefined) {
+    throw new NotAttested(`its release is not signed by ${trusted.join(' or ')} on GitHub`);
   }
   if (!ref?.startsWith('refs/tags/')) throw new NotAttested('its release is not signed for a tag');
-  if (!workflow?.startsWith(`${home}/.github/workflows/`) || !workflow.endsWith(`@${ref}`)) {
+  if (!workflow?.startsWith(`${pageOf(repository)}/.github/workflows/`) || !workflow.endsWith(`@${ref}`)) {
     throw new NotAttested('its release is signed by a workflow of another place');
   }
-  return ref;
+  return { repository, ref };
+}
+
+function pageOf(repository: string): string {
+  return `https://github.com/${repository}`;
 }

@@ -15,7 +15,7 @@ const anchors: Anchors = {
   sigstore: enclave.sigstore.trust,
   now: () => enclave.now,
 };
-const trust = { repository: enclave.repository, allowUnattested: false };
+const trust = { repositories: ['other/first', enclave.repository], allowUnattested: false };
 
 /** What a verifier says of a bundle: `attested`, or why not. */
 async function said(bundle: unknown, { by = trust, on = anchors }: { by?: EnclaveTrust; on?: Anchors } = {}) {
@@ -117,7 +117,7 @@ test('what another enclave shows proves nothing for this one', async () => {
   expect(await said({ ...mine, enclaveAttestationReport: others.enclaveAttestationReport })).toContain('another key');
   expect(await said({ ...mine, digest: 'd2'.repeat(32) })).toContain('another than the bundle names');
   expect(await said({ ...mine, domain: 'elsewhere.test' })).toContain('another domain');
-  expect(await said(mine, { by: { ...trust, repository: 'other/name' } })).toContain('not signed by other/name');
+  expect(await said(mine, { by: { ...trust, repositories: ['other/name'] } })).toContain('not signed by other/name');
 });
 
 test('time counts: nothing is attested before or after what it rests on is valid', async () => {

@@ -11,8 +11,8 @@ import { checkPolicy } from './snp/policy.ts';
 import { REPORT_BYTES, type SnpReport } from './snp/report.ts';
 
 export interface EnclaveTrust {
-  /** The GitHub repository whose releases are trusted, such as `owner/name`. */
-  readonly repository: string;
+  /** GitHub repositories whose releases are trusted, such as `owner/name`. */
+  readonly repositories: readonly string[];
   /** Accepts enclaves that say themselves that they prove nothing (`ALLOW_UNATTESTED`). All others are checked as ever. */
   readonly allowUnattested: boolean;
 }
@@ -55,7 +55,7 @@ function sevSnpEnclave(
 
   const release = releaseIn(fields.sigstoreBundle, digestIn(fields.digest), { ...trust, sigstore: anchors.sigstore });
   const measurement = report.measurement.toString('hex');
-  if (measurement !== release.measurement) throw new NotAttested(`it does not run what ${trust.repository} released`);
+  if (measurement !== release.measurement) throw new NotAttested(`it does not run what ${release.repository} released`);
 
   checkCertificate(report, {
     certificate: fields.enclaveCert,
