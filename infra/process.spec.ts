@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
+import { told } from './log.ts';
 
 test('a process whose log is no longer read still ends in order', async () => {
   const env = { ...process.env, SANDBOX_PORT: '0' };
@@ -12,4 +13,14 @@ test('a process whose log is no longer read still ends in order', async () => {
   child.stdout.destroy();
   child.kill('SIGTERM');
   expect(await once(child, 'exit')).toEqual([0, null]);
+});
+
+test('an error is logged with its causes, and without what could not be read or was delivered', () => {
+  const unreadable = Object.assign(new SyntaxError('malformed'), { code: 'HPE_INVALID', data: 'a planted word' });
+  const failure = Object.assign(new Error('broke off', { cause: unreadable }), { delivered: 'a planted word' });
+  expect(told(failure)).toMatchObject({ message: 'broke off', cause: { type: 'SyntaxError', code: 'HPE_INVALID' } });
+  expect(JSON.stringify(told(failure))).not.toContain('planted');
+  const around: Error & { cause?: unknown } = new Error('around');
+  around.cause = around;
+  expect(JSON.stringify(told(around)).match(/"around"/g)?.length).toBeLessThan(10);
 });

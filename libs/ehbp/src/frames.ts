@@ -33,7 +33,7 @@ export function frameOf(...ciphertext: readonly Uint8Array[]): Uint8Array {
 abstract class FrameFollower {
   private length = 0;
   private lengthBytes = 0;
-  private left = 0;
+  protected left = 0;
 
   /** Whether the last frame that began is complete. */
   get isAtBorder(): boolean {
@@ -87,6 +87,11 @@ export class FrameSizes extends FrameFollower {
     this.sizes = [];
     for (let at = 0; at < bytes.length; ) at = this.step(bytes, at);
     return this.sizes;
+  }
+
+  /** How many bytes of the last frame are still to come: a length is only what was announced. */
+  get missing(): number {
+    return this.left;
   }
 
   protected override began(length: number): void {

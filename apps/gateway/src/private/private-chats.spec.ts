@@ -1,4 +1,5 @@
 /** Private chats through the gateway, with an enclave that does what a test wants. */
+import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client, request } from 'undici';
@@ -302,6 +303,51 @@ describe('what an enclave does wrong', () => {
     await settled(account, before + 1);
     expect(chargesIn(await world.facts(account))).toHaveLength(before + 1);
   });
+
+  test('it announces more than it sends: what has come is charged', async () => {
+    enclave.answer = ({ sealer, response }) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
+      response.write(Buffer.from([1, 0, 0, 0]), () => response.destroy());
+    };
+    const before = chargesIn(await world.facts(account)).length;
+    await ask().catch(() => {});
+    await settled(account, before + 1);
+    expect(usageIn(chargesIn(await world.facts(account)).at(-1) as never).output).toBe(1);
+  });
+
+  test.each([200, 302, 399, 999])('it says %i where nothing of a kind can be: 502', async (status) => {
+    enclave.answer = ({ sealer, response }) => {
+      const head = { 'ehbp-response-nonce': sealer.nonce, location: `http://a/${SECRET}`, 'x-request-id': SECRET };
+      response.writeHead(status, status === 200 ? { 'x-request-id': SECRET } : head).end(SECRET);
+    };
+    const { result, facts } = await bookedBy(() => ask());
+    expect([result.status, result.text.includes(SECRET)]).toEqual([502, false]);
+    expect(JSON.stringify(facts.map(({ data }) => data))).not.toContain(SECRET);
+  });
+
+  test('it calls its answer by a word: no fact has it', async () => {
+    enclave.answer = (opened) => {
+      opened.response.setHeader('x-request-id', SECRET);
+      return inEvents([chatEvent('one'), DONE], 'prompt=74,completion=2,total=76')(opened);
+    };
+    const { facts, charges } = await bookedBy(() => ask());
+    expect(charges).toHaveLength(1);
+    expect(JSON.stringify(facts.map(({ data }) => data))).not.toContain(SECRET);
+  });
+});
+
+test('a client of HTTP/1.0, which has no trailers, gets its answer', async () => {
+  const sealed = await sealRequest(enclave.keys.publicKey, Buffer.from(JSON.stringify(QUESTION)));
+  const body = Buffer.concat(sealed.frames);
+  const { hostname, port } = new URL(world.api);
+  const socket = connect(Number(port), hostname);
+  socket.write(`POST /private/v1/chat/completions HTTP/1.0\r\nauthorization: Bearer ${account.apiKey}\r\n`);
+  socket.write(`x-private-model: ${CHEAP}\r\nehbp-encapsulated-key: ${sealed.encapsulatedKey}\r\n`);
+  socket.write(`content-length: ${body.length}\r\n\r\n`);
+  socket.write(body);
+  const answer = Buffer.concat(await socket.toArray()).toString('latin1');
+  expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(answer.split('\r\n\r\n').slice(1).join('').length).toBeGreaterThan(300);
 });
 
 describe('what is refused before anything is held', () => {

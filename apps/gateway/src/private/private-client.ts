@@ -22,7 +22,8 @@ export class PrivateClient extends ReplyStream implements SealedClient {
       'x-content-type-options': 'nosniff',
       'ehbp-response-nonce': nonce,
       ...(usageText === undefined ? {} : { [USAGE]: usageText }),
-      trailer: `${USAGE}, ${COST}`,
+      // HTTP/1.0 has none: its answers end with their connection.
+      ...(this.response.useChunkedEncodingByDefault ? { trailer: `${USAGE}, ${COST}` } : {}),
     });
     this.response.flushHeaders();
   }

@@ -42,8 +42,9 @@ export interface JudgedUsage {
 export class CiphertextUsage {
   private sent = 0;
   private frames = 0;
-  /** Bytes of all frames. */
-  private received = 0;
+  /** Bytes of all frames, as they were announced, and how many of the last one have not come. */
+  private announced = 0;
+  private missing = 0;
   private isStream = false;
   /** The lengths of the smallest events, the smallest first. */
   private smallest: number[] = [];
@@ -55,11 +56,16 @@ export class CiphertextUsage {
     this.sent += bytes;
   }
 
-  /** More frames of an answer are there. @param isStream each of them is an event */
-  receive(frames: readonly number[], isStream: boolean): void {
+  /**
+   * More frames of an answer are there.
+   * @param isStream each of them is an event
+   * @param missing how many bytes of the last frame are still to come
+   */
+  receive(frames: readonly number[], isStream: boolean, missing = 0): void {
     this.isStream = isStream;
+    this.missing = missing;
     for (const bytes of frames) {
-      this.received += bytes;
+      this.announced += bytes;
       this.frames++;
       const [largest = Number.POSITIVE_INFINITY] = this.smallest.slice(SMALLEST_LEFT_OUT);
       if (bytes >= this.terms.eventBytes && bytes < Math.min(largest, 2 * this.terms.eventBytes))
@@ -71,6 +77,10 @@ export class CiphertextUsage {
   get most(): Required<Pick<Usage, 'input' | 'output'>> {
     const { templateTokens, context } = this.terms;
     return { input: Math.min(this.sent + templateTokens, context), output: Math.max(this.text, this.frames) };
+  }
+
+  private get received(): number {
+    return Math.max(this.announced - this.missing, 0);
   }
 
   /** Bytes of an answer that are text, at most. */

@@ -38,8 +38,8 @@ export class SealedMeter {
   }
 
   /** Resolves when a piece of the answer is held for. @throws UpstreamFailure `hold_used_up` when there is no more */
-  received({ frames }: SealedPiece, isStream: boolean): Promise<void> | undefined {
-    this.usage.receive(frames, isStream);
+  received({ frames, missing }: SealedPiece, isStream: boolean): Promise<void> | undefined {
+    this.usage.receive(frames, isStream, missing);
     return this.due > this.purchase.hold.amount ? this.held() : undefined;
   }
 

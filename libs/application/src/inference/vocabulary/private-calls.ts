@@ -16,6 +16,8 @@ export interface PrivateChatCall {
 export interface SealedPiece {
   readonly bytes: Uint8Array;
   readonly frames: readonly number[];
+  /** How many bytes of the last frame are still to come. */
+  readonly missing: number;
 }
 
 /** What a client needs to open an answer. */

@@ -10,7 +10,7 @@ import {
 import type { Usage } from '#domain';
 import { ENCAPSULATED_KEY, FrameSizes, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
 import { refusalWith } from '../../http/http-endpoint.ts';
-import { tokenCount, vendorIdIn } from '../../http/reported.ts';
+import { tokenCount } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
 
@@ -18,6 +18,8 @@ const USAGE = 'x-tinfoil-usage-metrics';
 const NONCE = /^[0-9a-f]{64}$/;
 /** Such as `prompt=67,completion=42,total=109`. */
 const REPORT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
+/** Such as `chatcmpl-` and a number in hexadecimal: it is kept for ever, and no word fits into it. */
+const VENDOR_ID = /^(req_|chatcmpl-)?[0-9a-f-]{8,64}$/;
 const REFUSED = 'The enclave refused the request';
 
 /** @throws SealedRefusal, UpstreamFailure */
@@ -58,7 +60,7 @@ export async function privateChat(http: VendorHttp, credential: string, call: Pr
     pieces: framed(answer.pieces()),
     usage: () => usageIn(trailer() ?? usageText),
     trailer,
-    vendorId: () => vendorIdIn({ id: headers['x-request-id'] }),
+    vendorId: () => textOf(headers, 'x-request-id')?.match(VENDOR_ID)?.[0],
   };
 }
 
@@ -66,17 +68,20 @@ export async function privateChat(http: VendorHttp, credential: string, call: Pr
 async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<SealedPiece> {
   const sizes = new FrameSizes();
   for await (const bytes of pieces) {
-    if (bytes.length > 0) yield { bytes, frames: sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0)) };
+    if (bytes.length === 0) continue;
+    const frames = sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0));
+    yield { bytes, frames, missing: sizes.missing };
   }
   if (!sizes.isAtBorder) throw new UpstreamFailure('upstream_error', 'The enclave broke off its answer');
 }
 
 function refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamFailure {
   const nonce = textOf(headers, RESPONSE_NONCE);
+  const isError = status >= 400 && status <= 599;
   // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
   const failure =
     status === 404 ? new UpstreamFailure('upstream_error', REFUSED, { status }) : refusalWith(status, headers, REFUSED);
-  if (nonce !== undefined && NONCE.test(nonce))
+  if (isError && nonce !== undefined && NONCE.test(nonce))
     return new SealedRefusal(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
   if (status !== 422 || !isOfKey(text)) return failure;
   const problem = JSON.stringify({ type: KEY_CONFIG_PROBLEM, title: 'The enclave has another key' });
