@@ -18,11 +18,19 @@ export async function wholeAnswer(
   return { bytes, json };
 }
 
+/** An event of a streamed answer. */
+export interface AnswerEvent {
+  /** Without its end. */
+  readonly text: string;
+  /** What it carries, unless it is a comment or `[DONE]`. */
+  readonly chunk?: Thing;
+}
+
 /**
- * The events of a streamed answer, without their ends, several at a time. The last one is `[DONE]`.
- * @throws Failure when there is none, after the events that came
+ * The events of a streamed answer, several at a time. The last one is `[DONE]`.
+ * @throws Failure when there is none, or one that cannot be read, after the events that came
  */
-export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly string[]> {
+export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<readonly AnswerEvent[]> {
   const reader = new SseReader();
   const decoder = new TextDecoder();
   const source = pieces[Symbol.asyncIterator]();
@@ -35,13 +43,21 @@ export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerat
       if (reader.rest.length > MAX_EVENT_CHARACTERS) throw broken('An event of the answer is too long');
       const end = events.findIndex((event) => sseData(event) === DONE);
       isDone = end >= 0;
-      if (events.length > 0) yield isDone ? events.slice(0, end + 1) : events;
+      if (events.length > 0) yield (isDone ? events.slice(0, end + 1) : events).map(eventIn);
     }
     await rest(source);
   } finally {
     // Not awaited: it may wait for bytes that never come, and whoever left has aborted the request.
     void source.return?.().catch(() => {});
   }
+}
+
+function eventIn(text: string): AnswerEvent {
+  const data = sseData(text);
+  if (data === undefined || data === DONE) return { text };
+  const chunk = jsonIn(data);
+  if (!isObject(chunk)) throw broken('The answer has an event that is not JSON');
+  return { text, chunk };
 }
 
 /** Lets the gateway end in order. The answer is complete whatever comes. */

@@ -8,6 +8,7 @@ import type { ModelNames } from './model-names.ts';
 import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
 import { sendEvents } from './served.ts';
 
+const STOPPED = new Failure(503, 'The proxy is stopping', { code: 'stopped', final: true });
 /** Seen by nobody but the log. */
 const LEFT = new Failure(499, 'The caller left', { code: 'caller_left' });
 
@@ -22,7 +23,7 @@ export interface Exchange {
 }
 
 export class Exchanges {
-  private readonly running = new Set<AbortController>();
+  private readonly running = new Set<{ readonly controller: AbortController; readonly ended: Promise<void> }>();
 
   constructor(
     private readonly names: ModelNames,
@@ -67,21 +68,28 @@ export class Exchanges {
     return reply.type('application/json').send(answer);
   }
 
-  /** Ends what is still running. */
-  stop(): void {
-    for (const each of this.running)
-      each.abort(new Failure(503, 'The proxy is stopping', { code: 'stopped', final: true }));
+  /** Waits until nothing is running; what still is after so many milliseconds is ended. */
+  async drained(withinMs: number): Promise<void> {
+    const late = setTimeout(() => {
+      for (const { controller } of this.running) controller.abort(STOPPED);
+    }, withinMs);
+    await Promise.all([...this.running].map(({ ended }) => ended));
+    clearTimeout(late);
   }
 
   /** Aborted when the caller leaves, and when the proxy stops. */
   private signalOf({ raw }: FastifyReply): AbortSignal {
     const controller = new AbortController();
-    this.running.add(controller);
-    raw.once('close', () => {
-      this.running.delete(controller);
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const running = { controller, ended };
+    this.running.add(running);
+    const leave = () => {
+      this.running.delete(running);
       controller.abort(LEFT);
-    });
-    if (raw.destroyed) controller.abort(LEFT);
+      resolve();
+    };
+    if (raw.destroyed) leave();
+    else raw.once('close', leave);
     return controller.signal;
   }
 }

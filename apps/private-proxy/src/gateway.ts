@@ -151,9 +151,9 @@ export async function refusalOf(answer: SealedAnswer): Promise<Failure> {
 }
 
 /** The value of JSON; undefined of what is none. The error of a parser has a piece of what it read, so it goes nowhere. */
-export function jsonIn(bytes: Buffer): unknown {
+export function jsonIn(text: Buffer | string): unknown {
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    return JSON.parse(String(text));
   } catch {
     return undefined;
   }

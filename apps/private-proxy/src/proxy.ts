@@ -59,9 +59,11 @@ export async function startProxy(
   return {
     url: `http://${HOST}:${(app.server.address() as AddressInfo).port}`,
     async close() {
-      const drained = setTimeout(() => exchanges.stop(), DRAIN_MS);
-      await app.close();
-      clearTimeout(drained);
+      const closed = app.close();
+      await exchanges.drained(DRAIN_MS);
+      // Those on which nothing was ever asked would be waited for.
+      app.server.closeAllConnections();
+      await closed;
       await gateway.close();
     },
   };

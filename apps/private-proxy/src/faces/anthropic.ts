@@ -1,7 +1,6 @@
 /** Anthropic's face: a message becomes a chat, and the chat's answer a message, in the words that the gateway has for both. */
 import { randomUUID } from 'node:crypto';
 import {
-  DONE,
   estimatedInputTokens,
   isObject,
   MessageDraft,
@@ -10,7 +9,6 @@ import {
   type MessageUsage,
   messageErrorType,
   readMessagesRequest,
-  sseData,
   sseEvent,
   type Thing,
   type TypedEvent,
@@ -19,7 +17,7 @@ import {
 import { eventsOf, wholeAnswer } from '../answers.ts';
 import type { Exchange } from '../exchanges.ts';
 import { errorIn, Failure } from '../failure.ts';
-import { jsonIn, PREFIX } from '../gateway.ts';
+import { PREFIX } from '../gateway.ts';
 import type { EnclaveAnswer } from '../private-chats.ts';
 import { enclaveChat } from './enclave-chat.ts';
 import type { Face } from './face.ts';
@@ -109,9 +107,9 @@ async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageDraft):
   let usage: MessageUsage | undefined;
   let said = printed(draft.started());
   for await (const events of eventsOf(pieces)) {
-    for (const data of events.map(sseData)) {
-      if (data === undefined || data === DONE) continue;
-      const chunk = chunkIn(data);
+    for (const { chunk } of events) {
+      if (!chunk) continue;
+      if (chunk.error) throw new Failure(502, errorIn(chunk)?.message ?? 'The enclave failed', FAILED);
       usage = usageIn(chunk.usage) ?? usage;
       said += draft.accept(chunk).map(printed).join('');
     }
@@ -121,13 +119,8 @@ async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageDraft):
   yield draft.ended(usage).map(printed).join('');
 }
 
-function chunkIn(data: string): Thing {
-  const chunk = jsonIn(Buffer.from(data));
-  if (!isObject(chunk))
-    throw new Failure(502, 'The answer has an event that is not JSON', { code: 'answer_broken', final: true });
-  if (!chunk.error) return chunk;
-  throw new Failure(502, errorIn(chunk)?.message ?? 'The enclave failed', { code: 'enclave_error', final: true });
-}
+/** In the middle of an answer. */
+const FAILED = { code: 'enclave_error', final: true } as const;
 
 /** Usage as chats count it, in Anthropic's words: what came from a cache stands beside the rest of the input. */
 function usageIn(usage: unknown): MessageUsage | undefined {

@@ -1,30 +1,34 @@
-/** A chat as an enclave takes it: OpenAI's fields as vLLM knows them, and no marks that only Claude or a router understands. */
+/** A message's chat as an enclave takes it: without what only Claude, or a router, understands. */
 import { type ChatBody, isObject, type Thing } from '#application/messages';
 import { Failure } from '../failure.ts';
 
-/** vLLM's words for how hard a model is to think, which are fewer. */
-const EFFORTS: Readonly<Record<string, string>> = {
-  low: 'low',
-  medium: 'medium',
-  high: 'high',
-  xhigh: 'high',
-  max: 'high',
-};
+/** What servers of open weights know. How hard to think is not among it: those whose model does not think refuse to hear of it. */
+const FIELDS = [
+  'stream',
+  'temperature',
+  'top_p',
+  'top_k',
+  'stop',
+  'response_format',
+  'tool_choice',
+  'parallel_tool_calls',
+  'user',
+] as const;
 
 /**
  * @param model without the prefix
  * @throws Failure for a search of the web, which an enclave cannot make
  */
 export function enclaveChat(chat: ChatBody, model: string): Thing {
-  const { messages, tools, reasoning, provider, plugins, ...rest } = chat;
-  const effort = isObject(reasoning) ? EFFORTS[String(reasoning.effort)] : undefined;
+  const { messages, tools, max_completion_tokens, stream } = chat;
+  const known = FIELDS.filter((field) => chat[field] !== undefined).map((field) => [field, chat[field]]);
   return {
-    ...rest,
+    ...Object.fromEntries(known),
     model,
     messages: messages.map(messageIn),
+    max_tokens: max_completion_tokens,
     ...(tools ? { tools: tools.map(toolIn) } : {}),
-    ...(effort ? { reasoning_effort: effort } : {}),
-    ...(chat.stream ? { stream_options: { include_usage: true } } : {}),
+    ...(stream ? { stream_options: { include_usage: true } } : {}),
   };
 }
 

@@ -33,7 +33,7 @@ export function chatExchange(body: Thing, model: string): Exchange {
     chat: { ...body, model },
     whole: async ({ pieces }) => (await wholeAnswer(pieces)).bytes,
     async *events({ pieces }) {
-      for await (const events of eventsOf(pieces)) yield `${events.join('\n\n')}\n\n`;
+      for await (const events of eventsOf(pieces)) yield events.map(({ text }) => `${text}\n\n`).join('');
     },
   };
 }

@@ -1,0 +1,243 @@
+/** Clients as their users have them, through the proxy and the whole product to an enclave: they know nothing but a base URL. */
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import Anthropic from '@anthropic-ai/sdk';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { generateText, isStepCount, streamText, tool } from 'ai';
+import OpenAI from 'openai';
+import { z } from 'zod';
+import { createLog } from '#infra/program';
+import { chargesIn, type TestAccount, World } from '#testing';
+import { enclaveVerifier } from './attestation/verify-enclaves.ts';
+import { type RunningProxy, startProxy } from './proxy.ts';
+import { readProxySettings } from './settings.ts';
+
+const ID = 'gpt-oss-120b';
+const MODEL = `private/${ID}`;
+const SAID = 'every coin that';
+const ASKING = '[[sandbox tokens=3]]';
+const CALLING = '[[sandbox tool=weather]]';
+const PARAMETERS = {
+  type: 'object' as const,
+  properties: { city: { type: 'string', enum: ['Ur'] } },
+  required: ['city'],
+};
+const WEATHER = {
+  type: 'function' as const,
+  function: { name: 'weather', description: 'The weather', parameters: PARAMETERS, function: (_: string) => 'fine' },
+};
+
+let world: World;
+let account: TestAccount;
+let proxy: RunningProxy;
+let openai: OpenAI;
+let anthropic: Anthropic;
+beforeAll(async () => {
+  world = await World.open();
+  account = await world.account(21);
+  proxy = await start(account);
+  openai = openaiAt(proxy);
+  anthropic = anthropicAt(proxy);
+});
+afterAll(async () => {
+  await proxy.close();
+  await world.close();
+});
+
+function start({ apiKey }: TestAccount): Promise<RunningProxy> {
+  const environment = { PPQ_API_KEY: apiKey, PPQ_API_BASE: world.api, PORT: '0', PRIVATE_MODEL: ID };
+  const settings = readProxySettings({ ...environment, ALLOW_UNATTESTED: '1' });
+  return startProxy(settings, enclaveVerifier(settings), createLog('fatal'));
+}
+
+const openaiAt = ({ url }: RunningProxy) => new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 0 });
+const anthropicAt = ({ url }: RunningProxy) => new Anthropic({ apiKey: 'none', baseURL: url, maxRetries: 0 });
+const user = (content: string) => [{ role: 'user' as const, content }];
+const refusalOf = (promise: PromiseLike<unknown>) =>
+  Promise.resolve(promise).then(
+    () => Promise.reject(new Error('it was not refused')),
+    (error) => error,
+  );
+
+describe('openai', () => {
+  test('chats, whole and streamed', async () => {
+    const { choices, usage } = await openai.chat.completions.create({ model: MODEL, messages: user(ASKING) });
+    expect([choices[0]?.message.content, usage?.completion_tokens]).toEqual([SAID, 3]);
+    const stream = openai.chat.completions.stream({
+      model: ID,
+      messages: user(ASKING),
+      stream_options: { include_usage: true },
+    });
+    const final = await stream.finalChatCompletion();
+    expect([final.choices[0]?.message.content, final.usage?.completion_tokens]).toEqual([SAID, 3]);
+  });
+
+  test.each([false, true])('has a tool run, streamed: %s', async (stream) => {
+    const asked = { model: MODEL, messages: user(CALLING), tools: [WEATHER] };
+    const runner = stream
+      ? openai.chat.completions.runTools({ ...asked, stream })
+      : openai.chat.completions.runTools(asked);
+    expect(await runner.finalContent()).toMatch(/^every coin/);
+    expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+  });
+
+  test('lists the private models, and none else', async () => {
+    const ids: string[] = [];
+    for await (const { id, owned_by } of openai.models.list()) ids.push(`${id} of ${owned_by}`);
+    expect(ids).toContain(`${MODEL} of ppq-private`);
+    expect(ids.every((id) => id.startsWith('private/'))).toBe(true);
+    expect((await openai.models.retrieve(MODEL)).id).toBe(MODEL);
+  });
+});
+
+describe('@anthropic-ai/sdk', () => {
+  const asked = (content: string) => ({ model: 'claude-sonnet-5', max_tokens: 500, messages: user(content) });
+
+  test('makes a message, whole and streamed, at the price of the enclave’s usage', async () => {
+    const message = await anthropic.messages.create(asked(ASKING));
+    expect(message).toMatchObject({
+      type: 'message',
+      stop_reason: 'end_turn',
+      content: [{ type: 'text', text: SAID }],
+    });
+    const [charge] = chargesIn((await world.facts(account)).slice(-1));
+    expect(charge?.items[0]?.usage).toMatchObject({ input: message.usage.input_tokens, output: 3 });
+    const streamed = await anthropic.messages.stream(asked(ASKING)).finalMessage();
+    expect(streamed).toMatchObject({ content: message.content, usage: { output_tokens: 3 } });
+  });
+
+  test.each([false, true])('has a tool run, streamed: %s', async (stream) => {
+    const ask = (messages: Anthropic.MessageParam[]) => {
+      const body = { ...asked(''), messages, tools: [{ name: 'weather', input_schema: PARAMETERS }] };
+      return stream ? anthropic.messages.stream(body).finalMessage() : anthropic.messages.create(body);
+    };
+    const first = await ask(user(CALLING));
+    expect([first.stop_reason, first.content.map(({ type }) => type)]).toEqual(['tool_use', ['tool_use']]);
+    const call = first.content[0] as Anthropic.ToolUseBlock;
+    expect(call).toMatchObject({ name: 'weather', input: { city: 'Ur' } });
+    const result = {
+      type: 'tool_result' as const,
+      tool_use_id: call.id,
+      content: [{ type: 'text' as const, text: 'fine' }],
+    };
+    const second = await ask([
+      ...user(CALLING),
+      { role: 'assistant', content: first.content },
+      { role: 'user', content: [result] },
+    ]);
+    expect(second.content).toMatchObject([{ type: 'text', text: expect.stringMatching(/^every coin/) }]);
+  });
+
+  test('takes what Claude Code sends beside that: marked blocks, an effort, fields that are new', async () => {
+    const mark = { cache_control: { type: 'ephemeral' as const } };
+    const message = await anthropic.beta.messages.create({
+      ...asked(''),
+      system: [
+        { type: 'text', text: 'You are an agent.', ...mark },
+        { type: 'text', text: 'Be brief.', ...mark },
+      ],
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Hi', ...mark },
+            { type: 'text', text: ASKING, ...mark },
+          ],
+        },
+      ],
+      tools: [{ name: 'weather', input_schema: PARAMETERS, ...mark }],
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'max' },
+      context_management: { edits: [] },
+      betas: ['context-management-2025-06-27'],
+      metadata: { user_id: 'u'.repeat(100) },
+    });
+    expect(message.content.at(-1)).toMatchObject({ type: 'text', text: SAID });
+    expect((await anthropic.messages.countTokens(asked('Hello'))).input_tokens).toBeGreaterThan(0);
+  });
+});
+
+describe('the AI SDK', () => {
+  const model = () =>
+    createOpenAICompatible({ name: 'private', baseURL: `${proxy.url}/v1`, includeUsage: true })(MODEL);
+  const weather = tool({ inputSchema: z.object({ city: z.enum(['Ur']) }), execute: async () => 'fine' });
+  const acting = () => ({
+    model: model(),
+    prompt: CALLING,
+    tools: { weather },
+    stopWhen: isStepCount(3),
+    maxRetries: 0,
+  });
+
+  test('has a tool run, whole and streamed', async () => {
+    const { steps, text } = await generateText(acting());
+    expect(steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
+    expect(text).toMatch(/^every coin/);
+    const streamed = streamText(acting());
+    expect(await streamed.text).toMatch(/^every coin/);
+    expect((await streamed.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
+  });
+});
+
+describe('when it goes wrong', () => {
+  const chat = (content: string, stream: boolean) => ({ model: MODEL, messages: user(content), stream });
+  const heard = async (content: string) => {
+    const stream = await openai.chat.completions.create({ ...chat(content, true), stream: true });
+    for await (const _ of stream);
+  };
+
+  test.each([
+    'cut',
+    'cut_frame',
+    'no_done',
+    'flipped',
+    'replayed',
+    'replayed_nonce',
+    'plaintext',
+    'plaintext_error',
+    'malformed',
+    'error',
+    'refuse',
+    '500',
+    '429',
+  ])('a client hears of it, and takes nothing for an answer: %s', async (fault) => {
+    const asked = `[[sandbox tokens=8 fault=${fault}]]`;
+    const whole = await refusalOf(openai.chat.completions.create(chat(asked, false)));
+    expect(whole.status).toBeGreaterThanOrEqual(429);
+    expect(await refusalOf(heard(asked))).toBeInstanceOf(OpenAI.APIError);
+    const message = { model: MODEL, max_tokens: 50, messages: user(asked) };
+    expect(await refusalOf(anthropic.messages.stream(message).finalMessage())).toBeInstanceOf(Anthropic.APIError);
+  });
+
+  test('a key that has changed is attested anew, and the request served', async () => {
+    await fetch(`${world.sandbox}/enclaves/${ID}/rotate`, { method: 'POST' });
+    expect((await openai.chat.completions.create({ model: MODEL, messages: user(ASKING) })).choices).toHaveLength(1);
+  });
+
+  test('the gateway’s own refusals keep their status', async () => {
+    const poor = await start(await world.account());
+    expect(await refusalOf(openaiAt(poor).chat.completions.create(chat(ASKING, false)))).toMatchObject({ status: 402 });
+    const refused = refusalOf(
+      anthropicAt(poor).messages.create({ model: MODEL, max_tokens: 9, messages: user(ASKING) }),
+    );
+    expect(await refused).toMatchObject({ status: 402, error: { error: { type: 'billing_error' } } });
+    await poor.close();
+    const stranger = await start({ creditId: '', apiKey: 'sk-stranger' });
+    expect(await refusalOf(openaiAt(stranger).chat.completions.create(chat(ASKING, false)))).toBeInstanceOf(
+      OpenAI.AuthenticationError,
+    );
+    await stranger.close();
+    const unknown = openai.chat.completions.create({ ...chat(ASKING, false), model: 'private/unknown' });
+    expect(await refusalOf(unknown)).toBeInstanceOf(OpenAI.NotFoundError);
+  });
+
+  test('a caller who leaves ends the enclave’s work', async () => {
+    await world.bill.clear();
+    const stream = await openai.chat.completions.create({
+      ...chat('[[sandbox tokens=400 chunks=400 chunk_delay=25]]', true),
+      stream: true,
+    });
+    for await (const _ of stream) break;
+    const lineOf = async () => (await world.bill.lines()).find(({ tokens }) => tokens.output < 400);
+    await world.until(async () => (await lineOf()) !== undefined);
+  });
+});
