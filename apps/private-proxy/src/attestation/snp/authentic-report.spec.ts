@@ -42,7 +42,7 @@ function* someChanged(bytes: Buffer, step: number): Iterable<readonly [at: numbe
 
 /** With each byte around what is signed: headers, and what stands between the signed part and the signature. */
 function* certificateChanged(bytes: Buffer): Iterable<readonly [at: number, other: Buffer]> {
-  yield* someChanged(bytes, 29);
+  yield* someChanged(bytes, 61);
   for (let at = 0; at < 8; at++) yield [at, flipped(bytes, at)];
   for (let at = bytes.length - 520; at < bytes.length - 511; at++) yield [at, flipped(bytes, at)];
 }
@@ -72,7 +72,7 @@ test('an authentic report is not enough: this one may be debugged, and is of a p
 });
 
 test('no byte of a report can be another: what is not signed must be zero', () => {
-  const passed = [...someChanged(REPORT, 5)].filter(([, report]) => authentic({ report }));
+  const passed = [...someChanged(REPORT, 11)].filter(([, report]) => authentic({ report }));
   expect(passed.map(([at]) => at)).toEqual([]);
   expect(authentic({ report: Buffer.concat([REPORT, Buffer.of(0)]) })).toBe(false);
 });
