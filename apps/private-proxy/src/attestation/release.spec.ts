@@ -69,7 +69,6 @@ test('no text of a real bundle can be another, but those that nothing rests on',
   const entry = '/verificationMaterial/tlogEntries/0';
   expect(new Set(passed.map(([path]) => path))).toEqual(
     new Set([
-      '/mediaType', // says how to read what is checked then
       '/dsseEnvelope/signatures/0/keyid', // a hint at a key, which the certificate has
       `${entry}/inclusionProof/rootHash`, // repeated, as the next, in what the log has signed
       `${entry}/inclusionProof/treeSize`,
