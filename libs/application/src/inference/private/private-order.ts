@@ -57,7 +57,7 @@ export function privateOrder(
 }
 
 /**
- * A private model and its enclave: the first that can be reached, for its key and the request must be for the same.
+ * A private model and its enclave, of which there is one: what is encrypted for another does not open there.
  * @throws UnservableRequest 404
  */
 export function privateModel(
