@@ -219,6 +219,48 @@ describe('nobody pays less by what he says', () => {
     const last = chargesIn(await world.facts(account)).at(-1);
     expect(isEstimated(last as never)).toBe(true);
   });
+
+  const head = { 'content-type': 'text/event-stream', trailer: USAGE };
+  const report = 'prompt=74,completion=3,total=77';
+  test.each<[string, (leave: () => void) => TestEnclave['answer'], object]>([
+    [
+      'behind the last event, and before the report',
+      (leave) =>
+        ({ sealer, response }) => {
+          response.writeHead(200, { ...head, 'ehbp-response-nonce': sealer.nonce });
+          for (const event of [chatEvent('one'), chatEvent(' two')]) response.write(sealer.seal(Buffer.from(event)));
+          response.write(sealer.seal(Buffer.from(DONE)), leave);
+          setTimeout(() => response.addTrailers({ [USAGE]: report }), 60);
+          setTimeout(() => response.end(), 60);
+        },
+      { usage: { input: 74, output: 3 }, estimated: false },
+    ],
+    [
+      'before an answer that comes whole',
+      (leave) =>
+        ({ sealer, response }) => {
+          leave();
+          const whole = () =>
+            response
+              .writeHead(200, { 'ehbp-response-nonce': sealer.nonce, [USAGE]: report })
+              .end(sealer.seal(Buffer.alloc(400, 'x')));
+          setTimeout(whole, 60);
+        },
+      { usage: { input: 74, output: 3 }, estimated: false },
+    ],
+    [
+      'before an answer that does not come in time',
+      (leave) => () => leave(),
+      { usage: { input: 36 }, estimated: true },
+    ],
+  ])('a client that leaves %s pays', async (_, answering, item) => {
+    const leaves = new AbortController();
+    enclave.answer = answering(() => setTimeout(() => leaves.abort(), 20));
+    const before = chargesIn(await world.facts(account)).length;
+    await ask({ signal: leaves.signal }).catch(() => {});
+    await settled(account, before + 1);
+    expect(chargesIn(await world.facts(account)).at(-1)?.items[0]).toMatchObject(item);
+  });
 });
 
 describe('what an enclave does wrong', () => {

@@ -96,6 +96,7 @@ export class Purchase {
   cutBy: UpstreamFailure | undefined;
   private readonly payer: Payer;
   private canStop = false;
+  private momentMs = 0;
   private abandoned: UpstreamFailure | undefined;
 
   constructor(
@@ -120,16 +121,20 @@ export class Purchase {
   /**
    * An answer is coming piece by piece: it can be cut short where its vendor stops then, and sends no invoice for the rest.
    * @param endpoint undefined once it has come: what follows may be invoiced in any case
+   * @param momentMs how long it is read on when nobody waits for it, to see what was under way
    */
-  generating(endpoint: Endpoint | undefined): void {
+  generating(endpoint: Endpoint | undefined, momentMs = 0): void {
     this.canStop = endpoint?.onDisconnect === 'stops';
-    if (this.canStop && this.abandoned) this.cutShort(this.abandoned);
+    this.momentMs = momentMs;
+    if (this.abandoned) this.abandon(this.abandoned);
   }
 
   /** Nobody waits for the answer any more. What has not begun, or goes on anyway, is read on. */
   abandon(failure: UpstreamFailure): void {
     this.abandoned = failure;
-    if (this.canStop) this.cutShort(failure);
+    if (!this.canStop) return;
+    if (this.momentMs === 0) this.cutShort(failure);
+    else setTimeout(() => this.cutShort(failure), this.momentMs).unref();
   }
 
   /** Ends the calls of upstreams; what they have made by then is billed. */

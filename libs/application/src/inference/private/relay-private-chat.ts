@@ -3,7 +3,7 @@ import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Endpoint } from '#catalogue';
 import { quantityOf } from '#domain';
 import { Catalogues } from '../../catalogues.ts';
-import { asFailure, type UpstreamFailure } from '../../failures.ts';
+import { asFailure, UpstreamFailure } from '../../failures.ts';
 import type { Payer } from '../../paying/payer.ts';
 import { Paying, type StreamClient } from '../../paying/paying.ts';
 import type { Purchase } from '../../paying/purchase.ts';
@@ -14,6 +14,12 @@ import { Providers } from '../vocabulary/providers.ts';
 import { CiphertextUsage } from './ciphertext-usage.ts';
 import { type PrivateOrder, privateOrder } from './private-order.ts';
 import { SealedMeter } from './sealed-meter.ts';
+
+/**
+ * A client that leaves may have had the answer and not its report, or not have read what had come: so long it is read on, for
+ * what is under way to be counted, before the enclave is stopped.
+ */
+const MOMENT_MS = 500;
 
 export interface PrivateChatRequest {
   readonly requestId: string;
@@ -89,8 +95,14 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
       },
       counted: async () => usage.judge(undefined).usage,
     };
-    const { answer, endpoint } = await purchase.ask(call);
-    purchase.generating(endpoint);
+    const asked = await purchase.ask(call).catch(asFailure);
+    if (asked instanceof UpstreamFailure) {
+      if (hasLeft(asked) && asked.delivered !== undefined) return asked;
+      throw asked;
+    }
+    const { answer, endpoint } = asked;
+    // What comes whole has been made: to stop it would save nothing.
+    if (isStream(answer)) purchase.generating(endpoint, MOMENT_MS);
     const failure = await passedOn(answer, meter, client).then(() => undefined, asFailure);
     if (failure) purchase.cutShort(failure);
     const reported = answer.usage();
@@ -98,7 +110,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     if (doubt && !failure) purchase.doubt(`the enclave of ${order.sale.model.id} ${doubt}`);
     const made = { usage: estimated ? undefined : used, delivered: () => '', vendorId: answer.vendorId() };
     await purchase.billCall({ counted: async () => used }, made);
-    if (failure && !client.started) throw failure;
+    if (failure && !client.started && !hasLeft(failure)) throw failure;
     if (!failure) this.lengths.took(order.sale.model.id, purchase.payerId, quantityOf('output', purchase.usage));
     const trailer = answer.trailer();
     if (trailer !== undefined) client.trailer(trailer);
@@ -115,12 +127,22 @@ interface Relaying {
 }
 
 /** @throws UpstreamFailure when it breaks off, or there is no money for more of it */
-async function passedOn({ head, pieces }: SealedAnswer, meter: SealedMeter, client: SealedClient): Promise<void> {
-  const isStream = head.mediaType === 'text/event-stream';
+async function passedOn(answer: SealedAnswer, meter: SealedMeter, client: SealedClient): Promise<void> {
+  const { head, pieces } = answer;
+  const inEvents = isStream(answer);
   for await (const piece of pieces) {
     client.begin(head);
-    await meter.received(piece, isStream);
+    await meter.received(piece, inEvents);
     await client.write(piece.bytes);
   }
   client.begin(head);
+}
+
+function isStream({ head }: SealedAnswer): boolean {
+  return head.mediaType === 'text/event-stream';
+}
+
+/** Who leaves owes what was begun for him, whether he has had any of it or not. */
+function hasLeft({ code }: UpstreamFailure): boolean {
+  return code === 'client_disconnected';
 }

@@ -44,8 +44,7 @@ export async function privateChat(http: VendorHttp, credential: string, call: Pr
       refusalOf,
     })
     .catch((error: unknown) => {
-      // An enclave that has not had all of a request has not begun with it.
-      throw error instanceof UpstreamFailure && !isSent ? error.with({ delivered: undefined }) : error;
+      throw error instanceof UpstreamFailure ? asBegun(error, isSent) : error;
     });
   const { headers } = answer;
   const nonce = textOf(headers, RESPONSE_NONCE);
@@ -73,6 +72,12 @@ async function* framed(pieces: AsyncIterable<Uint8Array>): AsyncIterable<SealedP
     yield { bytes, frames, missing: sizes.missing };
   }
   if (!sizes.isAtBorder) throw new UpstreamFailure('upstream_error', 'The enclave broke off its answer');
+}
+
+/** An enclave that has had all of a request has begun with it, unless it refused; any other has not. */
+function asBegun(failure: UpstreamFailure, isSent: boolean): UpstreamFailure {
+  if (failure.status !== undefined || failure.unsent) return failure;
+  return failure.with({ delivered: isSent ? '' : undefined });
 }
 
 function refusalOf(status: number, headers: AnswerHeaders, text: string, body: Uint8Array): UpstreamFailure {
