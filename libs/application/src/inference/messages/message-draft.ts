@@ -61,8 +61,9 @@ export class MessageDraft {
     return this.output.search(search);
   }
 
-  /** The first event. What the input came to is only known at the end. */
+  /** The first event. What the input came to is only known at the end. What is sent from now on is not kept. */
   started(): TypedEvent {
+    this.output.keepsTexts = false;
     return { type: 'message_start', message: this.wire([], { stop_reason: null, stop_sequence: null }, NO_USAGE) };
   }
 

@@ -59,6 +59,8 @@ export class MessageOutput {
   readonly blocks: ContentBlock[] = [];
   /** Searches of the web that were made. */
   searched = 0;
+  /** Whether texts are kept: not where each piece of them is sent, since many long answers are made at a time. */
+  keepsTexts = true;
   /** The first is open, the others wait. */
   private readonly queue: Segment[] = [];
   /** The functions that are called, by their index in the chat answer. */
@@ -198,7 +200,7 @@ export class MessageOutput {
   private fill(segment: Segment, delta: Thing): void {
     const { block, at } = segment;
     if (block.type === 'text') {
-      if (delta.type === 'text_delta') block.text += delta.text;
+      if (delta.type === 'text_delta') block.text += this.keepsTexts ? delta.text : '';
       else block.citations = [...(block.citations ?? []), delta.citation as Thing];
     } else if (block.type === 'thinking') {
       if (delta.type === 'thinking_delta') block.thinking += delta.thinking;
