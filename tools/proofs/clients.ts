@@ -7,7 +7,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Cluster } from '../cluster.ts';
-import { root } from '../processes.ts';
+import { root, startApp } from '../processes.ts';
 import { charged } from './clients/charged.ts';
 import type { Client } from './clients/client.ts';
 import { install, PLACE, versionOf } from './clients/install.ts';
@@ -53,11 +53,21 @@ async function prove(cluster: Cluster, client: Client): Promise<boolean> {
   }
 }
 
+/** A local proxy of the customer's. @returns its address */
+async function proxyOf(gateway: string, key: string, opened: AsyncDisposableStack): Promise<string> {
+  const settings = { PPQ_API_BASE: gateway, PPQ_API_KEY: key, PORT: '0', PRIVATE_MODEL: 'gpt-oss-120b' };
+  const proxy = await startApp('private-proxy', { ...settings, ALLOW_UNATTESTED: '1' });
+  opened.defer(() => proxy.stop());
+  return JSON.parse(proxy.line).url;
+}
+
 /** What went over the wire and what was said is left in `.proofs/`, to be looked into. */
 async function runOnce(cluster: Cluster, client: Client, folder: string): Promise<Run> {
   const customer = await cluster.customer(CREDIT_USD);
   const { balance } = await cluster.balance(customer);
-  const wire = await Wire.open(cluster.gateways[0] as string);
+  await using opened = new AsyncDisposableStack();
+  const gateway = cluster.gateways[0] as string;
+  const wire = await Wire.open(client.isPrivate ? await proxyOf(gateway, customer.apiKey, opened) : gateway);
   const home = await mkdtemp(path.join(tmpdir(), `countinghouse-${client.name}-`));
   try {
     const { args, env } = await client.command({ folder, home, url: wire.url, key: customer.apiKey });

@@ -127,10 +127,11 @@ describe('@anthropic-ai/sdk', () => {
     expect(second.content).toMatchObject([{ type: 'text', text: expect.stringMatching(/^every coin/) }]);
   });
 
-  test('takes what Claude Code sends beside that: marked blocks, an effort, fields that are new', async () => {
+  test('takes what Claude Code sends beside that: marked blocks, an effort, more tokens than there are, new fields', async () => {
     const mark = { cache_control: { type: 'ephemeral' as const } };
-    const message = await anthropic.beta.messages.create({
+    const stream = anthropic.beta.messages.stream({
       ...asked(''),
+      max_tokens: 64_000,
       system: [
         { type: 'text', text: 'You are an agent.', ...mark },
         { type: 'text', text: 'Be brief.', ...mark },
@@ -151,7 +152,7 @@ describe('@anthropic-ai/sdk', () => {
       betas: ['context-management-2025-06-27'],
       metadata: { user_id: 'u'.repeat(100) },
     });
-    expect(message.content.at(-1)).toMatchObject({ type: 'text', text: SAID });
+    expect((await stream.finalMessage()).content.at(-1)).toMatchObject({ type: 'text', text: SAID });
     expect((await anthropic.messages.countTokens(asked('Hello'))).input_tokens).toBeGreaterThan(0);
   });
 });

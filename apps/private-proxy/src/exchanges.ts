@@ -4,7 +4,7 @@ import { isObject, type Thing } from '#application/messages';
 import type { Face } from './faces/face.ts';
 import { Failure } from './failure.ts';
 import { jsonIn, PREFIX } from './gateway.ts';
-import type { ModelNames } from './model-names.ts';
+import type { MeantModel, ModelNames } from './model-names.ts';
 import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
 import { sendEvents } from './served.ts';
 
@@ -32,23 +32,22 @@ export class Exchanges {
 
   /**
    * Answers a request, or throws why it does not.
-   * @param plan with the model's id without its prefix
    */
   async serve(
     request: FastifyRequest,
     reply: FastifyReply,
     face: Face,
-    plan: (body: Thing, model: string) => Exchange,
+    plan: (body: Thing, model: MeantModel) => Exchange,
   ): Promise<FastifyReply> {
     const { note } = request;
     const body = bodyOf(request);
     const model = await this.names.meant(body.model);
     const { chat, whole, events } = plan(body, model);
     const bytes = written(chat);
-    Object.assign(note, { model: PREFIX + model, asked: bytes.length });
+    Object.assign(note, { model: PREFIX + model.id, asked: bytes.length });
     const signal = this.signalOf(reply);
     const ask = async () => {
-      const answer = await this.chats.ask(model, bytes, signal);
+      const answer = await this.chats.ask(model.id, bytes, signal);
       note.requestId = answer.requestId;
       return answer;
     };

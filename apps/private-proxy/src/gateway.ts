@@ -27,6 +27,8 @@ export interface PrivateModel {
   /** Unix seconds. */
   readonly created: number;
   readonly contextLength?: number;
+  /** The most tokens of an answer. */
+  readonly maxOutput?: number;
 }
 
 /** An answer to a sealed request. */
@@ -171,17 +173,22 @@ export async function wholeOf(pieces: AsyncIterable<Uint8Array>, bytes: number):
   return Buffer.concat(read);
 }
 
-function modelIn({ id, name, created, context_length }: Thing): readonly PrivateModel[] {
+function modelIn({ id, name, created, context_length, top_provider }: Thing): readonly PrivateModel[] {
   if (typeof id !== 'string' || !id.startsWith(PREFIX) || !MODEL_ID.test(id)) return [];
-  const contextLength = Number.isSafeInteger(context_length) ? { contextLength: context_length as number } : {};
+  const maxOutput = isObject(top_provider) ? top_provider.max_completion_tokens : undefined;
   return [
     {
       id,
       name: typeof name === 'string' ? shown(name) : id,
-      created: Number.isSafeInteger(created) ? (created as number) : 0,
-      ...contextLength,
+      created: isCount(created) ? created : 0,
+      ...(isCount(context_length) ? { contextLength: context_length } : {}),
+      ...(isCount(maxOutput) ? { maxOutput } : {}),
     },
   ];
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
 function textOf(header: string | string[] | undefined): string | undefined {

@@ -3,6 +3,14 @@ import type { Enclaves } from './enclaves.ts';
 import { Failure } from './failure.ts';
 import { MODEL_ID, PREFIX } from './gateway.ts';
 
+/** A private model. */
+export interface MeantModel {
+  /** Without the prefix. */
+  readonly id: string;
+  /** The most tokens that it answers with, where that is known. */
+  readonly maxOutput: number | undefined;
+}
+
 export class ModelNames {
   /** @param byDefault for requests that name none, or one that is not private; with or without the prefix */
   constructor(
@@ -11,12 +19,23 @@ export class ModelNames {
   ) {}
 
   /**
+   * What a caller means by a name, and what the gateway says of it.
+   * @throws Failure
+   */
+  async meant(asked: unknown): Promise<MeantModel> {
+    const id = await this.idOf(asked);
+    // A model that is named in full is served without the list too.
+    const models = await this.enclaves.models().catch(() => []);
+    return { id, maxOutput: models.find((each) => each.id === PREFIX + id)?.maxOutput };
+  }
+
+  /**
    * With the prefix it is that one and no other. Without it, it is the private model of that name if there is one, else the
    * one by default, or the only one where none was named.
    * @returns the id without the prefix
    * @throws Failure that names those there are
    */
-  async meant(asked: unknown): Promise<string> {
+  private async idOf(asked: unknown): Promise<string> {
     if (asked !== undefined && asked !== null && typeof asked !== 'string') {
       throw new Failure(400, 'model must be a string', { param: 'model' });
     }

@@ -21,6 +21,8 @@ export interface Command {
 }
 
 export interface Client extends Installable {
+  /** It speaks with the local proxy, and so with an enclave. */
+  readonly isPrivate?: boolean;
   readonly name: string;
   /** For the documentation, in a few words. */
   readonly does: string;

@@ -2,6 +2,8 @@
 import { AGENTS } from './agents.ts';
 import { type Client, node, python } from './client.ts';
 
+const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
+
 const ZOD = { zod: '4.6.7' };
 const OPENAI = 'chats and Responses, whole and streamed, tools that it runs by itself, embeddings';
 const LANGCHAIN = 'chats and Responses, whole and streamed with usage, tools, structures, embeddings';
@@ -16,10 +18,21 @@ export const CLIENTS: readonly Client[] = [
   node('anthropic', 'messages, whole and streamed, tools, counting', 'anthropic.mjs', {
     '@anthropic-ai/sdk': '1.12.0',
   }),
-  node('claude-agent-sdk', 'Claude Code with its shell, with a model of Anthropic and another', 'claude-agent.mjs', {
-    '@anthropic-ai/claude-agent-sdk': '0.3.330',
-    ...ZOD,
-  }),
+  node(
+    'claude-agent-sdk',
+    'Claude Code with its shell, with a model of Anthropic and another',
+    'claude-agent.mjs',
+    CLAUDE_AGENT,
+  ),
+  {
+    ...node(
+      'claude-agent-private',
+      'the same through the local proxy, with a private model by its name and by one of Claude’s',
+      'claude-private.mjs',
+      CLAUDE_AGENT,
+    ),
+    isPrivate: true,
+  },
   node('ai-sdk', 'chats and Responses, whole and streamed, functions, custom tools, structures', 'ai-sdk.mjs', {
     ai: '7.0.173',
     '@ai-sdk/openai': '4.0.118',

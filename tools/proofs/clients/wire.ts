@@ -48,7 +48,8 @@ export class Wire {
     const body = await bytesOf(incoming).catch(() => undefined);
     if (!body) return;
     const { url: path = '/', method = 'GET', headers } = incoming;
-    const onward = request(`${this.target}${path}`, { method, headers }, (answer) => {
+    const asked = { method, headers: { ...headers, host: new URL(this.target).host } };
+    const onward = request(`${this.target}${path}`, asked, (answer) => {
       const { statusCode: status = 502 } = answer;
       outgoing.writeHead(status, answer.headers);
       const pieces: Buffer[] = [];

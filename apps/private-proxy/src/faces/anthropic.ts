@@ -1,4 +1,5 @@
 /** Anthropic's face: a message becomes a chat, and the chat's answer a message, in the words that the gateway has for both. */
+
 import { randomUUID } from 'node:crypto';
 import {
   estimatedInputTokens,
@@ -18,6 +19,7 @@ import { eventsOf, wholeAnswer } from '../answers.ts';
 import type { Exchange } from '../exchanges.ts';
 import { errorIn, Failure } from '../failure.ts';
 import { PREFIX } from '../gateway.ts';
+import type { MeantModel } from '../model-names.ts';
 import type { EnclaveAnswer } from '../private-chats.ts';
 import { enclaveChat } from './enclave-chat.ts';
 import type { Face } from './face.ts';
@@ -68,13 +70,13 @@ export function messagesBody(body: Thing): MessagesBody {
 }
 
 /** @throws Failure for what no enclave serves */
-export function messageExchange(body: Thing, id: string): Exchange {
+export function messageExchange(body: Thing, model: MeantModel): Exchange {
   const asked = messagesBody(body);
   if (asked.max_tokens === undefined) throw new Failure(400, 'max_tokens is required', { param: 'max_tokens' });
   const { chat, thoughts } = understood(asked);
-  const draft = () => new MessageDraft(randomUUID().replaceAll('-', ''), PREFIX + id, thoughts);
+  const draft = () => new MessageDraft(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
   return {
-    chat: enclaveChat(chat, id),
+    chat: enclaveChat(chat, model),
     whole: (answer) => wholeMessage(answer, draft()),
     events: (answer) => streamedMessage(answer, draft()),
   };

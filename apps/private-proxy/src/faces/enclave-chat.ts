@@ -1,6 +1,8 @@
 /** A message's chat as an enclave takes it: without what only Claude, or a router, understands. */
+
 import { type ChatBody, isObject, type Thing } from '#application/messages';
 import { Failure } from '../failure.ts';
+import type { MeantModel } from '../model-names.ts';
 
 /** What servers of open weights know. How hard to think is not among it: those whose model does not think refuse to hear of it. */
 const FIELDS = [
@@ -16,17 +18,17 @@ const FIELDS = [
 ] as const;
 
 /**
- * @param model without the prefix
+ * Agents demand more tokens than there are as a habit, and servers refuse that: such a limit is left out, as it says nothing.
  * @throws Failure for a search of the web, which an enclave cannot make
  */
-export function enclaveChat(chat: ChatBody, model: string): Thing {
-  const { messages, tools, max_completion_tokens, stream } = chat;
+export function enclaveChat(chat: ChatBody, { id: model, maxOutput = Number.POSITIVE_INFINITY }: MeantModel): Thing {
+  const { messages, tools, max_completion_tokens: limit, stream } = chat;
   const known = FIELDS.filter((field) => chat[field] !== undefined).map((field) => [field, chat[field]]);
   return {
     ...Object.fromEntries(known),
     model,
     messages: messages.map(messageIn),
-    max_tokens: max_completion_tokens,
+    ...(limit && limit <= maxOutput ? { max_tokens: limit } : {}),
     ...(tools ? { tools: tools.map(toolIn) } : {}),
     ...(stream ? { stream_options: { include_usage: true } } : {}),
   };

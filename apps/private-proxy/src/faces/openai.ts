@@ -1,8 +1,10 @@
 /** OpenAI's face: a chat goes to the enclave as it came but for the name of its model, and its answer comes back as it is. */
+
 import { sseEvent, type Thing } from '#application/messages';
 import { eventsOf, wholeAnswer } from '../answers.ts';
 import type { Exchange } from '../exchanges.ts';
 import { Failure } from '../failure.ts';
+import type { MeantModel } from '../model-names.ts';
 import type { Face } from './face.ts';
 
 const TYPES: Readonly<Record<number, string>> = {
@@ -25,7 +27,7 @@ export const OPENAI: Face = {
 };
 
 /** @throws Failure that names the field that is wrong */
-export function chatExchange(body: Thing, model: string): Exchange {
+export function chatExchange(body: Thing, { id: model }: MeantModel): Exchange {
   const { messages, stream } = body;
   if (!Array.isArray(messages)) throw new Failure(400, 'messages must be an array', { param: 'messages' });
   if (typeof (stream ?? false) !== 'boolean') throw new Failure(400, 'stream must be a boolean', { param: 'stream' });
