@@ -4,6 +4,7 @@ import { UpstreamFailure } from '#application';
 import { HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.ts';
 import { type VendorAnswer, type VendorRequest, vendorRequest } from './vendor-request.ts';
 
+/** At most, where a vendor is asked once a request is there. */
 const CONNECTIONS = 1_024;
 
 export interface Timeouts {
@@ -15,13 +16,18 @@ export interface Timeouts {
 export class VendorHttp {
   private readonly dispatcher: Agent;
 
-  /** @param baseUrl the vendor's address, to which paths are added */
+  /**
+   * @param baseUrl the vendor's address, to which paths are added
+   * @param connections at most; null for as many as there are requests: those that come to it while they are still being sent
+   * could take all others' place for nothing
+   */
   constructor(
     readonly baseUrl: string,
     private readonly timeouts: Timeouts,
+    connections: number | null = CONNECTIONS,
   ) {
     this.dispatcher = new Agent({
-      connections: CONNECTIONS,
+      connections,
       connect: { timeout: timeouts.connectTimeoutMs },
       headersTimeout: timeouts.idleTimeoutMs,
       bodyTimeout: timeouts.idleTimeoutMs,

@@ -42,7 +42,8 @@ export interface ProviderSettings extends Timeouts {
 export function openProviders(vendors: readonly Vendor[], settings: ProviderSettings): OpenedProviders {
   const opened = vendors.map((vendor) => {
     const { baseUrl, credential } = settings.providers.get(vendor.slug) ?? { ...vendor, credential: '' };
-    const http = new VendorHttp(baseUrl, settings);
+    const connections = vendor.protocol === 'ehbp' ? null : undefined;
+    const http = new VendorHttp(baseUrl, settings, connections);
     const provider = PROTOCOLS[vendor.protocol]?.({ http, credential }, vendor) ?? { close: () => http.close() };
     return [vendor.slug, provider] as const;
   });

@@ -77,13 +77,28 @@ describe('the usage of a chat that cannot be read', () => {
     expect(used(300, [65_536, 65_536, 65_536], false).judge(report)).toEqual({ usage: report, estimated: false });
   });
 
-  test('whatever is reported, no more is charged than was held for', () => {
+  test('where each event has several tokens, more than was held for is believed, and told', () => {
+    const usage = used(300, Array(30).fill(220));
+    expect(usage.most.output).toBe(30 * 4);
+    const report = { input: 74, output: 300 };
+    expect(usage.judge(report)).toMatchObject({ usage: report, estimated: false, doubt: expect.any(String) });
+    expect(usage.judge({ input: 74, output: 30 * 60 + 1 })).toMatchObject({
+      usage: { output: 30 * 60 },
+      estimated: true,
+    });
+  });
+
+  test('whatever is reported, no more is charged than the bytes of the answer have room for', () => {
     const report = fc.option(fc.record({ input: fc.nat(1e9), output: fc.nat(1e9) }), { nil: undefined });
     fc.assert(
       fc.property(sizes, frames, fc.boolean(), report, (sent, sizes, isStream, reported) => {
         const usage = used(sent, sizes, isStream);
         const { input = 0, output = 0 } = usage.judge(reported).usage;
-        expect([input <= usage.most.input, output <= usage.most.output]).toEqual([true, true]);
+        const room = Math.max(
+          usage.most.output,
+          sizes.reduce((sum, bytes) => sum + bytes, 0) - 160 * (isStream ? sizes.length : 1),
+        );
+        expect([input <= usage.most.input, output <= room]).toEqual([true, true]);
       }),
     );
   });

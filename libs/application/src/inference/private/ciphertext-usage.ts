@@ -73,7 +73,7 @@ export class CiphertextUsage {
     }
   }
 
-  /** No honest count is higher. */
+  /** What is held for: no honest count is higher where an event has one token, or is as short as such events are. */
   get most(): Required<Pick<Usage, 'input' | 'output'>> {
     const { templateTokens, context } = this.terms;
     return { input: Math.min(this.sent + templateTokens, context), output: Math.max(this.text, this.frames) };
@@ -85,11 +85,21 @@ export class CiphertextUsage {
 
   /** Bytes of an answer that are text, at most. */
   private get text(): number {
-    const { isStream, frames, received, smallest, terms } = this;
+    const like = this.smallest[SMALLEST_LEFT_OUT] ?? 0;
+    return this.textBeside(Math.max(like - TEXT_OF_SMALLEST, this.terms.eventBytes));
+  }
+
+  /** Bytes of an answer that are text where each event has so many others. */
+  private textBeside(others: number): number {
+    const { isStream, frames, received, terms } = this;
     if (frames === 0) return 0;
-    const like = smallest[SMALLEST_LEFT_OUT] ?? 0;
-    const besides = isStream ? Math.max(like - TEXT_OF_SMALLEST, terms.eventBytes) * frames : terms.eventBytes;
-    return Math.max(received - besides, 0);
+    return Math.max(received - (isStream ? others * frames : terms.eventBytes), 0);
+  }
+
+  /** No honest count is higher, however many tokens an event has. */
+  private get conceivable(): Required<Pick<Usage, 'input' | 'output'>> {
+    const { most } = this;
+    return { input: most.input, output: Math.max(this.textBeside(this.terms.eventBytes), most.output) };
   }
 
   /** What it comes to where nothing is reported: an event has a token, or as many as its text is long. */
@@ -103,17 +113,21 @@ export class CiphertextUsage {
     };
   }
 
-  /** A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. */
+  /**
+   * A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. Where events have
+   * several tokens each, it may be above what was held for: it is believed, and raises an alarm.
+   */
   judge(reported: Usage | undefined): JudgedUsage {
     if (reported === undefined) return { usage: this.estimated, estimated: true, doubt: 'reports no usage' };
     const [input, output] = [quantityOf('input', reported), quantityOf('output', reported)];
-    const { most, least } = this;
+    const { most, least, conceivable } = this;
     const told = `reports ${input} tokens in and ${output} out`;
     const bounds = `its bytes allow ${least.input} to ${most.input}, and ${least.output} to ${most.output}`;
-    const doubted = { estimated: true, doubt: `${told}, where ${bounds}` };
-    if (input < least.input || output < least.output) return { usage: this.estimated, ...doubted };
+    const doubt = `${told}, where ${bounds}`;
+    if (input < least.input || output < least.output) return { usage: this.estimated, estimated: true, doubt };
     if (input <= most.input && output <= most.output) return { usage: { input, output }, estimated: false };
-    return { usage: { input: Math.min(input, most.input), output: Math.min(output, most.output) }, ...doubted };
+    const usage = { input: Math.min(input, conceivable.input), output: Math.min(output, conceivable.output) };
+    return { usage, estimated: usage.input < input || usage.output < output, doubt };
   }
 
   /** No honest count is lower. */
