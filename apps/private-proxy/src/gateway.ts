@@ -19,6 +19,16 @@ const SOON_MS = 30_000;
 /** A model may think for long before its first word, and an enclave between two of them. */
 const THINKING_MS = 15 * 60_000;
 
+/** There was no connection, so nothing was paid. */
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
 /** A model of the gateway's list whose id begins with `private/`. */
 export interface PrivateModel {
   /** With the prefix. */
@@ -128,8 +138,9 @@ export class Gateway {
       };
     } catch (error) {
       if (asked.signal.reason instanceof Failure) throw asked.signal.reason;
-      throw new Failure(502, `The gateway at ${this.address} cannot be reached${reasonOf(error)}`, {
+      throw new Failure(502, `The gateway at ${this.address} cannot be reached (${codeOf(error) || 'no answer'})`, {
         code: 'gateway_unreachable',
+        final: asked.method === 'POST' && !NEVER_SENT.has(codeOf(error)),
       });
     }
   }
@@ -196,7 +207,7 @@ function textOf(header: string | string[] | undefined): string | undefined {
 }
 
 /** What the network says, in a word that names nobody. */
-function reasonOf(error: unknown): string {
+function codeOf(error: unknown): string {
   const { code } = error as { readonly code?: unknown };
-  return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` (${code})` : '';
+  return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? code : '';
 }

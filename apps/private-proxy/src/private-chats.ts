@@ -1,6 +1,6 @@
 /** One chat with an enclave: attest, encrypt, send, decrypt. */
 import { isObject } from '#application/messages';
-import { EhbpError, KEY_CONFIG_PROBLEM, sealRequest } from '#ehbp';
+import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '#ehbp';
 import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
 import type { Enclaves } from './enclaves.ts';
 import { errorIn, Failure } from './failure.ts';
@@ -43,7 +43,7 @@ export class PrivateChats {
     signal: AbortSignal,
   ): Promise<EnclaveAnswer | 'another key'> {
     signal.throwIfAborted();
-    const sealed = await sealRequest(publicKey, request);
+    const sealed = await sealedFor(publicKey, request);
     const answer = await this.gateway.chat(model, sealed, signal);
     const { status, nonce, requestId } = answer;
     if (nonce === undefined) {
@@ -53,6 +53,17 @@ export class PrivateChats {
     const pieces = unbroken(() => sealed.openResponse(nonce).open(answer.body), signal);
     if (status >= 200 && status < 300) return { requestId, pieces };
     throw await enclaveRefusal(status, pieces);
+  }
+}
+
+async function sealedFor(publicKey: Uint8Array, request: Uint8Array): Promise<SealedRequest> {
+  try {
+    return await sealRequest(publicKey, request);
+  } catch {
+    throw new Failure(502, 'Nothing was sent: the key of the enclave is of no use', {
+      code: 'not_attested',
+      final: true,
+    });
   }
 }
 

@@ -278,6 +278,58 @@ describe('what the gateway says in the clear', () => {
   });
 });
 
+test('a key that nothing can be encrypted to is an error, and nothing is sent', async () => {
+  const { keys, calls } = gateway;
+  const before = calls.length;
+  gateway.shown = { ...keys, publicKey: new Uint8Array(32) };
+  const other = await start();
+  expect(await post('/v1/chat/completions', CHAT, other.url)).toMatchObject({
+    status: 502,
+    body: { error: { code: 'not_attested' } },
+  });
+  expect(calls).toHaveLength(before);
+  gateway.shown = keys;
+  await other.close();
+});
+
+test('what no face can read is refused', async () => {
+  const nested = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+  const bodies = [
+    '',
+    '[]',
+    '{"messages":',
+    `{"messages":${nested}}`,
+    '{"messages":[],"max_tokens":0}',
+    '{"messages":"Hi"}',
+  ];
+  for (const path of ['/v1/messages', '/v1/messages/count_tokens'])
+    for (const body of bodies) expect(await post(path, body)).toMatchObject({ status: 400, body: { type: 'error' } });
+  const deep = `{"messages":[{"role":"user","content":"Hi"}],"tools":[{"name":"t","input_schema":{"a":${nested}}}]}`;
+  expect((await post('/v1/messages/count_tokens', deep)).status).toBe(400);
+});
+
+test('when it stops, what runs ends as it would have', async () => {
+  const stopping = await start();
+  const { promise: goesOn, resolve: goOn } = Promise.withResolvers<void>();
+  gateway.answer = async ({ response, opened }) => {
+    const sealer = await opened.sealResponse();
+    response.writeHead(200, { 'ehbp-response-nonce': sealer.nonce });
+    response.write(sealer.seal(Buffer.from(chunk({ content: 'one' }))));
+    await goesOn;
+    response.end(sealer.seal(Buffer.from(`${chunk({}, 'stop')}${DONE}`)));
+  };
+  const response = await fetch(`${stopping.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...CHAT, stream: true }),
+  });
+  const closed = stopping.close();
+  await expect(fetch(`${stopping.url}/health`)).rejects.toThrow('fetch failed');
+  goOn();
+  expect((await response.text()).endsWith(DONE)).toBe(true);
+  await closed;
+});
+
 describe('who may ask', () => {
   const own = () => new URL(proxy.url).host;
   const json = { 'content-type': 'application/json' };

@@ -83,17 +83,26 @@ export function messageExchange(body: Thing, model: MeantModel): Exchange {
 }
 
 /** An estimate: it is made here, and nobody hears of it. */
-export function tokensOf(body: MessagesBody): Promise<number> {
-  return estimatedInputTokens(understood(body).chat);
+export async function tokensOf(body: MessagesBody): Promise<number> {
+  const { chat } = understood(body);
+  return estimatedInputTokens(chat).catch((error) => {
+    throw refusalIn(error);
+  });
 }
 
 function understood(body: MessagesBody): MessagesRequest {
   try {
     return readMessagesRequest(body);
   } catch (error) {
-    if (!(error instanceof UnservableRequest)) throw error;
-    throw new Failure(error.status, error.message, error.param ? { param: error.param } : {});
+    throw refusalIn(error);
   }
+}
+
+function refusalIn(error: unknown): unknown {
+  // Of the stack, by what is nested as deep as no request is.
+  if (error instanceof RangeError) return new Failure(400, 'The body is nested too deeply');
+  if (!(error instanceof UnservableRequest)) return error;
+  return new Failure(error.status, error.message, error.param ? { param: error.param } : {});
 }
 
 async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): Promise<string> {
