@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- gateways|ledger|volume|media|data]`: what the paths of a request and of an event cost, beside peers, in one run
+ * `npm run bench [-- gateways|ledger|volume|media|data|private]`: what the paths of a request and of an event cost, beside peers, in one run
  * on one machine. Prints tables that can go into docs/performance.md as they are.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,6 +12,7 @@ import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
 import { benchImages } from './images.ts';
 import { benchLedger } from './ledger.ts';
 import { type LoadFigure, median } from './load.ts';
+import { benchPrivate, type PrivateFigure, type PrivateMode, type Side } from './private.ts';
 import { benchSpeech } from './speech.ts';
 import { benchVolume } from './volume.ts';
 
@@ -20,6 +21,7 @@ const PEER = 'portkey';
 const UPSTREAM = 'upstream itself';
 const SECONDS = 3;
 const ROUNDS = 3;
+const PRIVATE_SECONDS = 0.5;
 const VOLUME = Number(process.env.BENCH_EVENTS ?? 5_000_000);
 
 const HEADINGS: Readonly<Record<Mode, string>> = {
@@ -257,7 +259,64 @@ async function speechIn(dataDir: string): Promise<void> {
   table(['', 'at once', 'MB per second', 'to bare', 'first byte ms', 'failed'], rows);
 }
 
-const parts = { gateways, ledger, volume, media, data };
+async function privateModels(): Promise<void> {
+  await inDirectory(async (dataDir) => {
+    const bench = { seconds: PRIVATE_SECONDS, rounds: ROUNDS, dataDir, print: progress };
+    const { figures, memory, failures } = await benchPrivate(bench);
+    print('### Private models through the gateway, encrypted');
+    print();
+    privateTable(figures, 'gateway');
+    print('### Private models through the proxy');
+    print();
+    privateTable(figures, 'proxy');
+    print(`### Memory while 64 answers of 10 MB wait for their readers at once (${failures} failed)`);
+    print();
+    const rows = memory.map(({ process, before, peak, after }) => [process, whole(before), whole(peak), whole(after)]);
+    table(['resident MB', 'before', 'at most', 'afterwards'], rows);
+  });
+}
+
+function privateTable(figures: readonly PrivateFigure[], side: Side): void {
+  const mine = figures.filter((each) => each.side === side);
+  const candidates = [...new Set(mine.map(({ candidate }) => candidate))];
+  const loads = [...new Set(mine.map(({ mode, concurrency }) => `${mode}/${concurrency}`))];
+  const rows = loads.flatMap((load) => {
+    const [mode = '', concurrency] = load.split('/') as [PrivateMode, string];
+    const of = (candidate: string, figure: (each: PrivateFigure) => number) =>
+      median(
+        mine
+          .filter((each) => each.mode === mode && `${each.concurrency}` === concurrency && each.candidate === candidate)
+          .map(figure),
+      );
+    const bare = of('bare pass-through', ({ perSecond }) => perSecond);
+    const direct = of(UPSTREAM, ({ firstMs }) => firstMs);
+    return candidates.map((candidate) => [
+      `${mode}: ${candidate}`,
+      concurrency,
+      of(candidate, ({ perSecond }) => perSecond).toFixed(1),
+      times(of(candidate, ({ perSecond }) => perSecond) / bare),
+      of(candidate, ({ megabytesPerSecond }) => megabytesPerSecond).toFixed(1),
+      ms(of(candidate, ({ p50Ms }) => p50Ms)),
+      ms(of(candidate, ({ firstMs }) => firstMs)),
+      ms(of(candidate, ({ firstMs }) => firstMs) - direct),
+      of(candidate, ({ failures }) => failures),
+    ]);
+  });
+  const head = [
+    '',
+    'at once',
+    'per second',
+    'to bare',
+    'MB per second',
+    'p50 ms',
+    'first byte ms',
+    'added ms',
+    'failed',
+  ];
+  table(head, rows);
+}
+
+const parts = { gateways, ledger, volume, media, data, private: privateModels };
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => !(name in parts));
 if (unknown !== undefined) {

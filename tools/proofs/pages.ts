@@ -180,9 +180,9 @@ async function tryOurs(scene: Scene, cluster: Cluster, customer: Customer): Prom
   }
 }
 
-/** How often each answer was given, by method. */
+/** How often each answer was given, by method, and for what that is not refused. */
 function tally(sent: readonly string[]): readonly string[] {
-  const counts = Map.groupBy(sent, (each) => each.replace(/ \S+ /, ' '));
+  const counts = Map.groupBy(sent, (each) => (/ 4\d\d$/.test(each) ? each.replace(/ \S+ /, ' ') : each));
   return [...counts].map(([what, each]) => `${each.length} × ${what}`).sort();
 }
 

@@ -4,7 +4,7 @@ import type { Planted } from './planted.ts';
 const MODEL = 'private/gpt-oss-120b';
 const TOOL = 'lookup';
 const MAX_TOKENS = 400;
-const GIVEN_UP_AFTER_MS = 60_000;
+const GIVEN_UP_AFTER_MS = 180_000;
 
 export type Face = 'openai' | 'anthropic';
 
@@ -86,7 +86,7 @@ function bodyOf(words: Words, asked: Asked, said: string, tool?: 'called' | 'ans
   const { prompts } = words;
   const { face, stream, options = '', length = 0 } = asked;
   const padding = Array.from({ length: Math.ceil(length / 20) }, () => prompts.word()).join(' ');
-  const directive = `[[sandbox ${tool ? `tool=${TOOL} ` : ''}text=${JSON.stringify(said)} ${options}]]`;
+  const directive = `[[sandbox ${tool === 'called' ? `tool=${TOOL} ` : ''}text=${JSON.stringify(said)} ${options}]]`;
   const content = `${padding} Remember ${prompts.word()}. ${directive}`;
   return JSON.stringify(
     (face === 'openai' ? openaiBody : anthropicBody)({ words, content, stream, tool, result: prompts.word() }),

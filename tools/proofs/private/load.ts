@@ -1,7 +1,7 @@
 /** The requests of the proof: what is sent, how it must end, and how many at once. */
 import { type Answered, type Asked, ask, type Face, type Words } from './asking.ts';
 
-const AT_ONCE = 16;
+export const AT_ONCE = 16;
 const FACES: readonly Face[] = ['openai', 'anthropic'];
 const LONG_BYTES = 200_000;
 
@@ -63,24 +63,40 @@ export const FAULTY: readonly Kind[] = [
 export const BETRAYING: readonly Kind[] = faults(BETRAYED, false);
 
 /** While processes are killed a request may fail, and none may seem whole that is not. */
-export const HARD: readonly Kind[] = PLAIN.map((kind) => ({ ...kind, served: undefined }));
+export const HARD: readonly Kind[] = PLAIN.map((kind) => ({
+  ...kind,
+  served: undefined,
+  options: 'latency=100 chunk_delay=40',
+}));
+
+/** On their way for a minute. */
+export const SLOW: readonly Kind[] = both((face, stream) => [
+  {
+    ...{ name: `${nameOf(face, stream)}, very slowly`, face, stream, served: true },
+    options: stream ? 'latency=500 chunk_delay=6000' : 'latency=45000',
+  },
+]);
 
 export interface Outcome {
   readonly kind: Kind;
   readonly answers: readonly Answered[];
 }
 
-/** `count` requests, of each kind in turn, some at a time. @param urls of the proxies as they are then */
+/**
+ * Requests of each kind in turn, some at a time.
+ * @param isMore whether there is one more than so many
+ * @param urls of the proxies as they are then
+ */
 export async function load(
   kinds: readonly Kind[],
-  count: number,
+  isMore: (sent: number) => boolean,
   words: Words,
   urls: () => readonly string[],
 ): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
   let next = 0;
   const worker = async () => {
-    for (let i = next++; i < count; i = next++) {
+    for (let i = next++; isMore(i); i = next++) {
       const kind = kinds[i % kinds.length] as Kind;
       const to = urls();
       outcomes.push({ kind, answers: await ask(to[i % to.length] as string, words, kind) });
@@ -96,6 +112,8 @@ export function wrongIn(outcomes: readonly Outcome[]): readonly string[] {
     const last = answers.at(-1) as Answered;
     const said = `${kind.name}: ${last.status} ${last.text.replaceAll(/\s+/g, ' ').slice(0, 160)}`;
     if (answers.some(({ complete, understood }) => complete && !understood)) return [`${said} (not what was said)`];
-    return kind.served === undefined || kind.served === last.complete ? [] : [said];
+    if (kind.served === undefined) return [];
+    // A refusal is an answer too: it has a status, or is an end that can be told from a whole one.
+    return kind.served === last.complete && last.status !== 0 ? [] : [said];
   });
 }

@@ -1,31 +1,57 @@
 /** All that another process has in memory: what lives, what is garbage, and buffers outside of its heap. */
-import { open, readFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 
-const PIECE_BYTES = 8 * 1024 * 1024;
+const PAGE_BYTES = 4_096;
+/** Of an entry of /proc/<pid>/pagemap. */
+const ENTRY_BYTES = 8;
+/** Bits 62 and 63, in its last byte: the page is swapped out, or in memory. */
+const IS_THERE = 0xc0;
+const MOST_PAGES = 2_048;
+
+interface Span {
+  readonly from: bigint;
+  readonly pages: number;
+}
 
 /**
- * Its writable memory, piece by piece, while it runs; pieces of one mapping are given one after another.
+ * Its writable memory, piece by piece, while it runs.
  * @throws Error where this may not look into other processes
  */
 export async function* memoryOf(pid: number): AsyncGenerator<Buffer> {
   const maps = await readFile(`/proc/${pid}/maps`, 'utf8');
   const memory = await open(`/proc/${pid}/mem`, 'r');
+  const pagemap = await open(`/proc/${pid}/pagemap`, 'r');
   try {
     for (const line of maps.split('\n')) {
       const [, from, to, rights = ''] = /^([0-9a-f]+)-([0-9a-f]+) (\S+)/.exec(line) ?? [];
       if (!rights.startsWith('rw') || from === undefined || to === undefined) continue;
-      const end = BigInt(`0x${to}`);
-      for (let at = BigInt(`0x${from}`); at < end; ) {
-        const wanted = Math.min(PIECE_BYTES, Number(end - at));
-        const piece = Buffer.alloc(wanted);
-        // What has gone since the list was read, and what is reserved alone, cannot be read.
-        const { bytesRead } = await memory.read(piece, 0, wanted, at as never).catch(() => ({ bytesRead: 0 }));
-        if (bytesRead === 0) break;
+      for await (const { from: start, pages } of spansIn(pagemap, BigInt(`0x${from}`), BigInt(`0x${to}`))) {
+        const piece = Buffer.alloc(pages * PAGE_BYTES);
+        // What has gone since the list was read cannot be read.
+        const { bytesRead } = await memory.read(piece, 0, piece.length, start as never).catch(() => ({ bytesRead: 0 }));
         yield piece.subarray(0, bytesRead);
-        at += BigInt(bytesRead);
       }
     }
   } finally {
     await memory.close();
+    await pagemap.close();
+  }
+}
+
+/** Pages one behind the other that have ever been written: a large part is reserved alone. */
+async function* spansIn(pagemap: FileHandle, from: bigint, to: bigint): AsyncGenerator<Span> {
+  const page = BigInt(PAGE_BYTES);
+  for (let at = from; at < to; at += BigInt(MOST_PAGES) * page) {
+    const count = Math.min(MOST_PAGES, Number((to - at) / page));
+    const entries = Buffer.alloc(count * ENTRY_BYTES);
+    await pagemap.read(entries, 0, entries.length, ((at / page) * BigInt(ENTRY_BYTES)) as never);
+    const isThere = (i: number) => ((entries[i * ENTRY_BYTES + ENTRY_BYTES - 1] ?? 0) & IS_THERE) !== 0;
+    for (let first = 0; first < count; first++) {
+      if (!isThere(first)) continue;
+      let next = first + 1;
+      while (next < count && isThere(next)) next++;
+      yield { from: at + BigInt(first) * page, pages: next - first };
+      first = next;
+    }
   }
 }

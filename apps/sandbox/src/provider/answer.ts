@@ -101,7 +101,7 @@ export function compose<M extends Model>(request: Asked<M>, directive: Directive
   const end = complete ? text.length : (starts[visible] as number);
   const chunks = Math.min(directive.chunks ?? DEFAULT_MOST_CHUNKS, visible);
   return {
-    serial: `${RUN}${(++answers).toString(36).padStart(9, '0')}`,
+    serial: `${RUN}${(++answers).toString(16).padStart(9, '0')}`,
     created: Math.floor(Date.now() / 1000),
     model: request.model,
     n: request.n,

@@ -1,0 +1,88 @@
+/**
+ * An enclave for benchmarks, which answers at once: as many events as it is asked for, encrypted to who encrypted, in plain
+ * text to who did not. It stands for a gateway as well, for a proxy that is measured alone.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ENCAPSULATED_KEY, generateKeys, openRequest, RESPONSE_NONCE } from '#ehbp';
+
+const MODEL = 'gpt-oss-120b';
+const USAGE = 'X-Tinfoil-Usage-Metrics';
+const WANTED = /events=(\d+) bytes=(\d+)/;
+/** A token for so many bytes of text. */
+const BYTES_OF_TOKEN = 4;
+const ABOUT = { id: 'chatcmpl-1', created: 1, model: MODEL };
+
+const keys = await generateKeys();
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { method, url = '/', headers } = request;
+  if (method === 'GET' && url.includes('/attestation')) return json(response, bundle());
+  if (method === 'GET') return json(response, { data: [{ id: `private/${MODEL}`, name: MODEL, created: 1 }] });
+  const encapsulated = headers[ENCAPSULATED_KEY];
+  const opened = typeof encapsulated === 'string' ? await openRequest(keys, encapsulated) : undefined;
+  const pieces: Uint8Array[] = [];
+  for await (const piece of opened ? opened.open(request) : request) pieces.push(piece as Uint8Array);
+  const { stream = false, messages } = JSON.parse(Buffer.concat(pieces).toString()) as {
+    readonly stream?: boolean;
+    readonly messages: readonly { readonly content: string }[];
+  };
+  const [, events = '1', bytes = '64'] = WANTED.exec(messages.at(-1)?.content ?? '') ?? [];
+  const sealer = await opened?.sealResponse();
+  const seal = (text: Buffer): Uint8Array => (sealer ? sealer.seal(text) : text);
+  const text = 'e'.repeat(Number(bytes));
+  const [prompt, completion] = [100, Math.ceil((Number(events) * Number(bytes)) / BYTES_OF_TOKEN)];
+  const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+  const report = { [USAGE]: `prompt=${prompt},completion=${completion},total=${prompt + completion}` };
+  const nonce = sealer ? { [RESPONSE_NONCE]: sealer.nonce } : {};
+  if (!stream) {
+    const choices = [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }];
+    const whole = Buffer.from(JSON.stringify({ ...ABOUT, object: 'chat.completion', choices, usage }));
+    return void response.writeHead(200, { 'content-type': 'application/json', ...report, ...nonce }).end(seal(whole));
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream', trailer: USAGE, ...nonce });
+  const event = chunk({ content: text }, null);
+  for (let i = 0; i < Number(events) && !response.destroyed; i++)
+    if (!response.write(seal(event))) await room(response);
+  for (const last of [chunk({}, 'stop'), said({ ...ABOUT, choices: [], usage }), Buffer.from('data: [DONE]\n\n')])
+    response.write(seal(last));
+  response.addTrailers(report);
+  response.end();
+}
+
+function chunk(delta: object, reason: string | null): Buffer {
+  const choices = [{ index: 0, delta, finish_reason: reason }];
+  return said({ ...ABOUT, object: 'chat.completion.chunk', choices });
+}
+
+function said(event: object): Buffer {
+  return Buffer.from(`data: ${JSON.stringify(event)}\n\n`);
+}
+
+function room(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.once('drain', done).once('close', done);
+  });
+}
+
+function bundle(): object {
+  const body = JSON.stringify({ hpke_public_key: Buffer.from(keys.publicKey).toString('hex'), model: MODEL });
+  return { domain: 'localhost', enclaveAttestationReport: { format: 'simulated', body: btoa(body) } };
+}
+
+function json(response: ServerResponse, body: object): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+const server = createServer((request, response) => {
+  // Who is measured may leave in the middle.
+  answer(request, response).catch(() => response.destroy());
+});
+server.listen(0, '127.0.0.1', () => {
+  process.stdout.write(`listening on http://127.0.0.1:${(server.address() as AddressInfo).port}\n`);
+});
+process.on('SIGTERM', () => process.exit(0));

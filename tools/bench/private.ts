@@ -1,0 +1,265 @@
+/**
+ * Private models through the gateway, which cannot read them, and through the proxy, which encrypts and decrypts: beside a bare
+ * pass-through and the upstream itself, in one run. Then 64 answers of 10 MB at once, whose readers are slow.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Agent, request } from 'undici';
+import { sealRequest } from '#ehbp';
+import { Cluster } from '../cluster.ts';
+import { root, type Started, start, startApp } from '../processes.ts';
+import { median } from './load.ts';
+
+const WARM_UP_SECONDS = 0.5;
+const FUNDED = 6;
+const CREDIT_USD = 1_000;
+const STREAMS = 64;
+/** How long readers of the long answers wait before they read on. */
+const STALLED_MS = 2_000;
+const SAMPLED_EVERY_MS = 50;
+const RESTED_MS = 3_000;
+const PAGE_BYTES = 4_096;
+const LONG_BYTES = 10e6;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** What is asked for: an answer in one piece, one token an event, and 10 MB as fast as it goes. */
+const MODES = {
+  'whole answer': { stream: false, content: 'events=1 bytes=256' },
+  '500 events': { stream: true, content: 'events=500 bytes=8' },
+  '10 MB': { stream: true, content: 'events=640 bytes=16384' },
+} as const;
+
+export type PrivateMode = keyof typeof MODES;
+/** Sealed requests are those that a gateway has, plain ones those of a proxy. */
+export type Side = 'gateway' | 'proxy';
+
+const AT_ONCE: Readonly<Record<PrivateMode, readonly number[]>> = {
+  'whole answer': [1, 16],
+  '500 events': [1, 16],
+  '10 MB': [1, 4],
+};
+
+export interface PrivateFigure {
+  readonly side: Side;
+  readonly mode: PrivateMode;
+  readonly candidate: string;
+  readonly concurrency: number;
+  readonly perSecond: number;
+  readonly megabytesPerSecond: number;
+  readonly p50Ms: number;
+  /** Until the first byte of the body. */
+  readonly firstMs: number;
+  readonly failures: number;
+}
+
+/** Resident megabytes of a process before, at most, and after the long answers. */
+export interface MemoryFigure {
+  readonly process: string;
+  readonly before: number;
+  readonly peak: number;
+  readonly after: number;
+}
+
+export interface PrivateBench {
+  readonly seconds: number;
+  readonly rounds: number;
+  readonly dataDir: string;
+  print(line: string): void;
+}
+
+interface Load {
+  readonly concurrency: number;
+  readonly seconds: number;
+}
+
+interface Target {
+  readonly url: string;
+  request(mode: PrivateMode): { readonly headers: Record<string, string>; readonly body: Buffer | string };
+}
+
+export async function benchPrivate(bench: PrivateBench): Promise<{
+  readonly figures: readonly PrivateFigure[];
+  readonly memory: readonly MemoryFigure[];
+  /** Of the long answers. */
+  readonly failures: number;
+}> {
+  const started: Started[] = [];
+  const run = async (program: string, env: Record<string, string>) => {
+    const each = await start([process.execPath, path.join(root, `dist/tools/bench/${program}.js`)], env, /listening/);
+    started.push(each);
+    return { each, url: each.line.replace('listening on ', '') };
+  };
+  const upstream = (await run('private-upstream', {})).url;
+  const bare = (await run('private-pass-through', { UPSTREAM: upstream })).url;
+  const cluster = await Cluster.start(bench.dataDir, 0);
+  try {
+    cluster.with({ TINFOIL_BASE_URL: upstream });
+    const gateway = await cluster.startRole('gateway', 'gateway 1');
+    const api = cluster.gateways[0] as string;
+    const { apiKey } = await funded(cluster);
+    const proxyTo = async (base: string) => {
+      const env = { PPQ_API_KEY: apiKey, PPQ_API_BASE: base, ALLOW_UNATTESTED: '1', PORT: '0' };
+      const proxy = await startApp('private-proxy', env);
+      started.push(proxy);
+      return { proxy, url: /http:\/\/127\.0\.0\.1:\d+/.exec(proxy.line)?.[0] as string };
+    };
+    const alone = await proxyTo(upstream);
+    const before = await proxyTo(api);
+    const sealed = await sealedBy(upstream);
+    const sides: Readonly<Record<Side, Readonly<Record<string, Target>>>> = {
+      gateway: {
+        countinghouse: sealed(`${api}/private`, apiKey),
+        'bare pass-through': sealed(bare, apiKey),
+        'upstream itself': sealed(upstream, apiKey),
+      },
+      proxy: {
+        'private proxy': plain(alone.url),
+        'private proxy and gateway': plain(before.url),
+        'bare pass-through': plain(bare),
+        'upstream itself': plain(upstream),
+      },
+    };
+    const figures: PrivateFigure[] = [];
+    for (const [side, candidates] of Object.entries(sides) as [Side, Record<string, Target>][])
+      figures.push(...(await measured(side, candidates, bench)));
+    const processes = { gateway: gateway.pid, 'private proxy': before.proxy.pid };
+    return { figures, ...(await longAnswers(sides.proxy['private proxy and gateway'] as Target, processes)) };
+  } finally {
+    for (const each of started.reverse()) await each.stop();
+    await cluster.stop();
+  }
+}
+
+async function funded(cluster: Cluster) {
+  const customer = await cluster.customer(CREDIT_USD);
+  for (let i = 1; i < FUNDED; i++) await cluster.fund(customer, CREDIT_USD);
+  return customer;
+}
+
+async function measured(
+  side: Side,
+  candidates: Readonly<Record<string, Target>>,
+  { seconds, rounds, print }: PrivateBench,
+): Promise<readonly PrivateFigure[]> {
+  const figures: PrivateFigure[] = [];
+  for (const mode of Object.keys(MODES) as PrivateMode[]) {
+    for (const each of Object.values(candidates)) await asked(each, mode, { concurrency: 4, seconds: WARM_UP_SECONDS });
+    for (const concurrency of AT_ONCE[mode])
+      for (let round = 0; round < rounds; round++)
+        for (const [candidate, target] of Object.entries(candidates))
+          figures.push({
+            side,
+            mode,
+            candidate,
+            concurrency,
+            ...(await asked(target, mode, { concurrency, seconds })),
+          });
+    print(`${mode} at the ${side} measured`);
+  }
+  return figures;
+}
+
+/** Requests that are encrypted beforehand, one of each kind: what is measured is what passes them on. */
+async function sealedBy(upstream: string): Promise<(base: string, apiKey: string) => Target> {
+  const { enclaveAttestationReport } = (await (await fetch(`${upstream}/attestation`)).json()) as {
+    readonly enclaveAttestationReport: { readonly body: string };
+  };
+  const { hpke_public_key } = JSON.parse(atob(enclaveAttestationReport.body)) as { readonly hpke_public_key: string };
+  const key = Buffer.from(hpke_public_key, 'hex');
+  const sealed = new Map<PrivateMode, { readonly encapsulatedKey: string; readonly body: Buffer }>();
+  for (const mode of Object.keys(MODES) as PrivateMode[]) {
+    const { encapsulatedKey, frames } = await sealRequest(key, Buffer.from(chat(mode, 'gpt-oss-120b')));
+    sealed.set(mode, { encapsulatedKey, body: Buffer.concat(frames) });
+  }
+  return (base, apiKey) => ({
+    url: `${base}/v1/chat/completions`,
+    request(mode) {
+      const { encapsulatedKey = '', body = '' } = sealed.get(mode) ?? {};
+      const authorization = { authorization: `Bearer ${apiKey}`, 'x-private-model': 'private/gpt-oss-120b' };
+      return { headers: { ...JSON_TYPE, ...authorization, 'ehbp-encapsulated-key': encapsulatedKey }, body };
+    },
+  });
+}
+
+function plain(base: string): Target {
+  const request = (mode: PrivateMode) => ({ headers: JSON_TYPE, body: chat(mode, 'private/gpt-oss-120b') });
+  return { url: `${base}/v1/chat/completions`, request };
+}
+
+function chat(mode: PrivateMode, model: string): string {
+  const { stream, content } = MODES[mode];
+  return JSON.stringify({ model, stream, messages: [{ role: 'user', content }] });
+}
+
+/** So many requests at a time, each read as fast as it comes. */
+async function asked(target: Target, mode: PrivateMode, { concurrency, seconds }: Load) {
+  const dispatcher = new Agent({ connections: concurrency });
+  const took: number[] = [];
+  const waits: number[] = [];
+  let bytes = 0;
+  let failures = 0;
+  const started = performance.now();
+  const until = started + seconds * 1_000;
+  const one = async () => {
+    while (performance.now() < until) {
+      const began = performance.now();
+      const answer = await request(target.url, { method: 'POST', ...target.request(mode), dispatcher });
+      if (answer.statusCode !== 200) failures++;
+      let isFirst = true;
+      for await (const piece of answer.body) {
+        if (isFirst) waits.push(performance.now() - began);
+        isFirst = false;
+        bytes += (piece as Uint8Array).length;
+      }
+      took.push(performance.now() - began);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, one));
+  const lasted = (performance.now() - started) / 1_000;
+  await dispatcher.close();
+  return {
+    perSecond: took.length / lasted,
+    megabytesPerSecond: bytes / 1e6 / lasted,
+    p50Ms: median(took),
+    firstMs: median(waits),
+    failures,
+  };
+}
+
+/** All at once, from readers that stand still for a while, and what the processes between take up meanwhile. */
+async function longAnswers(target: Target, processes: Readonly<Record<string, number>>) {
+  const dispatcher = new Agent({ connections: STREAMS });
+  const resident = () => Object.values(processes).map(residentMegabytes);
+  const before = resident();
+  let peak = before;
+  const sampling = setInterval(() => {
+    peak = resident().map((now, i) => Math.max(now, peak[i] ?? 0));
+  }, SAMPLED_EVERY_MS);
+  let failures = 0;
+  const one = async () => {
+    const answer = await request(target.url, { method: 'POST', ...target.request('10 MB'), dispatcher });
+    await sleep(STALLED_MS);
+    let bytes = 0;
+    for await (const piece of answer.body) bytes += (piece as Uint8Array).length;
+    if (answer.statusCode !== 200 || bytes < LONG_BYTES) failures++;
+  };
+  await Promise.all(Array.from({ length: STREAMS }, one));
+  await sleep(RESTED_MS);
+  clearInterval(sampling);
+  await dispatcher.close();
+  const after = resident();
+  const memory = Object.keys(processes).map((process, i) => ({
+    process,
+    before: before[i] as number,
+    peak: peak[i] as number,
+    after: after[i] as number,
+  }));
+  return { memory, failures };
+}
+
+function residentMegabytes(pid: number): number {
+  const [, pages = '0'] = readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ');
+  return (Number(pages) * PAGE_BYTES) / 1e6;
+}
