@@ -2,7 +2,7 @@
  * Who may ask. The proxy pays with a key of its own, so no web page may speak through it: not by a form, a picture, a frame or a
  * fetch, not under a name that it makes the browser take for this machine. Programs of this machine may.
  */
-import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import { Failure } from './failure.ts';
 
 /** What browsers say of a request that no page made: an address that was typed, or a page of the proxy's own. */
@@ -13,9 +13,13 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
  * Why a request is not heard, judged by its head alone.
  * @param port that the proxy listens on
  */
-export function refusalOfCaller(method: string, headers: IncomingHttpHeaders, port: number): Failure | undefined {
+export function refusalOfCaller(
+  { method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>,
+  port: number,
+): Failure | undefined {
   const names = [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`];
   if (!names.includes(headers.host ?? '')) return refused(`Host must be one of ${names.join(', ')}`);
+  if (!url.startsWith('/')) return refused('The address must be a path: this is no proxy for others');
   if (headers.origin !== undefined) return refused('Web pages may not use the proxy: a request must have no Origin');
   if (!OF_NO_PAGE.includes(headers['sec-fetch-site'])) return refused('Web pages may not use the proxy');
   if (method !== 'POST') return undefined;

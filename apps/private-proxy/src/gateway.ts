@@ -149,9 +149,10 @@ export class Gateway {
 /** What a gateway says that does not serve a request: its own status, and its words as far as they can be shown. */
 export async function refusalOf(answer: SealedAnswer): Promise<Failure> {
   const { status, retryAfterSeconds } = answer;
-  if (status < 400) {
+  if (status < 400 || status > 599) {
     answer.body.destroy();
-    const what = status < 300 ? 'an answer that is not encrypted' : 'a redirect, which is not followed';
+    const unknown = status < 400 ? 'a redirect, which is not followed' : `the status ${status}, which there is not`;
+    const what = status < 300 ? 'an answer that is not encrypted' : unknown;
     return new Failure(502, `The gateway sent ${what}`, { code: 'gateway_error', final: status < 300 });
   }
   const said = errorIn(jsonIn(await answer.read().catch(() => Buffer.alloc(0))));

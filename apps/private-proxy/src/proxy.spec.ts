@@ -251,6 +251,7 @@ describe('what the gateway says in the clear', () => {
     ['an answer without encryption', plain(200, whole('I am the gateway'))],
     ['a redirect', plain(307, '', { location: 'http://127.0.0.1:1/' })],
     ['no address', plain(101, '')],
+    ['a status that there is not', plain(999, { message: 'I am the gateway' })],
   ])('is never an answer: %s', async (_, refuse) => {
     gateway.refuse = refuse;
     const { status, text } = await post('/v1/chat/completions', CHAT);
@@ -336,6 +337,7 @@ describe('who may ask', () => {
   const refused: readonly (readonly [string, number, string, string, () => Record<string, string>])[] = [
     ['a name that is not this machine’s', 403, 'POST', '/v1/messages', () => ({ ...json, host: 'evil.test:8787' })],
     ['another port', 403, 'GET', '/v1/models', () => ({ host: '127.0.0.1:1' })],
+    ['an address of somewhere else', 403, 'POST', 'http://evil.test/v1/messages', () => ({ ...json, host: own() })],
     ['an origin', 403, 'POST', '/v1/chat/completions', () => ({ ...json, host: own(), origin: 'http://evil.test' })],
     ['an origin of nobody', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: 'null' })],
     ['its own origin', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: proxy.url })],

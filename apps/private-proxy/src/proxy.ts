@@ -77,7 +77,7 @@ function guard(app: FastifyInstance, log: Log): void {
   app.addHook('onRequest', async (request, reply) => {
     request.note = { face: faceOf(request).name, answered: 0 };
     const { port } = app.server.address() as AddressInfo;
-    const refusal = refusalOfCaller(request.method, request.headers, port) ?? (request.is404 ? NO_ROUTE : undefined);
+    const refusal = refusalOfCaller(request, port) ?? (request.is404 ? NO_ROUTE : undefined);
     if (!refusal) return;
     // What it has not sent yet is not read.
     reply.header('connection', 'close');

@@ -163,6 +163,7 @@ describe('GET /private/attestation', () => {
     ['no object', (response) => response.end('["evidence"]'), 502],
     ['more than 1 MiB', (response) => response.end(JSON.stringify({ digest: 'x'.repeat(1024 * 1024) })), 502],
     ['more than 1 MiB without an end', (response) => void response.write('{"a":"'.padEnd(1024 * 1024 + 9, 'x')), 502],
+    ['what is nested too deeply', (response) => response.end('{"a":'.repeat(99_999) + 1 + '}'.repeat(99_999)), 502],
     ['half of it', (response) => void response.write('{', () => response.destroy()), 502],
     ['a redirect', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), 502],
     ['that it knows no such address, in words of its own', (response) => response.writeHead(404).end('words'), 502],

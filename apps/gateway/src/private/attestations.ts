@@ -93,7 +93,7 @@ export class Attestations {
     const late = () => patience.abort(new UpstreamFailure('timeout', 'The enclave took too long'));
     const timer = setTimeout(late, this.answeredWithinMs);
     try {
-      return JSON.stringify(await this.providers.attestations(upstream)(enclave, patience.signal));
+      return written(await this.providers.attestations(upstream)(enclave, patience.signal));
     } finally {
       clearTimeout(timer);
     }
@@ -105,6 +105,14 @@ export class Attestations {
     const [only, another] = current.models.filter((model) => isPrivate(model) && model.endpoints.length > 0);
     if (only && !another) return privateModel(only.id, current).endpoint;
     throw new UnservableRequest(400, 'model must say which one is meant, such as private/gpt-oss-120b', 'model');
+  }
+}
+
+function written(bundle: object): string {
+  try {
+    return JSON.stringify(bundle);
+  } catch (cause) {
+    throw new UpstreamFailure('upstream_error', 'The enclave gives evidence that is nested too deeply', { cause });
   }
 }
 
