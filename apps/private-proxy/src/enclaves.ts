@@ -26,6 +26,7 @@ export class Enclaves {
   private readonly states = new Map<string, EnclaveState>();
   private readonly running = new Map<string, Promise<VerifiedEnclave>>();
   private list: { readonly models: readonly PrivateModel[]; readonly at: number } | undefined;
+  private listing: Promise<readonly PrivateModel[]> | undefined;
   private looking: { readonly done: Promise<void>; readonly at: number } | undefined;
 
   constructor(
@@ -52,10 +53,18 @@ export class Enclaves {
 
   /** The private models that the gateway has. @throws Failure */
   async models(): Promise<readonly PrivateModel[]> {
-    if (!this.list || !isFresh(this.list.at, LIST_KEPT_MS)) {
-      this.list = { models: await this.gateway.models(), at: Date.now() };
-    }
-    return this.list.models;
+    if (this.list && isFresh(this.list.at, LIST_KEPT_MS)) return this.list.models;
+    this.listing ??= this.listed().finally(() => {
+      this.listing = undefined;
+    });
+    return this.listing;
+  }
+
+  /** What the gateway says of a model, or has said before: nobody waits for a newer word of it. */
+  async hint(id: string): Promise<PrivateModel | undefined> {
+    const latest = this.models().catch(() => []);
+    const models = this.list?.models ?? (await latest);
+    return models.find((each) => each.id === id);
   }
 
   /** @param model without the prefix */
@@ -75,6 +84,12 @@ export class Enclaves {
       this.looking = { done: this.lookAtAll(), at: Date.now() };
     }
     return this.looking.done;
+  }
+
+  private async listed(): Promise<readonly PrivateModel[]> {
+    const models = await this.gateway.models();
+    this.list = { models, at: Date.now() };
+    return models;
   }
 
   private async lookAtAll(): Promise<void> {

@@ -24,9 +24,7 @@ export class ModelNames {
    */
   async meant(asked: unknown): Promise<MeantModel> {
     const id = await this.idOf(asked);
-    // A model that is named in full is served without the list too.
-    const models = await this.enclaves.models().catch(() => []);
-    return { id, maxOutput: models.find((each) => each.id === PREFIX + id)?.maxOutput };
+    return { id, maxOutput: (await this.enclaves.hint(PREFIX + id))?.maxOutput };
   }
 
   /**
