@@ -164,6 +164,16 @@ describe('nobody pays less by what he says', () => {
     expect(ended?.data).toMatchObject({ charged: charge?.price });
   });
 
+  test('usage that lies up where there is no more money costs what there is, and the house nothing', async () => {
+    const poor = await capped(0.011);
+    const words = Array.from({ length: 20 }, () => chatEvent(' word'));
+    enclave.answer = inEvents([...words, DONE], 'prompt=74,completion=1500,total=1574');
+    const { facts } = await bookedBy(() => ask({ by: poor, model: DEAR }), poor);
+    const [{ charged = '', charge } = {}] = facts.flatMap(({ type, data }) => (type === 'HoldSettled' ? [data] : []));
+    expect([charged, isEstimated(charge as never)]).toEqual([charge?.price, true]);
+    expect(Number(charged)).toBeLessThanOrEqual(0.011e12);
+  });
+
   test('usage that lies down is estimated', async () => {
     const words = Array.from({ length: 200 }, () => chatEvent(' word'));
     enclave.answer = inEvents([...words, DONE], 'prompt=1,completion=1,total=2');

@@ -105,9 +105,9 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     if (isStream(answer)) purchase.generating(endpoint, MOMENT_MS);
     const failure = await passedOn(answer, meter, client).then(() => undefined, asFailure);
     if (failure) purchase.cutShort(failure);
-    const reported = answer.usage();
-    const { usage: used, estimated, doubt } = usage.judge(reported);
-    if (doubt && !failure) purchase.doubt(`the enclave of ${order.sale.model.id} ${doubt}`);
+    const judged = usage.judge(answer.usage());
+    if (judged.doubt && !failure) purchase.doubt(`the enclave of ${order.sale.model.id} ${judged.doubt}`);
+    const { usage: used, estimated } = await meter.afforded(judged);
     const made = { usage: estimated ? undefined : used, delivered: () => '', vendorId: answer.vendorId() };
     await purchase.billCall({ counted: async () => used }, made);
     if (failure && !client.started && !hasLeft(failure)) throw failure;

@@ -1,12 +1,13 @@
 /** What an encrypted chat may use while it passes, and more money before that is more than is held. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
-import { money, type PicoUsd } from '#kernel';
+import { quantityOf } from '#domain';
+import { money, type PicoUsd, picoUsd } from '#kernel';
 import { asFailure, UpstreamFailure } from '../../failures.ts';
 import type { Purchase } from '../../paying/purchase.ts';
 import type { SealedPiece } from '../vocabulary/private-calls.ts';
-import { dearest } from '../vocabulary/quote.ts';
-import type { CiphertextUsage } from './ciphertext-usage.ts';
+import { affordableOutput, dearest } from '../vocabulary/quote.ts';
+import type { CiphertextUsage, JudgedUsage } from './ciphertext-usage.ts';
 
 /** How long a chat stands still that waits for what other requests hold, and how often it asks. */
 const WAITS_MS = 5_000;
@@ -41,6 +42,20 @@ export class SealedMeter {
   received({ frames, missing }: SealedPiece, isStream: boolean): Promise<void> | undefined {
     this.usage.receive(frames, isStream, missing);
     return this.due > this.purchase.hold.amount ? this.held() : undefined;
+  }
+
+  /**
+   * What of a usage is paid for. What an enclave reports beyond what its bytes were held for is taken if it is there; what is not
+   * there is not charged, and not owed.
+   */
+  async afforded({ usage, estimated }: JudgedUsage): Promise<Pick<JudgedUsage, 'usage' | 'estimated'>> {
+    const { purchase, endpoint } = this;
+    const [input, output] = [quantityOf('input', usage), quantityOf('output', usage)];
+    const price = dearest(input, output, endpoint.tariff);
+    const { amount } = purchase.hold;
+    if (price > amount) await purchase.grow({ atLeast: picoUsd(amount + 1n), to: price }).catch(() => {});
+    const most = Math.max(affordableOutput(purchase.hold.amount, input, endpoint.tariff), 0);
+    return output <= most ? { usage, estimated } : { usage: { input, output: most }, estimated: true };
   }
 
   private get due(): PicoUsd {
