@@ -39,7 +39,8 @@ import {
 const REQUESTS = Number(process.argv[2] ?? 1_000);
 /** How they are divided. */
 const SHARES = { plain: 0.55, faulty: 0.25, betrayed: 0.05, hard: 0.15 };
-const ROTATED_EVERY_MS = 700;
+/** Evidence that is a second old counts as new. */
+const ROTATED_EVERY_MS = 1_500;
 const SLOW_ONES = 16;
 /** Until each has its first words. */
 const SLOW_FIRST_MS = 3_000;
