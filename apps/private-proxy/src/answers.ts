@@ -1,21 +1,58 @@
 /** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
-import { DONE, isObject, SseReader, sseData, type Thing } from '#application/messages';
-import { Failure } from './failure.ts';
-import { jsonIn, wholeOf } from './gateway.ts';
+import { CollectedChat, DONE, isObject, SseReader, sseData, type Thing } from '#application/messages';
+import { errorIn, Failure } from './failure.ts';
+import { jsonIn } from './gateway.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024;
 /** For what the gateway still has to say after the answer is complete. */
 const REST_MS = 5_000;
 
-/** @throws Failure when it is not the whole of a JSON object */
-export async function wholeAnswer(
-  pieces: AsyncIterable<Uint8Array>,
-): Promise<{ readonly bytes: Buffer; readonly json: Thing }> {
-  const bytes = await wholeOf(pieces, MAX_ANSWER_BYTES);
-  const json = jsonIn(bytes);
-  if (!isObject(json)) throw broken('The answer is not whole');
-  return { bytes, json };
+/**
+ * The answer in one piece that a stream comes to.
+ * @throws Failure when the stream is not whole
+ */
+export async function collected(pieces: AsyncIterable<Uint8Array>): Promise<Thing> {
+  const chat = new CollectedChat();
+  for await (const chunk of chunksOf(bounded(pieces))) {
+    try {
+      chat.accept(chunk);
+    } catch {
+      throw broken('The answer is no chat');
+    }
+  }
+  return chat.body;
+}
+
+/** What the events of a stream carry. @throws Failure also where one of them is an error of the enclave's, or none has a choice */
+export async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Thing> {
+  let isChat = false;
+  for await (const events of eventsOf(pieces)) {
+    for (const { chunk } of events) {
+      if (!chunk) continue;
+      const { error, choices } = chunk;
+      if (error)
+        throw new Failure(502, errorIn(chunk)?.message ?? 'The enclave failed', { code: 'enclave_error', final: true });
+      if (!areChoices(choices ?? [])) throw broken('The answer is no chat');
+      isChat ||= choices !== undefined;
+      yield chunk;
+    }
+  }
+  if (!isChat) throw broken('The answer is no chat');
+}
+
+function areChoices(choices: unknown): boolean {
+  return Array.isArray(choices) && choices.every((each) => isObject(each) && isObject(each.delta ?? {}));
+}
+
+/** @throws Failure when nobody would want to keep it until its end */
+export async function* bounded(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let left = MAX_ANSWER_BYTES;
+  for await (const piece of pieces) {
+    left -= piece.length;
+    if (left < 0) throw new Failure(502, 'The answer is too long', { code: 'answer_too_long', final: true });
+    yield piece;
+  }
 }
 
 /** An event of a streamed answer. */

@@ -1,17 +1,13 @@
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
-import { AttestedEnclave, type EnclaveWish, encrypted, PlayedGateway } from '#testing';
+import { AttestedEnclave, type EnclaveWish, PlayedGateway } from '#testing';
 import { pinned } from './attestation/pinned.ts';
 import { enclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
 
 const CHAT = { model: 'private/one', messages: [{ role: 'user', content: 'Hi' }] };
-const WHOLE = {
-  id: 'chat-1',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
-};
 
 let gateway: PlayedGateway;
 let enclave: AttestedEnclave;
@@ -19,7 +15,6 @@ let proxy: RunningProxy;
 
 beforeAll(async () => {
   gateway = await PlayedGateway.listen();
-  gateway.answer = encrypted([JSON.stringify(WHOLE)]);
   enclave = new AttestedEnclave(Buffer.from(gateway.keys.publicKey));
   const settings = readProxySettings({
     PPQ_API_KEY: 'sk-ofTheProxy',
@@ -108,7 +103,7 @@ test.each<[what: string, bundle: () => object]>([
 
 test('an enclave that proves what it runs is encrypted to, and shown with its proof', async () => {
   gateway.bundle = () => enclave.bundle();
-  expect(await asked()).toEqual({ status: 200, text: JSON.stringify(WHOLE) });
+  expect(await asked()).toEqual({ status: 200, text: expect.stringContaining('"content":"Hello"') });
   expect(gateway.calls.at(-1)?.chat).toMatchObject({ ...CHAT, model: 'one' });
   const page = await (await fetch(proxy.url)).text();
   expect(page).toContain(`${enclave.repository} refs/tags/v1.2.3 on AMD EPYC 9004 (Genoa)`);

@@ -14,10 +14,14 @@ const LEFT = new Failure(499, 'The caller left', { code: 'caller_left' });
 
 /** What a face makes of a request, and of its answer. */
 export interface Exchange {
-  /** What is encrypted. */
+  /** Whether the caller wants events. */
+  readonly streams: boolean;
+  /**
+   * What is encrypted, which always asks for a stream: only that is paid while it is made, and stopped where the money ends.
+   */
   readonly chat: Thing;
   /** The answer in one piece, as JSON. */
-  whole(answer: EnclaveAnswer): Promise<Buffer | string>;
+  whole(answer: EnclaveAnswer): Promise<string>;
   /** The same as events. */
   events(answer: EnclaveAnswer): AsyncGenerator<string>;
 }
@@ -42,7 +46,7 @@ export class Exchanges {
     const { note } = request;
     const body = bodyOf(request);
     const model = await this.names.meant(body.model);
-    const { chat, whole, events } = plan(body, model);
+    const { streams, chat, whole, events } = plan(body, model);
     const bytes = written(chat);
     Object.assign(note, { model: PREFIX + model.id, asked: bytes.length });
     const signal = this.signalOf(reply);
@@ -51,7 +55,7 @@ export class Exchanges {
       note.requestId = answer.requestId;
       return answer;
     };
-    if (chat.stream === true) {
+    if (streams) {
       return sendEvents(
         reply,
         face,
@@ -62,7 +66,7 @@ export class Exchanges {
       );
     }
     const answer = await whole(await ask());
-    note.answered = answer.length;
+    note.answered = Buffer.byteLength(answer);
     if (note.requestId) reply.header('x-request-id', note.requestId);
     return reply.type('application/json').send(answer);
   }

@@ -89,6 +89,8 @@ export class Gateway {
       headers: {
         authorization: `Bearer ${this.apiKey}`,
         'content-type': 'application/json',
+        // What comes as it is made is held for as it grows; anything else for the longest that there is.
+        accept: 'text/event-stream',
         [ENCAPSULATED_KEY]: encapsulatedKey,
         'x-private-model': PREFIX + model,
         'x-query-source': 'api',

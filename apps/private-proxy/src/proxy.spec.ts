@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { generateKeys } from '#ehbp';
-import { encrypted, keyProblem, PlayedGateway, plain } from '#testing';
+import { chatEvents, encrypted, keyProblem, PlayedGateway, plain } from '#testing';
 import { enclaveVerifier } from './attestation/verify-enclaves.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
@@ -27,7 +27,7 @@ afterAll(async () => {
   await gateway.close();
 });
 beforeEach(() => {
-  gateway.answer = encrypted([JSON.stringify(whole('Hello'))]);
+  gateway.answer = encrypted(chatEvents('Hello'));
   gateway.refuse = undefined;
   gateway.models = ['private/one'];
 });
@@ -50,9 +50,18 @@ function start(environment: Record<string, string> = {}): Promise<RunningProxy> 
   return startProxy(settings, enclaveVerifier(settings), pino({ level: settings.logLevel }, sink));
 }
 
+/** What `chatEvents` come to. */
 const whole = (content: string) => ({
   id: 'chat-1',
-  choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+  object: 'chat.completion',
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content, refusal: null, annotations: [] },
+      logprobs: null,
+      finish_reason: 'stop',
+    },
+  ],
   usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
 });
 const chunk = (delta: object, finish_reason: string | null = null) =>
@@ -94,9 +103,12 @@ describe('what leaves the proxy', () => {
     const { status, body } = await post('/v1/chat/completions', { ...CHAT, seed: 3 });
     expect({ status, body }).toEqual({ status: 200, body: whole('Hello') });
     const { headers, wire, chat } = gateway.calls.at(-1) as (typeof gateway.calls)[number];
-    expect(chat).toEqual({ ...CHAT, model: 'one', seed: 3 });
+    // Only what is made under the gateway's eyes is paid piece by piece: no answer is asked for in one.
+    expect(chat).toEqual({ ...CHAT, model: 'one', seed: 3, stream: true, stream_options: { include_usage: true } });
     expect(String(wire)).not.toContain(PLANTED);
+    expect(headers.accept).toBe('text/event-stream');
     expect(Object.keys(headers).sort()).toEqual([
+      'accept',
       'authorization',
       'connection',
       'content-type',
@@ -154,6 +166,50 @@ describe('a new key of the enclave', () => {
   });
 });
 
+describe('the answer of a stream', () => {
+  test('has no chunk with the usage alone where that was not asked for, and is as it came otherwise', async () => {
+    const events = chatEvents('Hello');
+    const streamed = async (more: object) =>
+      (await post('/v1/chat/completions', { ...CHAT, stream: true, ...more })).text;
+    expect(await streamed({})).toBe(events.toSpliced(2, 1).join(''));
+    expect(await streamed({ stream_options: { include_usage: true, extra: 1 } })).toBe(events.join(''));
+    expect(gateway.calls.at(-1)?.chat.stream_options).toEqual({ include_usage: true, extra: 1 });
+  });
+
+  test('comes in one piece where that was asked for: texts, thoughts, calls, probabilities, and what else there is', async () => {
+    const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] });
+    const choice = (more: object) => `data: ${JSON.stringify({ choices: [{ delta: {}, ...more }] })}\n\n`;
+    gateway.answer = encrypted([
+      'data: {"id":"chat-2","created":7,"system_fingerprint":"f","choices":[]}\n\n: a comment\n\n',
+      chunk({ role: 'assistant', reasoning_content: 'a' }) + chunk({ reasoning_content: 'b', content: null }),
+      ...['x', 'y'].map((content) => chunk({ content })),
+      call(0, { id: 'c0', type: 'function', function: { name: 'f', arguments: '' } }),
+      call(1, { id: 'c1', type: 'function', function: { name: 'g', arguments: '{}' } }),
+      call(0, { function: { arguments: '{"a' } }) + call(0, { function: { name: null, arguments: '":1}' } }),
+      ...['x', 'y'].map((token) => choice({ logprobs: { content: [{ token }] } })),
+      'data: {"choices":[{"delta":{"__proto__":{"polluted":1}}}]}\n\n',
+      choice({ finish_reason: 'tool_calls' }),
+      'data: {"choices":[],"usage":{"total_tokens":7}}\n\n',
+      DONE,
+    ]);
+    const { body } = await post('/v1/chat/completions', CHAT);
+    const functions = [
+      { name: 'f', arguments: '{"a":1}' },
+      { name: 'g', arguments: '{}' },
+    ];
+    const message = {
+      ...{ role: 'assistant', content: 'xy', refusal: null, annotations: [], reasoning_content: 'ab' },
+      tool_calls: functions.map((called, at) => ({ id: `c${at}`, type: 'function', function: called })),
+    };
+    const logprobs = { content: [{ token: 'x' }, { token: 'y' }] };
+    expect(body).toEqual({
+      ...{ id: 'chat-2', object: 'chat.completion', created: 7, system_fingerprint: 'f', usage: { total_tokens: 7 } },
+      choices: [{ index: 0, message, logprobs, finish_reason: 'tool_calls' }],
+    });
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+  });
+});
+
 describe('an answer that is not whole is an error', () => {
   const events = [chunk({ content: PLANTED }), chunk({}, 'stop'), DONE];
   const broken = (response: ServerResponse) => response.socket?.end();
@@ -174,10 +230,14 @@ describe('an answer that is not whole is an error', () => {
     expect(message.text.trim().split('\n\n').at(-1)).toMatch(/^event: error\ndata: \{"type":"error"/);
   });
 
-  test.each([
-    ['it is cut between two frames', ['{"choices":[{"message":', '{"content":"por']],
+  test.each<readonly [string, readonly string[]]>([
+    ['it is cut between two frames', events.slice(0, 1)],
+    ['it has no [DONE]', events.slice(0, 2)],
     ['there is nothing', []],
-    ['it is no JSON', ['Hello']],
+    ['there is nothing but an end', [DONE]],
+    ['it is no JSON', ['data: Hello\n\n', DONE]],
+    ['it is no chat', ['data: {"choices":{"length":1}}\n\n', DONE]],
+    ['it did not come as a stream', [JSON.stringify(whole(PLANTED))]],
   ])('in one piece: %s', async (_, frames) => {
     gateway.answer = encrypted(frames);
     for (const [path, asked] of [
@@ -387,7 +447,7 @@ describe('who may ask', () => {
 test('the log has sizes, statuses and words for what failed, and nothing that was said', async () => {
   for (const path of ['/v1/chat/completions', '/v1/messages']) {
     for (const content of [PLANTED, { [PLANTED]: PLANTED }]) {
-      gateway.answer = encrypted([JSON.stringify(whole(PLANTED))]);
+      gateway.answer = encrypted(chatEvents(PLANTED));
       await post(path, { ...MESSAGE, messages: [{ role: 'user', content }] });
       gateway.answer = encrypted([PLANTED]);
       await post(path, { ...MESSAGE, stream: true });

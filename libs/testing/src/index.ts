@@ -36,7 +36,15 @@ export { type Recording, SOUND_FORMATS, type SoundFormat, soundFile } from './me
 export { OPENAPI_STRUCTURE } from './openapi-structure.ts';
 export { replacePauses } from './pauses.ts';
 export { type AskedFor, type Outcome, STORIES, type StoryName, StoryTeller } from './payment-stories.ts';
-export { encrypted, keyProblem, PlayedGateway, plain, type SealedCall, type SealedReply } from './played-gateway.ts';
+export {
+  chatEvents,
+  encrypted,
+  keyProblem,
+  PlayedGateway,
+  plain,
+  type SealedCall,
+  type SealedReply,
+} from './played-gateway.ts';
 export { openS3, type S3Server } from './s3-server.ts';
 export { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
 export { addPayments, copyCatalogue, TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';

@@ -28,7 +28,7 @@ export class PlayedGateway {
   shown!: EnclaveKeys;
   bundle: () => object = () => simulatedBundle(this.shown.publicKey);
   /** How a chat is answered that could be decrypted. */
-  answer: SealedReply = encrypted(['{"choices":[]}']);
+  answer: SealedReply = encrypted(chatEvents('Hello'));
   /** Answers a chat before it is read, where there is one. */
   refuse: ((response: ServerResponse) => void) | undefined;
   private readonly server = createServer((request, response) => void this.serve(request, response));
@@ -85,6 +85,17 @@ export function plain(status: number, body: object | string, headers: Record<str
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
   };
+}
+
+/** The events of a streamed chat that says one thing. */
+export function chatEvents(content: string): readonly string[] {
+  const chunks = [
+    { choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }], usage: null },
+    { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage: null },
+    { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } },
+  ];
+  const data = chunks.map((chunk) => JSON.stringify({ id: 'chat-1', object: 'chat.completion.chunk', ...chunk }));
+  return [...data, '[DONE]'].map((each) => `data: ${each}\n\n`);
 }
 
 /** An encrypted answer; each text is a frame of its own. */

@@ -15,9 +15,9 @@ import {
   type TypedEvent,
   UnservableRequest,
 } from '#application/messages';
-import { eventsOf, wholeAnswer } from '../answers.ts';
+import { bounded, chunksOf } from '../answers.ts';
 import type { Exchange } from '../exchanges.ts';
-import { errorIn, Failure } from '../failure.ts';
+import { Failure } from '../failure.ts';
 import { PREFIX } from '../gateway.ts';
 import type { MeantModel } from '../model-names.ts';
 import type { EnclaveAnswer } from '../private-chats.ts';
@@ -76,6 +76,7 @@ export function messageExchange(body: Thing, model: MeantModel): Exchange {
   const { chat, thoughts } = understood(asked);
   const draft = () => new MessageDraft(randomUUID().replaceAll('-', ''), PREFIX + model.id, thoughts);
   return {
+    streams: chat.stream === true,
     chat: enclaveChat(chat, model),
     whole: (answer) => wholeMessage(answer, draft()),
     events: (answer) => streamedMessage(answer, draft()),
@@ -106,32 +107,26 @@ function refusalIn(error: unknown): unknown {
 }
 
 async function wholeMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): Promise<string> {
-  const { json } = await wholeAnswer(pieces);
-  if (!Array.isArray(json.choices))
-    throw new Failure(502, 'The answer is no chat', { code: 'answer_broken', final: true });
-  draft.accept(json);
-  return JSON.stringify(draft.finished(usageIn(json.usage)));
+  let usage: MessageUsage | undefined;
+  for await (const chunk of chunksOf(bounded(pieces))) {
+    usage = usageIn(chunk.usage) ?? usage;
+    draft.accept(chunk);
+  }
+  return JSON.stringify(draft.finished(usage));
 }
 
 /** @throws Failure when the chat breaks off, after the events that it became: then there is no end */
 async function* streamedMessage({ pieces }: EnclaveAnswer, draft: MessageDraft): AsyncGenerator<string> {
   let usage: MessageUsage | undefined;
   let said = printed(draft.started());
-  for await (const events of eventsOf(pieces)) {
-    for (const { chunk } of events) {
-      if (!chunk) continue;
-      if (chunk.error) throw new Failure(502, errorIn(chunk)?.message ?? 'The enclave failed', FAILED);
-      usage = usageIn(chunk.usage) ?? usage;
-      said += draft.accept(chunk).map(printed).join('');
-    }
+  for await (const chunk of chunksOf(pieces)) {
+    usage = usageIn(chunk.usage) ?? usage;
+    said += draft.accept(chunk).map(printed).join('');
     if (said !== '') yield said;
     said = '';
   }
   yield draft.ended(usage).map(printed).join('');
 }
-
-/** In the middle of an answer. */
-const FAILED = { code: 'enclave_error', final: true } as const;
 
 /** Usage as chats count it, in Anthropic's words: what came from a cache stands beside the rest of the input. */
 function usageIn(usage: unknown): MessageUsage | undefined {

@@ -6,7 +6,6 @@ import type { MeantModel } from '../model-names.ts';
 
 /** What servers of open weights know. How hard to think is not among it: those whose model does not think refuse to hear of it. */
 const FIELDS = [
-  'stream',
   'temperature',
   'top_p',
   'top_k',
@@ -22,7 +21,7 @@ const FIELDS = [
  * @throws Failure for a search of the web, which an enclave cannot make
  */
 export function enclaveChat(chat: ChatBody, { id: model, maxOutput = Number.POSITIVE_INFINITY }: MeantModel): Thing {
-  const { messages, tools, max_completion_tokens: limit, stream } = chat;
+  const { messages, tools, max_completion_tokens: limit } = chat;
   const known = FIELDS.filter((field) => chat[field] !== undefined).map((field) => [field, chat[field]]);
   return {
     ...Object.fromEntries(known),
@@ -30,7 +29,8 @@ export function enclaveChat(chat: ChatBody, { id: model, maxOutput = Number.POSI
     messages: messages.map(messageIn),
     ...(limit && limit <= maxOutput ? { max_tokens: limit } : {}),
     ...(tools ? { tools: tools.map(toolIn) } : {}),
-    ...(stream ? { stream_options: { include_usage: true } } : {}),
+    stream: true,
+    stream_options: { include_usage: true },
   };
 }
 

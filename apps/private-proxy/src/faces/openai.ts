@@ -1,7 +1,10 @@
-/** OpenAI's face: a chat goes to the enclave as it came but for the name of its model, and its answer comes back as it is. */
+/**
+ * OpenAI's face: a chat goes to the enclave as it came but for the name of its model, and always as one that is streamed; its events
+ * come back as they are, or as the answer in one piece that they come to.
+ */
 
-import { sseEvent, type Thing } from '#application/messages';
-import { eventsOf, wholeAnswer } from '../answers.ts';
+import { isObject, sseEvent, type Thing } from '#application/messages';
+import { type AnswerEvent, collected, eventsOf } from '../answers.ts';
 import type { Exchange } from '../exchanges.ts';
 import { Failure } from '../failure.ts';
 import type { MeantModel } from '../model-names.ts';
@@ -28,14 +31,25 @@ export const OPENAI: Face = {
 
 /** @throws Failure that names the field that is wrong */
 export function chatExchange(body: Thing, { id: model }: MeantModel): Exchange {
-  const { messages, stream } = body;
+  const { messages, stream, stream_options } = body;
   if (!Array.isArray(messages)) throw new Failure(400, 'messages must be an array', { param: 'messages' });
   if (typeof (stream ?? false) !== 'boolean') throw new Failure(400, 'stream must be a boolean', { param: 'stream' });
+  const options = isObject(stream_options) ? stream_options : {};
+  const isHeard = options.include_usage === true ? () => true : isOfAnswer;
   return {
-    chat: { ...body, model },
-    whole: async ({ pieces }) => (await wholeAnswer(pieces)).bytes,
+    streams: stream === true,
+    chat: { ...body, model, stream: true, stream_options: { ...options, include_usage: true } },
+    whole: async ({ pieces }) => JSON.stringify(await collected(pieces)),
     async *events({ pieces }) {
-      for await (const events of eventsOf(pieces)) yield events.map(({ text }) => `${text}\n\n`).join('');
+      for await (const events of eventsOf(pieces)) {
+        const heard = events.filter(isHeard).map(({ text }) => `${text}\n\n`);
+        if (heard.length > 0) yield heard.join('');
+      }
     },
   };
+}
+
+/** All but the chunk that has the usage and nothing else: clients that have not asked for it may look for a choice in each. */
+function isOfAnswer({ chunk }: AnswerEvent): boolean {
+  return !(chunk && isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0);
 }

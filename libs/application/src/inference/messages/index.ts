@@ -1,9 +1,10 @@
 /**
- * The translation between Anthropic's Messages and chats, for programs that have nothing to do with money: `#application/messages`.
- * Importing it loads no framework, no catalogue and no books.
+ * The translation between Anthropic's Messages and chats, and between a chat's chunks and its answer in one piece, for programs that
+ * have nothing to do with money: `#application/messages`. Importing it loads no framework, no catalogue and no books.
  */
 export { UnservableRequest } from '../../failures.ts';
 export type { ChatBody } from '../vocabulary/chat-body.ts';
+export { CollectedChat } from '../vocabulary/collected-chat.ts';
 export type { TypedEvent } from '../vocabulary/event-client.ts';
 export { DONE, SseReader, sseData, sseEvent } from '../vocabulary/sse.ts';
 export { isObject, type Thing } from '../vocabulary/things.ts';
