@@ -18,7 +18,7 @@ import type { Voice, VoiceFile } from './voices-file.ts';
 /** Where a model can be had. */
 export interface Endpoint
   extends Omit<OfferFile, 'margin'>,
-    Pick<EndpointFile, 'searchFee' | 'enclave' | 'eventBytes' | 'templateTokens'>,
+    Pick<EndpointFile, 'searchFee' | 'enclave' | 'eventBytes' | 'eventTokens' | 'templateTokens'>,
     Pick<MediaEndpointFile, 'imagesPerCall' | 'wire'> {
   /** The provider as requests and the books name it. */
   readonly slug: string;

@@ -88,6 +88,8 @@ export interface EndpointFile extends OfferFile {
   readonly enclave?: string;
   /** Bytes of an event in the stream of its answers that are not text: the more, the less an answer is held to be. */
   readonly eventBytes?: number;
+  /** Tokens in an event of such a stream at most; where nothing is said, as many as its text has bytes. */
+  readonly eventTokens?: number;
   /** Tokens that its chat template adds to a request at most. */
   readonly templateTokens?: number;
 }
@@ -161,6 +163,7 @@ const endpoint = object({
   speaks: optional(listOf(oneOf(LANGUAGES))),
   enclave: optional(matches('a path of lower case, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
   eventBytes: optional(countOrNone),
+  eventTokens: optional(count),
   templateTokens: optional(countOrNone),
 });
 

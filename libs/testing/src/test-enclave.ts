@@ -115,7 +115,7 @@ export async function askInPrivate({ url, publicKey, headers, body, signal }: Pr
   const sealed = await sealRequest(publicKey, Buffer.from(JSON.stringify(body)));
   const answer = await request(url, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'ehbp-encapsulated-key': sealed.encapsulatedKey, ...headers },
+    headers: { accept: 'text/event-stream', 'ehbp-encapsulated-key': sealed.encapsulatedKey, ...headers },
     body: Readable.from(sealed.frames),
     ...(signal ? { signal } : {}),
   });

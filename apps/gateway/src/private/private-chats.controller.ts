@@ -59,7 +59,8 @@ function askedIn({ headers, body }: FastifyRequest) {
     throw new InvalidRequest('Ehbp-Encapsulated-Key must be 64 lower-case hexadecimal digits', 'Ehbp-Encapsulated-Key');
   const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
   if (body === undefined || length === 0) throw new InvalidRequest('The body is missing');
-  return { model, encapsulatedKey, length, body: body as Readable };
+  const stream = /\btext\/event-stream\b/i.test(headers.accept ?? '');
+  return { model, encapsulatedKey, stream, length, body: body as Readable };
 }
 
 /** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */

@@ -15,6 +15,7 @@ export const createPrivateChat: OperationNotes = {
     'The body is a chat completion, encrypted for the attested key of the enclave (EHBP); the answer comes back encrypted, ',
     'and the service reads neither. The local proxy does all this: see `docs/private-models.md`. ',
     'The header `X-Private-Model` says which model, `Ehbp-Encapsulated-Key` what the enclave opens the body with. ',
+    '`Accept: text/event-stream` says that the answer is to be a stream; without it the balance must be enough for the longest answer. ',
     'Its cost stands in the trailer `X-Cost-Usd`. An answer whose connection breaks is not whole, whatever has come of it. ',
     '422 means that the key is not the enclave’s any more; nothing is charged then.',
   ].join(''),

@@ -73,10 +73,10 @@ async function bookedBy<T>(act: () => Promise<T>, by = account) {
 }
 
 /** A key of the account that may spend no more. */
-async function capped(usd: number): Promise<TestAccount> {
-  const headers = { 'x-credit-id': account.creditId };
+async function capped(usd: number, of = account): Promise<TestAccount> {
+  const headers = { 'x-credit-id': of.creditId };
   const { body } = await world.send('POST', '/keys', { body: { name: `${usd} USD`, usage_limit_usd: usd }, headers });
-  return { ...account, apiKey: body.data.api_key };
+  return { ...of, apiKey: body.data.api_key };
 }
 
 async function settled(by: TestAccount, count: number): Promise<void> {
@@ -124,7 +124,7 @@ test('a whole answer has its usage in a header, and costs the same', async () =>
       sealer.seal(Buffer.from(JSON.stringify({ choices: [{ message: { content: 'one two' } }], id: 'x'.repeat(200) }))),
     );
   };
-  const { headers, trailers, isWhole } = await ask();
+  const { headers, trailers, isWhole } = await ask({ headers: { accept: 'application/json' } });
   expect([isWhole, headers['content-type'], headers[USAGE], trailers['x-cost-usd']]).toEqual([
     true,
     'application/json',
@@ -152,6 +152,23 @@ describe('nobody pays less by what he says', () => {
     const headers = { 'x-private-max-tokens': '10', 'x-max-tokens': '10', 'max-tokens': '10' };
     const { result, charges } = await bookedBy(() => ask({ headers }));
     expect([result.isWhole, usageIn(charges[0] as never).output]).toEqual([true, 3_000]);
+  });
+
+  test('an answer in one piece is held for as if it were as long as it can be, before it is asked for', async () => {
+    const poor = await capped(1.3);
+    const { status } = await ask({ by: poor, model: DEAR, headers: { accept: 'application/json' } });
+    expect([status, enclave.received]).toEqual([402, []]);
+  });
+
+  test('who announces a stream, and asks for an answer in one piece, is taken at his word once', async () => {
+    const liar = await world.account(10);
+    enclave.answer = ({ sealer, response }) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
+      response.end(sealer.seal(Buffer.from(JSON.stringify({ choices: [], id: 'x'.repeat(4_000) }))));
+    };
+    const poor = await capped(1.3, liar);
+    const ends = [await ask({ by: poor, model: DEAR }), await ask({ by: poor, model: DEAR })];
+    expect(ends.map(({ status }) => status)).toEqual([200, 402]);
   });
 
   test('usage that lies up is charged up to what its bytes allow, within the hold', async () => {
@@ -473,7 +490,7 @@ test('a body beyond the limit is refused, and one that outgrows the money is', a
     const answer = await request(`${world.api}/private/v1/chat/completions`, {
       method: 'POST',
       headers: {
-        ...{ authorization: `Bearer ${by.apiKey}`, 'x-private-model': CHEAP },
+        ...{ authorization: `Bearer ${by.apiKey}`, 'x-private-model': CHEAP, accept: 'text/event-stream' },
         'ehbp-encapsulated-key': sealed.encapsulatedKey,
       },
       body: Readable.from(sealed.frames),
@@ -483,7 +500,7 @@ test('a body beyond the limit is refused, and one that outgrows the money is', a
   };
   const { result, charges } = await bookedBy(() => send(account));
   expect([[413, undefined].includes(result), charges]).toEqual([true, []]);
-  const poor = await capped(0.02);
+  const poor = await capped(0.02, await world.account(1));
   const { result: refused, facts } = await bookedBy(() => send(poor), poor);
   expect([[402, undefined].includes(refused), chargesIn(facts)]).toEqual([true, []]);
   await world.until(async () => (await world.facts(poor)).at(-1)?.type === 'HoldReleased');

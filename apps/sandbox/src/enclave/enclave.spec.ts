@@ -140,10 +140,15 @@ describe('an enclave', () => {
     const events = text.split(/(?<=\n\n)/);
     expect(events).toHaveLength(1 + 10 + 2);
     expect(sizes).toEqual(events.map((event) => Buffer.byteLength(event) + 16));
-    const long = await ask('[[sandbox tokens=32000]]', { more: { n: 2 } });
+    const long = await ask('[[sandbox tokens=32000]]');
     expect(long.sizes.length).toBeGreaterThan(1);
     expect(long.sizes.slice(0, -1).every((size) => size === 65_552)).toBe(true);
-    expect(JSON.parse(long.text).choices).toHaveLength(2);
+  });
+
+  test('makes several answers only where they are seen while they come', async () => {
+    const { status, text } = await ask('[[sandbox tokens=3]]', { more: { n: 2 } });
+    expect([status, JSON.parse(text).error.param]).toEqual([400, 'n']);
+    expect((await ask('[[sandbox tokens=3]]', { more: { n: 2, stream: true } })).status).toBe(200);
   });
 
   test('calls tools', async () => {

@@ -129,8 +129,11 @@ class Enclave {
     if (typeof asked === 'string' && asked !== '' && asked !== this.model) {
       throw refusal(400, `The model \`${asked}\` does not exist.`, 'model', 'model_not_found');
     }
+    const question = readChatRequest(text, this.provider);
+    // Nobody outside sees how many answers are made, nor can stop those that come in one piece.
+    if (!question.stream && question.n > 1) throw refusal(400, 'n must be 1 without stream.', 'n');
     // Servers of open weights do not pad their events.
-    return { ...readChatRequest(text, this.provider), obfuscate: false };
+    return { ...question, obfuscate: false };
   }
 }
 

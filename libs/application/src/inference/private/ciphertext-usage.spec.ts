@@ -1,11 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { CiphertextUsage } from './ciphertext-usage.ts';
+import { CiphertextUsage, type EnclaveTerms } from './ciphertext-usage.ts';
 
-const TERMS = { eventBytes: 160, templateTokens: 100, context: 10_000 };
+const TERMS = { eventBytes: 160, eventTokens: 1, templateTokens: 100, context: 10_000 };
+/** Of an enclave of which it is not known how many tokens it puts into an event. */
+const OPEN = { ...TERMS, eventTokens: undefined };
 
-function used(sent: number, frames: readonly number[], isStream = true): CiphertextUsage {
-  const usage = new CiphertextUsage(TERMS);
+function used(sent: number, frames: readonly number[], isStream = true, terms: EnclaveTerms = TERMS): CiphertextUsage {
+  const usage = new CiphertextUsage(terms);
   usage.send(sent);
   usage.receive(frames, isStream);
   return usage;
@@ -20,41 +22,36 @@ describe('the usage of a chat that cannot be read', () => {
     expect(used(50_000, []).most.input).toBe(10_000);
   });
 
-  test('the smallest events of a stream tell what of each is no text', () => {
-    const events = [290, 262, 262, 263, 266, 272];
-    expect(used(0, events).most.output).toBe(events.reduce((sum, bytes) => sum + bytes - (266 - 4), 0));
+  test('an event of a stream has as many tokens at most as the enclave puts into one', () => {
+    expect(used(0, [262, 262, 14]).most.output).toBe(3);
+    expect(used(0, [262, 262, 14], true, { ...TERMS, eventTokens: 4 }).most.output).toBe(12);
   });
 
-  test('the few that have no token, as at its end, tell nothing', () => {
-    const events = Array<number>(100).fill(265);
-    const before = used(0, events).most.output;
-    expect(used(0, [...events, 190, 252, 180, 14]).most.output).toBeLessThanOrEqual(before + 16);
-  });
-
-  test('frames of several events tell nothing', () => {
-    expect(used(0, Array(10).fill(2_000)).most.output).toBe(10 * (2_000 - 160));
-  });
-
-  test('an event has at least a token, and never less besides its text than the enclave is known to add', () => {
-    expect(used(0, [160, 160, 160, 160]).most.output).toBe(4);
-    expect(used(0, [1_000, 20, 20, 20, 20]).most.output).toBe(1_000 + 80 - 5 * 160);
+  test('where that is not known, it has a token for each byte of its text, and one at least', () => {
+    expect(used(0, [260, 260], true, OPEN).most.output).toBe(200);
+    expect(used(0, [14, 14], true, OPEN).most.output).toBe(2);
   });
 
   test('a whole answer has one envelope, however many frames it comes in', () => {
     expect(used(0, [1_000, 1_000, 500], false).most.output).toBe(840 + 1_000 + 500);
   });
 
-  test('without a report it is estimated: a token for an event, or for three bytes of its text', () => {
-    const none = (sent: number, sizes: readonly number[]) => used(sent, sizes).judge(undefined);
-    expect(none(300, [263, 263, 263, 263]).usage).toEqual({ input: 100, output: 4 });
-    expect(none(300, [260, 260, 260, 260, 560])).toMatchObject({
-      ...{ usage: { output: 100 }, estimated: true, doubt: 'reports no usage' },
-    });
+  test('without a report it is estimated: by its events, or else a token for three bytes of text', () => {
+    const none = (isStream: boolean, terms = TERMS as EnclaveTerms) =>
+      used(300, [263, 263, 264], isStream, terms).judge(undefined);
+    expect(none(true)).toEqual({ usage: { input: 100, output: 3 }, estimated: true, doubt: 'reports no usage' });
+    expect(none(true, OPEN).usage.output).toBe(Math.ceil(310 / 3));
+    expect(none(false).usage.output).toBe(210);
   });
 
   test('an honest report counts as it is', () => {
     const report = { input: 74, output: 3 };
     expect(used(300, [170, 170, 170]).judge(report)).toEqual({ usage: report, estimated: false });
+  });
+
+  test('a report of several tokens in an event counts, if there is room for them', () => {
+    const report = { input: 74, output: 300 };
+    expect(used(300, Array(30).fill(220)).judge(report)).toEqual({ usage: report, estimated: false });
   });
 
   test('a report of more than there can be counts as that, each part by itself', () => {
@@ -75,17 +72,6 @@ describe('the usage of a chat that cannot be read', () => {
   test('a whole answer with the probabilities of many tokens is believed', () => {
     const report = { input: 74, output: 100 };
     expect(used(300, [65_536, 65_536, 65_536], false).judge(report)).toEqual({ usage: report, estimated: false });
-  });
-
-  test('where each event has several tokens, more than was held for is believed, and told', () => {
-    const usage = used(300, Array(30).fill(220));
-    expect(usage.most.output).toBe(30 * 4);
-    const report = { input: 74, output: 300 };
-    expect(usage.judge(report)).toMatchObject({ usage: report, estimated: false, doubt: expect.any(String) });
-    expect(usage.judge({ input: 74, output: 30 * 60 + 1 })).toMatchObject({
-      usage: { output: 30 * 60 },
-      estimated: true,
-    });
   });
 
   test('whatever is reported, no more is charged than the bytes of the answer have room for', () => {

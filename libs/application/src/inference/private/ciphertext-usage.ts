@@ -8,6 +8,8 @@ import { quantityOf, type Usage } from '#domain';
 export interface EnclaveTerms {
   /** Bytes of an event of an answer that are not text, at least. */
   readonly eventBytes: number;
+  /** Tokens in an event, at most, where that is known. */
+  readonly eventTokens?: number | undefined;
   /** Tokens that its chat template adds to a request, at most. */
   readonly templateTokens: number;
   /** Tokens that the model reads at once, at most. */
@@ -16,13 +18,6 @@ export interface EnclaveTerms {
 
 /** Estimates take a token for so many bytes: English has four and more, code and other scripts fewer. */
 const BYTES_OF_TOKEN = 3;
-/**
- * Events of a stream are alike but for their text, so that the smallest ones tell what of each is none. A few have no token at
- * all, as the last ones do, and are left out; those that are left have this much text at most. What is longer than events with
- * one token are is several, and tells nothing.
- */
-const SMALLEST_LEFT_OUT = 3;
-const TEXT_OF_SMALLEST = 4;
 /** What is beyond these is no honest count: even token probabilities, or fields that a server skips, take up less. */
 const MOST_BYTES_OF_INPUT = 64;
 const MOST_BYTES_OF_OUTPUT = 4_096;
@@ -46,8 +41,6 @@ export class CiphertextUsage {
   private announced = 0;
   private missing = 0;
   private isStream = false;
-  /** The lengths of the smallest events, the smallest first. */
-  private smallest: number[] = [];
 
   constructor(private readonly terms: EnclaveTerms) {}
 
@@ -64,70 +57,49 @@ export class CiphertextUsage {
   receive(frames: readonly number[], isStream: boolean, missing = 0): void {
     this.isStream = isStream;
     this.missing = missing;
-    for (const bytes of frames) {
-      this.announced += bytes;
-      this.frames++;
-      const [largest = Number.POSITIVE_INFINITY] = this.smallest.slice(SMALLEST_LEFT_OUT);
-      if (bytes >= this.terms.eventBytes && bytes < Math.min(largest, 2 * this.terms.eventBytes))
-        this.smallest = [...this.smallest, bytes].toSorted((a, b) => a - b).slice(0, SMALLEST_LEFT_OUT + 1);
-    }
+    for (const bytes of frames) this.announced += bytes;
+    this.frames += frames.length;
   }
 
-  /** What is held for: no honest count is higher where an event has one token, or is as short as such events are. */
+  /** What is held for: no honest count is higher where events have as many tokens as they should. */
   get most(): Required<Pick<Usage, 'input' | 'output'>> {
-    const { templateTokens, context } = this.terms;
-    return { input: Math.min(this.sent + templateTokens, context), output: Math.max(this.text, this.frames) };
+    const { templateTokens, eventTokens, context } = this.terms;
+    const output = this.isStream && eventTokens ? this.frames * eventTokens : this.room;
+    return { input: Math.min(this.sent + templateTokens, context), output };
   }
 
   private get received(): number {
     return Math.max(this.announced - this.missing, 0);
   }
 
-  /** Bytes of an answer that are text, at most. */
-  private get text(): number {
-    const like = this.smallest[SMALLEST_LEFT_OUT] ?? 0;
-    return this.textBeside(Math.max(like - TEXT_OF_SMALLEST, this.terms.eventBytes));
-  }
-
-  /** Bytes of an answer that are text where each event has so many others. */
-  private textBeside(others: number): number {
+  /** No honest count of the answer is higher, however many tokens an event has: its bytes that are text, at most. */
+  private get room(): number {
     const { isStream, frames, received, terms } = this;
-    if (frames === 0) return 0;
-    return Math.max(received - (isStream ? others * frames : terms.eventBytes), 0);
+    const besides = terms.eventBytes * (isStream ? frames : Math.min(frames, 1));
+    return Math.max(received - besides, frames);
   }
 
-  /** No honest count is higher, however many tokens an event has. */
-  private get conceivable(): Required<Pick<Usage, 'input' | 'output'>> {
-    const { most } = this;
-    return { input: most.input, output: Math.max(this.textBeside(this.terms.eventBytes), most.output) };
-  }
-
-  /** What it comes to where nothing is reported: an event has a token, or as many as its text is long. */
+  /** What it comes to where nothing is reported. */
   private get estimated(): Usage {
-    const { input, output } = this.most;
-    const beyond = this.isStream ? this.text - this.frames * TEXT_OF_SMALLEST : this.text;
-    const made = Math.max(this.frames, Math.ceil(beyond / BYTES_OF_TOKEN));
+    const { most, frames, isStream, terms } = this;
+    const ofText = Math.max(Math.ceil(this.room / BYTES_OF_TOKEN), frames);
     return {
-      input: Math.min(Math.ceil(this.sent / BYTES_OF_TOKEN), input),
-      output: Math.min(made, output),
+      input: Math.min(Math.ceil(this.sent / BYTES_OF_TOKEN), most.input),
+      output: isStream && terms.eventTokens ? most.output : ofText,
     };
   }
 
-  /**
-   * A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. Where events have
-   * several tokens each, it may be above what was held for: it is believed, and raises an alarm.
-   */
+  /** A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. */
   judge(reported: Usage | undefined): JudgedUsage {
     if (reported === undefined) return { usage: this.estimated, estimated: true, doubt: 'reports no usage' };
     const [input, output] = [quantityOf('input', reported), quantityOf('output', reported)];
-    const { most, least, conceivable } = this;
-    const told = `reports ${input} tokens in and ${output} out`;
+    const { least, estimated } = this;
+    const most = { input: this.most.input, output: Math.max(this.room, this.most.output) };
     const bounds = `its bytes allow ${least.input} to ${most.input}, and ${least.output} to ${most.output}`;
-    const doubt = `${told}, where ${bounds}`;
-    if (input < least.input || output < least.output) return { usage: this.estimated, estimated: true, doubt };
+    const doubted = { estimated: true, doubt: `reports ${input} tokens in and ${output} out, where ${bounds}` };
+    if (input < least.input || output < least.output) return { usage: estimated, ...doubted };
     if (input <= most.input && output <= most.output) return { usage: { input, output }, estimated: false };
-    const usage = { input: Math.min(input, conceivable.input), output: Math.min(output, conceivable.output) };
-    return { usage, estimated: usage.input < input || usage.output < output, doubt };
+    return { usage: { input: Math.min(input, most.input), output: Math.min(output, most.output) }, ...doubted };
   }
 
   /** No honest count is lower. */

@@ -26,21 +26,24 @@ interface Asked {
   readonly source: string;
   readonly model: string;
   readonly length: number | undefined;
+  /** The answer can be metered while it is made, and stopped. */
+  readonly isMetered: boolean;
 }
 
 /** @throws UnservableRequest when there is no such private model, or it cannot be had here */
 export function privateOrder(
-  { requestId: id, source, model: name, length }: Asked,
+  { requestId: id, source, model: name, length, isMetered }: Asked,
   payer: Payer,
   catalogue: Catalogue,
   lengths: AnswerLengths,
 ): PrivateOrder {
   const { model, endpoint } = privateModel(name, catalogue);
-  const { context } = model;
-  const { tariff, eventBytes = 0, templateTokens = 0 } = endpoint;
+  const { context, maxOutput } = model;
+  const { tariff, eventBytes = 0, eventTokens, templateTokens = 0 } = endpoint;
   const input = (bytes: number) => Math.min(bytes + templateTokens, context);
   const atMost = dearest(context, MAX_ANSWER_BYTES, tariff);
-  const output = lengths.first(model.id, payer.id) * BYTES_OF_TOKEN;
+  // What comes in one piece has been made before anything of it is seen: the longest that it can be is held for.
+  const output = isMetered ? lengths.first(model.id, payer.id) * (eventTokens ?? BYTES_OF_TOKEN) : maxOutput;
   const first = money.least(dearest(input(length ?? FIRST_BYTES), output, tariff), atMost);
   const query = { model: model.id, type: 'chat_completion', source, online: false, free: atMost === 0n } as const;
   const sale: Sale = {
@@ -49,11 +52,11 @@ export function privateOrder(
     model,
     endpoints: [endpoint],
     priceList: catalogue.priceList,
-    atLeast: dearest(input(length ?? 0), 1, tariff),
+    atLeast: isMetered ? dearest(input(length ?? 0), 1, tariff) : first,
     atMost,
     part: { first, share: SHARE_IF_GROWING },
   };
-  return { endpoint, terms: { eventBytes, templateTokens, context }, sale };
+  return { endpoint, terms: { eventBytes, eventTokens, templateTokens, context }, sale };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** One private chat: quote → hold → pass on → settle. Nothing of it can be read here; what it uses is bounded by its bytes. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '#catalogue';
 import { quantityOf } from '#domain';
 import { Catalogues } from '../../catalogues.ts';
@@ -20,6 +21,8 @@ import { SealedMeter } from './sealed-meter.ts';
  * what is under way to be counted, before the enclave is stopped.
  */
 const MOMENT_MS = 500;
+/** Payers whose word is not taken any more, of each gateway. */
+const MOST_REMEMBERED = 100_000;
 
 export interface PrivateChatRequest {
   readonly requestId: string;
@@ -28,6 +31,8 @@ export interface PrivateChatRequest {
   /** Such as `private/gpt-oss-120b`: what it names in its ciphertext is not known. */
   readonly model: string;
   readonly encapsulatedKey: string;
+  /** The client says that the answer comes as a stream; what it asks for in its ciphertext is not known. */
+  readonly stream: boolean;
   /** Bytes of the body, where its sender said so beforehand. */
   readonly length: number | undefined;
   readonly body: AsyncIterable<Uint8Array>;
@@ -55,6 +60,9 @@ export class RelayPrivateChat extends Command<void> {
 
 @CommandHandler(RelayPrivateChat)
 export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat> {
+  /** They said that an answer would be a stream, and asked for one in one piece, which cannot be metered. */
+  private readonly misled = new LRUCache<string, true>({ max: MOST_REMEMBERED });
+
   constructor(
     private readonly catalogues: Catalogues,
     private readonly paying: Paying,
@@ -63,7 +71,9 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
   ) {}
 
   async execute({ payer, request, client }: RelayPrivateChat): Promise<void> {
-    const order = privateOrder(request, payer, await this.catalogues.servedTo(payer), this.lengths);
+    const isMetered = request.stream && !this.misled.has(payer.id);
+    const catalogue = await this.catalogues.servedTo(payer);
+    const order = privateOrder({ ...request, isMetered }, payer, catalogue, this.lengths);
     let fault: unknown;
     const serve = async (purchase: Purchase) => {
       const usage = new CiphertextUsage(order.terms);
@@ -90,8 +100,8 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
       isOnce: true,
       make: ({ upstream, enclave = '' }: Endpoint) => {
         const ask = this.providers.of(purchase.hold, upstream, 'privateChat');
-        const { encapsulatedKey } = request;
-        return ask({ enclave, encapsulatedKey, body: meter.sent(request.body), signal: purchase.signal });
+        const { encapsulatedKey, stream } = request;
+        return ask({ enclave, encapsulatedKey, stream, body: meter.sent(request.body), signal: purchase.signal });
       },
       counted: async () => usage.judge(undefined).usage,
     };
@@ -103,11 +113,14 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     const { answer, endpoint } = asked;
     // What comes whole has been made: to stop it would save nothing.
     if (isStream(answer)) purchase.generating(endpoint, MOMENT_MS);
+    else if (request.stream) this.misled.set(purchase.payerId, true);
     const failure = await passedOn(answer, meter, client).then(() => undefined, asFailure);
     if (failure) purchase.cutShort(failure);
     const judged = usage.judge(answer.usage());
     if (judged.doubt && !failure) purchase.doubt(`the enclave of ${order.sale.model.id} ${judged.doubt}`);
     const { usage: used, estimated } = await meter.afforded(judged);
+    if (estimated && !judged.estimated)
+      purchase.doubt(`${order.sale.model.id}: more was reported than there was money for`);
     const made = { usage: estimated ? undefined : used, delivered: () => '', vendorId: answer.vendorId() };
     await purchase.billCall({ counted: async () => used }, made);
     if (failure && !client.started && !hasLeft(failure)) throw failure;

@@ -38,10 +38,13 @@ export class SealedMeter {
     }
   }
 
-  /** Resolves when a piece of the answer is held for. @throws UpstreamFailure `hold_used_up` when there is no more */
+  /**
+   * Resolves when a piece of the answer is held for. One that is no stream has been made by then: it is passed on as it is.
+   * @throws UpstreamFailure `hold_used_up` when there is no more
+   */
   received({ frames, missing }: SealedPiece, isStream: boolean): Promise<void> | undefined {
     this.usage.receive(frames, isStream, missing);
-    return this.due > this.purchase.hold.amount ? this.held() : undefined;
+    return isStream && this.due > this.purchase.hold.amount ? this.held() : undefined;
   }
 
   /**

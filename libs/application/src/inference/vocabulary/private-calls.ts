@@ -7,6 +7,8 @@ export interface PrivateChatCall {
   readonly enclave: string;
   /** What the enclave opens the body with: 64 hexadecimal digits, the protocol's `Ehbp-Encapsulated-Key`. */
   readonly encapsulatedKey: string;
+  /** The answer is to be a stream. */
+  readonly stream: boolean;
   /** Ciphertext, as it comes. Read once, at most. */
   readonly body: AsyncIterable<Uint8Array>;
   readonly signal: AbortSignal;

@@ -24,7 +24,7 @@ const REFUSED = 'The enclave refused the request';
 
 /** @throws SealedRefusal, UpstreamFailure */
 export async function privateChat(http: VendorHttp, credential: string, call: PrivateChatCall): Promise<SealedAnswer> {
-  const { enclave, encapsulatedKey, body, signal } = call;
+  const { enclave, encapsulatedKey, stream, body, signal } = call;
   let isSent = false;
   const sent = async function* () {
     yield* body;
@@ -36,6 +36,7 @@ export async function privateChat(http: VendorHttp, credential: string, call: Pr
       headers: {
         authorization: `Bearer ${credential}`,
         'content-type': 'application/json',
+        accept: stream ? 'text/event-stream' : 'application/json',
         [ENCAPSULATED_KEY]: encapsulatedKey,
         'x-tinfoil-request-usage-metrics': 'true',
       },
