@@ -138,7 +138,7 @@ async function goAnswers({ go, cluster, customer }: Scene, directory: string): P
     const cost = Number((balance - (await settled(cluster, customer))).toFixed(9));
     check(
       cost === Number((2 * one).toFixed(9)),
-      `each is charged by the usage it reports, in a header and a trailer: ${cost} USD`,
+      `each is charged by the usage it reports, several tokens in an event: ${cost} USD`,
     );
   } finally {
     await proxy.stop();

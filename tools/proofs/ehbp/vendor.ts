@@ -4,7 +4,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-export const USAGE = { prompt: 321, completion: 123 };
+/** A token for four bytes of what is asked and said in the proof: what has fewer by far is not believed. */
+export const USAGE = { prompt: 22_501, completion: 22_502 };
 
 const REPORT = `prompt=${USAGE.prompt},completion=${USAGE.completion},total=${USAGE.prompt + USAGE.completion}`;
 const HEADER = 'X-Tinfoil-Usage-Metrics';
