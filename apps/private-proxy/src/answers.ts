@@ -1,6 +1,6 @@
 /** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
 import { CollectedChat, DONE, isObject, SseReader, sseData, type Thing } from '#application/messages';
-import { errorIn, Failure } from './failure.ts';
+import { BROKEN, errorIn, Failure } from './failure.ts';
 import { jsonIn } from './gateway.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -109,5 +109,5 @@ async function rest(source: AsyncIterator<Uint8Array>): Promise<void> {
 }
 
 function broken(message: string): Failure {
-  return new Failure(502, message, { code: 'answer_broken', final: true });
+  return new Failure(502, message, { code: BROKEN, final: true });
 }

@@ -1,4 +1,5 @@
 /** Clients as their users have them, through the proxy and the whole product to an enclave: they know nothing but a base URL. */
+import { randomUUID } from 'node:crypto';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -230,6 +231,39 @@ describe('when it goes wrong', () => {
     const unknown = openai.chat.completions.create({ ...chat(ASKING, false), model: 'private/unknown' });
     expect(await refusalOf(unknown)).toBeInstanceOf(OpenAI.NotFoundError);
   });
+
+  test('an answer that is cut where the money ends says so, in one piece and within a stream', async () => {
+    const asked = {
+      model: 'private/kimi-k3',
+      max_tokens: 9_000,
+      messages: user('[[sandbox tokens=4000 chunks=2000]]'),
+    };
+    const error = { message: 'The balance was used up: the answer is cut off here' };
+    const whole = await capped();
+    const refused = await refusalOf(openaiAt(whole).chat.completions.create(asked));
+    await whole.close();
+    expect(refused).toMatchObject({ status: 402, error: { ...error, code: 'insufficient_balance' } });
+    const streaming = await capped();
+    let heard = 0;
+    const listen = async () => {
+      const events = await anthropicAt(streaming).messages.create({ ...asked, stream: true });
+      for await (const _ of events) heard++;
+    };
+    const { error: event } = await refusalOf(listen());
+    await streaming.close();
+    expect(event).toMatchObject({ error: { ...error, type: 'billing_error' }, request_id: expect.any(String) });
+    expect(heard).toBeGreaterThan(2);
+  });
+
+  /** A proxy that may spend little. */
+  async function capped(): Promise<RunningProxy> {
+    const asked = {
+      headers: { 'x-credit-id': account.creditId },
+      body: { name: randomUUID().slice(0, 8), usage_limit_usd: 0.02 },
+    };
+    const { body } = await world.send('POST', '/keys', asked);
+    return start({ ...account, apiKey: body.data.api_key });
+  }
 
   test('a caller who leaves ends the enclave’s work', async () => {
     await world.bill.clear();

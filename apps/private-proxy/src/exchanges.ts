@@ -6,7 +6,7 @@ import { Failure } from './failure.ts';
 import { jsonIn, PREFIX } from './gateway.ts';
 import type { MeantModel, ModelNames } from './model-names.ts';
 import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
-import { sendEvents } from './served.ts';
+import { identify, sendEvents } from './served.ts';
 
 const STOPPED = new Failure(503, 'The proxy is stopping', { code: 'stopped', final: true });
 /** Seen by nobody but the log. */
@@ -55,19 +55,22 @@ export class Exchanges {
       note.requestId = answer.requestId;
       return answer;
     };
+    const why = async (error: unknown): Promise<never> => {
+      throw await this.chats.explained(error, note.requestId, signal);
+    };
     if (streams) {
-      return sendEvents(
-        reply,
-        face,
-        note,
-        (async function* () {
+      const all = async function* () {
+        try {
           yield* events(await ask());
-        })(),
-      );
+        } catch (error) {
+          await why(error);
+        }
+      };
+      return sendEvents(reply, face, note, all());
     }
-    const answer = await whole(await ask());
+    const answer = await ask().then(whole).catch(why);
     note.answered = Buffer.byteLength(answer);
-    if (note.requestId) reply.header('x-request-id', note.requestId);
+    identify(reply, face, note);
     return reply.type('application/json').send(answer);
   }
 

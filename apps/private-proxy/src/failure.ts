@@ -6,8 +6,18 @@ interface FailureDetails {
   /** The field of the request that is at fault. */
   readonly param?: string;
   readonly retryAfterSeconds?: number;
-  /** An answer had begun, and was perhaps paid: whoever repeats the request by himself pays again. */
+  /** The request was perhaps served, and paid: whoever repeats it by himself pays again. */
   readonly final?: boolean;
+  /** What there was too little money for, and what there is. */
+  readonly money?: Money;
+  /** The gateway's id of the request. */
+  readonly requestId?: string;
+}
+
+/** Decimal USD. */
+export interface Money {
+  readonly required: string;
+  readonly affordable: string;
 }
 
 /**
@@ -22,22 +32,31 @@ export class Failure extends Error {
   readonly param: string | null;
   readonly retryAfterSeconds: number | undefined;
   readonly final: boolean;
+  readonly money: Money | undefined;
+  readonly requestId: string | undefined;
 
-  constructor(status: number, message: string, { code, type, param, retryAfterSeconds, final }: FailureDetails = {}) {
+  constructor(status: number, message: string, details: FailureDetails = {}) {
     super(message);
+    const { code, type, param, retryAfterSeconds, final, money, requestId } = details;
     this.status = status;
     this.code = code ?? (status < 500 ? 'invalid_request' : 'proxy_error');
     this.type = type;
     this.param = param ?? null;
     this.retryAfterSeconds = retryAfterSeconds;
     this.final = final ?? false;
+    this.money = money;
+    this.requestId = requestId;
   }
 }
+
+/** The code of an answer that is not whole. */
+export const BROKEN = 'answer_broken';
 
 export const UNEXPECTED = new Failure(500, 'The proxy failed', { code: 'internal_error' });
 
 const SHOWN_CHARACTERS = 500;
 const WORD = /^\w{1,64}$/;
+const USD = /^\d{1,15}(\.\d{1,12})?$/;
 
 /** What somebody says who is not trusted, fit to be shown. */
 export function shown(text: string): string {
@@ -50,12 +69,22 @@ export function shown(text: string): string {
 /** What an error in OpenAI's shape, or in one of those that are around, says; undefined of what is none. */
 export function errorIn(
   body: unknown,
-): { readonly message: string; readonly type?: string; readonly code?: string } | undefined {
+): ({ readonly message: string } & Pick<FailureDetails, 'type' | 'code'>) | undefined {
   const { error, message } = fieldsOf(body);
   const { message: inner, type, code } = fieldsOf(error);
   const said = [inner, message, error].find((each) => typeof each === 'string' && each !== '');
   if (said === undefined) return undefined;
   return { message: shown(said as string), ...(isWord(type) ? { type } : {}), ...(isWord(code) ? { code } : {}) };
+}
+
+/** What the gateway says of money, where it refuses for want of it. */
+export function moneyIn(body: unknown): Money | undefined {
+  const { required, affordable } = fieldsOf(fieldsOf(fieldsOf(body).error).metadata);
+  return isUsd(required) && isUsd(affordable) ? { required, affordable } : undefined;
+}
+
+function isUsd(value: unknown): value is string {
+  return typeof value === 'string' && USD.test(value);
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {

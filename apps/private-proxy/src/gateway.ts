@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import { isObject, type Thing } from '#application/messages';
 import { ENCAPSULATED_KEY, RESPONSE_NONCE, type SealedRequest } from '#ehbp';
-import { errorIn, Failure, shown } from './failure.ts';
+import { errorIn, Failure, moneyIn, shown } from './failure.ts';
 
 export const PREFIX = 'private/';
 /** Of a model, without the prefix: what can stand in a header, and in a log. */
@@ -12,12 +12,18 @@ export const MODEL_ID = /^[\w.:/-]{1,128}$/;
 const MAX_LIST_BYTES = 16 * 1024 * 1024;
 /** An attestation bundle has some 17,000. */
 const MAX_BUNDLE_BYTES = 1024 * 1024;
+const MAX_HISTORY_BYTES = 256 * 1024;
 const MAX_PROBLEM_BYTES = 64 * 1024;
 const CONNECT_MS = 10_000;
 /** For what is no answer of a model. */
 const SOON_MS = 30_000;
 /** A model may think for long before its first word, and an enclave between two of them. */
 const THINKING_MS = 15 * 60_000;
+
+/** For why an answer broke off, whose caller waits for no more of it. */
+const AT_ONCE_MS = 1_500;
+/** The newest of the history, among them what has just ended. */
+const HISTORY = '/queries/history?page_count=20';
 
 /** There was no connection, so nothing was paid. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
@@ -28,6 +34,13 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
+/** What a gateway does that is there, in the words of the network. */
+const DONE_INSTEAD: Readonly<Record<string, string>> = {
+  UND_ERR_SOCKET: 'broke the connection',
+  ECONNRESET: 'broke the connection',
+  EPIPE: 'broke the connection',
+  UND_ERR_HEADERS_TIMEOUT: 'did not answer in time',
+};
 
 /** A model of the gateway's list whose id begins with `private/`. */
 export interface PrivateModel {
@@ -79,7 +92,21 @@ export class Gateway {
   /** What the enclave of a model shows of itself. @param model without the prefix. @param isAnew now, not half a minute ago */
   async bundle(model: string, isAnew: boolean): Promise<unknown> {
     const path = `/private/attestation?model=${encodeURIComponent(PREFIX + model)}`;
-    return this.json(path, MAX_BUNDLE_BYTES, isAnew ? { 'cache-control': 'no-cache' } : {});
+    return this.json(path, MAX_BUNDLE_BYTES, { headers: isAnew ? { 'cache-control': 'no-cache' } : {} });
+  }
+
+  /** What the gateway's history says of why a request has failed; undefined where it does not say that soon. */
+  async errorOf(requestId: string, signal: AbortSignal): Promise<unknown> {
+    try {
+      const { data } = await this.json(HISTORY, MAX_HISTORY_BYTES, {
+        headers: this.paying,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(AT_ONCE_MS)]),
+      });
+      const rows = Array.isArray(data) ? data.filter(isObject) : [];
+      return rows.find(({ request_id }) => request_id === requestId)?.error_code;
+    } catch {
+      return undefined;
+    }
   }
 
   /** @param model without the prefix. @throws Failure when the gateway cannot be reached */
@@ -87,7 +114,7 @@ export class Gateway {
     return this.ask('/private/v1/chat/completions', {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${this.apiKey}`,
+        ...this.paying,
         'content-type': 'application/json',
         // What comes as it is made is held for as it grows; anything else for the longest that there is.
         accept: 'text/event-stream',
@@ -105,18 +132,33 @@ export class Gateway {
     return this.agent.destroy();
   }
 
-  private async json(path: string, bytes: number, headers: Record<string, string> = {}): Promise<Thing> {
+  private get paying() {
+    return { authorization: `Bearer ${this.apiKey}` };
+  }
+
+  private async json(
+    path: string,
+    bytes: number,
+    { headers = {}, signal = AbortSignal.timeout(SOON_MS) }: Partial<Pick<Asked, 'headers' | 'signal'>> = {},
+  ): Promise<Thing> {
     const answer = await this.ask(path, {
       method: 'GET',
       headers: { accept: 'application/json', ...headers },
       patienceMs: SOON_MS,
-      signal: AbortSignal.timeout(SOON_MS),
+      signal,
     });
     if (answer.status !== 200) throw await refusalOf(answer);
     const body = jsonIn(await answer.read(bytes));
     if (!isObject(body))
       throw new Failure(502, 'The gateway answered with something that is not JSON', { code: 'gateway_error' });
     return body;
+  }
+
+  private notReached(code: string, isPaid: boolean): Failure {
+    const did = DONE_INSTEAD[code];
+    const served = did && isPaid ? ': the request was perhaps served' : '';
+    const message = `The gateway at ${this.address} ${did ?? 'cannot be reached'}${served} (${code || 'no answer'})`;
+    return new Failure(502, message, { code: 'gateway_unreachable', final: isPaid && !NEVER_SENT.has(code) });
   }
 
   private async ask(path: string, { patienceMs, ...asked }: Asked): Promise<SealedAnswer> {
@@ -140,29 +182,39 @@ export class Gateway {
       };
     } catch (error) {
       if (asked.signal.reason instanceof Failure) throw asked.signal.reason;
-      throw new Failure(502, `The gateway at ${this.address} cannot be reached (${codeOf(error) || 'no answer'})`, {
-        code: 'gateway_unreachable',
-        final: asked.method === 'POST' && !NEVER_SENT.has(codeOf(error)),
-      });
+      throw this.notReached(codeOf(error), asked.method === 'POST');
     }
   }
 }
 
-/** What a gateway says that does not serve a request: its own status, and its words as far as they can be shown. */
-export async function refusalOf(answer: SealedAnswer): Promise<Failure> {
-  const { status, retryAfterSeconds } = answer;
+/**
+ * What a gateway says that does not serve a request: its own status, and its words as far as they can be shown. What is between, as a
+ * balancer, also answers where it lost patience with a gateway that serves the request meanwhile.
+ * @param isPaid whether the request is one that costs
+ */
+export async function refusalOf(answer: SealedAnswer, isPaid = false): Promise<Failure> {
+  const { status, retryAfterSeconds, requestId } = answer;
   if (status < 400 || status > 599) {
     answer.body.destroy();
     const unknown = status < 400 ? 'a redirect, which is not followed' : `the status ${status}, which there is not`;
     const what = status < 300 ? 'an answer that is not encrypted' : unknown;
     return new Failure(502, `The gateway sent ${what}`, { code: 'gateway_error', final: status < 300 });
   }
-  const said = errorIn(jsonIn(await answer.read().catch(() => Buffer.alloc(0))));
-  const more = { ...(said?.code ? { code: said.code } : {}), ...(said?.type ? { type: said.type } : {}) };
-  return new Failure(status, `The gateway says: ${said?.message ?? `status ${status}`}`, {
+  const body = jsonIn(await answer.read().catch(() => Buffer.alloc(0)));
+  const { message, ...words } = errorIn(body) ?? { message: `status ${status}` };
+  const isOwn = isObject(body) && body.statusCode === status && isObject(body.error);
+  const money = moneyIn(body);
+  const missing =
+    money && !message.includes(money.required)
+      ? `: ${money.required} USD is needed and ${money.affordable} USD is there`
+      : '';
+  return new Failure(status, `The gateway${isOwn ? '' : ', or what is before it,'} says: ${message}${missing}`, {
     code: 'gateway_error',
-    ...more,
+    ...words,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(money ? { money } : {}),
+    ...(requestId ? { requestId } : {}),
+    final: isPaid && !isOwn && status >= 500,
   });
 }
 

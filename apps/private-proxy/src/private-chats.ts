@@ -3,7 +3,7 @@ import { isObject } from '#application/messages';
 import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '#ehbp';
 import type { VerifiedEnclave } from './attestation/attestation-verifier.ts';
 import type { Enclaves } from './enclaves.ts';
-import { errorIn, Failure } from './failure.ts';
+import { BROKEN, errorIn, Failure } from './failure.ts';
 import { type Gateway, jsonIn, refusalOf, type SealedAnswer, wholeOf } from './gateway.ts';
 
 const MAX_ERROR_BYTES = 256 * 1024;
@@ -36,6 +36,19 @@ export class PrivateChats {
     throw new Failure(502, 'The enclave does not have the key that it has shown', { code: 'key_changed' });
   }
 
+  /**
+   * Why there is no answer: where one broke off because there was no more money, only the gateway's history says so.
+   * @param requestId the gateway's, of an answer that had begun
+   */
+  async explained(error: unknown, requestId: string | undefined, signal: AbortSignal): Promise<unknown> {
+    if (!(error instanceof Failure) || error.code !== BROKEN || requestId === undefined || signal.aborted) return error;
+    if ((await this.gateway.errorOf(requestId, signal)) !== 'hold_used_up') return error;
+    return new Failure(402, 'The balance was used up: the answer is cut off here', {
+      code: 'insufficient_balance',
+      final: true,
+    });
+  }
+
   private async sent(
     model: string,
     { publicKey }: VerifiedEnclave,
@@ -48,11 +61,11 @@ export class PrivateChats {
     const { status, nonce, requestId } = answer;
     if (nonce === undefined) {
       if (status === 422 && (await isKeyProblem(answer))) return 'another key';
-      throw await refusalOf(answer);
+      throw await refusalOf(answer, true);
     }
     const pieces = unbroken(() => sealed.openResponse(nonce).open(answer.body), signal);
     if (status >= 200 && status < 300) return { requestId, pieces };
-    throw await enclaveRefusal(status, pieces);
+    throw await enclaveRefusal(answer, pieces);
   }
 }
 
@@ -74,12 +87,16 @@ async function isKeyProblem(answer: SealedAnswer): Promise<boolean> {
 }
 
 /** The enclave's own error, which was encrypted: about the request, by its only reader. */
-async function enclaveRefusal(status: number, pieces: AsyncIterable<Uint8Array>): Promise<Failure> {
+async function enclaveRefusal(
+  { status, requestId }: SealedAnswer,
+  pieces: AsyncIterable<Uint8Array>,
+): Promise<Failure> {
   const said = errorIn(jsonIn(await wholeOf(pieces, MAX_ERROR_BYTES)));
   const isError = status >= 400 && status <= 599;
   return new Failure(isError ? status : 502, said?.message ?? `The enclave answered with status ${status}`, {
     code: said?.code ?? 'enclave_error',
     ...(said?.type ? { type: said.type } : {}),
+    ...(requestId ? { requestId } : {}),
   });
 }
 
@@ -90,6 +107,6 @@ async function* unbroken(open: () => AsyncIterable<Uint8Array>, signal: AbortSig
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     const what = error instanceof EhbpError ? 'cannot be decrypted' : 'broke off';
-    throw new Failure(502, `The answer ${what}`, { code: 'answer_broken', final: true });
+    throw new Failure(502, `The answer ${what}`, { code: BROKEN, final: true });
   }
 }

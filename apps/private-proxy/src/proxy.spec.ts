@@ -303,8 +303,49 @@ describe('what the gateway says in the clear', () => {
   test('is cut, and has no characters that control a terminal', async () => {
     gateway.refuse = plain(500, { message: `\u001b[31m\u202e${'x'.repeat(10_000)}` });
     const { body } = await post('/v1/chat/completions', CHAT);
-    expect(body.error.message).toMatch(/^The gateway says: {1,2}\[31m x+$/);
-    expect(body.error.message.length).toBeLessThan(520);
+    expect(body.error.message).toMatch(/ says: {1,2}\[31m x+$/);
+    expect(body.error.message.length).toBeLessThan(550);
+  });
+
+  test.each([
+    [
+      'a balancer’s',
+      plain(504, '<html>Gateway Time-out</html>'),
+      /^The gateway, or what is before it, says: status 504$/,
+    ],
+    [
+      'another’s in JSON',
+      plain(503, { message: 'no upstream' }),
+      /^The gateway, or what is before it, says: no upstream$/,
+    ],
+    [
+      'none',
+      (response: ServerResponse) => response.socket?.destroy(),
+      /broke the connection: the request was perhaps served/,
+    ],
+  ])('is not repeated by itself where it was perhaps served: the answer is %s', async (_, refuse, message) => {
+    gateway.refuse = refuse;
+    const { headers, body } = await post('/v1/chat/completions', CHAT);
+    expect(headers.get('x-should-retry')).toBe('false');
+    expect(body.error.message).toMatch(message);
+    gateway.refuse = plain(503, { statusCode: 503, error: { message: 'busy' } });
+    const own = await post('/v1/chat/completions', CHAT);
+    expect([own.body.error.message, own.headers.get('x-should-retry')]).toEqual(['The gateway says: busy', null]);
+  });
+
+  test('names what is needed and what is there, and the request', async () => {
+    const message = 'Insufficient balance';
+    const metadata = { required: '0.02', affordable: '0.001', other: 'x' };
+    const said = { statusCode: 402, error: { message, metadata } };
+    gateway.refuse = plain(402, said, { 'x-request-id': 'req-1' });
+    const told = `The gateway says: ${message}: 0.02 USD is needed and 0.001 USD is there`;
+    const money = { required: '0.02', affordable: '0.001' };
+    const chat = await post('/v1/chat/completions', CHAT);
+    expect(chat.body.error).toMatchObject({ message: told, metadata: money });
+    expect(chat.headers.get('x-request-id')).toBe('req-1');
+    const { headers, body } = await post('/v1/messages', { ...MESSAGE, stream: true });
+    expect(body).toMatchObject({ request_id: 'req-1', error: { message: told, details: money } });
+    expect([headers.get('request-id'), headers.get('x-request-id')]).toEqual(['req-1', 'req-1']);
   });
 
   test.each([

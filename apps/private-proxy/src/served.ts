@@ -24,12 +24,18 @@ export interface Note {
 export function refuse(reply: FastifyReply, face: Face, note: Note, error: unknown): FastifyReply {
   const failure = failureOf(error, note);
   if (failure.retryAfterSeconds !== undefined) reply.header('retry-after', failure.retryAfterSeconds);
+  identify(reply, face, note);
   // Both makers' clients repeat by themselves what fails with a 5xx, and each answer was perhaps paid.
   if (failure.final) reply.header('x-should-retry', 'false');
   return reply
     .code(failure.status)
     .type('application/json')
-    .send(JSON.stringify(face.error(failure)));
+    .send(JSON.stringify(face.error(failure, note.requestId)));
+}
+
+/** Tells the id by which the gateway's history has a request. */
+export function identify(reply: FastifyReply, { idHeaders }: Face, { requestId }: Note): void {
+  if (requestId !== undefined) for (const name of idHeaders) reply.header(name, requestId);
 }
 
 /**
@@ -52,12 +58,12 @@ export async function sendEvents(
         yield next.value;
       }
     } catch (error) {
-      yield face.errorEvent(failureOf(error, note));
+      yield face.errorEvent(failureOf(error, note), note.requestId);
     } finally {
       void kept.return(undefined).catch(() => {});
     }
   };
-  if (note.requestId) reply.header('x-request-id', note.requestId);
+  identify(reply, face, note);
   return reply
     .headers({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
     .send(Readable.from(all(), { objectMode: false }));
@@ -66,6 +72,7 @@ export async function sendEvents(
 function failureOf(error: unknown, note: Note): Failure {
   const failure = error instanceof Failure ? error : UNEXPECTED;
   note.failed = failure.code;
+  note.requestId ??= failure.requestId;
   return failure;
 }
 

@@ -24,15 +24,16 @@ import type { EnclaveAnswer } from '../private-chats.ts';
 import { enclaveChat } from './enclave-chat.ts';
 import type { Face } from './face.ts';
 
-function error({ status, message, code, param }: Failure) {
-  const details = { error_code: code, ...(param ? { param } : {}) };
-  return { type: 'error', error: { type: messageErrorType(status), message, details }, request_id: null };
+function error({ status, message, code, param, money }: Failure, request_id: string | null = null) {
+  const details = { error_code: code, ...(param ? { param } : {}), ...money };
+  return { type: 'error', error: { type: messageErrorType(status), message, details }, request_id };
 }
 
 export const ANTHROPIC: Face = {
   name: 'anthropic',
+  idHeaders: ['x-request-id', 'request-id'],
   error,
-  errorEvent: (failure) => printed(error(failure)),
+  errorEvent: (failure, requestId) => printed(error(failure, requestId)),
   keepAlive: printed({ type: 'ping' }),
 };
 

@@ -17,13 +17,14 @@ const TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-function error({ status, message, type, code, param }: Failure) {
+function error({ status, message, type, code, param, money: metadata }: Failure) {
   const byStatus = TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'proxy_error');
-  return { error: { message, type: type ?? byStatus, param, code } };
+  return { error: { message, type: type ?? byStatus, param, code, ...(metadata ? { metadata } : {}) } };
 }
 
 export const OPENAI: Face = {
   name: 'openai',
+  idHeaders: ['x-request-id'],
   error,
   errorEvent: (failure) => sseEvent(JSON.stringify(error(failure))),
   keepAlive: ': waiting\n\n',
