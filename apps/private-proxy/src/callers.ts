@@ -17,7 +17,11 @@ export function refusalOfCaller(
   { method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>,
   port: number,
 ): Failure | undefined {
-  const names = [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`];
+  const names = ['127.0.0.1', 'localhost', '[::1]'].flatMap((name) => [
+    `${name}:${port}`,
+    // Clients leave out the port that is HTTP's own.
+    ...(port === 80 ? [name] : []),
+  ]);
   if (!names.includes(headers.host ?? '')) return refused(`Host must be one of ${names.join(', ')}`);
   if (!url.startsWith('/')) return refused('The address must be a path: this is no proxy for others');
   if (headers.origin !== undefined) return refused('Web pages may not use the proxy: a request must have no Origin');

@@ -11,6 +11,8 @@ export interface MeantModel {
   readonly maxOutput: number | undefined;
 }
 
+const NOT_FOUND = { param: 'model', code: 'model_not_found' } as const;
+
 export class ModelNames {
   /** @param byDefault for requests that name none, or one that is not private; with or without the prefix */
   constructor(
@@ -41,13 +43,20 @@ export class ModelNames {
     if (named.startsWith(PREFIX)) return checked(named);
     const ids = (await this.enclaves.models()).map(({ id }) => id);
     if (ids.includes(PREFIX + named)) return named;
-    if (this.byDefault !== undefined) return withoutPrefix(this.byDefault);
+    const byDefault = this.byDefault && withoutPrefix(this.byDefault);
+    if (byDefault && ids.includes(PREFIX + byDefault)) return byDefault;
+    if (this.byDefault) throw new Failure(404, `${wrongDefault(this.byDefault)}: ${ids.join(', ')}`, NOT_FOUND);
     if (named === '' && ids.length === 1) return withoutPrefix(ids[0] as string);
     const choice = `Choose one of ${ids.join(', ') || 'none, since the gateway has none'}, or set PRIVATE_MODEL for requests like this`;
     throw named === ''
       ? new Failure(400, `model is missing. ${choice}`, { param: 'model' })
-      : new Failure(404, `The model is not private. ${choice}`, { param: 'model', code: 'model_not_found' });
+      : new Failure(404, `The model is not private. ${choice}`, NOT_FOUND);
   }
+}
+
+/** What is wrong with the setting of a model that the gateway does not have. */
+export function wrongDefault(byDefault: string): string {
+  return `PRIVATE_MODEL is ${byDefault}, which is none of the private models of the gateway`;
 }
 
 export function withoutPrefix(id: string): string {
@@ -56,5 +65,5 @@ export function withoutPrefix(id: string): string {
 
 function checked(id: string): string {
   if (MODEL_ID.test(id) && id.length > PREFIX.length) return withoutPrefix(id);
-  throw new Failure(404, 'There is no such private model', { param: 'model', code: 'model_not_found' });
+  throw new Failure(404, 'There is no such private model', NOT_FOUND);
 }

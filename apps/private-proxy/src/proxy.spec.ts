@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { generateKeys } from '#ehbp';
 import { chatEvents, encrypted, keyProblem, PlayedGateway, plain } from '#testing';
 import { enclaveVerifier } from './attestation/verify-enclaves.ts';
+import { refusalOfCaller } from './callers.ts';
 import { type RunningProxy, startProxy } from './proxy.ts';
 import { readProxySettings } from './settings.ts';
 
@@ -485,6 +486,15 @@ describe('who may ask', () => {
   });
 });
 
+test('HTTP’s own port may be left out, and an address that ends in /v1 stops the start', () => {
+  const caller = (host: string) => ({ method: 'GET', url: '/', headers: { host } });
+  expect(refusalOfCaller(caller('localhost'), 80)).toBeUndefined();
+  expect(refusalOfCaller(caller('localhost'), 8787)?.status).toBe(403);
+  expect(refusalOfCaller(caller('evil.test'), 80)?.status).toBe(403);
+  const settings = { PPQ_API_KEY: KEY, PPQ_API_BASE: 'https://gateway.test/v1/' };
+  expect(() => readProxySettings(settings)).toThrow('PPQ_API_BASE must be the address of the gateway without /v1');
+});
+
 test('the log has sizes, statuses and words for what failed, and nothing that was said', async () => {
   for (const path of ['/v1/chat/completions', '/v1/messages']) {
     for (const content of [PLANTED, { [PLANTED]: PLANTED }]) {
@@ -525,6 +535,16 @@ describe('which model is meant', () => {
     expect(await modelOf('claude-sonnet-5', withDefault.url)).toBe('private/two');
     expect(await modelOf(undefined, withDefault.url)).toBe('private/two');
     expect(await modelOf('one', withDefault.url)).toBe('private/one');
+    gateway.models = ['private/one'];
+    const wrong = await start({ PRIVATE_MODEL: 'private/two' });
+    const { status, body } = await post('/v1/messages', { ...MESSAGE, model: 'claude-sonnet-5' }, wrong.url);
+    expect({ status, message: body.error.message }).toEqual({
+      status: 404,
+      message: 'PRIVATE_MODEL is private/two, which is none of the private models of the gateway: private/one',
+    });
+    expect(await (await fetch(wrong.url)).text()).toContain('PRIVATE_MODEL is private/two, which is none');
+    await wrong.close();
+    gateway.models = ['private/one', 'private/two'];
     const without = await start();
     expect(await modelOf(undefined, without.url)).toBe(400);
     await without.close();

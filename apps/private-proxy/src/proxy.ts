@@ -127,7 +127,11 @@ function listed({ id, name, created, contextLength }: PrivateModel) {
   return { id, object: 'model', created, owned_by: OWNED_BY, name, ...context, privacyLevel: 'e2e' };
 }
 
-const NO_ROUTE = new Failure(404, 'There is nothing at this address', { code: 'not_found' });
+const NO_ROUTE = new Failure(
+  404,
+  'There is nothing at this address: the proxy serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models',
+  { code: 'not_found' },
+);
 
 function faceOf({ url }: FastifyRequest): Face {
   return url.startsWith('/v1/messages') ? ANTHROPIC : OPENAI;

@@ -83,9 +83,14 @@ function gateway(setting: Setting<string>): Setting<string> {
     ...setting,
     read(env) {
       const value = setting.read(env);
-      const { protocol, hostname, username, password, search, hash } = new URL(value);
+      const { protocol, hostname, pathname, username, password, search, hash } = new URL(value);
       if (username || password || search || hash) {
         throw new SettingError(`${setting.variable} must be an address without a user, a query or a fragment.`);
+      }
+      if (pathname.endsWith('/v1')) {
+        throw new SettingError(
+          `${setting.variable} must be the address of the gateway without /v1, which the proxy adds.`,
+        );
       }
       if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
         throw new SettingError(`${setting.variable} must start with https:// for a gateway on another machine.`);

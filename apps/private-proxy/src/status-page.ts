@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { type EnclaveState, type Enclaves } from './enclaves.ts';
 import { Failure, shown } from './failure.ts';
-import type { PrivateModel } from './gateway.ts';
-import { withoutPrefix } from './model-names.ts';
+import { PREFIX, type PrivateModel } from './gateway.ts';
+import { withoutPrefix, wrongDefault } from './model-names.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; }
@@ -40,6 +40,11 @@ export async function statusPage(
   const models = await enclaves
     .models()
     .catch((error: unknown) => (error instanceof Failure ? error.message : 'The list failed'));
+  const isWrong =
+    defaultModel !== undefined &&
+    typeof models !== 'string' &&
+    !models.some(({ id }) => id === PREFIX + withoutPrefix(defaultModel));
+  const wrong = isWrong ? `<p class="bad">${escaped(wrongDefault(defaultModel))}</p>` : '';
   const warning = allowUnattested
     ? '<p class="bad">ALLOW_UNATTESTED=1: simulated enclaves are accepted, and what is sent to one may be read by whoever runs it.</p>'
     : '';
@@ -50,7 +55,7 @@ export async function statusPage(
 <title>Private models</title>
 <style>${STYLE}</style>
 <h1>Private models</h1>
-${warning}
+${warning}${wrong}
 <p>OpenAI’s clients use <code>/v1</code> of this address, Anthropic’s the address itself. What they send is encrypted here, to
 an enclave that has proven which program it runs; the gateway passes on what it cannot read.</p>
 <table>

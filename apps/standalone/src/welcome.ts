@@ -4,6 +4,7 @@ export function welcome(api: string, sandbox: string): string {
   Countinghouse
     API      ${api}/v1
     Sandbox  ${sandbox}   (simulated models, Lightning node, wallet and exchange rates)
+    Private  PPQ_API_KEY=sk-… PPQ_API_BASE=${api} ALLOW_UNATTESTED=1 npm run start:private-proxy
 
   An account, 5 USD over Lightning, and a paid answer:
 

@@ -37,7 +37,11 @@ function verified(bundle: AttestationBundle, trust: EnclaveTrust, anchors: Ancho
   if (format === SEV_SNP) return sevSnpEnclave(bundle, trust, anchors);
   if (INTEL.test(format)) throw new NotAttested('it runs on an Intel processor, which this proxy cannot check');
   if (format !== SIMULATED) throw new NotAttested('the format of its report is not known');
-  if (!trust.allowUnattested) throw new NotAttested('it is simulated and proves nothing');
+  if (!trust.allowUnattested) {
+    throw new NotAttested(
+      'it is simulated and proves nothing; ALLOW_UNATTESTED=1 accepts such enclaves, whose gateway can read everything',
+    );
+  }
   return simulatedEnclave(bundle);
 }
 
