@@ -177,7 +177,11 @@ async function sealedBy(upstream: string): Promise<(base: string, apiKey: string
     url: `${base}/v1/chat/completions`,
     request(mode) {
       const { encapsulatedKey = '', body = '' } = sealed.get(mode) ?? {};
-      const authorization = { authorization: `Bearer ${apiKey}`, 'x-private-model': 'private/gpt-oss-120b' };
+      const authorization = {
+        authorization: `Bearer ${apiKey}`,
+        accept: MODES[mode].stream ? 'text/event-stream' : 'application/json',
+        'x-private-model': 'private/gpt-oss-120b',
+      };
       return { headers: { ...JSON_TYPE, ...authorization, 'ehbp-encapsulated-key': encapsulatedKey }, body };
     },
   });

@@ -34,10 +34,10 @@ const BETRAYED = ['plaintext', 'plaintext_error'];
 
 const faults = (names: readonly string[], served: boolean): readonly Kind[] =>
   both((face, stream) =>
-    names
-      // A whole answer has no middle at which an event says that it failed.
-      .filter((fault) => stream || fault !== 'error')
-      .map((fault) => ({ name: `${nameOf(face, stream)}, ${fault}`, face, stream, served, options: `fault=${fault}` })),
+    names.map((fault) => ({
+      ...{ name: `${nameOf(face, stream)}, ${fault}`, face, stream, served },
+      options: `fault=${fault}`,
+    })),
   );
 
 export const FAULTY: readonly Kind[] = [
