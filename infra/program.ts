@@ -3,8 +3,7 @@
  * that have no stores: importing it loads no database client.
  */
 export { createLog, type Log } from './log.ts';
-export { openTogether } from './open-together.ts';
-export { type Running, runProcess, type Where } from './process.ts';
+export { runProcess } from './process.ts';
 export {
   choice,
   type Environment,

@@ -5,7 +5,7 @@ import { Failure } from './failure.ts';
 import type { Gateway, PrivateModel } from './gateway.ts';
 import { PREFIX } from './gateway.ts';
 
-/** A key that was attested is used for so long without a new look: releases are revoked, processors' firmware is found wanting. */
+/** A key that was attested is used for so long without a new look: releases are revoked, and processors' firmware turns out to be unsafe. */
 const KEPT_MS = 60 * 60_000;
 /** Names come from callers: no more are remembered. */
 const MOST_KEPT = 100;
@@ -72,9 +72,12 @@ export class Enclaves {
     return this.states.get(model);
   }
 
-  /** Whether requests can be encrypted: at least one enclave proved what it runs, and none was found wanting since. */
+  /** Whether requests can be encrypted: at least one enclave proved what it runs, and none of a listed model has failed to since. */
   get proven(): boolean {
-    const known = [...this.states.values()];
+    const listed = this.list?.models.map(({ id }) => id);
+    const known = [...this.states].flatMap(([model, state]) =>
+      listed?.includes(PREFIX + model) === false ? [] : [state],
+    );
     return known.length > 0 && known.every(({ enclave }) => enclave && !enclave.simulated);
   }
 

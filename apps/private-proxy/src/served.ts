@@ -54,7 +54,7 @@ export async function sendEvents(
   const all = async function* () {
     try {
       for (let next = first; !next.done; next = await kept.next()) {
-        note.answered += next.value.length;
+        note.answered += Buffer.byteLength(next.value);
         yield next.value;
       }
     } catch (error) {

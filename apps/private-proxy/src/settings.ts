@@ -10,9 +10,9 @@ import {
   text,
   url,
 } from '#infra/program';
+import { MODEL_ID } from './gateway.ts';
 
 const REPOSITORIES = /^[\w.-]+\/[\w.-]+(\s*,\s*[\w.-]+\/[\w.-]+){0,31}$/;
-const MODEL = /^[\w.:/-]{1,128}$/;
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 export const PROXY_SETTINGS = {
@@ -33,7 +33,7 @@ export const PROXY_SETTINGS = {
   ),
   defaultModel: optional(
     matching(
-      MODEL,
+      MODEL_ID,
       'the id of a model',
       text(
         'PRIVATE_MODEL',

@@ -3,6 +3,7 @@ import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, RelayPrivateChat, SealedRefusal } from '#application';
+import { ENCAPSULATED_KEY, RESPONSE_NONCE } from '#ehbp';
 import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
@@ -11,7 +12,7 @@ import { Attestations } from './attestations.ts';
 import * as operations from './private-chats.operations.ts';
 import { PrivateClient } from './private-client.ts';
 
-const ENCAPSULATED_KEY = /^[0-9a-f]{64}$/;
+const KEY = /^[0-9a-f]{64}$/;
 
 @Controller()
 export class PrivateChatsController {
@@ -54,8 +55,8 @@ function askedIn({ headers, body }: FastifyRequest) {
     throw new InvalidRequest('A request that is encrypted anew cannot be known again', 'Idempotency-Key');
   const model = headers['x-private-model'];
   if (typeof model !== 'string') throw new InvalidRequest('The header X-Private-Model is missing', 'X-Private-Model');
-  const encapsulatedKey = headers['ehbp-encapsulated-key'];
-  if (typeof encapsulatedKey !== 'string' || !ENCAPSULATED_KEY.test(encapsulatedKey))
+  const encapsulatedKey = headers[ENCAPSULATED_KEY];
+  if (typeof encapsulatedKey !== 'string' || !KEY.test(encapsulatedKey))
     throw new InvalidRequest('Ehbp-Encapsulated-Key must be 64 lower-case hexadecimal digits', 'Ehbp-Encapsulated-Key');
   const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
   if (body === undefined || length === 0) throw new InvalidRequest('The body is missing');
@@ -66,6 +67,6 @@ function askedIn({ headers, body }: FastifyRequest) {
 /** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */
 function sendRefusal(reply: FastifyReply, { answer, body }: SealedRefusal): void {
   const { status, mediaType, nonce } = answer;
-  reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { 'ehbp-response-nonce': nonce }) });
+  reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE]: nonce }) });
   reply.status(status).type(mediaType).send(body);
 }

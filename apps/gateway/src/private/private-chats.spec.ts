@@ -171,6 +171,18 @@ describe('nobody pays less by what he says', () => {
     expect(ends.map(({ status }) => status)).toEqual([200, 402]);
   });
 
+  test('who says so of many at once has only as much of them as there is money for', async () => {
+    const liar = await capped(0.02, await world.account(10));
+    enclave.answer = ({ sealer, response }) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
+      response.end(sealer.seal(Buffer.from(JSON.stringify({ choices: [], id: 'x'.repeat(4_000) }))));
+    };
+    const all = await Promise.all(
+      Array.from({ length: 4 }, () => ask({ by: liar, model: DEAR }).catch(() => undefined)),
+    );
+    expect(all.filter((each) => each?.status === 200 && each.isWhole)).toEqual([]);
+  });
+
   test('usage that lies up is charged up to what its bytes allow, within the hold', async () => {
     enclave.answer = inEvents([chatEvent('one'), DONE], 'prompt=900000,completion=900000,total=1800000');
     const { facts, charges } = await bookedBy(() => ask());

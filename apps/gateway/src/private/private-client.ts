@@ -1,5 +1,5 @@
-import type { FastifyReply } from 'fastify';
 import type { Receipt, SealedClient, SealedHead } from '#application';
+import { RESPONSE_NONCE } from '#ehbp';
 import { formatUsd } from '#kernel';
 import { ReplyStream } from '../edge/reply-stream.ts';
 
@@ -10,17 +10,13 @@ const COST = 'x-cost-usd';
 export class PrivateClient extends ReplyStream implements SealedClient {
   private usageBehind: string | undefined;
 
-  constructor(reply: FastifyReply) {
-    super(reply);
-  }
-
   begin({ mediaType, nonce, usageText }: SealedHead): void {
     if (this.started) return;
     this.open({
       'content-type': mediaType,
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
-      'ehbp-response-nonce': nonce,
+      [RESPONSE_NONCE]: nonce,
       ...(usageText === undefined ? {} : { [USAGE]: usageText }),
       // HTTP/1.0 has none: its answers end with their connection.
       ...(this.response.useChunkedEncodingByDefault ? { trailer: `${USAGE}, ${COST}` } : {}),

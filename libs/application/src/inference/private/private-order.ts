@@ -8,15 +8,17 @@ import type { AnswerLengths } from '../chat/answer-lengths.ts';
 import { dearest, SHARE_IF_GROWING } from '../vocabulary/quote.ts';
 import type { EnclaveTerms } from './ciphertext-usage.ts';
 
-/** A body whose length is not said is taken to be this long, until it is longer. */
+/** The body of a request for a stream is taken to be this long where it is not said, until it is longer. */
 const FIRST_BYTES = 16 * 1024;
 /** No answer has more text. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** What a usual token of an answer takes up. */
-const BYTES_OF_TOKEN = 4;
+const USUAL_BYTES_OF_TOKEN = 4;
 
 export interface PrivateOrder {
   readonly endpoint: Endpoint;
+  /** The answer is held for while it is made, and not before it is asked for. */
+  readonly isMetered: boolean;
   readonly terms: EnclaveTerms;
   readonly sale: Sale;
 }
@@ -43,8 +45,9 @@ export function privateOrder(
   const input = (bytes: number) => Math.min(bytes + templateTokens, context);
   const atMost = dearest(context, MAX_ANSWER_BYTES, tariff);
   // What comes in one piece has been made before anything of it is seen: the longest that it can be is held for.
-  const output = isMetered ? lengths.first(model.id, payer.id) * (eventTokens ?? BYTES_OF_TOKEN) : maxOutput;
-  const first = money.least(dearest(input(length ?? FIRST_BYTES), output, tariff), atMost);
+  const output = isMetered ? lengths.first(model.id, payer.id) * (eventTokens ?? USUAL_BYTES_OF_TOKEN) : maxOutput;
+  const bytes = length ?? (isMetered ? FIRST_BYTES : context);
+  const first = money.least(dearest(input(bytes), output, tariff), atMost);
   const query = { model: model.id, type: 'chat_completion', source, online: false, free: atMost === 0n } as const;
   const sale: Sale = {
     id,
@@ -56,7 +59,7 @@ export function privateOrder(
     atMost,
     part: { first, share: SHARE_IF_GROWING },
   };
-  return { endpoint, terms: { eventBytes, eventTokens, templateTokens, context }, sale };
+  return { endpoint, isMetered, terms: { eventBytes, eventTokens, templateTokens, context }, sale };
 }
 
 /**

@@ -77,7 +77,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     let fault: unknown;
     const serve = async (purchase: Purchase) => {
       const usage = new CiphertextUsage(order.terms);
-      const meter = new SealedMeter(purchase, usage, order.endpoint);
+      const meter = new SealedMeter(purchase, usage, order);
       try {
         return await this.relay({ order, request, purchase, usage, meter }, client);
       } finally {

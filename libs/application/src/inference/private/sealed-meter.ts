@@ -1,6 +1,5 @@
 /** What an encrypted chat may use while it passes, and more money before that is more than is held. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Endpoint } from '#catalogue';
 import { quantityOf } from '#domain';
 import { money, type PicoUsd, picoUsd } from '#kernel';
 import { asFailure, UpstreamFailure } from '../../failures.ts';
@@ -8,6 +7,7 @@ import type { Purchase } from '../../paying/purchase.ts';
 import type { SealedPiece } from '../vocabulary/private-calls.ts';
 import { affordableOutput, dearest } from '../vocabulary/quote.ts';
 import type { CiphertextUsage, JudgedUsage } from './ciphertext-usage.ts';
+import type { PrivateOrder } from './private-order.ts';
 
 /** How long a chat stands still that waits for what other requests hold, and how often it asks. */
 const WAITS_MS = 5_000;
@@ -20,7 +20,7 @@ export class SealedMeter {
   constructor(
     private readonly purchase: Purchase,
     private readonly usage: CiphertextUsage,
-    private readonly endpoint: Endpoint,
+    private readonly order: Pick<PrivateOrder, 'endpoint' | 'isMetered'>,
   ) {}
 
   /** The request, as far as it is held for. @throws UpstreamFailure */
@@ -39,12 +39,13 @@ export class SealedMeter {
   }
 
   /**
-   * Resolves when a piece of the answer is held for. One that is no stream has been made by then: it is passed on as it is.
+   * Resolves when a piece of the answer is held for. One that comes whole, as was said before, was held for before it was asked.
    * @throws UpstreamFailure `hold_used_up` when there is no more
    */
   received({ frames, missing }: SealedPiece, isStream: boolean): Promise<void> | undefined {
     this.usage.receive(frames, isStream, missing);
-    return isStream && this.due > this.purchase.hold.amount ? this.held() : undefined;
+    const isDue = isStream || this.order.isMetered;
+    return isDue && this.due > this.purchase.hold.amount ? this.held() : undefined;
   }
 
   /**
@@ -52,7 +53,8 @@ export class SealedMeter {
    * there is not charged, and not owed.
    */
   async afforded({ usage, estimated }: JudgedUsage): Promise<Pick<JudgedUsage, 'usage' | 'estimated'>> {
-    const { purchase, endpoint } = this;
+    const { purchase, order } = this;
+    const { endpoint } = order;
     const [input, output] = [quantityOf('input', usage), quantityOf('output', usage)];
     const price = dearest(input, output, endpoint.tariff);
     const { amount } = purchase.hold;
@@ -63,7 +65,7 @@ export class SealedMeter {
 
   private get due(): PicoUsd {
     const { input, output } = this.usage.most;
-    return dearest(input, output, this.endpoint.tariff);
+    return dearest(input, output, this.order.endpoint.tariff);
   }
 
   /** Twice what is due is asked for, so that a long answer asks seldom. */
