@@ -33,7 +33,7 @@ export class SealedMeter {
       });
       if (done) return;
       this.usage.send(value.length);
-      await this.held();
+      await this.covered();
       yield value;
     }
   }
@@ -44,8 +44,7 @@ export class SealedMeter {
    */
   received({ frames, missing }: SealedPiece, isStream: boolean): Promise<void> | undefined {
     this.usage.receive(frames, isStream, missing);
-    const isDue = isStream || this.order.isMetered;
-    return isDue && this.due > this.purchase.hold.amount ? this.held() : undefined;
+    return isStream || this.order.isMetered ? this.covered() : undefined;
   }
 
   /**
@@ -66,6 +65,11 @@ export class SealedMeter {
   private get due(): PicoUsd {
     const { input, output } = this.usage.most;
     return dearest(input, output, this.order.endpoint.tariff);
+  }
+
+  /** Nothing is waited for where enough is held, which is so for almost all pieces. */
+  private covered(): Promise<void> | undefined {
+    return this.due > this.purchase.hold.amount ? this.held() : undefined;
   }
 
   /** Twice what is due is asked for, so that a long answer asks seldom. */
