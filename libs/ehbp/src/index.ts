@@ -5,6 +5,7 @@ export {
   EhbpError,
   type EhbpFault,
   ENCAPSULATED_KEY,
+  isHeaderValue,
   KEY_CONFIG_PROBLEM,
   KEY_CONFIG_TYPE,
   RESPONSE_NONCE,

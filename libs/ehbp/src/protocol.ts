@@ -34,12 +34,17 @@ export class EhbpError extends Error {
   }
 }
 
+/** Whether this can stand in the header of an encapsulated key or of a nonce. */
+export function isHeaderValue(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text);
+}
+
 /**
  * Reads 32 bytes from a header. The protocol writes small letters, and nothing else is taken: so each changed bit shows.
  * @throws EhbpError
  */
 export function bytesIn(hex: string, header: string): Uint8Array {
-  if (/^[0-9a-f]{64}$/.test(hex)) return Buffer.from(hex, 'hex');
+  if (isHeaderValue(hex)) return Buffer.from(hex, 'hex');
   throw new EhbpError('malformed', `${header} is not 64 hexadecimal digits in small letters`);
 }
 

@@ -3,7 +3,7 @@ import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, RelayPrivateChat, SealedRefusal } from '#application';
-import { ENCAPSULATED_KEY, RESPONSE_NONCE } from '#ehbp';
+import { ENCAPSULATED_KEY, isHeaderValue, RESPONSE_NONCE } from '#ehbp';
 import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
@@ -11,8 +11,6 @@ import { Operation } from '../openapi/operation.ts';
 import { Attestations } from './attestations.ts';
 import * as operations from './private-chats.operations.ts';
 import { PrivateClient } from './private-client.ts';
-
-const KEY = /^[0-9a-f]{64}$/;
 
 @Controller()
 export class PrivateChatsController {
@@ -56,7 +54,7 @@ function askedIn({ headers, body }: FastifyRequest) {
   const model = headers['x-private-model'];
   if (typeof model !== 'string') throw new InvalidRequest('The header X-Private-Model is missing', 'X-Private-Model');
   const encapsulatedKey = headers[ENCAPSULATED_KEY];
-  if (typeof encapsulatedKey !== 'string' || !KEY.test(encapsulatedKey))
+  if (typeof encapsulatedKey !== 'string' || !isHeaderValue(encapsulatedKey))
     throw new InvalidRequest('Ehbp-Encapsulated-Key must be 64 lower-case hexadecimal digits', 'Ehbp-Encapsulated-Key');
   const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
   if (body === undefined || length === 0) throw new InvalidRequest('The body is missing');

@@ -8,14 +8,13 @@ import {
   UpstreamFailure,
 } from '#application';
 import type { Usage } from '#domain';
-import { ENCAPSULATED_KEY, FrameSizes, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
+import { ENCAPSULATED_KEY, FrameSizes, isHeaderValue, KEY_CONFIG_PROBLEM, RESPONSE_NONCE, TAG_BYTES } from '#ehbp';
 import { refusalWith } from '../../http/http-endpoint.ts';
 import { tokenCount } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
 
 const USAGE = 'x-tinfoil-usage-metrics';
-const NONCE = /^[0-9a-f]{64}$/;
 /** Such as `prompt=67,completion=42,total=109`. */
 const REPORT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
 /** Such as `chatcmpl-` and a number in hexadecimal: it is kept for ever, and no word fits into it. */
@@ -49,7 +48,7 @@ export async function privateChat(http: VendorHttp, credential: string, call: Pr
     });
   const { headers } = answer;
   const nonce = textOf(headers, RESPONSE_NONCE);
-  if (answer.status !== 200 || nonce === undefined || !NONCE.test(nonce)) {
+  if (answer.status !== 200 || nonce === undefined || !isHeaderValue(nonce)) {
     await answer.bytes(0).catch(() => {}); // hangs up
     throw new UpstreamFailure('upstream_error', 'The enclave did not encrypt its answer', { delivered: '' });
   }
@@ -87,7 +86,7 @@ function refusalOf(status: number, headers: AnswerHeaders, text: string, body: U
   // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
   const failure =
     status === 404 ? new UpstreamFailure('upstream_error', REFUSED, { status }) : refusalWith(status, headers, REFUSED);
-  if (isError && nonce !== undefined && NONCE.test(nonce))
+  if (isError && nonce !== undefined && isHeaderValue(nonce))
     return new SealedRefusal(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
   if (status !== 422 || !isOfKey(text)) return failure;
   const problem = JSON.stringify({ type: KEY_CONFIG_PROBLEM, title: 'The enclave has another key' });
