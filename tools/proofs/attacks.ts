@@ -1,0 +1,40 @@
+/**
+ * `npm run prove:attacks [-- NAME…]`: what takes too long for `npm test` of what docs/security.md promises: floods, slow
+ * clients, lost hosts, clocks that are wrong, stores that are full. One after the other, against the built program, on this
+ * machine's loopback alone. Prints a table; a promise that was broken ends it with exit code 1.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Attack, Finding } from './attacks/attack.ts';
+
+const ATTACKS: readonly Attack[] = [];
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+async function tried(attack: Attack): Promise<Finding> {
+  const directory = await mkdtemp(path.join(tmpdir(), `countinghouse-${attack.name}-`));
+  try {
+    return await attack.run(directory);
+  } catch (error) {
+    return { held: false, measured: `failed: ${(error as Error).message}` };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function chosen(names: readonly string[]): readonly Attack[] {
+  const unknown = names.filter((name) => !ATTACKS.some((attack) => attack.name === name));
+  if (unknown.length === 0) return ATTACKS.filter(({ name }) => names.length === 0 || names.includes(name));
+  throw new Error(`There is no attack ${unknown.join(', ')}; there are ${ATTACKS.map(({ name }) => name).join(', ')}`);
+}
+
+print('| attack | held | seconds | measured |');
+print('| --- | --- | --- | --- |');
+for (const attack of chosen(process.argv.slice(2))) {
+  const started = performance.now();
+  const { held, measured } = await tried(attack);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  print(`| ${attack.name}: ${attack.what} | ${held ? 'yes' : '**no**'} | ${seconds} | ${measured} |`);
+  if (!held) process.exitCode = 1;
+}
