@@ -2,14 +2,13 @@ import { type BeforeApplicationShutdown, Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import { Paying } from '#application';
-import { Role } from '#modules';
+import { Readiness, Role, StoresModule } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AutoTopupModule } from './autotopup/auto-topup.module.ts';
 import { ChargesModule } from './charges/charges.module.ts';
 import { DataModule } from './data/data.module.ts';
 import { EdgeModule } from './edge/edge.module.ts';
 import { HealthModule } from './health/health.module.ts';
-import { Readiness } from './health/readiness.ts';
 import { InferenceModule } from './inference/inference.module.ts';
 import { MediaModule } from './media/media.module.ts';
 import { DocsModule } from './openapi/docs.module.ts';
@@ -33,6 +32,7 @@ const LINGER_MS = 1_000;
     PrivateModule,
     ChargesModule,
     HealthModule,
+    StoresModule,
     DocsModule,
   ],
 })

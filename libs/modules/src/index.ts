@@ -4,6 +4,7 @@ export { FilesModule } from './files.module.ts';
 export { PayingModule } from './paying.module.ts';
 export { PaymentsModule } from './payments.module.ts';
 export { ProvidersModule } from './providers.module.ts';
+export { type Check, type Found, Readiness, type ReadinessReport } from './readiness.ts';
 export { openRole, Role, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { StoresModule } from './stores.module.ts';

@@ -14,6 +14,7 @@ import {
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation, openFoundation } from '#infra';
 import { ProjectorLag } from '#projections';
+import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
 
 const CONNECTIONS = 10;
@@ -25,6 +26,7 @@ const STATEMENT_TIMEOUT_MS = 30_000;
   providers: [
     { provide: Clock, useClass: SystemClock },
     ProjectorLag,
+    { provide: Readiness, inject: [Foundation, pg.Pool], useFactory: storesReadiness },
     {
       provide: Foundation,
       inject: [Role],
@@ -47,6 +49,7 @@ const STATEMENT_TIMEOUT_MS = 30_000;
     RefusedRequests,
     Clock,
     ProjectorLag,
+    Readiness,
     Foundation,
     pg.Pool,
     Streams,
@@ -57,6 +60,16 @@ const STATEMENT_TIMEOUT_MS = 30_000;
   ],
 })
 export class StoresModule {}
+
+/** No stream has this name: that the store says so is its answer. */
+const NO_STREAM_OF_OURS = 'account-ready';
+
+function storesReadiness({ store }: Foundation, pool: pg.Pool): Readiness {
+  const readiness = new Readiness();
+  readiness.require('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
+  readiness.require('event_store', () => store.head(NO_STREAM_OF_OURS).then(() => ({ ok: true })));
+  return readiness;
+}
 
 async function openPool(role: Role, { databaseUrl, log }: Foundation): Promise<pg.Pool> {
   const pool = new pg.Pool({

@@ -1,0 +1,32 @@
+import { expect, test } from '@jest/globals';
+import { Readiness } from './readiness.ts';
+
+const well = () => ({ ok: true, lag_ms: 3 });
+const broken = () => Promise.reject(new Error('postgres://user:password@host is gone'));
+
+test('a process is ready while all that it requires is well, whatever else is shown', async () => {
+  const readiness = new Readiness();
+  readiness.require('store', well);
+  readiness.show('projector', broken);
+  expect(await readiness.report()).toEqual({
+    status: 'ok',
+    draining: false,
+    checks: { store: { ok: true, required: true, lag_ms: 3 }, projector: { ok: false, required: false } },
+  });
+});
+
+test.each([
+  ['fails', broken, { ok: false, required: true }],
+  ['does not answer', () => new Promise<never>(() => {}), { ok: false, required: true, late: true }],
+])('a process is not ready where what it requires %s, and does not say why', async (_, check, found) => {
+  const readiness = new Readiness(10);
+  readiness.require('store', check);
+  expect(await readiness.report()).toEqual({ status: 'unavailable', draining: false, checks: { store: found } });
+});
+
+test('a process that stops is not ready', async () => {
+  const readiness = new Readiness();
+  readiness.require('store', well);
+  readiness.draining = true;
+  expect(await readiness.report()).toMatchObject({ status: 'unavailable', draining: true });
+});

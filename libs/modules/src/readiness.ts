@@ -1,0 +1,62 @@
+const CHECK_WITHIN_MS = 2_000;
+
+/** What a check found: whether all is well, and figures for whoever looks. */
+export interface Found {
+  readonly ok: boolean;
+  readonly [figure: string]: unknown;
+}
+
+/** One look at one thing. What throws or takes longer than two seconds is not well. */
+export type Check = () => Found | Promise<Found>;
+
+export interface ReadinessReport {
+  readonly status: 'ok' | 'unavailable';
+  readonly draining: boolean;
+  readonly checks: Readonly<Record<string, Found & { readonly required: boolean }>>;
+}
+
+/**
+ * Whether this process does what it is there for, as a list of named checks: whatever knows one adds it at the start. A required
+ * one that is not well takes the process out of service; others are only shown. What all processes share, such as a projector that
+ * stands still, is no reason to take each of them out.
+ */
+export class Readiness {
+  /** Set when the process begins to stop. */
+  draining = false;
+  private readonly checks = new Map<string, { readonly check: Check; readonly required: boolean }>();
+
+  /** @param withinMs how long a check may take */
+  constructor(private readonly withinMs = CHECK_WITHIN_MS) {}
+
+  /** Without this the process is of no use to anybody. */
+  require(name: string, check: Check): void {
+    this.checks.set(name, { check, required: true });
+  }
+
+  /** Worth knowing, and no reason to send traffic elsewhere. */
+  show(name: string, check: Check): void {
+    this.checks.set(name, { check, required: false });
+  }
+
+  async report(): Promise<ReadinessReport> {
+    const looks = [...this.checks].map(async ([name, { check, required }]) => {
+      return [name, { ...(await within(this.withinMs, check)), required }] as const;
+    });
+    const checks = Object.fromEntries(await Promise.all(looks));
+    const well = Object.values(checks).every(({ ok, required }) => ok || !required);
+    return { status: well && !this.draining ? 'ok' : 'unavailable', draining: this.draining, checks };
+  }
+}
+
+/** What went wrong is no business of whoever may ask. */
+async function within(milliseconds: number, check: Check): Promise<Found> {
+  const { promise, resolve } = Promise.withResolvers<Found>();
+  const timer = setTimeout(() => resolve({ ok: false, late: true }), milliseconds);
+  try {
+    return await Promise.race([check(), promise]);
+  } catch {
+    return { ok: false };
+  } finally {
+    clearTimeout(timer);
+  }
+}
