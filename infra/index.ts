@@ -2,7 +2,7 @@ export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgre
 export { Foundation, openFoundation } from './foundation.ts';
 export { drawToken, type Leadership, leaseMigrations, whileLeading } from './lease.ts';
 export { createLog, type Log } from './log.ts';
-export { readMasterKey } from './master-key.ts';
+export { readMasterKeys } from './master-key.ts';
 export { type Migration, migrate } from './migrate.ts';
 export { openTogether } from './open-together.ts';
 export { Presence, seeminglyDead } from './presence.ts';

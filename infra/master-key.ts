@@ -5,9 +5,13 @@ import { dataDirectory } from './data-directory.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
-/** The key behind all sealed and hashed secrets: the setting, or one that is made once in the data directory. */
-export async function readMasterKey({ masterKey, dataDir }: Pick<Settings, 'masterKey' | 'dataDir'>): Promise<Buffer> {
-  if (masterKey) return Buffer.from(masterKey, 'hex');
+/**
+ * The keys behind all sealed and hashed secrets, that of what is new first: the setting, or one that is made once in the data
+ * directory.
+ */
+export async function readMasterKeys(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
+  const { masterKeys, dataDir } = settings;
+  if (masterKeys) return masterKeys.map((key) => Buffer.from(key, 'hex'));
   const file = path.join(await dataDirectory(dataDir), 'master.key');
   await writeFile(file, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx' }).catch((error) => {
     if (error.code !== 'EEXIST') throw error;
@@ -15,5 +19,5 @@ export async function readMasterKey({ masterKey, dataDir }: Pick<Settings, 'mast
   const text = (await readFile(file, 'utf8')).trim();
   if (!/^[0-9a-f]{64}$/.test(text))
     throw new StartError(`${file} does not hold a master key of 64 hexadecimal digits.`);
-  return Buffer.from(text, 'hex');
+  return [Buffer.from(text, 'hex')];
 }

@@ -151,6 +151,22 @@ export function hex(variable: string, bytes: number | undefined, meaning: string
   };
 }
 
+/** Keys of one length with commas between them, none twice. They are secret, so they are not repeated. */
+export function ring(variable: string, bytes: number, meaning: string): Setting<readonly string[]> {
+  return {
+    variable,
+    meaning,
+    byDefault: '',
+    read(env) {
+      const keys = (given(env, variable) ?? '').split(',').map((each) => each.trim().toLowerCase());
+      const valid = keys.every((each) => new RegExp(`^[0-9a-f]{${bytes * 2}}$`).test(each));
+      if (valid && new Set(keys).size === keys.length) return keys;
+      const must = `${bytes * 2} hexadecimal digits, or several such keys with commas between them`;
+      throw new SettingError(`${variable} must be ${must}.`);
+    },
+  };
+}
+
 export function file(variable: string, meaning: string): Setting<string> {
   return existing(variable, 'a file that can be read', (name) => readFileSync(name) !== undefined, meaning);
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readSettings, SETTINGS, SettingError } from './settings.ts';
 
 const KEY = '0123456789abcdef'.repeat(4);
+const MASTER_KEYS = '64 hexadecimal digits, or several such keys with commas between them';
 
 /** The message about a wrong environment. */
 function complaint(env: Record<string, string>): string {
@@ -27,7 +28,7 @@ describe('without any setting', () => {
       dataDir: '.data',
       databaseUrl: undefined,
       eventStoreUrl: undefined,
-      masterKey: undefined,
+      masterKeys: undefined,
       catalogueDir: undefined,
       lndUrl: 'http://127.0.0.1:3100/lnd',
       lndMacaroon: '00',
@@ -93,7 +94,8 @@ describe('a setting', () => {
     ['PUBLIC_BASE_URL', 'https://api.example.org/', 'publicBaseUrl', 'https://api.example.org'],
     ['DATABASE_URL', 'postgresql://a:b@db/books', 'databaseUrl', 'postgresql://a:b@db/books'],
     ['EVENTSTORE_URL', 'esdb+discover://a:b@es:2113', 'eventStoreUrl', 'esdb+discover://a:b@es:2113'],
-    ['MASTER_KEY', KEY.toUpperCase(), 'masterKey', KEY],
+    ['MASTER_KEY', KEY.toUpperCase(), 'masterKeys', [KEY]],
+    ['MASTER_KEY', `${KEY}, ${'7e'.repeat(32)}`, 'masterKeys', [KEY, '7e'.repeat(32)]],
     ['SANDBOX_URL', 'http://sandbox:3100/', 'sandboxUrl', 'http://sandbox:3100'],
     ['LND_MACAROON', '0201036C6E64', 'lndMacaroon', '0201036c6e64'],
     ['LND_TLS_CERT', import.meta.filename, 'lndCertificate', import.meta.filename],
@@ -107,7 +109,7 @@ describe('a setting', () => {
     ['CATALOGUE_DIR', import.meta.dirname, 'catalogueDir', import.meta.dirname],
     ['DISCONNECT_DRAIN_MS', '0', 'drainTimeoutMs', 0],
   ])('%s can be %j', (variable, value, name, meant) => {
-    expect(readSettings({ [variable]: value })[name]).toBe(meant);
+    expect(readSettings({ [variable]: value })[name]).toEqual(meant);
   });
 
   test('of the sandbox moves the outside world with it, except for what has an address of its own', () => {
@@ -271,10 +273,12 @@ describe('a wrong setting is refused in one sentence that names it', () => {
   });
 
   test.each([
-    ['MASTER_KEY', 'secret', '64 hexadecimal digits'],
-    ['MASTER_KEY', KEY.slice(1), '64 hexadecimal digits'],
-    ['MASTER_KEY', `${KEY}0`, '64 hexadecimal digits'],
-    ['MASTER_KEY', KEY.replace('0', 'g'), '64 hexadecimal digits'],
+    ['MASTER_KEY', 'secret', MASTER_KEYS],
+    ['MASTER_KEY', KEY.slice(1), MASTER_KEYS],
+    ['MASTER_KEY', `${KEY}0`, MASTER_KEYS],
+    ['MASTER_KEY', `${KEY},`, MASTER_KEYS],
+    ['MASTER_KEY', `${KEY},${KEY}`, MASTER_KEYS],
+    ['MASTER_KEY', KEY.replace('0', 'g'), MASTER_KEYS],
     ['LND_MACAROON', '/root/admin.macaroon', 'hexadecimal digits'],
     ['LND_MACAROON', '020', 'hexadecimal digits'],
     ['MONERO_WALLET_RPC_LOGIN', 'hush', 'a user and a password with a colon between them'],

@@ -29,6 +29,7 @@ import {
   list,
   optional,
   pairs,
+  ring,
   SettingError,
   secret,
   text,
@@ -64,11 +65,11 @@ export const SETTINGS = {
   eventStoreUrl: optional(
     url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
   ),
-  masterKey: optional(
-    hex(
+  masterKeys: optional(
+    ring(
       'MASTER_KEY',
       32,
-      'Seals and hashes secrets: 64 hexadecimal digits, the same for every process; unset: made in DATA_DIR',
+      'Seals and hashes secrets: 64 hexadecimal digits, the same for every process, or several such keys with commas between them, of which the first is used for what is new; unset: made in DATA_DIR',
     ),
   ),
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),

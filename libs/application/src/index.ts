@@ -227,7 +227,7 @@ export { Refusals } from './paying/refusals.ts';
 export type { BytesClient } from './paying/relay.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
-export { type Sealed, Secrets } from './secrets.ts';
+export { keyIdOf, type Sealed, Secrets } from './secrets.ts';
 export {
   Accounts,
   AutoTopups,

@@ -205,12 +205,12 @@ export async function readKey(
   return rows[0] && viewOf(rows[0], now);
 }
 
-/** The owner of a key, by the keyed hash of its secret. Whether it may be used is not decided here. */
-export async function findKey(pool: pg.Pool, hash: string): Promise<KeyOwner | undefined> {
+/** The owner of a key, by what the keyed hash of its secret may be. Whether it may be used is not decided here. */
+export async function findKey(pool: pg.Pool, hashes: readonly string[]): Promise<KeyOwner | undefined> {
   const { rows } = await pool.query<Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at'>>({
     name: 'find-key',
-    text: 'select key_id, account_id, deleted_at, expire_at from books.keys where hash = $1',
-    values: [hash],
+    text: 'select key_id, account_id, deleted_at, expire_at from books.keys where hash = any($1)',
+    values: [hashes],
     types: asWritten,
   });
   const [row] = rows;

@@ -341,9 +341,9 @@ describe('a key', () => {
       for (const { stream, data } of those(history, 'KeyCreated')) {
         const { keyId, hash } = data;
         const owner = { keyId, accountId: idOf({ stream }), revoked: revoked.has(keyId), expireAt: null };
-        expect(await findKey(books.pool, hash)).toEqual(owner);
+        expect(await findKey(books.pool, ['of another master key', hash])).toEqual(owner);
       }
-      expect(await findKey(books.pool, 'hash of nothing')).toBeUndefined();
+      expect(await findKey(books.pool, ['hash of nothing'])).toBeUndefined();
     }));
 });
 

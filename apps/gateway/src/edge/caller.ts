@@ -145,7 +145,7 @@ export class Authenticator {
     }
     const hash = this.secrets.hash(apiKey);
     const known = this.owners.get(hash);
-    const caller = known ?? (await this.verify(hash));
+    const caller = known ?? (await this.verify(apiKey));
     if (!known) this.owners.set(hash, caller);
     const named = request.headers['x-credit-id'];
     if (named !== undefined && !isAccountOf(caller, named)) throw notItsAccount('x-credit-id');
@@ -171,7 +171,7 @@ export class Authenticator {
   async reader(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) return this.owner(request, missing, creditId);
-    const caller = await this.verify(this.secrets.hash(apiKey));
+    const caller = await this.verify(apiKey);
     const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
     const named = creditId ?? request.headers['x-credit-id'];
     if (named === undefined) return caller;
@@ -183,7 +183,7 @@ export class Authenticator {
   async mayRead(request: FastifyRequest): Promise<void> {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) await this.owner(request, INVALID_ACCOUNT);
-    else await this.verify(this.secrets.hash(apiKey));
+    else await this.verify(apiKey);
   }
 
   /** The account itself, by its own id. */
@@ -195,14 +195,14 @@ export class Authenticator {
 
   /** The id of an account's key, by its secret; undefined when the account has no such key. */
   async keyOf(account: string, apiKey: string): Promise<string | undefined> {
-    const owner = await findKey(this.books.pool, this.secrets.hash(apiKey));
+    const owner = await findKey(this.books.pool, this.secrets.hashes(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
   }
 
   /** A key that the read model does not show yet was made a moment ago, if it was made at all. */
-  private async verify(hash: string): Promise<Caller> {
-    const owner = await findKey(this.books.pool, hash);
-    const made = owner ? undefined : this.owners.get(hash);
+  private async verify(apiKey: string): Promise<Caller> {
+    const owner = await findKey(this.books.pool, this.secrets.hashes(apiKey));
+    const made = owner ? undefined : this.owners.get(this.secrets.hash(apiKey));
     if (made) return made;
     if (!owner || owner.revoked) throw new Unauthorized(INVALID_KEY);
     if (owner.expireAt !== null && owner.expireAt <= this.clock.now())

@@ -40,6 +40,7 @@ export function challengeStreamId(id: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-export function challengeKey(secrets: Secrets): Buffer {
-  return secrets.keyFor('countinghouse payment challenges');
+/** The key that ids are made with, and those that may have made others. */
+export function challengeKeys(secrets: Secrets): readonly Buffer[] {
+  return secrets.keysFor('countinghouse payment challenges');
 }

@@ -31,17 +31,18 @@ export interface ReadToken {
 }
 
 export class ChallengeTokens {
-  private readonly rootKey: Uint8Array;
+  /** What is made is signed with the first. */
+  private readonly rootKeys: readonly Uint8Array[];
 
   constructor(secrets: Secrets) {
-    this.rootKey = secrets.keyFor('countinghouse L402 tokens');
+    this.rootKeys = secrets.keysFor('countinghouse L402 tokens');
   }
 
   /** Standard base64 of a macaroon of version 2, as all clients expect it. */
   tokenOf({ id, paymentHash, request, usableUntil }: TokenTerms, location: string): string {
     const version = Buffer.alloc(VERSION_BYTES);
     const identifier = Buffer.concat([version, Buffer.from(paymentHash, 'hex'), Buffer.from(id, 'base64url')]);
-    const token = macaroon.newMacaroon({ version: 2, identifier, location, rootKey: this.rootKey });
+    const token = macaroon.newMacaroon({ version: 2, identifier, location, rootKey: this.rootKeys[0] as Uint8Array });
     const conditions = conditionsOf({ request, usableUntil });
     for (const condition of conditions) token.addFirstPartyCaveat(condition);
     return written({ location, identifier, conditions, signature: token.signature }).toString('base64');
@@ -50,23 +51,27 @@ export class ChallengeTokens {
   /** What a token says that was made here; undefined for any other. Nothing is looked up for it. */
   read(text: string): ReadToken | undefined {
     if (text.length > MAX_CHARACTERS || !BASE64.test(text)) return undefined;
-    const conditions: string[] = [];
-    try {
-      const token = macaroon.importMacaroon(Buffer.from(text, 'base64'));
-      token.verify(this.rootKey, (condition) => {
-        conditions.push(condition);
-        return null;
-      });
-      const identifier = Buffer.from(token.identifier);
-      const [hash, id] = [VERSION_BYTES, VERSION_BYTES + HASH_BYTES];
-      return {
-        paymentHash: identifier.toString('hex', hash, id),
-        id: identifier.toString('base64url', id),
-        conditions,
-      };
-    } catch {
-      return undefined; // the library throws for whatever is not as it should be
+    for (const rootKey of this.rootKeys) {
+      const token = verified(text, rootKey);
+      if (token) return token;
     }
+    return undefined;
+  }
+}
+
+function verified(text: string, rootKey: Uint8Array): ReadToken | undefined {
+  const conditions: string[] = [];
+  try {
+    const token = macaroon.importMacaroon(Buffer.from(text, 'base64'));
+    token.verify(rootKey, (condition) => {
+      conditions.push(condition);
+      return null;
+    });
+    const identifier = Buffer.from(token.identifier);
+    const [hash, id] = [VERSION_BYTES, VERSION_BYTES + HASH_BYTES];
+    return { paymentHash: identifier.toString('hex', hash, id), id: identifier.toString('base64url', id), conditions };
+  } catch {
+    return undefined; // the library throws for whatever is not as it should be
   }
 }
 

@@ -10,7 +10,13 @@ import type { Streams } from '../streams.ts';
 import type { ExchangeRates } from '../topups/exchange-rates.ts';
 import { type CheckedInvoice, checkedInvoice } from '../topups/lightning-invoice.ts';
 import type { OfferedMethod, OfferedPayments } from '../topups/offered-payments.ts';
-import { CHALLENGE_INTENT, CHALLENGE_METHOD, challengeIdOf, challengeKey, challengeStreamId } from './challenge-ids.ts';
+import {
+  CHALLENGE_INTENT,
+  CHALLENGE_METHOD,
+  challengeIdOf,
+  challengeKeys,
+  challengeStreamId,
+} from './challenge-ids.ts';
 import type { ChallengeTokens } from './challenge-tokens.ts';
 
 /** The method of top-ups whose back end makes the invoices. */
@@ -71,7 +77,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
   private readonly key: Buffer;
 
   constructor(private readonly ports: Ports) {
-    this.key = challengeKey(ports.secrets);
+    this.key = challengeKeys(ports.secrets)[0] as Buffer;
   }
 
   /** @throws UpstreamFailure when there is no rate that can be believed, or no invoice */

@@ -10,7 +10,7 @@ import {
   CHALLENGE_METHOD,
   type ChallengeParameters,
   challengeIdOf,
-  challengeKey,
+  challengeKeys,
   challengeStreamId,
 } from './challenge-ids.ts';
 import { type ChallengeTokens, isFor, type ReadToken } from './challenge-tokens.ts';
@@ -46,7 +46,7 @@ interface Found {
 }
 
 export class Proofs {
-  private readonly key: Buffer;
+  private readonly keys: readonly Buffer[];
 
   constructor(
     private readonly challenges: Streams['challenges'],
@@ -54,7 +54,7 @@ export class Proofs {
     secrets: Secrets,
     private readonly clock: Clock,
   ) {
-    this.key = challengeKey(secrets);
+    this.keys = challengeKeys(secrets);
   }
 
   /**
@@ -106,8 +106,10 @@ export class Proofs {
     const ours = { realm: ourRealm, method: CHALLENGE_METHOD, intent: CHALLENGE_INTENT, expires: expiresOf(issued) };
     const { realm = ours.realm, method = ours.method, intent = ours.intent, expires = ours.expires } = named;
     const { digest = '', opaque = '' } = named;
-    if (named.request !== undefined)
-      return challengeIdOf({ realm, method, intent, request: named.request, expires, digest, opaque }, this.key) === id;
+    if (named.request !== undefined) {
+      const said = { realm, method, intent, request: named.request, expires, digest, opaque };
+      return this.keys.some((key) => challengeIdOf(said, key) === id);
+    }
     const isOurs = realm === ours.realm && method === ours.method && intent === ours.intent;
     return isOurs && expires === ours.expires && digest === '' && opaque === '';
   }

@@ -124,8 +124,8 @@ export class Idempotency {
     const claim: OwnClaim = {
       payer,
       // Neither is stored as it is, or could be guessed by its hash.
-      key: secrets.hash(`idempotency key ${request.key}`),
-      request: secrets.hash(`idempotent request ${request.about}`),
+      key: secrets.digest(`idempotency key ${request.key}`),
+      request: secrets.digest(`idempotent request ${request.about}`),
       requestId: request.requestId,
       revision: head.revision,
       owner: request.requestId,

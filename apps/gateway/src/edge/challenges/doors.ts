@@ -118,7 +118,7 @@ export class Doors {
    * another boundary. Keyed, so that nobody finds out by it what was asked.
    */
   digestOf({ method, url, body }: FastifyRequest): string {
-    return this.ports.secrets.hash(`request of a payment ${method} ${pathOf(url)}\n${canonical(body)}`);
+    return this.ports.secrets.digest(`request of a payment ${method} ${pathOf(url)}\n${canonical(body)}`);
   }
 
   private get realm(): string {

@@ -24,7 +24,7 @@ const ID_DIGITS = 32;
 
 /** The id of the video that a request asks for: the same for the same request, and nobody else can guess it. */
 export function videoIdOf(requestId: string, secrets: Secrets): string {
-  const hash = Buffer.from(secrets.hash(`video of request ${requestId}`), 'base64url');
+  const hash = Buffer.from(secrets.digest(`video of request ${requestId}`), 'base64url');
   return `gen_${hash.toString('hex').slice(0, ID_DIGITS)}`;
 }
 

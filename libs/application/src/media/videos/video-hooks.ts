@@ -25,7 +25,7 @@ export class VideoHooks {
 
   /** Undefined where no vendor can reach us. */
   addressOf(upstream: string, submission: HookedSubmission): string | undefined {
-    return this.base && `${this.base}/v1/videos/webhooks/${upstream}/${this.tokenOf(upstream, submission)}`;
+    return this.base && `${this.base}/v1/videos/webhooks/${upstream}/${this.tokensOf(upstream, submission)[0]}`;
   }
 
   /** What a token names that was given to a vendor; undefined for what was not. */
@@ -33,13 +33,15 @@ export class VideoHooks {
     const [, jobId, number] = TOKEN.exec(token) ?? [];
     if (jobId === undefined) return undefined;
     const named = { jobId, submission: Number(number) };
-    const [given, due] = [Buffer.from(token), Buffer.from(this.tokenOf(upstream, named))];
-    return given.length === due.length && timingSafeEqual(given, due) ? named : undefined;
+    const given = Buffer.from(token);
+    const isDue = (due: string) => given.length === due.length && timingSafeEqual(given, Buffer.from(due));
+    return this.tokensOf(upstream, named).some(isDue) ? named : undefined;
   }
 
-  private tokenOf(upstream: string, { jobId, submission }: HookedSubmission): string {
-    const signature = this.secrets.hash(`video hook of ${upstream}: ${jobId} ${submission}`);
-    return `${jobId}.${submission}.${signature}`;
+  /** The one that is given away now, and those that may have been. */
+  private tokensOf(upstream: string, { jobId, submission }: HookedSubmission): readonly string[] {
+    const signatures = this.secrets.hashes(`video hook of ${upstream}: ${jobId} ${submission}`);
+    return signatures.map((signature) => `${jobId}.${submission}.${signature}`);
   }
 }
 

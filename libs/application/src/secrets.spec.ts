@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { ChallengeTokens, LinkSigner, Secrets, SystemClock, VideoHooks } from '#application';
+
+const [older, newer] = [randomBytes(32), randomBytes(32)];
+const before = new Secrets(older);
+const oldest = before.keyId;
+const widened = new Secrets(older, [newer], oldest);
+const switched = new Secrets(newer, [older], oldest);
+const narrowed = new Secrets(newer);
+/** Processes of neighbouring steps run side by side while keys are exchanged. */
+const sideBySide = [
+  [before, widened],
+  [widened, switched],
+] as const;
+
+test('while keys are exchanged, each process opens and finds what another has made', () => {
+  for (const [one, other] of sideBySide.flatMap(([a, b]) => [[a, b] as const, [b, a] as const])) {
+    expect(other.open(one.seal('a secret'))).toBe('a secret');
+    expect(other.openBytes(one.sealBytes(Buffer.from('bytes'))).toString()).toBe('bytes');
+    expect(other.hashes('an API key')).toContain(one.hash('an API key'));
+    expect(other.digest('a request')).toBe(one.digest('a request'));
+  }
+});
+
+test('what is new is under the first key, and what was made under one that is gone is gone', () => {
+  expect(narrowed.open(switched.seal('new'))).toBe('new');
+  expect(narrowed.hash('new')).toBe(switched.hash('new'));
+  const sealed = widened.seal('old');
+  expect(() => narrowed.open(sealed)).toThrow(`${before.keyId}, which is not among MASTER_KEY`);
+  expect(() => narrowed.openBytes(widened.sealBytes(Buffer.from('old')))).toThrow();
+  expect(narrowed.hashes('old')).not.toContain(before.hash('old'));
+});
+
+test('addresses and tokens that were given away are good under each key of the ring', () => {
+  const path = '/v1/media/gen_1/0';
+  const clock = new SystemClock();
+  const terms = { id: 'A'.repeat(43), paymentHash: '0b'.repeat(32), request: 'r', usableUntil: 1_900_000_000_000 };
+  const submission = { jobId: `gen_${'0a'.repeat(16)}`, submission: 1 };
+  for (const [one, other] of sideBySide.flatMap(([a, b]) => [[a, b] as const, [b, a] as const])) {
+    const signed = new URLSearchParams(new LinkSigner(one, clock).query('file', path, clock.milliseconds() + 60_000));
+    expect(new LinkSigner(other, clock).check('file', path, Object.fromEntries(signed))).toMatchObject({ ok: true });
+    expect(new LinkSigner(narrowed, clock).check('file', path, Object.fromEntries(signed)).ok).toBe(one === switched);
+    const token = new ChallengeTokens(one).tokenOf(terms, 'gateway.example');
+    expect(new ChallengeTokens(other).read(token)).toMatchObject({ id: terms.id });
+    const hook = new VideoHooks('https://gateway.example', one).addressOf('fal', submission)?.split('/').at(-1);
+    expect(new VideoHooks(undefined, other).read('fal', hook ?? '')).toEqual(submission);
+  }
+});
