@@ -1,6 +1,6 @@
-/** Settings for requests without an account: which address they come from, and how many may come. */
+/** Settings of where requests come from. */
 import { isIP } from 'node:net';
-import { integer, list } from './setting-kinds.ts';
+import { list } from './setting-kinds.ts';
 
 export const DOORS = {
   trustedProxies: list(
@@ -8,18 +8,6 @@ export const DOORS = {
     isNetwork,
     'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8',
     'Addresses and networks, such as 10.0.0.0/8, of the proxies in front of the API, separated by commas: what these say in X-Forwarded-For is believed; unset: an address is that of the connection',
-  ),
-  challengesPerMinute: integer(
-    'CHALLENGES_PER_MINUTE',
-    60,
-    [1, 1_000_000],
-    'Requests without a credential that one address (of IPv6 one /64) may make in a minute to what can be paid for by the request, on all gateways together',
-  ),
-  challengesPerMinuteInAll: integer(
-    'CHALLENGES_PER_MINUTE_IN_ALL',
-    1_200,
-    [1, 1_000_000],
-    'Payments for single requests that are asked for in a minute at most, of everybody: each is an invoice of the Lightning node',
   ),
 };
 

@@ -5,6 +5,7 @@
 
 import { DOORS } from './door-settings.ts';
 import { FILES } from './file-settings.ts';
+import { LIMITS } from './limit-settings.ts';
 import {
   beside,
   neededWith,
@@ -54,6 +55,7 @@ export const SETTINGS = {
   sandboxUrl: SANDBOX.url,
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
   ...DOORS,
+  ...LIMITS,
   logLevel: choice(
     'LOG_LEVEL',
     ['info', 'trace', 'debug', 'warn', 'error', 'fatal'],
@@ -238,13 +240,6 @@ export const SETTINGS = {
     [1, 3_600_000],
     'How long a stream may wait for the first byte of its upstream before it begins with a comment; what fails until then has a status',
   ),
-  freePerMinute: integer(
-    'FREE_REQUESTS_PER_MINUTE',
-    20,
-    [0, 1_000_000],
-    'Requests to free models that each gateway takes of an account in a minute',
-  ),
-  freePerDay: integer('FREE_REQUESTS_PER_DAY', 200, [0, 1_000_000], 'The same in a day'),
   refusedPerHour: integer(
     'REFUSED_PROMPTS_PER_HOUR',
     50,

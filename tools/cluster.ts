@@ -4,6 +4,14 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root, type Started, startApp } from './processes.ts';
 
+/** All customers come from one address here. */
+const UNLIMITED = {
+  ACCOUNTS_PER_HOUR: '1000000',
+  INVOICES_PER_HOUR_OF_ADDRESS: '1000000',
+  INVOICES_PER_HOUR_OF_ACCOUNT: '1000000',
+  INVOICES_PER_HOUR_OF_KEY: '1000000',
+  CHANGES_PER_HOUR: '1000000',
+};
 const LOOK_AGAIN_MS = 20;
 const CREDITED_WITHIN_MS = 20_000;
 /** A list of all that is open. */
@@ -31,7 +39,7 @@ export class Cluster {
   ): Promise<Cluster> {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
     const { url } = JSON.parse(sandbox.line) as { url: string };
-    const env = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port, ...ratesIn(url), ...settings };
+    const env = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port, ...UNLIMITED, ...ratesIn(url), ...settings };
     const cluster = new Cluster(dataDir, env, url);
     cluster.processes.set('sandbox', sandbox);
     await cluster.startRole('projector');
@@ -48,7 +56,7 @@ export class Cluster {
 
   /** Everything in one process, as `npm start` runs it. */
   static async standalone(dataDir: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
-    const env = { DATA_DIR: dataDir, ...settings };
+    const env = { DATA_DIR: dataDir, ...UNLIMITED, ...settings };
     const standalone = await startApp('standalone', { ...env, PORT: '0', SANDBOX_PORT: '0' });
     const cluster = new Cluster(dataDir, env, (JSON.parse(standalone.line) as { sandbox: string }).sandbox);
     cluster.processes.set('gateway', standalone);

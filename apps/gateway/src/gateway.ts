@@ -3,6 +3,7 @@ import { NotFoundException, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { AbuseLimits } from '#application';
 import { type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
 import { readBodies, unpackBodies } from './edge/bodies.ts';
@@ -72,7 +73,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   await role.keep(app);
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   prepare(fastify);
-  findCallers(fastify, app.get(Authenticator), app.get(Doors));
+  findCallers(fastify, app.get(Authenticator), app.get(Doors), app.get(AbuseLimits));
   app.get(AudioListener).guard(fastify);
   unpackBodies(fastify);
   app.get(Uploads).readAt(fastify);

@@ -1,3 +1,4 @@
+export { AbuseLimits, type Counted, TooManyRequests } from './abuse-limits.ts';
 export {
   CreateKey,
   CreateKeyHandler,
@@ -20,7 +21,7 @@ export {
 } from './autotopup/connect-wallet.ts';
 export { type WalletAnswer, type WalletConnection, Wallets, WalletUnreached } from './autotopup/wallets.ts';
 export { Catalogues, served, type Vendors } from './catalogues.ts';
-export { ChallengeLimits, TooManyChallenges } from './challenges/challenge-limits.ts';
+
 export { ChallengeTokens } from './challenges/challenge-tokens.ts';
 export {
   IssueChallenge,

@@ -11,7 +11,7 @@ export { MoneroWallet } from './payments/monero/index.ts';
 export { NwcReceiver } from './payments/nwc/index.ts';
 export { Phoenixd } from './payments/phoenixd/index.ts';
 export { StripeAccount } from './payments/stripe/index.ts';
-export { challengeLimitMigrations, PostgresChallengeLimits } from './postgres/challenge-limits.ts';
+export { abuseLimitMigrations, PostgresAbuseLimits } from './postgres/abuse-limits.ts';
 export { answerMigrations, PostgresKeptAnswers } from './postgres/kept-answers.ts';
 export { PostgresStoredResponses, storedResponseMigrations } from './postgres/stored-responses.ts';
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';

@@ -28,6 +28,12 @@ const RATES = {
   COINBASE_URL: 'sandbox:/coinbase',
   COINGECKO_URL: 'sandbox:/coingecko',
 };
+/** Everything comes from one address here. */
+const UNLIMITED = {
+  ACCOUNTS_PER_HOUR: '1000000',
+  INVOICES_PER_HOUR_OF_ADDRESS: '1000000',
+  WRONG_CREDENTIALS_PER_MINUTE: '1000000',
+};
 const SETTLED_WITHIN_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
 
@@ -90,6 +96,7 @@ export class World {
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
       LOG_LEVEL: 'fatal',
+      ...UNLIMITED,
       PRIVATE_SOURCES: sandbox.url,
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
       ...inSandbox({ ...RATES, ...environment }, sandbox.url),

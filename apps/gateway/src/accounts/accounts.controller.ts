@@ -27,7 +27,7 @@ export class AccountsController {
     description: 'No credential is needed. The account starts with one key, named Default, and no balance.',
     auth: 'public',
     answer: json(AccountSchema),
-    errors: [503],
+    gives: 'accounts',
   })
   async create(@CausedBy() cause: Cause) {
     const { accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));

@@ -22,6 +22,7 @@ export const createKey: OperationNotes = {
   body: NewKey,
   example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },
   answer: json(KeyAnswer),
+  gives: 'changes',
   errors: [409],
 };
 
@@ -47,6 +48,7 @@ export const updateKey: OperationNotes = {
   body: KeyChanges,
   example: { usage_limit_usd: 10 },
   answer: json(KeyAnswer),
+  gives: 'changes',
   errors: [404, 409],
 };
 
@@ -57,5 +59,6 @@ export const revokeKey: OperationNotes = {
   auth: 'account',
   params: ID,
   answer: json(KeyRevokedSchema),
+  gives: 'changes',
   errors: [404],
 };

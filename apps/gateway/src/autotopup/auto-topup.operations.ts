@@ -16,7 +16,7 @@ export const connectWallet: OperationNotes = {
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
   answer: json(AutoTopup),
-  errors: [429],
+  gives: 'changes',
 };
 
 export const getAutoTopup: OperationNotes = {
@@ -34,4 +34,5 @@ export const disconnectWallet: OperationNotes = {
   summary: 'Disconnects the wallet, and ends automatic top-up',
   auth: 'key',
   answer: json(WalletDisconnected),
+  gives: 'changes',
 };

@@ -5,13 +5,15 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { actorOf, type Caller, Clock, Secrets } from '#application';
+import { type AbuseLimits, actorOf, type Caller, type Clock, type Secrets } from '#application';
 import { type Cause, startedBy } from '#kernel';
 import { findKey } from '#projections';
 import type { OperationNotes } from '../openapi/operation.ts';
 import type { BooksReader } from './books-reader.ts';
 import type { Doors } from './challenges/doors.ts';
 import { InvalidRequest, Unauthorized } from './errors.ts';
+import { countGiven } from './given.ts';
+import type { LookUps } from './look-ups.ts';
 import { mostBytesOf } from './uploads/multipart.ts';
 
 /** Images and files come inside the JSON. */
@@ -58,8 +60,16 @@ export const CausedBy = createParamDecorator((_: unknown, context: ExecutionCont
   return startedBy(caller ? actorOf(caller) : ANYBODY, id);
 });
 
-/** Adds a hook to every route that is declared from now on: it finds the caller as the operation says, and limits the body. */
-export function findCallers(fastify: FastifyInstance, authenticator: Authenticator, doors: Doors): void {
+/**
+ * Adds a hook to every route that is declared from now on: it finds the caller as the operation says, counts what is given
+ * for nothing, and limits the body.
+ */
+export function findCallers(
+  fastify: FastifyInstance,
+  authenticator: Authenticator,
+  doors: Doors,
+  limits: AbuseLimits,
+): void {
   fastify.decorateRequest('caller', undefined as unknown as Caller);
   fastify.decorateRequest('visitor', undefined);
   fastify.addHook('onRoute', (route) => {
@@ -67,13 +77,14 @@ export function findCallers(fastify: FastifyInstance, authenticator: Authenticat
     if (!operation) return;
     route.bodyLimit = bodyLimitOf(operation);
     const find = finderOf(operation, authenticator);
-    if (!find && !operation.proof) return;
+    if (!find && !operation.proof && !operation.gives) return;
     const hook = async (request: FastifyRequest) => {
       if (operation.challenge) request.visitor = await doors.visitor(request);
       if (operation.proof) request.visitor = await doors.prover(request);
       if (request.visitor) return;
       const caller = await find?.(request);
       if (caller) request.caller = caller;
+      if (operation.gives) await countGiven(limits, operation.gives, request);
     };
     if (operation.payer === 'body') route.preHandler = [route.preHandler ?? [], hook].flat();
     else route.preParsing = [route.preParsing ?? [], hook].flat();
@@ -118,18 +129,23 @@ function missingFor({ auth, paid, payer }: OperationNotes): string {
   return `A credential is missing: send ${key}, or the id of the account as x-credit-id${field}`;
 }
 
+export interface AuthenticatorPorts {
+  readonly books: BooksReader;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly lookUps: LookUps;
+}
+
 /**
  * Finds the caller. The owner of a key never changes, so it is remembered; whether it may still be used is decided on the
  * account's stream with every hold, and looked up for reads.
  */
 export class Authenticator {
-  /** Grows as it fills: with a `max`, all its room would be made at the start. */
+  /** By the hash of a key, or by the account's own id. Grows as it fills: with a `max`, all its room would be made at the start. */
   private readonly owners = new LRUCache<string, Caller>({ maxSize: REMEMBERED_KEYS, sizeCalculation: () => 1 });
 
   constructor(
-    private readonly books: BooksReader,
-    private readonly secrets: Secrets,
-    private readonly clock: Clock,
+    private readonly ports: AuthenticatorPorts,
     private readonly creditIdMayPay: boolean,
   ) {}
 
@@ -143,10 +159,7 @@ export class Authenticator {
       if (!this.creditIdMayPay) throw new Unauthorized(request.headers['x-credit-id'] ? NO_PAYER : missing);
       return { accountId: claimedAccount(request, missing), keyId: null };
     }
-    const hash = this.secrets.hash(apiKey);
-    const known = this.owners.get(hash);
-    const caller = known ?? (await this.verify(apiKey));
-    if (!known) this.owners.set(hash, caller);
+    const caller = this.owners.get(this.ports.secrets.hash(apiKey)) ?? (await this.verify(request, apiKey));
     const named = request.headers['x-credit-id'];
     if (named !== undefined && !isAccountOf(caller, named)) throw notItsAccount('x-credit-id');
     return caller;
@@ -154,7 +167,7 @@ export class Authenticator {
 
   /** Remembers the owner of a key that was made here, which is found before the read models show it. */
   remember(apiKey: string, caller: Caller): void {
-    this.owners.set(this.secrets.hash(apiKey), caller);
+    this.owners.set(this.ports.secrets.hash(apiKey), caller);
   }
 
   /** Returns the reader of what is public: undefined without a credential. @throws Unauthorized when it is wrong */
@@ -171,7 +184,7 @@ export class Authenticator {
   async reader(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) return this.owner(request, missing, creditId);
-    const caller = await this.verify(apiKey);
+    const caller = await this.verify(request, apiKey);
     const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
     const named = creditId ?? request.headers['x-credit-id'];
     if (named === undefined) return caller;
@@ -183,29 +196,42 @@ export class Authenticator {
   async mayRead(request: FastifyRequest): Promise<void> {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) await this.owner(request, INVALID_ACCOUNT);
-    else await this.verify(apiKey);
+    else await this.verify(request, apiKey);
   }
 
   /** The account itself, by its own id. */
   async owner(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
     const accountId = claimedAccount(request, missing, creditId);
-    if (!(await this.books.knows(accountId))) throw new Unauthorized(INVALID_ACCOUNT);
-    return { accountId, keyId: null };
+    const account = { accountId, keyId: null };
+    const known = this.owners.has(accountId);
+    await this.ports.lookUps.make(request.ip, known, async () => {
+      if (!(await this.ports.books.knows(accountId))) throw new Unauthorized(INVALID_ACCOUNT);
+    });
+    if (!known) this.owners.set(accountId, account);
+    return account;
   }
 
   /** The id of an account's key, by its secret; undefined when the account has no such key. */
   async keyOf(account: string, apiKey: string): Promise<string | undefined> {
-    const owner = await findKey(this.books.pool, this.secrets.hashes(apiKey));
+    const owner = await findKey(this.ports.books.pool, this.ports.secrets.hashes(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
   }
 
+  private async verify({ ip }: FastifyRequest, apiKey: string): Promise<Caller> {
+    const hash = this.ports.secrets.hash(apiKey);
+    const known = this.owners.has(hash);
+    const caller = await this.ports.lookUps.make(ip, known, () => this.ownerOf(apiKey, hash));
+    if (!known) this.owners.set(hash, caller);
+    return caller;
+  }
+
   /** A key that the read model does not show yet was made a moment ago, if it was made at all. */
-  private async verify(apiKey: string): Promise<Caller> {
-    const owner = await findKey(this.books.pool, this.secrets.hashes(apiKey));
-    const made = owner ? undefined : this.owners.get(this.secrets.hash(apiKey));
+  private async ownerOf(apiKey: string, hash: string): Promise<Caller> {
+    const owner = await findKey(this.ports.books.pool, this.ports.secrets.hashes(apiKey));
+    const made = owner ? undefined : this.owners.get(hash);
     if (made) return made;
     if (!owner || owner.revoked) throw new Unauthorized(INVALID_KEY);
-    if (owner.expireAt !== null && owner.expireAt <= this.clock.now())
+    if (owner.expireAt !== null && owner.expireAt <= this.ports.clock.now())
       throw new Unauthorized('The API key has expired');
     return { accountId: owner.accountId, keyId: owner.keyId };
   }

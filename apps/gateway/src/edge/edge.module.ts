@@ -3,6 +3,7 @@ import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import pg from 'pg';
 import {
+  AbuseLimits,
   type Caller,
   Clock,
   FreeUse,
@@ -25,6 +26,8 @@ import { Authenticator } from './caller.ts';
 import { challengeProviders } from './challenges/challenges.providers.ts';
 import { Doors } from './challenges/doors.ts';
 import { ErrorFilter } from './errors.ts';
+import { limitProviders } from './limits.providers.ts';
+import { LookUps } from './look-ups.ts';
 import { type PaidRequestPorts, PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
 import { Uploads } from './uploads/uploads.ts';
@@ -40,6 +43,7 @@ const NOTED_PAYERS = Symbol('noted payers');
   providers: [
     PublicAddress,
     ...challengeProviders,
+    ...limitProviders,
     { provide: APP_PIPE, useClass: ValidationPipe },
     { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
     {
@@ -49,9 +53,10 @@ const NOTED_PAYERS = Symbol('noted payers');
     },
     {
       provide: Authenticator,
-      inject: [BooksReader, Secrets, Clock, Role],
-      useFactory: (books: BooksReader, secrets: Secrets, clock: Clock, { settings }: Role) =>
-        new Authenticator(books, secrets, clock, settings.creditIdInference),
+      inject: [BooksReader, Secrets, Clock, AbuseLimits, Role],
+      useFactory: (
+        ...[books, secrets, clock, limits, { settings }]: [BooksReader, Secrets, Clock, AbuseLimits, Role]
+      ) => new Authenticator({ books, secrets, clock, lookUps: new LookUps(limits) }, settings.creditIdInference),
     },
     { provide: KeptAnswers, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
     {
@@ -60,11 +65,6 @@ const NOTED_PAYERS = Symbol('noted payers');
       useFactory: (
         ...[kept, { store: facts, runtime }, payers, secrets, clock]: [KeptAnswers, Foundation, Payers, Secrets, Clock]
       ) => new Idempotency({ kept, facts, payers, secrets, clock, alarm: runtime.alarm }),
-    },
-    {
-      provide: FreeUse,
-      inject: [Clock, Role],
-      useFactory: (clock: Clock, { settings }: Role) => new FreeUse(clock, settings),
     },
     {
       provide: Refusals,
@@ -101,7 +101,17 @@ const NOTED_PAYERS = Symbol('noted payers');
       }),
     },
   ],
-  exports: [PublicAddress, Doors, BooksReader, Authenticator, PaidRequests, PayingModule, SecretsModule, StoresModule],
+  exports: [
+    AbuseLimits,
+    PublicAddress,
+    Doors,
+    BooksReader,
+    Authenticator,
+    PaidRequests,
+    PayingModule,
+    SecretsModule,
+    StoresModule,
+  ],
 })
 export class EdgeModule {}
 

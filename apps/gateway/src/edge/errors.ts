@@ -7,7 +7,7 @@ import {
   FilesUnavailable,
   HoldTaken,
   IdempotencyConflict,
-  TooManyChallenges,
+  TooManyRequests,
   UnservableRequest,
   UpstreamFailure,
 } from '#application';
@@ -218,7 +218,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return answer(FAILURES[code], error.message, { param, ...more, ...(word ? { code: word } : {}) });
   }
-  if (error instanceof TooManyChallenges) {
+  if (error instanceof TooManyRequests) {
     const { message, retryAfterSeconds } = error;
     return answer(FAILURES.rate_limited, message, { retryAfterSeconds });
   }

@@ -12,6 +12,7 @@ import type {
   ProofFault,
   Served,
 } from '#application';
+import { networkOf } from './addresses.ts';
 import type { Authenticator } from './caller.ts';
 import { type Doors, pathOf } from './challenges/doors.ts';
 import { InvalidRequest } from './errors.ts';
@@ -123,7 +124,8 @@ export class PaidRequests {
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${reply.request.id}`);
-    await working(reply, () => job.serve(this.ports.freeUse.payerOf(served.payer), new WholeAudience(reply)));
+    const payer = this.ports.freeUse.payerOf(served.payer, networkOf(reply.request.ip));
+    await working(reply, () => job.serve(payer, new WholeAudience(reply)));
   }
 
   /**

@@ -47,7 +47,9 @@ const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SCHEMES)[]>> = {
 
 /** Statuses of every operation. */
 const ANYWHERE = [400, 500];
-const WITH_CREDENTIAL = [401, 503];
+const WITH_CREDENTIAL = [401, 429, 503];
+/** Of what is given for nothing. */
+const LIMITED = [429, 503];
 const WITH_BODY = [413, 415];
 const WITH_UPLOAD = [408];
 /** Of who pays by the request: one that was tried too often is served no more. */
@@ -252,6 +254,7 @@ function responsesOf(route: Route, notes: OperationNotes, components: Components
     ...(TAKE_BODIES.includes(route.method) ? WITH_BODY : []),
     ...(notes.upload ? WITH_UPLOAD : []),
     ...(notes.challenge ? WITH_PAYMENT : []),
+    ...(notes.gives ? LIMITED : []),
     ...errors,
   ];
   const contents = Object.entries({ [route.status]: answer, ...others });

@@ -5,6 +5,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { ErrorShapeName } from '../edge/error-shapes.ts';
+import type { Given } from '../edge/given.ts';
 import type { UploadNotes } from '../edge/uploads/upload.ts';
 
 /** A JSON Schema of the 2020-12 dialect, as OpenAPI 3.1 has it. */
@@ -67,6 +68,8 @@ export interface OperationNotes {
   readonly upload?: UploadNotes;
   /** It creates something that costs nothing: it accepts an Idempotency-Key. */
   readonly creates?: true;
+  /** It gives something for nothing that is kept for ever: how often is limited. */
+  readonly gives?: Given;
   /** It reads what follows from an account's facts, and says when that may be older than these. */
   readonly follows?: true;
   /** Every parameter in the path, in order; a wildcard takes the name that stands in its place. */

@@ -13,7 +13,8 @@ export const createTopup: OperationNotes = {
   body: NewTopup,
   example: { amount: 5, currency: 'USD' },
   answer: json(TopupInvoice),
-  errors: [404, 409, 429, 502],
+  gives: 'invoices',
+  errors: [404, 409, 502],
 };
 
 export const getTopup: OperationNotes = {
@@ -52,7 +53,8 @@ export const createCardSession: OperationNotes = {
   body: NewCardSession,
   example: { amount: 25, currency: 'USD' },
   answer: json(CardSession),
-  errors: [404, 409, 429, 502],
+  gives: 'invoices',
+  errors: [404, 409, 502],
 };
 
 export const getCardPage: OperationNotes = {

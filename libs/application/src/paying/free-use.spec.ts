@@ -1,55 +1,48 @@
 import { expect, test } from '@jest/globals';
 import { ZERO } from '#kernel';
-import { Clock } from '../clock.ts';
+import { AbuseLimits, type Counted, TooManyRequests } from '../abuse-limits.ts';
 import { FreeUse } from './free-use.ts';
 import type { Payer } from './payer.ts';
 
-class SetClock extends Clock {
-  time = 0;
+class Counts extends AbuseLimits {
+  readonly counted: string[] = [];
 
-  milliseconds(): number {
-    return this.time;
+  constructor(private readonly refused?: Counted) {
+    super();
+  }
+
+  async count(counted: Counted, whose = ''): Promise<void> {
+    if (counted === this.refused) throw new TooManyRequests('too many', 1);
+    this.counted.push(`${counted}: ${whose}`);
+  }
+
+  isOver(): boolean {
+    return false;
   }
 }
 
-function counting(freePerMinute: number, freePerDay: number) {
-  const clock = new SetClock();
-  const use = new FreeUse(clock, { freePerMinute, freePerDay });
+async function take(limits: AbuseLimits, free: boolean): Promise<unknown> {
   const hold = { holdId: 'h', payer: 'p', amount: ZERO, expiresAt: 0 };
-  const ask = async (id: string, free = true) => {
-    const payer = { id, take: async () => hold } as unknown as Payer;
-    const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
-    const request = { holdId: 'h', query, atLeast: ZERO, atMost: ZERO, priceList: 'p', lifetimeMs: 1 };
-    return use
-      .payerOf(payer)
-      .take(request)
-      .then(
-        () => 'taken',
-        ({ code, retryAfterSeconds }) => `${code} ${retryAfterSeconds}`,
-      );
-  };
-  return { clock, ask };
+  const payer = { id: 'account', take: async () => hold } as unknown as Payer;
+  const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
+  const request = { holdId: 'h', query, atLeast: ZERO, atMost: ZERO, priceList: 'p', lifetimeMs: 1 };
+  return new FreeUse(limits).payerOf(payer, '192.0.2.1').take(request);
 }
 
-test('an account has so many requests to free models a minute, and is told when there are more', async () => {
-  const { clock, ask } = counting(2, 100);
-  expect([await ask('a'), await ask('a'), await ask('a')]).toEqual(['taken', 'taken', 'rate_limited 60']);
-  expect(await ask('b')).toBe('taken');
-  expect(await ask('a', false)).toBe('taken');
-  clock.time = 59_001;
-  expect(await ask('a')).toBe('rate_limited 1');
-  clock.time = 60_000;
-  expect(await ask('a')).toBe('taken');
+test('what is free is counted by account and by address, and what is paid for is not', async () => {
+  const limits = new Counts();
+  await take(limits, false);
+  expect(limits.counted).toEqual([]);
+  await take(limits, true);
+  expect(limits.counted).toEqual([
+    'free requests of an account in a minute: account',
+    'free requests of an account in a day: account',
+    'free requests of an address in a day: 192.0.2.1',
+  ]);
 });
 
-test('and so many a day', async () => {
-  const { clock, ask } = counting(2, 3);
-  const answers: string[] = [];
-  for (let minute = 0; minute < 4; minute++) {
-    clock.time = minute * 60_000;
-    answers.push(await ask('a'));
-  }
-  expect(answers).toEqual(['taken', 'taken', 'taken', `rate_limited ${24 * 3_600 - 180}`]);
-  clock.time = 24 * 3_600_000;
-  expect(await ask('a')).toBe('taken');
+test('what is refused by the minute is not counted by the day', async () => {
+  const limits = new Counts('free requests of an account in a minute');
+  await expect(take(limits, true)).rejects.toBeInstanceOf(TooManyRequests);
+  expect(limits.counted).toEqual([]);
 });

@@ -1,8 +1,7 @@
 import type { Provider } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import pg from 'pg';
 import {
-  ChallengeLimits,
+  AbuseLimits,
   ChallengeTokens,
   Clock,
   ExchangeRates,
@@ -12,13 +11,8 @@ import {
   Secrets,
   Streams,
 } from '#application';
-import { challengeLimitMigrations, PostgresChallengeLimits } from '#connectors';
-import { Foundation, migrate } from '#infra';
-import { Role } from '#modules';
 import { PublicAddress } from '../public-address.ts';
 import { Doors } from './doors.ts';
-
-const SWEEP_EVERY_MS = 60_000;
 
 export const challengeProviders: readonly Provider[] = [
   { provide: ChallengeTokens, inject: [Secrets], useFactory: (secrets: Secrets) => new ChallengeTokens(secrets) },
@@ -28,7 +22,6 @@ export const challengeProviders: readonly Provider[] = [
     useFactory: ({ challenges }: Streams, tokens: ChallengeTokens, secrets: Secrets, clock: Clock) =>
       new Proofs(challenges, tokens, secrets, clock),
   },
-  { provide: ChallengeLimits, inject: [Role, Foundation, pg.Pool], useFactory: openLimits },
   {
     provide: IssueChallengeHandler,
     inject: [Streams, OfferedPayments, ExchangeRates, ChallengeTokens, Secrets, Clock],
@@ -45,28 +38,16 @@ export const challengeProviders: readonly Provider[] = [
   },
   {
     provide: Doors,
-    inject: [CommandBus, OfferedPayments, Proofs, ChallengeLimits, Secrets, PublicAddress],
+    inject: [CommandBus, OfferedPayments, Proofs, AbuseLimits, Secrets, PublicAddress],
     useFactory: (
       ...[commands, offered, proofs, limits, secrets, address]: [
         CommandBus,
         OfferedPayments,
         Proofs,
-        ChallengeLimits,
+        AbuseLimits,
         Secrets,
         PublicAddress,
       ]
     ) => new Doors({ commands, offered, proofs, limits, secrets, address }),
   },
 ];
-
-async function openLimits(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool) {
-  await migrate(databaseUrl, challengeLimitMigrations);
-  const limits = new PostgresChallengeLimits(pool, role.settings);
-  const removeExpired = () =>
-    limits
-      .removeExpired()
-      .catch((error) => runtime.alarm('what was counted could not be removed; trying again', error));
-  const timer = setInterval(() => void removeExpired(), SWEEP_EVERY_MS).unref();
-  await role.keep({ close: () => clearInterval(timer) });
-  return limits;
-}

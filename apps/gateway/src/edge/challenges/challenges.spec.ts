@@ -564,9 +564,9 @@ describe('a gateway', () => {
   test('that cannot count asks for no payment', async () => {
     const rename = (from: string, to: string) =>
       world.part(pg.Pool).query(`alter table limits.${from} rename to ${to}`);
-    await rename('challenges', 'gone');
+    await rename('counted', 'gone');
     const { status, headers } = await ask();
-    await rename('gone', 'challenges');
+    await rename('gone', 'counted');
     expect([status, headers.has('www-authenticate')]).toEqual([503, false]);
   });
 

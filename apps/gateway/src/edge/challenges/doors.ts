@@ -6,8 +6,8 @@ import type { CommandBus } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
+  type AbuseLimits,
   AskingPayer,
-  type ChallengeLimits,
   IssueChallenge,
   type OfferedPayments,
   type Payer,
@@ -49,7 +49,7 @@ interface Ports {
   readonly commands: CommandBus;
   readonly offered: OfferedPayments;
   readonly proofs: Proofs;
-  readonly limits: ChallengeLimits;
+  readonly limits: AbuseLimits;
   readonly secrets: Secrets;
   readonly address: PublicAddress;
 }
@@ -60,7 +60,7 @@ export class Doors {
   /**
    * Who sends a request without an account's credential, by its headers alone; undefined where it has one, or nothing can be
    * paid for by the request here.
-   * @throws TooManyChallenges, StoreUnavailable
+   * @throws TooManyRequests, StoreUnavailable
    */
   async visitor(request: FastifyRequest): Promise<Visitor | undefined> {
     const shown = shownBy(request);
@@ -68,7 +68,7 @@ export class Doors {
     const checked = typeof shown === 'object' ? await this.ports.proofs.check(shown, this.realm) : shown;
     if (typeof checked === 'object') return { proof: checked };
     if (!takesChallenges(this.ports.offered)) return undefined;
-    await this.ports.limits.ask(networkOf(request.ip));
+    await this.count(request);
     return { why: checked === 'nothing' ? 'no proof' : checked };
   }
 
@@ -94,7 +94,7 @@ export class Doors {
     // What costs nothing is bounded by the account that asks for it.
     if (wanted.query.free)
       throw new Unauthorized('This costs nothing, and is for accounts: send "Authorization: Bearer <API key>"');
-    await this.ports.limits.issue();
+    await this.ports.limits.count('challenges');
     const { query, price, priceList } = wanted;
     const terms = { query, price, priceList, request: this.digestOf(request), realm: this.realm };
     const command = new IssueChallenge(terms, startedBy('anybody', request.id));
@@ -103,7 +103,7 @@ export class Doors {
 
   /** The same, for a proof that is right and does not pay for this: it was let in without being counted. */
   async askAgain(reply: FastifyReply, why: ProofFault, quote: (payer: Payer) => Promise<unknown>): Promise<void> {
-    await this.ports.limits.ask(networkOf(reply.request.ip));
+    await this.count(reply.request);
     reply.removeHeader('x-generation-id');
     await this.ask(reply, why, quote);
   }
@@ -119,6 +119,10 @@ export class Doors {
    */
   digestOf({ method, url, body }: FastifyRequest): string {
     return this.ports.secrets.digest(`request of a payment ${method} ${pathOf(url)}\n${canonical(body)}`);
+  }
+
+  private count({ ip }: FastifyRequest): Promise<void> {
+    return this.ports.limits.count('requests without payment of an address', networkOf(ip));
   }
 
   private get realm(): string {

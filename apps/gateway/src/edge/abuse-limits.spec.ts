@@ -1,0 +1,101 @@
+/** What costs nothing is limited, on all gateways together, and what a balance pays for is not. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type Answer, type TestAccount, World } from '#testing';
+
+const FREE = 'openai/gpt-oss-20b:free';
+const LIMITS = {
+  ...{ accountsPerHour: 3, invoicesPerHourOfAddress: 4, invoicesPerHourOfAccount: 4, invoicesPerHourOfKey: 2 },
+  ...{ changesPerHour: 2, wrongCredentialsPerMinute: 3, freePerDayOfAddress: 2, trustedProxies: ['127.0.0.1'] },
+};
+
+let world: World;
+let apis: readonly string[];
+let account: TestAccount;
+beforeAll(async () => {
+  world = await World.open();
+  apis = [await world.anotherGateway(LIMITS), await world.anotherGateway(LIMITS)];
+  account = await world.account(1.05);
+});
+afterAll(() => world.close());
+
+let sent = 0;
+/** Each to another gateway than the one before. */
+function send(method: string, route: string, from: string, headers: object = {}, body?: unknown): Promise<Answer> {
+  const api = apis[sent++ % apis.length] as string;
+  return world.send(method, route, { api, headers: { 'x-forwarded-for': from, ...headers }, body });
+}
+
+async function statuses(times: number, ask: () => Promise<Answer>): Promise<readonly number[]> {
+  const answers: number[] = [];
+  for (let i = 0; i < times; i++) answers.push((await ask()).status);
+  return answers;
+}
+
+const bearer = (apiKey: string) => ({ authorization: `Bearer ${apiKey}` });
+const topUp = (from: string, headers: object) =>
+  send('POST', '/topup/create/btc-lightning', from, headers, { amount: 1, currency: 'USD' });
+const chat = (from: string, apiKey: string, model = 'openai/gpt-5-mini') => {
+  const messages = [{ role: 'user', content: '[[sandbox tokens=1]]' }];
+  return send('POST', '/v1/chat/completions', from, bearer(apiKey), { model, messages });
+};
+
+test('accounts are limited by address, before anything is kept, and the answer says when there are more', async () => {
+  const create = (from: string) => send('POST', '/accounts/create', from);
+  expect(await statuses(3, () => create('192.0.2.1'))).toEqual([201, 201, 201]);
+  const facts = (await world.facts()).length;
+  const { status, headers, body } = await create('192.0.2.1');
+  expect([status, body.error.type, headers.get('access-control-allow-origin')]).toEqual([429, 'rate_limit_error', '*']);
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(3_500);
+  expect(await world.facts()).toHaveLength(facts);
+  expect((await create('192.0.2.2')).status).toBe(201);
+});
+
+test('invoices are limited by key, by account and by address, and none takes from the others', async () => {
+  const [one, another, third] = [await world.account(), await world.account(), await world.account()];
+  const byKey = () => topUp('192.0.2.3', bearer(one.apiKey));
+  const byAccount = () => topUp('192.0.2.3', { 'x-credit-id': one.creditId });
+  expect(await statuses(4, byKey)).toEqual([201, 201, 429, 429]);
+  expect(await statuses(3, byAccount)).toEqual([201, 201, 429]);
+  expect((await topUp('192.0.2.3', { 'x-credit-id': another.creditId })).status).toBe(429);
+  expect((await topUp('192.0.2.4', { 'x-credit-id': third.creditId })).status).toBe(201);
+});
+
+test('changes of keys are limited by account, and reading them is not', async () => {
+  const headers = { 'x-credit-id': account.creditId };
+  const newKey = () => send('POST', '/keys', '192.0.2.5', headers, { name: crypto.randomUUID().slice(0, 20) });
+  expect(await statuses(3, newKey)).toEqual([201, 201, 429]);
+  expect(await statuses(3, () => send('GET', '/keys', '192.0.2.5', headers))).toEqual([200, 200, 200]);
+});
+
+test('free models are limited by address as well', async () => {
+  const [one, other] = [await world.account(), await world.account()];
+  const answers = [await chat('192.0.2.6', one.apiKey, FREE), await chat('192.0.2.6', other.apiKey, FREE)];
+  answers.push(await chat('192.0.2.6', other.apiKey, FREE), await chat('192.0.2.7', other.apiKey, FREE));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 200]);
+});
+
+test('wrong credentials are limited by address: a good one is served all the same, known or not', async () => {
+  const wrong = (i: number) => [{ 'x-credit-id': crypto.randomUUID() }, bearer(`sk-${i}`)][i % 2] as object;
+  const balance = (headers: object) => send('POST', '/credits/balance', '192.0.2.8', headers);
+  const answers = [0, 1, 2, 3, 4, 5].map((i) => () => balance(wrong(i)));
+  const found: number[] = [];
+  for (const ask of answers) found.push((await ask()).status);
+  expect(found).toEqual([401, 401, 401, 429, 429, 429]);
+  const unknownHere = await world.account(0.105);
+  expect(await statuses(3, () => chat('192.0.2.8', unknownHere.apiKey))).toEqual([200, 200, 200]);
+  expect((await balance({ 'x-credit-id': unknownHere.creditId })).status).toBe(200);
+});
+
+test('nothing limits what is paid for, and where nothing can be counted nothing else is served', async () => {
+  const pool = world.part(pg.Pool);
+  await pool.query('alter table limits.counted rename to gone');
+  try {
+    const [from, key] = ['192.0.2.9', { 'x-credit-id': account.creditId }];
+    const free = [send('POST', '/accounts/create', from), topUp(from, key), chat(from, account.apiKey, FREE)];
+    expect((await Promise.all(free)).map(({ status }) => status)).toEqual([503, 503, 503]);
+    expect(await statuses(30, () => chat(from, account.apiKey))).toEqual(Array(30).fill(200));
+  } finally {
+    await pool.query('alter table limits.gone rename to counted');
+  }
+});

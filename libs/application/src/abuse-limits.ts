@@ -1,0 +1,38 @@
+/** What costs nothing, and by whom it is counted. What a balance pays for is not counted. */
+export type Counted =
+  | 'accounts of an address'
+  | 'invoices of an address'
+  | 'invoices of an account'
+  | 'invoices of a key'
+  | 'changes of an account'
+  | 'wrong credentials of an address'
+  | 'requests without payment of an address'
+  | 'challenges'
+  | 'free requests of an account in a minute'
+  | 'free requests of an account in a day'
+  | 'free requests of an address in a day';
+
+/** Bounds how often what costs nothing is given, on all gateways together. */
+export abstract class AbuseLimits {
+  /**
+   * Counts one, also where it is one too many.
+   * @param whose address, account or key; what everybody shares is nobody's
+   * @throws TooManyRequests; StoreUnavailable when it cannot be counted: then it is not given
+   */
+  abstract count(counted: Counted, whose?: string): Promise<void>;
+
+  /** Whether this process knows, without asking, that one more would be too many. */
+  abstract isOver(counted: Counted, whose: string): boolean;
+}
+
+/** More is asked for than is given for nothing. */
+export class TooManyRequests extends Error {
+  override readonly name = 'TooManyRequests';
+
+  constructor(
+    message: string,
+    readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
+}

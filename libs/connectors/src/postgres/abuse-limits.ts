@@ -1,0 +1,172 @@
+/**
+ * Limits of what costs nothing, which all gateways share. What is counted is lost with a crash of the database, and counted
+ * anew: rows are not worth its log. Whose they are cannot be read from them: the keys are hashed.
+ */
+import { LRUCache } from 'lru-cache';
+import type pg from 'pg';
+import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+import { AbuseLimits, type Counted, type Secrets, TooManyRequests } from '#application';
+import { StoreUnavailable } from '#kernel';
+
+const MINUTE_SECONDS = 60;
+const HOUR_SECONDS = 60 * MINUTE_SECONDS;
+const DAY_SECONDS = 24 * HOUR_SECONDS;
+const EVERYBODY = 'everybody';
+/** Those who are remembered as over a limit. */
+const MOST_REFUSED = 100_000;
+
+export const abuseLimitMigrations = [
+  {
+    id: 'challenge-limits-1',
+    // Where processes of versions before count challenges.
+    sql: `create schema limits;
+          create unlogged table limits.challenges (
+            key    varchar(255) primary key,
+            points integer not null default 0,
+            expire bigint                    -- milliseconds since 1970
+          );
+          create index on limits.challenges (expire);`,
+  },
+  {
+    id: 'abuse-limits-1',
+    // As the limiter wants it.
+    sql: `create unlogged table limits.counted (
+            key    varchar(255) primary key,
+            points integer not null default 0,
+            expire bigint                    -- milliseconds since 1970
+          );
+          create index on limits.counted (expire);`,
+  },
+] as const;
+
+/** How many there may be; each setting says of what. */
+export interface AbuseRates {
+  readonly accountsPerHour: number;
+  readonly invoicesPerHourOfAddress: number;
+  readonly invoicesPerHourOfAccount: number;
+  readonly invoicesPerHourOfKey: number;
+  readonly changesPerHour: number;
+  readonly wrongCredentialsPerMinute: number;
+  readonly challengesPerMinute: number;
+  readonly challengesPerMinuteInAll: number;
+  readonly freePerMinute: number;
+  readonly freePerDay: number;
+  readonly freePerDayOfAddress: number;
+}
+
+interface Limit {
+  readonly rate: keyof AbuseRates;
+  readonly seconds: number;
+  /** What is said to who is over it. */
+  readonly words: (rates: AbuseRates) => string;
+}
+
+const freeWords = ({ freePerMinute, freePerDay }: AbuseRates) =>
+  `Free models take ${freePerMinute} requests a minute and ${freePerDay} a day of one account; models that are paid for have no such limit`;
+
+const LIMITS: Readonly<Record<Counted, Limit>> = {
+  'accounts of an address': {
+    rate: 'accountsPerHour',
+    seconds: HOUR_SECONDS,
+    words: () => 'Too many accounts are created from your address',
+  },
+  'invoices of an address': {
+    rate: 'invoicesPerHourOfAddress',
+    seconds: HOUR_SECONDS,
+    words: () => 'Too many invoices are created from your address',
+  },
+  'invoices of an account': {
+    rate: 'invoicesPerHourOfAccount',
+    seconds: HOUR_SECONDS,
+    words: () => 'Too many invoices are created for this account',
+  },
+  'invoices of a key': {
+    rate: 'invoicesPerHourOfKey',
+    seconds: HOUR_SECONDS,
+    words: () => 'Too many invoices are created with this API key',
+  },
+  'changes of an account': {
+    rate: 'changesPerHour',
+    seconds: HOUR_SECONDS,
+    words: () => 'Keys and wallets of this account are changed too often',
+  },
+  'wrong credentials of an address': {
+    rate: 'wrongCredentialsPerMinute',
+    seconds: MINUTE_SECONDS,
+    words: () => 'Too many wrong credentials come from your address',
+  },
+  'requests without payment of an address': {
+    rate: 'challengesPerMinute',
+    seconds: MINUTE_SECONDS,
+    words: () => 'Too many requests without payment come from your address',
+  },
+  challenges: {
+    rate: 'challengesPerMinuteInAll',
+    seconds: MINUTE_SECONDS,
+    words: () => 'Too many payments are asked for at the moment',
+  },
+  'free requests of an account in a minute': { rate: 'freePerMinute', seconds: MINUTE_SECONDS, words: freeWords },
+  'free requests of an account in a day': { rate: 'freePerDay', seconds: DAY_SECONDS, words: freeWords },
+  'free requests of an address in a day': {
+    rate: 'freePerDayOfAddress',
+    seconds: DAY_SECONDS,
+    words: ({ freePerDayOfAddress }) =>
+      `Free models take ${freePerDayOfAddress} requests a day from one address; models that are paid for have no such limit`,
+  },
+};
+
+export class PostgresAbuseLimits extends AbuseLimits {
+  private readonly limiters: ReadonlyMap<Counted, RateLimiterPostgres>;
+  /** Who has asked for more, until the time is over: without a statement for each request. */
+  private readonly refused = new LRUCache<string, true>({ maxSize: MOST_REFUSED, sizeCalculation: () => 1 });
+
+  constructor(
+    private readonly pool: pg.Pool,
+    private readonly secrets: Pick<Secrets, 'hash'>,
+    private readonly rates: AbuseRates,
+  ) {
+    super();
+    const limiters = (Object.keys(LIMITS) as Counted[]).map((counted) => [counted, this.limiter(counted)] as const);
+    this.limiters = new Map(limiters);
+  }
+
+  async count(counted: Counted, whose = EVERYBODY): Promise<void> {
+    const hashed = this.secrets.hash(whose);
+    const leftMs = this.refusedMs(counted, hashed) || (await this.consume(counted, hashed));
+    if (leftMs > 0) throw new TooManyRequests(LIMITS[counted].words(this.rates), Math.ceil(leftMs / 1_000));
+  }
+
+  isOver(counted: Counted, whose: string): boolean {
+    return this.refusedMs(counted, this.secrets.hash(whose)) > 0;
+  }
+
+  async removeExpired(): Promise<void> {
+    await this.pool.query('delete from limits.counted where expire < $1', [Date.now()]);
+  }
+
+  /** @returns for how long it is one too many; 0 where it is not */
+  private async consume(counted: Counted, hashed: string): Promise<number> {
+    try {
+      await this.limiters.get(counted)?.consume(hashed);
+      return 0;
+    } catch (cause) {
+      if (!(cause instanceof RateLimiterRes)) throw new StoreUnavailable(`${counted} cannot be counted`, { cause });
+      const leftMs = Math.max(1, cause.msBeforeNext);
+      this.refused.set(`${counted}:${hashed}`, true, { ttl: leftMs });
+      return leftMs;
+    }
+  }
+
+  private refusedMs(counted: Counted, hashed: string): number {
+    return Math.max(0, this.refused.getRemainingTTL(`${counted}:${hashed}`));
+  }
+
+  private limiter(counted: Counted): RateLimiterPostgres {
+    const { rate, seconds } = LIMITS[counted];
+    const points = this.rates[rate];
+    return new RateLimiterPostgres({
+      ...{ storeClient: this.pool, schemaName: 'limits', tableName: 'counted', tableCreated: true },
+      ...{ keyPrefix: counted, points, duration: seconds, clearExpiredByTimeout: false },
+    });
+  }
+}
