@@ -31,7 +31,10 @@ type FailureDetails = Partial<
   >
 >;
 
-/** An upstream or a payment back end failed. */
+/** Of what an upstream says, as much as is kept, told and logged. */
+const LONGEST_MESSAGE = 500;
+
+/** An upstream or a payment back end failed. Its message has at most 500 characters: it may become part of a fact. */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly code: FailureCode;
@@ -52,7 +55,7 @@ export class UpstreamFailure extends Error {
   readonly unsent: boolean;
 
   constructor(code: FailureCode, message: string, more: FailureDetails = {}) {
-    super(message, { cause: more.cause });
+    super(message.slice(0, LONGEST_MESSAGE), { cause: more.cause });
     this.code = code;
     this.status = more.status;
     this.retryAfterSeconds = more.retryAfterSeconds;

@@ -6,6 +6,7 @@ export * as money from './money.ts';
 export { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from './money.ts';
 export { PersistentMap } from './persistent-map.ts';
 export {
+  AppendTooLarge,
   type Batch,
   type CheckpointStore,
   type EventStore,

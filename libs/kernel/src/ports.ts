@@ -39,7 +39,8 @@ export interface FactAppender {
    * Appends all of `events` or none, if the stream ends at `expected` (`NO_STREAM` when it must not exist yet).
    * Sending the same event ids at the same `expected` again is one append.
    * @returns the new head, or `'stale'` when the stream ends elsewhere
-   * @throws StoreUnavailable when the outcome is unknown: ask again with the same ids
+   * @throws StoreUnavailable when the outcome is unknown: ask again with the same ids; AppendTooLarge; whatever else it
+   *   throws, nothing was stored, and the same append would be refused again
    */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'>;
 }
@@ -50,6 +51,11 @@ export interface EventStore extends FactReader, FactAppender {}
 /** The store did not answer, so it is unknown whether an append happened. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
+}
+
+/** An append has more bytes than the store takes at once. Nothing was stored. */
+export class AppendTooLarge extends Error {
+  override readonly name = 'AppendTooLarge';
 }
 
 /** A folded state and the head it was folded to. A cache: losing it loses nothing. */

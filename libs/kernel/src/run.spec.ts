@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import {
+  AppendTooLarge,
   type Cause,
   createRunner,
   type Decider,
@@ -58,6 +59,15 @@ const add = (amount: number, limit?: number): Add => ({
   type: 'Add',
   data: limit === undefined ? { amount } : { amount, limit },
 });
+
+/** The same, with facts that have so many bytes. */
+function noting(bytes: number): typeof counter {
+  const note = 'x'.repeat(bytes);
+  return {
+    ...counter,
+    decide: ({ data }) => [{ type: 'Added', data: { amount: data.amount, note } as Added['data'] }],
+  };
+}
 
 async function stored(store: EventStore): Promise<number[]> {
   const amounts: number[] = [];
@@ -211,6 +221,34 @@ describe('run', () => {
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(await stored(store)).toEqual([1, 2]);
+  });
+
+  test('what is too large together is appended in parts, in its order', async () => {
+    const store = new Interfered();
+    const noted = runnerOn(store, undefined, noting(10_000));
+    const outcomes = await Promise.all(Array.from({ length: 256 }, (_, i) => noted.run('a', add(i + 1))));
+    expect(outcomes.map(({ revision }) => revision)).toEqual(expect.arrayContaining([63, 127, 191, 255]));
+    expect(store.reads).toBe(1); // to load it: what was refused has changed nothing
+    expect(await stored(store)).toEqual(Array.from({ length: 256 }, (_, i) => i + 1));
+  });
+
+  test.each([
+    ['is too large by itself', 'x'.repeat(600_000), AppendTooLarge],
+    ['cannot be stored', 1n, TypeError],
+  ])('a command whose fact %s harms no other, and raises an alarm', async (_, note, error) => {
+    const store = new Interfered();
+    const noted = runnerOn(store, undefined, {
+      ...counter,
+      decide: ({ data: { amount } }) => [{ type: 'Added', data: { amount, ...(amount === 13 ? { note } : {}) } }],
+    });
+    runtime.alarms.length = 0;
+    const amounts = Array.from({ length: 20 }, (_, i) => i + 1);
+    const outcomes = await Promise.allSettled(amounts.map((amount) => noted.run('a', add(amount))));
+    const refused = outcomes.filter(({ status }) => status === 'rejected');
+    expect(refused).toEqual([{ status: 'rejected', reason: expect.any(error) }]);
+    expect(await stored(store)).toEqual(amounts.filter((amount) => amount !== 13));
+    expect(runtime.alarms).toEqual(['counter-a cannot take what follows from Add']);
+    await expect(noted.run('a', add(1))).resolves.toMatchObject({ revision: 19 });
   });
 
   test('a long stream is loaded from its snapshot and what came after it', async () => {

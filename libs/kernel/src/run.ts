@@ -13,7 +13,7 @@ import {
 } from './ports.ts';
 import { UnknownFact } from './versions.ts';
 
-/** Commands that are decided and appended together at most; keeps an append under EventStoreDB's 1 MiB. */
+/** Commands that are decided and appended together at most. */
 const MAX_GROUP = 256;
 /** Times a group is decided again after another writer was first. */
 const MAX_CONFLICTS = 100;
@@ -37,7 +37,10 @@ export interface Outcome<Event, State = unknown> extends Head {
 
 /** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
 export interface Runner<Command extends Message, Event extends Message, State = unknown> {
-  /** @throws Rejection as decided, StoreUnavailable when the store stays away, UnknownFact when a newer program is needed */
+  /**
+   * @throws Rejection as decided; StoreUnavailable when the store stays away; UnknownFact when a newer program is needed;
+   *   AppendTooLarge when what follows from this one command is; whatever else the store refuses it with
+   */
   run(id: string, command: Command, cause: Cause): Promise<Outcome<Event, State>>;
 }
 
@@ -56,6 +59,13 @@ interface Waiting<Command, State, Event> {
   readonly cause: Cause;
   resolve(outcome: Outcome<Event, State>): void;
   reject(error: unknown): void;
+}
+
+/** The store refuses an append, of which nothing was stored. */
+class Refused extends Error {
+  constructor(readonly reason: unknown) {
+    super('the store refuses an append');
+  }
 }
 
 interface Decided<State, Event> {
@@ -140,17 +150,31 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
   private async drain(): Promise<void> {
     this.busy = true;
     await Promise.resolve(); // commands of the same tick join the first group
-    while (this.queue.length > 0) {
-      const group = this.queue.splice(0, MAX_GROUP);
-      try {
-        await this.commit(group);
-      } catch (error) {
-        this.folded = undefined; // what is stored is no longer known: fold again before the next decision
-        if (error instanceof UnknownFact) this.options.runtime.alarm(`${this.stream} cannot be used`, error);
-        for (const waiting of group) waiting.reject(error);
-      }
-    }
+    while (this.queue.length > 0) await this.serve(this.queue.splice(0, MAX_GROUP));
     this.busy = false;
+  }
+
+  /**
+   * Answers each command of a group. A group that the store refuses is tried in halves, at last command by command, so
+   * that neither what is too large together nor one command that cannot be stored takes others with it.
+   */
+  private async serve(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
+    try {
+      await this.commit(group);
+    } catch (error) {
+      if (error instanceof Refused && group.length > 1) {
+        const middle = group.length >> 1;
+        await this.serve(group.slice(0, middle));
+        return this.serve(group.slice(middle));
+      }
+      this.folded = undefined; // what is stored is no longer known: fold again before the next decision
+      const reason = error instanceof Refused ? error.reason : error;
+      const { runtime } = this.options;
+      if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
+      else if (error instanceof Refused)
+        runtime.alarm(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
+      for (const waiting of group) waiting.reject(reason);
+    }
   }
 
   /**
@@ -163,6 +187,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       const { decisions, state, appended } = this.decideAll(base.state, group);
       if (appended.length > 0) {
+        this.folded = base; // should the append be refused, this is still what the stream comes to
         const head = await this.appendSurely(base.revision, appended);
         if (head !== 'stale') return this.settle(group, decisions, { ...head, state });
       } else if (confirmed) {
@@ -217,7 +242,8 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
       try {
         return await store.append(this.stream, expected, events);
       } catch (error) {
-        if (!(error instanceof StoreUnavailable) || resends >= MAX_RESENDS) throw error;
+        if (!(error instanceof StoreUnavailable)) throw new Refused(error);
+        if (resends >= MAX_RESENDS) throw error;
         await runtime.sleep(Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS));
       }
     }

@@ -1,7 +1,12 @@
-import { expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import { type Accounts, Payers, SystemClock } from '#application';
-import { type AccountCommand, accountDecider } from '#domain';
-import { money, StoreUnavailable } from '#kernel';
+import { type AccountCommand, accountDecider, type Charge } from '#domain';
+import { AppendTooLarge, money, Rejection, StoreUnavailable, UnknownFact } from '#kernel';
+import { replacePauses } from '../../../testing/src/pauses.ts';
+import { VirtualTime } from '../../../testing/src/virtual-time.ts';
+
+const time = new VirtualTime('2026-11-22T12:00:00.000Z');
+afterAll(replacePauses(time.delay));
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const request = {
@@ -39,4 +44,39 @@ test('a process that others may take for dead holds nothing: its holds would be 
     throw new StoreUnavailable('this process cannot show that it is alive');
   };
   await expect(taken(away)).rejects.toBeInstanceOf(StoreUnavailable);
+});
+
+/** Settles a hold of a minute in a store that fails so. Returns whether it was settled, and what became of it. */
+async function settling(error: Error, times: number) {
+  let asked = 0;
+  const run = async () => {
+    if (asked++ < times) throw error;
+    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+  };
+  const payer = new Payers({ accounts: { run } } as never, time, () => 'gateway-1').of({ accountId: 'a', keyId: null });
+  const expiresAt = time.milliseconds() + 60_000;
+  const hold = { holdId: 'r', payer: payer.id, amount: money.usd('1'), beside: 0n, reach: 0n, expiresAt } as never;
+  const settled = payer.settle(hold, {} as Charge).then(
+    () => 'settled',
+    (failure) => failure,
+  );
+  await time.pass(59_000);
+  await time.pass(10_000);
+  return { became: await settled, asked };
+}
+
+test.each([
+  ['is away', new StoreUnavailable('away')],
+  ['refuses it, until somebody has seen to it', new Error('permission denied')],
+])('a charge is not given up before its hold expires where the store %s', async (_, error) => {
+  expect(await settling(error, 10)).toEqual({ became: 'settled', asked: 11 });
+  expect((await settling(error, 1_000)).became).toBe(error);
+});
+
+test.each([
+  new Rejection('hold_resolved', 'it has ended'),
+  new UnknownFact('Multiplied', 'a fact'),
+  new AppendTooLarge('too large'),
+])('what cannot be charged any more is not tried again: %s', async (error) => {
+  expect(await settling(error, 1)).toEqual({ became: error, asked: 1 });
 });

@@ -1,11 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Charge } from '#domain';
-import { type Cause, money, type PicoUsd, StoreUnavailable, startedBy, ZERO } from '#kernel';
+import { AppendTooLarge, type Cause, money, type PicoUsd, Rejection, startedBy, UnknownFact, ZERO } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { HeldFunds } from './held-funds.ts';
 import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
 
-const RETRY_MS = 500;
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 5_000;
+/** What asking again cannot change while this process lives. */
+const FINAL = [Rejection, UnknownFact, AppendTooLarge];
 
 /**
  * The id of this process, for the holds that it takes: when it has died, they are ended.
@@ -52,15 +55,18 @@ export abstract class Holder implements Payer {
     return startedBy(this.actor, holdId);
   }
 
-  /** Changes a hold, also when the store is away for a while. A hold that cannot be ended in time expires by itself. */
+  /**
+   * Changes a hold, also when the store is away for a while, or refuses what it will take again once somebody has seen to
+   * it. Nothing is given up before the hold has expired: it then ends by itself, and what was served is unpaid.
+   */
   protected async surely<T>(hold: Hold, change: () => Promise<T>): Promise<T> {
-    for (;;) {
+    for (let wait = FIRST_RETRY_MS; ; wait = Math.min(2 * wait, LONGEST_RETRY_MS)) {
       try {
         return await change();
       } catch (error) {
-        const again = error instanceof StoreUnavailable && this.holding.clock.milliseconds() < hold.expiresAt;
-        if (!again) throw error;
-        await delay(RETRY_MS);
+        const isFinal = FINAL.some((Final) => error instanceof Final);
+        if (isFinal || this.holding.clock.milliseconds() >= hold.expiresAt) throw error;
+        await delay(wait);
       }
     }
   }

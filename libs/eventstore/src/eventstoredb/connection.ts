@@ -5,7 +5,7 @@ import {
   MaxAppendSizeExceededError,
   StreamDeletedError,
 } from '@eventstore/db-client';
-import { StoreUnavailable } from '#kernel';
+import { AppendTooLarge, StoreUnavailable } from '#kernel';
 
 /**
  * Calls that are with the server at the same time, besides subscriptions. A server takes 100 on a connection unless it
@@ -14,7 +14,7 @@ is configured otherwise, and resets what is beyond ("Bandwidth exhausted", Kurre
 const CALLS_IN_FLIGHT = 64;
 
 /** Refusals, which a retry cannot change. */
-const REFUSALS = [AccessDeniedError, InvalidArgumentError, MaxAppendSizeExceededError, StreamDeletedError];
+const REFUSALS = [AccessDeniedError, InvalidArgumentError, StreamDeletedError];
 
 /** Internal calls of the client, which fail in its own code. */
 interface Inner {
@@ -50,6 +50,8 @@ export function connect(connectionString: string): EventStoreDBClient {
 /** What a failed call means to its caller: the answer itself where it is a refusal, else that there was no answer. */
 export function failed(problem: string, error: unknown): Error {
   if (error instanceof StoreUnavailable) return error;
+  if (error instanceof MaxAppendSizeExceededError)
+    return new AppendTooLarge(`the server takes ${error.maxAppendSize} bytes in an append`, { cause: error });
   if (REFUSALS.some((Refusal) => error instanceof Refusal)) return error as Error;
   return new StoreUnavailable(problem, { cause: error });
 }

@@ -1,9 +1,7 @@
 import { type EventData, jsonEvent, type RecordedEvent, type StreamingRead } from '@eventstore/db-client';
 import type { Metadata, NewEvent, Recorded } from '#kernel';
 
-/** @throws TypeError when the event is not JSON: here, because inside the client nothing would catch it */
 export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
-  if (JSON.stringify(data) === undefined) throw new TypeError(`a ${type} without data cannot be stored`);
   return jsonEvent({ id, type, data: data as never, metadata });
 }
 

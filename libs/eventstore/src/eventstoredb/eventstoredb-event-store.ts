@@ -18,6 +18,7 @@ import {
   StoreUnavailable,
 } from '#kernel';
 import { assertListed, isListed } from '../listed.ts';
+import { written } from '../written.ts';
 import { connect, failed, Gate } from './connection.ts';
 import { recordedIn, toEventData } from './events.ts';
 import { Feed, toPosition } from './feed.ts';
@@ -25,6 +26,8 @@ import { Feed, toPosition } from './feed.ts';
 /** Events per call: of one stream, of all. */
 const STREAM_PAGE = 2_000;
 const LOG_PAGE = 4_000;
+/** Of 1 MiB, which a server takes in one append unless it is configured otherwise (`MaxAppendSize`). */
+const MAX_APPEND_BYTES = 1_000_000;
 /** A follower that is not behind takes a batch at most this often, so that facts gather. */
 const GATHER_MS = 15;
 
@@ -42,6 +45,7 @@ export interface EventStoreDbOptions {
  * no decision depends on what another node has not received yet. A user needs the right to read `$all`.
  */
 export class EventStoreDbEventStore implements EventStore {
+  readonly maxAppendBytes = MAX_APPEND_BYTES;
   private readonly client: EventStoreDBClient;
   private readonly streamPrefixes: readonly string[];
   private readonly onProblem: (problem: string, error: unknown) => void;
@@ -58,6 +62,7 @@ export class EventStoreDbEventStore implements EventStore {
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
     assertListed(stream, this.streamPrefixes);
+    written(stream, events, MAX_APPEND_BYTES); // here: what the client throws when it writes them, nothing would catch
     const data = events.map(toEventData);
     const options = {
       expectedRevision: expected === NO_STREAM ? NO_STREAM_YET : BigInt(expected),

@@ -120,9 +120,13 @@ describe('the EventStoreDB event store', () => {
     expect(problems).toEqual(['a read failed and is tried once more']);
   });
 
-  test('an append that is too big is refused as such', async () => {
-    const append = store.append('account-1', NO_STREAM, [fact({ text: 'x'.repeat(2 ** 20) })]);
-    await expect(append).rejects.toMatchObject({ type: 'maximum-append-size-exceeded' });
+  test('an append that is larger than a server is configured to take is refused as such', async () => {
+    double.takeAtMost(1_000);
+    const append = store.append('account-1', NO_STREAM, [fact({ text: 'x'.repeat(1_000) })]);
+    await expect(append).rejects.toMatchObject({
+      name: 'AppendTooLarge',
+      message: expect.stringContaining(' 1000 bytes '),
+    });
     expect(await store.head('account-1')).toBeUndefined();
   });
 

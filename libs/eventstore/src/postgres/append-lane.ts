@@ -1,26 +1,23 @@
 import pg from 'pg';
 import { type Head, type NewEvent, StoreUnavailable } from '#kernel';
+import { type Written, written } from '../written.ts';
 
 /** Batches that are with the database at the same time: one is prepared while the other is made durable. */
 const BATCHES_IN_FLIGHT = 2;
 const MAX_EVENTS_IN_BATCH = 1_000;
+/** Of one append, and of a batch: what is sent, parsed and made durable well within the time that a query has. */
+export const MAX_APPEND_BYTES = 4 * 1024 * 1024;
 
 /** SQLSTATE that `es.append_facts` raises when a stream ends elsewhere than expected. */
 const STALE = 'ES409';
 
 const APPEND = { name: 'append', text: 'select es.append_facts($1, $2, $3, $4, $5, $6, $7) as positions' };
 
-interface Row {
-  readonly id: string;
-  readonly type: string;
-  readonly data: string;
-  readonly metadata: string;
-}
-
 interface Waiting {
   readonly stream: string;
   readonly expected: number;
-  readonly rows: readonly Row[];
+  readonly rows: readonly Written[];
+  readonly bytes: number;
   resolve(result: Head | 'stale'): void;
   reject(error: unknown): void;
 }
@@ -38,10 +35,11 @@ export class AppendLane {
     this.onAppended = onAppended;
   }
 
+  /** @throws TypeError, AppendTooLarge: alone, and not with a whole batch */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
-    const rows = events.map(toRow); // here, so that what is no JSON fails alone and not a whole batch
+    const { facts: rows, bytes } = written(stream, events, MAX_APPEND_BYTES);
     return new Promise((resolve, reject) => {
-      this.waiting.push({ stream, expected, rows, resolve, reject });
+      this.waiting.push({ stream, expected, rows, bytes, resolve, reject });
       if (this.scheduled) return;
       this.scheduled = true;
       // Behind everything that is ready in this turn of the event loop: what other requests append goes along.
@@ -70,14 +68,16 @@ export class AppendLane {
   private takeBatch(): Waiting[] {
     const batch = new Map<string, Waiting>();
     const rest: Waiting[] = [];
-    let events = 0;
+    let [events, bytes] = [0, 0];
     for (const waiting of this.waiting) {
-      const fits = batch.size === 0 || events + waiting.rows.length <= MAX_EVENTS_IN_BATCH;
+      const isSmall = events + waiting.rows.length <= MAX_EVENTS_IN_BATCH && bytes + waiting.bytes <= MAX_APPEND_BYTES;
+      const fits = batch.size === 0 || isSmall;
       if (!fits || batch.has(waiting.stream)) {
         rest.push(waiting);
       } else {
         batch.set(waiting.stream, waiting);
         events += waiting.rows.length;
+        bytes += waiting.bytes;
       }
     }
     this.waiting = rest;
@@ -122,11 +122,6 @@ export class AppendLane {
       client.release(!healthy);
     }
   }
-}
-
-function toRow({ id, type, data, metadata }: NewEvent): Row {
-  if (data === undefined) throw new TypeError(`a ${type} without data cannot be stored`);
-  return { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) };
 }
 
 function parameters(batch: readonly Waiting[]): string[] {

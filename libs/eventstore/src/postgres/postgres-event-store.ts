@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, StoreUnavailable } from '#kernel';
 import { assertListed } from '../listed.ts';
-import { AppendLane } from './append-lane.ts';
+import { AppendLane, MAX_APPEND_BYTES } from './append-lane.ts';
 import { Tail } from './tail.ts';
 
 const CHANNEL = 'countinghouse_events';
@@ -35,6 +35,7 @@ export interface PostgresEventStoreOptions {
 
 /** The event store in PostgreSQL; its tables come from `eventStoreMigrations`. Safe with any number of processes. */
 export class PostgresEventStore implements EventStore {
+  readonly maxAppendBytes = MAX_APPEND_BYTES;
   private readonly pool: pg.Pool;
   private readonly lane: AppendLane;
   private readonly tail: Tail;

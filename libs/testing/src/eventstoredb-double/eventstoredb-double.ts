@@ -73,6 +73,11 @@ export class EventStoreDbDouble {
     this.leader = leader;
   }
 
+  /** Refuses appends of more bytes (`MaxAppendSize`). */
+  takeAtMost(bytes: number): void {
+    this.log.maxAppendSize = bytes;
+  }
+
   /** The next append is stored, but the connection breaks before the answer. */
   loseNextAnswer(): void {
     this.losing = true;

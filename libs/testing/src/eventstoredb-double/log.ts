@@ -42,7 +42,7 @@ export class EventLog {
   private readonly streams = new Map<string, Entry[]>();
   private readonly waiting = new Set<() => void>();
   private nextPosition = 0n;
-  readonly maxAppendSize: number;
+  maxAppendSize: number;
 
   constructor(maxAppendSize: number) {
     this.maxAppendSize = maxAppendSize;

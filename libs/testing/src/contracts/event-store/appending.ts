@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { NO_STREAM } from '#kernel';
+import { AppendTooLarge, NO_STREAM } from '#kernel';
 import { append, fact, facts, ids, newStream, type Opened, readAll } from './subject.ts';
 
 const ROUNDS = 10;
@@ -125,6 +125,33 @@ export function appending(subject: () => Opened): void {
     expect(refused).toMatchObject({ status: 'rejected', reason: { name: 'TypeError' } });
     expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
     expect(await store.head(stream)).toBeUndefined();
+  });
+
+  describe('an append that is larger than the store takes is refused as such, and stores nothing', () => {
+    test.each([
+      ['by one fact', (bytes: number) => [fact('x'.repeat(bytes))]],
+      ['by its bytes, not its characters', (bytes: number) => [fact('€'.repeat(bytes / 3 + 1))]],
+      ['by all facts together', (bytes: number) => facts(20).map(() => fact('x'.repeat(bytes / 20)))],
+      ['by its metadata', (bytes: number) => [{ ...fact(), metadata: { actor: 'x'.repeat(bytes) } }]],
+    ])('%s', async (_, tooMuch) => {
+      const { store } = subject();
+      const [stream, neighbour] = [newStream(subject()), newStream(subject())];
+      const [refused, accepted] = await Promise.allSettled([
+        store.append(stream, NO_STREAM, tooMuch(store.maxAppendBytes)),
+        store.append(neighbour, NO_STREAM, [fact()]),
+      ]);
+      expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(AppendTooLarge) });
+      expect(accepted).toMatchObject({ status: 'fulfilled', value: { revision: 0 } });
+      expect(await store.head(stream)).toBeUndefined();
+    });
+  });
+
+  test('appends that are as large as the store takes are stored, also at the same time', async () => {
+    const { store } = subject();
+    const large = [fact('x'.repeat(store.maxAppendBytes - 200))];
+    const streams = [newStream(subject()), newStream(subject()), newStream(subject())];
+    const heads = await Promise.all(streams.map((stream) => store.append(stream, NO_STREAM, large)));
+    expect(heads).toMatchObject(streams.map(() => ({ revision: 0 })));
   });
 
   test('an append of no event is refused', async () => {

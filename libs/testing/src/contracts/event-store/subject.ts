@@ -7,7 +7,7 @@ export const SLOW_MACHINE_MS = 30_000;
 
 /** A store under test. */
 export interface Opened {
-  readonly store: ClosableEventStore;
+  readonly store: ClosableEventStore & { readonly maxAppendBytes: number };
   /** A further store on the same facts, as another process has it. */
   another(): ClosableEventStore;
   /** How the names of all streams begin that the store follows. */

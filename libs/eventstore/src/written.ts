@@ -1,0 +1,35 @@
+import { AppendTooLarge, type NewEvent } from '#kernel';
+
+/** A fact as text, as every store keeps it. */
+export interface Written extends Pick<NewEvent, 'id' | 'type'> {
+  readonly data: string;
+  readonly metadata: string;
+}
+
+/** The facts of one append. */
+export interface WrittenFacts {
+  readonly facts: readonly Written[];
+  /** As EventStoreDB counts them: their texts, and two for each character of a type. */
+  readonly bytes: number;
+}
+
+/**
+ * Facts as text: before anything is sent, so that what no store takes harms no other append.
+ * @throws TypeError when one is not JSON; AppendTooLarge when they have more than `maxBytes` together
+ */
+export function written(stream: string, events: readonly NewEvent[], maxBytes: number): WrittenFacts {
+  const facts = events.map(toText);
+  const bytes = facts.reduce((sum, fact) => sum + sizeOf(fact), 0);
+  if (bytes > maxBytes) throw new AppendTooLarge(`an append to ${stream} has ${bytes} bytes, and may have ${maxBytes}`);
+  return { facts, bytes };
+}
+
+function sizeOf({ type, data, metadata }: Written): number {
+  return 2 * type.length + Buffer.byteLength(data) + Buffer.byteLength(metadata);
+}
+
+function toText({ id, type, data, metadata }: NewEvent): Written {
+  const text = JSON.stringify(data);
+  if (text === undefined) throw new TypeError(`a ${type} without data cannot be stored`);
+  return { id, type, data: text, metadata: JSON.stringify(metadata) };
+}
