@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
-import { told } from './log.ts';
+import { told, withoutCredentials } from './log.ts';
 
 test('a process whose log is no longer read still ends in order', async () => {
   const env = { ...process.env, SANDBOX_PORT: '0' };
@@ -16,11 +16,26 @@ test('a process whose log is no longer read still ends in order', async () => {
 });
 
 test('an error is logged with its causes, and without what could not be read or was delivered', () => {
-  const unreadable = Object.assign(new SyntaxError('malformed'), { code: 'HPE_INVALID', data: 'a planted word' });
+  const unreadable = Object.assign(new SyntaxError('a planted word is no JSON'), {
+    code: 'HPE_INVALID',
+    data: 'a planted word',
+  });
   const failure = Object.assign(new Error('broke off', { cause: unreadable }), { delivered: 'a planted word' });
   expect(told(failure)).toMatchObject({ message: 'broke off', cause: { type: 'SyntaxError', code: 'HPE_INVALID' } });
   expect(JSON.stringify(told(failure))).not.toContain('planted');
   const around: Error & { cause?: unknown } = new Error('around');
   around.cause = around;
   expect(JSON.stringify(told(around)).match(/"around"/g)?.length).toBeLessThan(10);
+});
+
+test('a log line has no account of old, whose id is a credential, and no API key', () => {
+  const old = '2a7a2b1d-ef14-4cdf-8e39-798bc57077fb';
+  const line = JSON.stringify({
+    request: old,
+    err: { stack: `of account-${old}: sk-GxagOGlgVqbHtJyay6SUha` },
+    msg: old,
+  });
+  expect(JSON.parse(withoutCredentials(line))).toEqual({
+    ...{ request: old, err: { stack: 'of account-2a7a2b1d…: sk-…' }, msg: '2a7a2b1d…' },
+  });
 });

@@ -1,5 +1,9 @@
 /** Failures of the outside world: expected, each with a status at the edge. */
 import type { Usage } from '#domain';
+import { cut, scrubbed } from './words.ts';
+
+/** Failures that are about the request: what is said to them, the caller can mend. All else is the house's own business. */
+const ABOUT_THE_REQUEST: ReadonlySet<FailureCode> = new Set(['invalid_request', 'content_policy_violation']);
 
 export type FailureCode =
   /** The upstream refused the request itself, because of what the caller sent. */
@@ -27,14 +31,14 @@ export type FailureCode =
 type FailureDetails = Partial<
   Pick<
     UpstreamFailure,
-    'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'usage' | 'param' | 'word' | 'unsent' | 'cause'
+    'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'usage' | 'param' | 'word' | 'said' | 'unsent' | 'cause'
   >
 >;
 
-/** Of what an upstream says, as much as is kept, told and logged. */
-const LONGEST_MESSAGE = 500;
-
-/** An upstream or a payment back end failed. Its message has at most 500 characters: it may become part of a fact. */
+/**
+ * An upstream or a payment back end failed. The message is always ours, with at most 500 characters: facts and logs have it. What
+ * the upstream said in its own words is in `said` alone, which is for who asked.
+ */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly code: FailureCode;
@@ -51,11 +55,14 @@ export class UpstreamFailure extends Error {
   readonly param: string | undefined;
   /** OpenAI's word for what is wrong with the request, such as `context_length_exceeded`, where the upstream says one. */
   readonly word: string | undefined;
+  /** What it said of the request, scrubbed and cut: for the caller, who may mend it, and for nobody else. */
+  readonly said: string | undefined;
   /** It surely never got there: there was no connection. */
   readonly unsent: boolean;
 
+  /** @param message in our words */
   constructor(code: FailureCode, message: string, more: FailureDetails = {}) {
-    super(message.slice(0, LONGEST_MESSAGE), { cause: more.cause });
+    super(cut(message), { cause: more.cause });
     this.code = code;
     this.status = more.status;
     this.retryAfterSeconds = more.retryAfterSeconds;
@@ -64,7 +71,13 @@ export class UpstreamFailure extends Error {
     this.usage = more.usage;
     this.param = more.param;
     this.word = more.word;
+    this.said = ABOUT_THE_REQUEST.has(code) && more.said !== undefined ? scrubbed(more.said) || undefined : undefined;
     this.unsent = more.unsent ?? false;
+  }
+
+  /** What the caller is told. */
+  get told(): string {
+    return this.said ?? this.message;
   }
 
   /** The same failure, of which more is known. */

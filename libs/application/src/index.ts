@@ -261,3 +261,4 @@ export {
 export { receivedIn } from './topups/received.ts';
 export { TopupHints } from './topups/topup-hints.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
+export { cut, scrubbed } from './words.ts';

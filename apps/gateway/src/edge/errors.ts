@@ -213,10 +213,10 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return answer(REJECTIONS[code as RejectionCode], message, { details, ...retryAfter(error) });
   }
   if (error instanceof UpstreamFailure) {
-    const { code, status, retryAfterSeconds, param = null, word } = error;
-    if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', error.message);
+    const { code, status, retryAfterSeconds, param = null, word, told } = error;
+    if (code === 'invalid_request' && status === 404) return notThere(param ?? 'model', told);
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-    return answer(FAILURES[code], error.message, { param, ...more, ...(word ? { code: word } : {}) });
+    return answer(FAILURES[code], told, { param, ...more, ...(word ? { code: word } : {}) });
   }
   if (error instanceof TooManyRequests) {
     const { message, retryAfterSeconds } = error;

@@ -129,7 +129,7 @@ export class LookUpHandler implements ICommandHandler<LookUp> {
         return lookUp({ ...asked, ...more }).catch((error: unknown) => {
           const failure = asFailure(error);
           if (isCharged(failure, entry)) return failure;
-          throw wordless(failure);
+          throw failure;
         }) as Promise<A | UpstreamFailure>;
       },
       counted: async () => ({ lookup: 1 }),
@@ -183,16 +183,9 @@ function isCharged({ code, status = 0, delivered }: UpstreamFailure, { charged }
   return status === 404 ? charged.notFound : status >= 500 && charged.failed;
 }
 
-/** As facts may know it, which last for ever: a vendor's words are often about somebody, and are for the client alone. */
-function wordless(failure: UpstreamFailure): UpstreamFailure {
-  if (failure.code !== 'invalid_request') return failure;
-  return new UpstreamFailure(failure.code, 'The upstream refused the request', { ...failure, cause: failure });
-}
-
 /** What the vendor does not have, or cannot make sense of, has the vendor's status and words. */
 function asAnswered(error: unknown): unknown {
   if (!(error instanceof UpstreamFailure) || error.code !== 'invalid_request') return error;
-  const said = error.cause instanceof UpstreamFailure ? error.cause : error;
-  const { status, message, param = null } = said;
-  return status === 404 || status === 422 ? new UnservableRequest(status, message, param) : said;
+  const { status, told, param = null } = error;
+  return status === 404 || status === 422 ? new UnservableRequest(status, told, param) : error;
 }

@@ -99,53 +99,50 @@ export class HttpEndpoint {
   }
 }
 
+/** What is said of a failure, whatever the upstream says. */
+export const REFUSED = 'The upstream refused the request';
+export const AGAINST_RULES = 'The request is against the rules of the vendor';
+export const LIMITING = 'The upstream is limiting requests; try again later';
+export const UNSERVED = 'The upstream does not serve at present';
+export const TOOK_TOO_LONG = 'The upstream took too long';
+
 /** What an error answer means for the caller. The upstream's own words are passed on only where they are about the request. */
 export function refusal(status: number, headers: Headers, text: string): UpstreamFailure {
-  const { message, ...place } = complaintIn(text);
-  return refusalWith(status, headers, message, place);
+  const { isOurs, ...complaint } = complaintIn(text);
+  const failure = refusalWith(status, headers, complaint);
+  if (!isOurs || failure.code !== 'invalid_request') return failure;
+  return new UpstreamFailure('upstream_unavailable', UNSERVED, { status });
 }
 
-/** The same of a vendor that writes its errors otherwise. @param message its own words */
-export function refusalWith(
-  status: number,
-  headers: Headers,
-  message = 'The upstream refused the request',
-  place: Omit<Complaint, 'message'> = {},
-): UpstreamFailure {
+/** The same of a vendor that writes its errors otherwise. */
+export function refusalWith(status: number, headers: Headers, complaint: Complaint = {}): UpstreamFailure {
   const more = { status, ...retryAfterIn(headers) };
-  if (status === 429)
-    return new UpstreamFailure('rate_limited', 'The upstream is limiting requests; try again later', more);
-  if (status === 408 || status === 504) return new UpstreamFailure('timeout', 'The upstream took too long', more);
+  if (status === 429) return new UpstreamFailure('rate_limited', LIMITING, more);
+  if (status === 408 || status === 504) return new UpstreamFailure('timeout', TOOK_TOO_LONG, more);
   if (status === 400 || status === 413 || status === 422)
-    return new UpstreamFailure('invalid_request', message, { ...more, ...place });
-  if (status === 503)
-    return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
+    return new UpstreamFailure('invalid_request', REFUSED, { ...more, ...complaint });
+  if (status === 503) return new UpstreamFailure('upstream_unavailable', UNSERVED, more);
   return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
 }
 
-/** The message of an error, which all vendors put in the same place. */
-export function messageIn(text: string): string | undefined {
-  return complaintIn(text).message;
-}
-
-/** A code of OpenAI's for what is wrong with a request. Those about an account are about ours. */
+/** A code of OpenAI's for what is wrong with a request. Those about an account are about ours, and not told. */
 const WORD = /^(?!.*(account|billing|key|quota))[a-z_]{1,64}$/;
-const MAX_PARAM = 256;
+/** Ours is empty, closed or unknown, whatever the status: https://platform.openai.com/docs/guides/error-codes */
+const OURS = /^(account_|billing_|insufficient_quota|invalid_api_key)/;
+/** The way to a field, as vendors write it. */
+const PARAM = /^[\w.[\]-]{1,128}$/;
 
-interface Complaint {
-  readonly message?: string;
-  readonly param?: string;
-  readonly word?: string;
-}
+type Complaint = Pick<Partial<UpstreamFailure>, 'said' | 'param' | 'word'>;
 
 /** What an error says, as far as it does: the message, and OpenAI's `param` and `code`. */
-function complaintIn(text: string): Complaint {
+function complaintIn(text: string): Complaint & { readonly isOurs?: true } {
   try {
     const { message, param, code } = JSON.parse(text).error;
     return {
-      ...(typeof message === 'string' ? { message } : {}),
-      ...(typeof param === 'string' && param.length <= MAX_PARAM ? { param } : {}),
+      ...(typeof message === 'string' ? { said: message } : {}),
+      ...(typeof param === 'string' && PARAM.test(param) ? { param } : {}),
       ...(typeof code === 'string' && WORD.test(code) ? { word: code } : {}),
+      ...(typeof code === 'string' && OURS.test(code) ? { isOurs: true } : {}),
     };
   } catch {
     return {};
@@ -165,7 +162,7 @@ function failureFrom(error: unknown, signal: AbortSignal): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (signal.aborted && signal.reason instanceof UpstreamFailure) return signal.reason;
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
-    return new UpstreamFailure('timeout', 'The upstream took too long', { cause: error });
+    return new UpstreamFailure('timeout', TOOK_TOO_LONG, { cause: error });
   }
   return new UpstreamFailure('upstream_unavailable', 'The upstream cannot be reached', { cause: error });
 }

@@ -1,12 +1,12 @@
 /** Values that an upstream reports of its answer, as far as they can be believed. */
 
-/** Vendors' ids are some dozens of characters long; what is longer is not an id, and would be stored forever. */
-const LONGEST_ID = 200;
+/** Vendors' ids are some dozens of characters without a space; anything else is not an id, and would be stored forever. */
+const VENDOR_ID = /^[\w.:/+=@~-]{1,200}$/;
 
 /** What a vendor calls its answer, by which a line of its invoice can be found. */
 export function vendorIdIn(answer: unknown): string | undefined {
   const id = (answer as { readonly id?: unknown } | null | undefined)?.id;
-  return typeof id === 'string' && id !== '' && id.length <= LONGEST_ID ? id : undefined;
+  return typeof id === 'string' && VENDOR_ID.test(id) ? id : undefined;
 }
 
 /** A number of tokens; undefined when it is none. */

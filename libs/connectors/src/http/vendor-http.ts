@@ -1,7 +1,8 @@
 /** The connections to one vendor: all that it offers is had over them. */
 import { Agent } from 'undici';
 import { UpstreamFailure } from '#application';
-import { HttpEndpoint, type HttpEndpointOptions } from './http-endpoint.ts';
+import { HttpEndpoint, type HttpEndpointOptions, refusal } from './http-endpoint.ts';
+import { Redaction } from './redaction.ts';
 import { type VendorAnswer, type VendorRequest, vendorRequest } from './vendor-request.ts';
 
 /** At most, where a vendor is asked once a request is there. */
@@ -15,17 +16,22 @@ export interface Timeouts {
 
 export class VendorHttp {
   private readonly dispatcher: Agent;
+  /** Of our credential, which a vendor may repeat in its errors. */
+  readonly redaction: Redaction;
 
   /**
    * @param baseUrl the vendor's address, to which paths are added
+   * @param credential what no error of the vendor's is to have in it
    * @param connections at most; null for as many as there are requests: those that come to it while they are still being sent
    * could take all others' place for nothing
    */
   constructor(
     readonly baseUrl: string,
     private readonly timeouts: Timeouts,
+    credential: string,
     connections: number | null = CONNECTIONS,
   ) {
+    this.redaction = new Redaction(credential);
     this.dispatcher = new Agent({
       connections,
       connect: { timeout: timeouts.connectTimeoutMs },
@@ -37,7 +43,9 @@ export class VendorHttp {
   /** @param path begins with a slash */
   endpoint(path: string, options: HttpEndpointOptions): HttpEndpoint {
     const { idleTimeoutMs } = this.timeouts;
-    return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options });
+    const judged = options.refusalOf ?? refusal;
+    const refusalOf: typeof judged = (status, headers, text) => judged(status, headers, this.redaction.anyText(text));
+    return new HttpEndpoint(`${this.baseUrl}${path}`, this.dispatcher, { idleTimeoutMs, ...options, refusalOf });
   }
 
   /**
@@ -49,7 +57,10 @@ export class VendorHttp {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
       throw new UpstreamFailure('upstream_error', 'The upstream named an address that is not its own');
-    return vendorRequest(url, this.dispatcher, options);
+    const { refusalOf: judged } = options;
+    const refusalOf: typeof judged = (status, headers, text, body) =>
+      judged(status, headers, this.redaction.anyText(text), body);
+    return vendorRequest(url, this.dispatcher, { ...options, refusalOf });
   }
 
   close(): Promise<void> {

@@ -15,7 +15,7 @@ let url: string;
 let makers: Readonly<Record<'openai' | 'fal' | 'google', Make>>;
 beforeAll(async () => {
   url = await server.listen();
-  http = new VendorHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 });
+  http = new VendorHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 }, 'k');
   const at = { http, credential: 'k' };
   const vendor = { slug: 'v', protocol: 'v', baseUrl: url };
   makers = { openai: openAi(at, {}).images, fal: fal(at, vendor).images, google: google(at).images };
@@ -74,7 +74,7 @@ describe('what a vendor refuses means the same, however it is said', () => {
   ])('%s: %d %j is %s', async (vendor, status, body, code) => {
     const failure = await failureOf(vendor, json(body, status));
     expect(failure).toMatchObject({ code, status, delivered: undefined, usage: undefined });
-    expect(failure.message).not.toMatch(/balance|key/i);
+    expect(failure.told).not.toMatch(/balance|key/i);
   });
 
   test.each(['openai', 'fal', 'google'] as const)('%s: an answer that is lost may be invoiced', async (vendor) => {

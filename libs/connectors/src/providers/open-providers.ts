@@ -43,7 +43,7 @@ export function openProviders(vendors: readonly Vendor[], settings: ProviderSett
   const opened = vendors.map((vendor) => {
     const { baseUrl, credential } = settings.providers.get(vendor.slug) ?? { ...vendor, credential: '' };
     const connections = vendor.protocol === 'ehbp' ? null : undefined;
-    const http = new VendorHttp(baseUrl, settings, connections);
+    const http = new VendorHttp(baseUrl, settings, credential, connections);
     const provider = PROTOCOLS[vendor.protocol]?.({ http, credential }, vendor) ?? { close: () => http.close() };
     return [vendor.slug, provider] as const;
   });

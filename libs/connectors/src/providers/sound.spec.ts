@@ -16,7 +16,7 @@ let http: VendorHttp;
 let directory: string;
 let file: TranscriptionCall['file'];
 beforeAll(async () => {
-  http = new VendorHttp(await server.listen(), { connectTimeoutMs: 500, idleTimeoutMs: 10_000 });
+  http = new VendorHttp(await server.listen(), { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
   directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-sound-'));
   file = { path: path.join(directory, 'upload'), size: 11, mediaType: 'audio/mpeg', name: 'recording.mp3' };
   await writeFile(file.path, 'all of it! ');
@@ -163,7 +163,7 @@ describe('Deepgram', () => {
         response.writeHead(status, { 'dg-request-id': 'dg-2', 'retry-after': '7' });
         response.end(typeof body === 'string' ? body : JSON.stringify(body));
       };
-      const failure = { code, status, message, vendorId: 'dg-2' };
+      const failure = { code, status, told: message, vendorId: 'dg-2' };
       await expect(listen('deepgram')).rejects.toMatchObject(failure);
       await expect(speak('deepgram')).rejects.toMatchObject(failure);
     },
@@ -241,7 +241,7 @@ describe('ElevenLabs', () => {
     'that refuses with %j (%i) has its words passed on where they are about the request',
     async (body, status, code, message) => {
       server.answer = json(body, status);
-      await expect(speak('elevenlabs')).rejects.toMatchObject({ code, status, message });
+      await expect(speak('elevenlabs')).rejects.toMatchObject({ code, status, told: message });
     },
   );
 });

@@ -117,7 +117,7 @@ describe('a video', () => {
     const { status, body } = await bad.policy;
     expect(status).toBe(200);
     expect(body).toMatchObject({ status: 'failed', error_code: 'content_policy_violation' });
-    expect(body.error).toMatch(/flagged by a content checker/);
+    expect(body.error).toMatch(/against the rules of the vendor/);
     expect(body.data).toBeUndefined();
     expect(await endOf(body.id)).toEqual(['HoldReleased']);
     expect((await bad.error).body.error_code).toBe('upstream_error');

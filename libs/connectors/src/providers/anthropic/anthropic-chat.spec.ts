@@ -9,7 +9,8 @@ import { anthropic } from './index.ts';
 const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 300 };
 const identity = { id: 'gen-1', model: 'anthropic/claude-haiku-4.5', provider: 'Anthropic', created: 7 };
 
-const anthropicAt = (baseUrl: string) => anthropic({ http: new VendorHttp(baseUrl, timeouts), credential: 'any' });
+const anthropicAt = (baseUrl: string) =>
+  anthropic({ http: new VendorHttp(baseUrl, timeouts, 'any'), credential: 'any' });
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let chat: ReturnType<typeof anthropic>;
@@ -173,7 +174,7 @@ describe('a stream', () => {
 
   test.each([
     ['cut', 'The upstream broke off the answer'],
-    ['error', 'Overloaded'],
+    ['error', 'The upstream broke off the answer'],
   ])('with the fault %s fails after what was delivered, without a usage', async (fault, message) => {
     const streamed = await stream(`[[sandbox tokens=8 chunks=8 fault=${fault}]]`);
     expect(streamed.failure).toMatchObject({ code: 'upstream_error', message });
@@ -225,10 +226,7 @@ describe('a tool', () => {
 
 describe('a refusal', () => {
   test.each([
-    [
-      '400',
-      { code: 'invalid_request', status: 400, message: expect.stringContaining('as the sandbox was instructed') },
-    ],
+    ['400', { code: 'invalid_request', status: 400, told: expect.stringContaining('as the sandbox was instructed') }],
     ['429', { code: 'rate_limited', status: 429, retryAfterSeconds: 1 }],
     ['500', { code: 'upstream_error', status: 500, message: 'The upstream answered with status 500' }],
     ['overloaded', { code: 'upstream_unavailable', status: 529 }],

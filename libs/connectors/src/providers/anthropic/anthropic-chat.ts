@@ -1,5 +1,5 @@
 import { type ChatCall, type Sampling, type StreamedAnswer, UpstreamFailure, type WholeAnswer } from '#application';
-import { type HttpEndpoint, messageIn, refusal } from '../../http/http-endpoint.ts';
+import { type HttpEndpoint, refusal } from '../../http/http-endpoint.ts';
 import type { Headers } from '../../http/relay.ts';
 import { wholeAnswer } from './answer.ts';
 import type { Fields } from './body.ts';
@@ -58,12 +58,12 @@ export function refusalOf(status: number, headers: Headers, text: string): Upstr
       retryAfterSeconds,
     });
   }
+  const failure = refusal(status, headers, text);
   // Our own account with Anthropic is empty, which is reported as if the request were wrong. That is not the caller's business.
-  if (status === 400 && /credit balance/i.test(messageIn(text) ?? '')) {
+  if (status === 400 && /credit balance/i.test(failure.said ?? '')) {
     return new UpstreamFailure('upstream_error', 'The upstream does not serve us', { status });
   }
-  const failure = refusal(status, headers, text);
   // Anthropic has no word for it, only this sentence.
-  if (!/prompt is too long/i.test(failure.message)) return failure;
-  return new UpstreamFailure(failure.code, failure.message, { status, word: 'context_length_exceeded' });
+  if (!/prompt is too long/i.test(failure.said ?? '')) return failure;
+  return failure.with({ word: 'context_length_exceeded' });
 }

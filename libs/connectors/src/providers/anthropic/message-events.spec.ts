@@ -251,15 +251,16 @@ describe('a stream that goes wrong', () => {
   const error = (type: string) => printed({ type: 'error', error: { type, message: 'So it is' } } as { type: string });
 
   test.each([
-    ['overloaded_error', 'upstream_error'],
-    ['api_error', 'upstream_error'],
-    ['rate_limit_error', 'rate_limited'],
-    ['timeout_error', 'timeout'],
-  ])('by %s is a failure with the code %s, after what came before', (type, code) => {
+    ['overloaded_error', 'upstream_error', 'The upstream broke off the answer'],
+    ['api_error', 'upstream_error', 'The upstream broke off the answer'],
+    ['constructor', 'upstream_error', 'The upstream broke off the answer'],
+    ['rate_limit_error', 'rate_limited', 'The upstream is limiting requests; try again later'],
+    ['timeout_error', 'timeout', 'The upstream took too long'],
+  ])('by %s is a failure with the code %s, in our words, after what came before', (type, code, message) => {
     const { chunks, failure } = translate(opening + printed(text('A')) + error(type));
     expect(chunks).toEqual([role, { content: 'A' }]);
     expect(failure).toBeInstanceOf(UpstreamFailure);
-    expect(failure).toMatchObject({ code, message: 'So it is' });
+    expect(failure).toMatchObject({ code, message, told: message });
   });
 
   test('before its first word has passed nothing on, so that it can be asked for again', () => {

@@ -4,6 +4,7 @@
  */
 import { type AnswerIdentity, type FailureCode, sseEvent, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
+import { LIMITING, TOOK_TOO_LONG } from '../../http/http-endpoint.ts';
 import { EventTranslator } from '../../http/relay.ts';
 import { vendorIdIn } from '../../http/reported.ts';
 import { type Block, type Citation, finishReason, reasoningDetail } from './blocks.ts';
@@ -17,7 +18,10 @@ const PIECE =
 const LONGEST_PIECE = 64 * 1024;
 
 /** What an error within a stream means; every other one is the upstream's own trouble. */
-const FAILURES: Readonly<Record<string, FailureCode>> = { rate_limit_error: 'rate_limited', timeout_error: 'timeout' };
+const FAILURES: ReadonlyMap<unknown, readonly [FailureCode, string]> = new Map([
+  ['rate_limit_error', ['rate_limited', LIMITING]],
+  ['timeout_error', ['timeout', TOOK_TOO_LONG]],
+]);
 
 export type Kind = 'text' | 'thinking' | 'partial_json';
 
@@ -231,7 +235,6 @@ function parse(json: string): Event {
 }
 
 function failure(error: Event['error']): UpstreamFailure {
-  const { type, message } = error ?? {};
-  const words = typeof message === 'string' ? message : 'The upstream broke off the answer';
-  return new UpstreamFailure(FAILURES[String(type)] ?? 'upstream_error', words);
+  const [code, message] = FAILURES.get(error?.type) ?? ['upstream_error', 'The upstream broke off the answer'];
+  return new UpstreamFailure(code, message);
 }

@@ -2,9 +2,7 @@
 import { UpstreamFailure } from '#application';
 import { refusalWith } from '../../http/http-endpoint.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
-import type { Redaction } from './redaction.ts';
 
-const MAX_MESSAGE = 500;
 /** A vendor's words about our account with it, which it may put behind any status. */
 const ABOUT_US =
   /api[ _-]?key|access[ _-]?token|unauthori[sz]ed|credential|subscription|(out of|insufficient|no) credits|insufficient (balance|funds)|\b(plan|usage)[ _-]limit|\bquota\b/i;
@@ -12,18 +10,16 @@ const ABOUT_US =
 const FIELDS = ['message', 'error', 'errors', 'detail', 'details', 'error_message', 'msg', 'title', 'description'];
 const DEEPEST = 4;
 
-/** @param text the answer, in which our credential may be repeated, written in any way that JSON knows */
-export function complaint(status: number, headers: AnswerHeaders, text: string, redaction: Redaction): UpstreamFailure {
+export function complaint(status: number, headers: AnswerHeaders, text: string): UpstreamFailure {
   const said = saidIn(text);
-  const message = said === undefined ? undefined : shortened(redaction.text(said));
   const isOurs = ABOUT_US.test(text) || ABOUT_US.test(said ?? '');
   if (status === 404) {
-    const words = isOurs ? undefined : message;
-    return new UpstreamFailure('invalid_request', words ?? 'The upstream has found nothing', { status });
+    const words = isOurs ? {} : { said };
+    return new UpstreamFailure('invalid_request', 'The upstream has found nothing', { status, ...words });
   }
   if (isOurs && (status === 400 || status === 422))
     return new UpstreamFailure('upstream_error', 'The upstream refused us', { status });
-  return refusalWith(status, headers, message);
+  return refusalWith(status, headers, { said });
 }
 
 function saidIn(text: string): string | undefined {
@@ -47,7 +43,3 @@ function wordsOf(value: unknown, depth: number): string | undefined {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-
-function shortened(message: string): string {
-  return (message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message).toWellFormed();
-}

@@ -1,11 +1,11 @@
 /** Vendors that sell data: what each is asked, and where, is said by the entries of the catalogue. */
 import { type DataAnswer, type DataCall, type Provider, UpstreamFailure } from '#application';
+import type { Redaction } from '../../http/redaction.ts';
 import { textIn, vendorIdIn } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import type { AnswerHeaders, VendorAnswer } from '../../http/vendor-request.ts';
 import type { At, CredentialPlace, Vendor } from '../provider.ts';
 import { complaint } from './complaint.ts';
-import { Redaction } from './redaction.ts';
 
 /** Answers are parsed and may be kept: a hundred pages of text are less. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -22,18 +22,17 @@ export function lookUps(
   { http, credential }: At,
   { in: where, name, prefix = '' }: CredentialPlace,
 ): NonNullable<Provider['data']> {
-  const redaction = new Redaction(credential);
   const secret = [name, prefix + credential] as const;
   return (call) => {
     // Of two, a vendor might take the other.
     const others = () => call.query.filter(([each]) => each.toLowerCase() !== name.toLowerCase());
     const query = where === 'query' ? [...others(), secret] : call.query;
     const headers = where === 'header' ? { ...call.headers, [name]: secret[1] } : call.headers;
-    return lookedUp(http, { ...call, query, headers }, redaction);
+    return lookedUp(http, { ...call, query, headers });
   };
 }
 
-async function lookedUp(http: VendorHttp, call: DataCall, redaction: Redaction): Promise<DataAnswer> {
+async function lookedUp(http: VendorHttp, call: DataCall): Promise<DataAnswer> {
   const { method, path, query, body, headers, billsOn, signal } = call;
   const search = new URLSearchParams(query as [string, string][]).toString();
   const answer = await http.request(search === '' ? path : `${path}?${search}`, {
@@ -43,9 +42,9 @@ async function lookedUp(http: VendorHttp, call: DataCall, redaction: Redaction):
     signal,
     invoiced: true,
     ...(billsOn ? { billsOn } : {}),
-    refusalOf: (status, theirs, text) => complaint(status, theirs, text, redaction),
+    refusalOf: complaint,
   });
-  return call.isFile ? fileIn(answer, redaction) : dataIn(answer, redaction);
+  return call.isFile ? fileIn(answer, http.redaction) : dataIn(answer, http.redaction);
 }
 
 async function fileIn(answer: VendorAnswer, redaction: Redaction): Promise<DataAnswer> {

@@ -1,12 +1,13 @@
 /** What Deepgram says when it refuses or fails: https://developers.deepgram.com/docs/errors */
-import { UpstreamFailure } from '#application';
+import type { UpstreamFailure } from '#application';
 import { refusalWith } from '../../http/http-endpoint.ts';
+import { vendorIdIn } from '../../http/reported.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
 
 /** @returns the vendor's id of an answer */
 export function requestIdIn(headers: AnswerHeaders): string | undefined {
   const id = headers['dg-request-id'];
-  return typeof id === 'string' && id !== '' ? id.slice(0, 200) : undefined;
+  return vendorIdIn({ id });
 }
 
 /** An answer of Deepgram's with a status that is no success. */
@@ -14,8 +15,7 @@ export function deepgramRefusal(status: number, headers: AnswerHeaders, body: st
   const vendorId = requestIdIn(headers);
   // Where it cannot read a file it says so with a status of its own.
   const judged = status === 415 ? 400 : status;
-  const { code, message, retryAfterSeconds } = refusalWith(judged, headers, wordsIn(body));
-  return new UpstreamFailure(code, message, { status, retryAfterSeconds, vendorId });
+  return refusalWith(judged, headers, { said: wordsIn(body) }).with({ status, vendorId });
 }
 
 /** In `{ err_code, err_msg }`, in `{ category, message, details }`, or as they are. */

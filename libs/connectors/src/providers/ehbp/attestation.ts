@@ -18,7 +18,7 @@ export async function attestationOf(
     refusalOf: (status, headers) =>
       status < 500 && status !== 429
         ? new UpstreamFailure('upstream_error', 'The enclave gives no attestation', { status })
-        : refusalWith(status, headers, undefined),
+        : refusalWith(status, headers),
   });
   const bundle = parsed(await answer.bytes(MAX_BYTES));
   if (bundle === undefined) throw new UpstreamFailure('upstream_error', 'The enclave gives no attestation');

@@ -85,7 +85,9 @@ function refusalOf(status: number, headers: AnswerHeaders, text: string, body: U
   const isError = status >= 400 && status <= 599;
   // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
   const failure =
-    status === 404 ? new UpstreamFailure('upstream_error', REFUSED, { status }) : refusalWith(status, headers, REFUSED);
+    status === 404
+      ? new UpstreamFailure('upstream_error', REFUSED, { status })
+      : refusalWith(status, headers, { said: REFUSED });
   if (isError && nonce !== undefined && isHeaderValue(nonce))
     return new SealedRefusal(failure, { status, mediaType: mediaTypeIn(headers), nonce }, body);
   if (status !== 422 || !isOfKey(text)) return failure;

@@ -1,18 +1,18 @@
 /** What ElevenLabs says when it refuses or fails: https://elevenlabs.io/docs/eleven-api/resources/errors */
-import { UpstreamFailure } from '#application';
+import type { UpstreamFailure } from '#application';
 import { refusalWith } from '../../http/http-endpoint.ts';
+import { vendorIdIn } from '../../http/reported.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
 
 /** @returns the vendor's id of an answer */
 export function requestIdIn(headers: AnswerHeaders): string | undefined {
   const id = headers['request-id'];
-  return typeof id === 'string' && id !== '' ? id.slice(0, 200) : undefined;
+  return vendorIdIn({ id });
 }
 
 /** An answer of ElevenLabs' with a status that is no success. */
 export function elevenLabsRefusal(status: number, headers: AnswerHeaders, body: string): UpstreamFailure {
-  const { code, message, retryAfterSeconds } = refusalWith(status, headers, wordsIn(body));
-  return new UpstreamFailure(code, message, { status, retryAfterSeconds, vendorId: requestIdIn(headers) });
+  return refusalWith(status, headers, { said: wordsIn(body) }).with({ vendorId: requestIdIn(headers) });
 }
 
 /** `detail` is a text, an object with a message, or a list of what is wrong with which field. */

@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = createServer((request, response) => answer(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  http = new VendorHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 });
+  http = new VendorHttp(baseUrl, { connectTimeoutMs: 500, idleTimeoutMs: 10_000 }, 'k');
   const endpoint = http.endpoint('/search', { headers: {}, allowed: SEARCH_REQUEST });
   exa = new ExaSearch(endpoint);
   hasty = new ExaSearch(endpoint, SHORT_MS);

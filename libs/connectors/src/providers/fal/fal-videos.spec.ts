@@ -28,7 +28,7 @@ afterAll(async () => {
 
 function at(baseUrl: string) {
   const vendor = { slug: 'fal', protocol: 'fal', baseUrl: 'https://queue.fal.run' };
-  return fal({ http: new VendorHttp(baseUrl, TIMEOUTS), credential: 'k' }, vendor);
+  return fal({ http: new VendorHttp(baseUrl, TIMEOUTS, 'k'), credential: 'k' }, vendor);
 }
 
 const order = (directive = '', hookUrl?: string) => {

@@ -1,5 +1,6 @@
 /** What fal says when it refuses or fails: https://docs.fal.ai/model-apis/errors */
 import { UpstreamFailure } from '#application';
+import { AGAINST_RULES, REFUSED } from '../../http/http-endpoint.ts';
 import { retryAfterIn } from '../../http/retry-after.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
 
@@ -31,11 +32,11 @@ export function falRefusal(status: number, headers: AnswerHeaders, body: string)
 
 function refusedInput(body: string, more: { readonly status: number }): UpstreamFailure {
   const { loc, msg, type } = complaintIn(body);
-  const message = typeof msg === 'string' && msg !== '' ? msg : 'The upstream refused the request';
-  if (AGAINST_POLICY.has(type)) return new UpstreamFailure('content_policy_violation', message, more);
+  const about = { ...more, ...(typeof msg === 'string' ? { said: msg } : {}) };
+  if (AGAINST_POLICY.has(type)) return new UpstreamFailure('content_policy_violation', AGAINST_RULES, about);
   const field = Array.isArray(loc) ? loc.at(-1) : undefined;
   const param = KNOWN_FIELDS.has(field) ? { param: field as string } : {};
-  return new UpstreamFailure('invalid_request', message, { ...more, ...param });
+  return new UpstreamFailure('invalid_request', REFUSED, { ...about, ...param });
 }
 
 function complaintIn(body: string): Complaint {

@@ -1,6 +1,7 @@
 /** Images of Gemini's models, one a call: https://ai.google.dev/gemini-api/docs/image-generation */
 import { type ImageCall, type MadeImages, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
+import { AGAINST_RULES } from '../../http/http-endpoint.ts';
 import { Base64 } from '../../http/json-with-files.ts';
 import { tokenCount, vendorIdIn } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
@@ -70,7 +71,7 @@ function madeIn(answer: Answer | null): MadeImages {
   const more = { usage, vendorId };
   const blocked = answer?.promptFeedback?.blockReason !== undefined;
   if (blocked || AGAINST_POLICY.has(candidate?.finishReason))
-    throw new UpstreamFailure('content_policy_violation', 'The request is against the rules of the vendor', more);
+    throw new UpstreamFailure('content_policy_violation', AGAINST_RULES, more);
   throw new UpstreamFailure('upstream_error', 'The upstream answered without an image', { ...more, delivered: '' });
 }
 

@@ -1,5 +1,6 @@
 /** What Google says when it refuses or fails: https://ai.google.dev/gemini-api/docs/troubleshooting */
 import { UpstreamFailure } from '#application';
+import { REFUSED } from '../../http/http-endpoint.ts';
 import { retryAfterIn } from '../../http/retry-after.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
 
@@ -19,8 +20,8 @@ export function googleRefusal(status: number, headers: AnswerHeaders, body: stri
   if (status === 401 || status === 403 || status === 503 || isOurs(said))
     return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', more);
   if (status !== 400) return new UpstreamFailure('upstream_error', `The upstream answered with status ${status}`, more);
-  const message = typeof said.message === 'string' ? said.message : 'The upstream refused the request';
-  return new UpstreamFailure('invalid_request', message, more);
+  const words = typeof said.message === 'string' ? { said: said.message } : {};
+  return new UpstreamFailure('invalid_request', REFUSED, { ...more, ...words });
 }
 
 /** The house's key or its billing: nothing that the caller could mend. */

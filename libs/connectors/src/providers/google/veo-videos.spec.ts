@@ -13,7 +13,7 @@ let opened: ReturnType<typeof google>;
 let videos: VideoMaker;
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0 });
-  opened = google({ http: new VendorHttp(`${sandbox.url}/google`, TIMEOUTS), credential: 'k' });
+  opened = google({ http: new VendorHttp(`${sandbox.url}/google`, TIMEOUTS, 'k'), credential: 'k' });
   videos = opened.videos;
 });
 afterAll(async () => {

@@ -1,5 +1,6 @@
 /** Google's Veo: https://ai.google.dev/gemini-api/docs/video */
 import { type SubmittedVideo, UpstreamFailure, type VideoLook, type VideoMaker, type VideoOrder } from '#application';
+import { AGAINST_RULES, REFUSED } from '../../http/http-endpoint.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import { inVendorsWords } from '../wire.ts';
 import { googleRefusal } from './refusal.ts';
@@ -16,7 +17,7 @@ const INVALID_ARGUMENT = 3;
 
 interface Operation {
   readonly done?: unknown;
-  readonly error?: { readonly code?: unknown; readonly message?: unknown };
+  readonly error?: { readonly code?: unknown };
   readonly response?: { readonly generateVideoResponse?: Generated };
 }
 
@@ -68,22 +69,21 @@ export class VeoVideos implements VideoMaker {
       const file = { kind: 'address', url: uri, headers: this.headers } as const;
       return { state: 'made', usage: undefined, vendorId: undefined, file };
     }
-    const why = Array.isArray(reasons) && typeof reasons[0] === 'string' ? reasons[0] : undefined;
-    const [code, message] = why
-      ? ['content_policy_violation', why]
+    const isKeptBack = Array.isArray(reasons) && reasons.length > 0;
+    const [code, message] = isKeptBack
+      ? ['content_policy_violation', AGAINST_RULES]
       : ['upstream_error', 'The upstream answered without a video'];
     return { state: 'failed', code, message, invoiced: 'perhaps' };
   }
 }
 
 /** An operation that ended in an error is not billed. */
-function failed({ code, message }: NonNullable<Operation['error']>): VideoLook {
+function failed({ code }: NonNullable<Operation['error']>): VideoLook {
   const isOurs = code !== INVALID_ARGUMENT;
-  const said = typeof message === 'string' && message !== '' ? message : 'The upstream could not make the video';
   return {
     state: 'failed',
     code: isOurs ? 'upstream_error' : 'invalid_request',
-    message: isOurs ? 'The upstream could not make the video' : said,
+    message: isOurs ? 'The upstream could not make the video' : REFUSED,
     invoiced: 'no',
   };
 }

@@ -83,7 +83,9 @@ test.each([
   const first = { id: 'up-1', model: 'theirs', choices: [{ index: 0, delta: { content: 'Yes' } }] };
   chunks.accept(Buffer.from(`data: ${JSON.stringify(first)}\n\n`), () => {});
   const error = Buffer.from(`data: ${JSON.stringify({ id: 'up-1', model: 'theirs', ...failing })}\n\n`);
-  expect(() => chunks.accept(error, () => {})).toThrow(new UpstreamFailure('upstream_error', 'Provider down'));
+  expect(() => chunks.accept(error, () => {})).toThrow(
+    new UpstreamFailure('upstream_error', 'The upstream broke off the answer'),
+  );
 });
 
 test('a chunk without a choice, as some upstreams begin with, is not passed on', () => {

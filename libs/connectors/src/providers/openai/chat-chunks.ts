@@ -35,7 +35,7 @@ const CREATED = /"created":\s*[^\s,}]+/;
 
 /** OpenAI reports an error beside the choices, a router in the one that failed. */
 export interface Failing {
-  readonly error?: { readonly message?: unknown };
+  readonly error?: unknown;
 }
 
 interface Chunk extends Failing {
@@ -56,6 +56,9 @@ export interface Delta {
   readonly refusal?: unknown;
   readonly tool_calls?: unknown;
 }
+
+/** What is said of an error within an answer, whatever the upstream says. */
+export const BROKEN_OFF = 'The upstream broke off the answer';
 
 /** What is in the chunks of one answer, each time at most once outside of texts, and what is sent instead. */
 type Replacements = readonly (readonly [text: string | RegExp, instead: string])[];
@@ -148,7 +151,7 @@ export class ChatChunks extends EventTranslator {
     const chunk = parse(json);
     this.upstreamId ??= vendorIdIn(chunk);
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
-    if (failed) throw new UpstreamFailure('upstream_error', errorIn(failed));
+    if (failed) throw new UpstreamFailure('upstream_error', BROKEN_OFF);
     this.reported = usageFrom(chunk.usage) ?? this.reported;
     if (!chunk.choices?.length) return ''; // clients look into the first choice of every chunk
     const { usage, ...rest } = chunk;
@@ -201,11 +204,6 @@ function replaced(json: string, replacements: Replacements): string {
   let out = json;
   for (const [what, instead] of replacements) out = out.replace(what, () => instead);
   return out;
-}
-
-/** What an error within an answer says. */
-export function errorIn({ error }: Failing): string {
-  return typeof error?.message === 'string' ? error.message : 'The upstream broke off the answer';
 }
 
 function parse(json: string): Chunk {

@@ -17,7 +17,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const timeouts = { connectTimeoutMs: 1_000, idleTimeoutMs: 60_000 };
-  chat = openAi({ http: new VendorHttp(baseUrl, timeouts), credential: 'any' }, {});
+  chat = openAi({ http: new VendorHttp(baseUrl, timeouts, 'any'), credential: 'any' }, {});
 });
 afterAll(async () => {
   await chat.close();
@@ -45,7 +45,7 @@ test.each<[string, object, string | undefined]>([
   said = answer;
   const failure = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
   expect(failure).toBeInstanceOf(UpstreamFailure);
-  expect(failure).toMatchObject({ code: 'upstream_error', message: 'Provider down', delivered });
+  expect(failure).toMatchObject({ code: 'upstream_error', told: 'The upstream broke off the answer', delivered });
 });
 
 test.each([

@@ -3,9 +3,9 @@ import type { HttpEndpoint } from '../../http/http-endpoint.ts';
 import { vendorIdIn } from '../../http/reported.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
 import {
+  BROKEN_OFF,
   ChatChunks,
   type Delta,
-  errorIn,
   type Failing,
   textOf,
   underOneName,
@@ -88,7 +88,7 @@ function parseAnswer(text: string): Completion {
   if (failed) {
     // Without a word it was not generated, and may be asked for again.
     const delivered = choices.map((choice) => textOf((choice as Choice | null)?.message ?? {})).join('') || undefined;
-    throw new UpstreamFailure('upstream_error', errorIn(failed), {
+    throw new UpstreamFailure('upstream_error', BROKEN_OFF, {
       status: 200,
       delivered,
       vendorId: vendorIdIn(answer),

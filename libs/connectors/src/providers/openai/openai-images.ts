@@ -2,7 +2,7 @@
 import { FormData } from 'undici';
 import { type ImageCall, type MadeFile, type MadeImages, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
-import { refusal } from '../../http/http-endpoint.ts';
+import { AGAINST_RULES, refusal } from '../../http/http-endpoint.ts';
 import { tokenCount, vendorIdIn } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import type { AnswerHeaders, VendorAnswer } from '../../http/vendor-request.ts';
@@ -93,7 +93,7 @@ function imageRefusal(status: number, headers: AnswerHeaders, body: string): Ups
   if (OURS.has(code) || status === 401 || status === 403)
     return new UpstreamFailure('upstream_unavailable', 'The upstream does not serve at present', { status });
   if (!AGAINST_POLICY.has(code)) return failure;
-  return new UpstreamFailure('content_policy_violation', failure.message, { status });
+  return new UpstreamFailure('content_policy_violation', AGAINST_RULES, { status, said: failure.said });
 }
 
 function codeIn(body: string): unknown {

@@ -61,16 +61,28 @@ describe('events of a response', () => {
   });
 
   test.each([
-    [ended('failed', { error: { code: 'server_error', message: 'Oh' } }), 'upstream_error', 'Oh'],
-    [ended('failed', { error: { code: 'rate_limit_exceeded', message: 'Slow' } }), 'rate_limited', 'Slow'],
+    [
+      ended('failed', { error: { code: 'server_error', message: 'Oh' } }),
+      'upstream_error',
+      'The upstream broke off the answer',
+    ],
+    [
+      ended('failed', { error: { code: 'rate_limit_exceeded', message: 'Slow' } }),
+      'rate_limited',
+      'The upstream is limiting requests; try again later',
+    ],
     [ended('failed', { error: null }), 'upstream_error', 'The upstream broke off the answer'],
-    [sse('error', { code: 'server_error', message: 'Ah', param: null }), 'upstream_error', 'Ah'],
+    [
+      sse('error', { code: 'server_error', message: 'Ah', param: null }),
+      'upstream_error',
+      'The upstream broke off the answer',
+    ],
     ['data: {"type":\n\n', 'upstream_error', 'The upstream sent an event that is not JSON'],
     ['', 'upstream_error', 'The upstream ended the stream before the answer was complete'],
   ])('that report a failure break the answer off: %j', (last, code, message) => {
     const { events, failure, passed } = read(DELTA + last);
     expect(failure).toBeInstanceOf(UpstreamFailure);
-    expect(failure).toMatchObject({ code, message });
+    expect(failure).toMatchObject({ code, message, told: message });
     expect([passed.length, events.deliveredText()]).toEqual([1, 'Zürich 🏔']);
     expect(events.usage()).toEqual(last.includes('response.failed') ? CLASSES : undefined);
   });
@@ -118,7 +130,10 @@ describe('a response in one piece', () => {
         return error;
       }
     };
-    expect(failureOf(failed([]))).toMatchObject({ message: 'Oh', delivered: undefined });
-    expect(failureOf(failed(OUTPUT))).toMatchObject({ message: 'Oh', delivered: 'HmNo!f{}' });
+    expect(failureOf(failed([]))).toMatchObject({ told: 'The upstream broke off the answer', delivered: undefined });
+    expect(failureOf(failed(OUTPUT))).toMatchObject({
+      told: 'The upstream broke off the answer',
+      delivered: 'HmNo!f{}',
+    });
   });
 });

@@ -4,9 +4,11 @@
  */
 import { type SearchNote, sseEvent, UpstreamFailure, type WholeAnswer } from '#application';
 import type { Usage } from '#domain';
+import { LIMITING } from '../../http/http-endpoint.ts';
 import { EventTranslator, latin1 } from '../../http/relay.ts';
 import { vendorIdIn } from '../../http/reported.ts';
 import { wordsIn } from '../chat/broken-answer.ts';
+import { BROKEN_OFF } from './chat-chunks.ts';
 import { usageFrom } from './usage.ts';
 
 export type Thing = Readonly<Record<string, unknown>>;
@@ -21,7 +23,6 @@ const TOLD = new Set([
   'response.reasoning_text.delta',
 ]);
 const ENDS = new Set(['response.completed', 'response.incomplete']);
-const BROKEN_OFF = 'The upstream broke off the answer';
 
 export class ResponseEvents extends EventTranslator {
   private reported: Usage | undefined;
@@ -158,10 +159,9 @@ function parse(json: string): Thing {
 
 /** @param known what had come of the answer, in one that is in one piece */
 function failureOf(error: unknown, known?: Pick<UpstreamFailure, 'delivered' | 'vendorId'>): UpstreamFailure {
-  const { code, message } = (error ?? {}) as Thing;
-  const failed = typeof message === 'string' ? message : BROKEN_OFF;
-  const kind = code === 'rate_limit_exceeded' ? 'rate_limited' : 'upstream_error';
-  return new UpstreamFailure(kind, failed, known);
+  const { code } = (error ?? {}) as Thing;
+  if (code === 'rate_limit_exceeded') return new UpstreamFailure('rate_limited', LIMITING, known);
+  return new UpstreamFailure('upstream_error', BROKEN_OFF, known);
 }
 
 /** The same classes as in a chat, by other names. */

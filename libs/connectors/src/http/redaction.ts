@@ -37,6 +37,15 @@ export class Redaction {
     return this.mask(plain) ? plain : bytes;
   }
 
+  /** The same in a text that may be JSON. */
+  anyText(text: string): string {
+    try {
+      return this.json(Buffer.from(text)).toString();
+    } catch {
+      return this.text(text);
+    }
+  }
+
   text(text: string): string {
     const bytes = Buffer.from(text);
     return this.mask(bytes) ? bytes.toString() : text;
