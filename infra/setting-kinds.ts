@@ -1,5 +1,6 @@
 /** How settings of each kind are read. One that is wrong is a sentence for a person. */
 import { readFileSync, statSync } from 'node:fs';
+import { money, type PicoUsd } from '#kernel';
 
 /** A setting is wrong; the message is one sentence for a person. */
 export class SettingError extends Error {
@@ -61,6 +62,20 @@ export function integer(variable: string, byDefault: number, [least, most]: Rang
       const number = Number(value);
       const valid = /^\d+$/.test(value) && number >= least && number <= most;
       return valid ? number : wrong(variable, `a whole number from ${least} to ${most}`, value);
+    },
+  };
+}
+
+/** USD as a decimal from 0. */
+export function dollars(variable: string, byDefault: string, meaning: string): Setting<PicoUsd> {
+  return {
+    variable,
+    meaning,
+    byDefault,
+    read(env) {
+      const value = given(env, variable) ?? byDefault;
+      const valid = /^\d{1,9}(\.\d{1,12})?$/.test(value);
+      return valid ? money.usd(value) : wrong(variable, 'an amount of USD, such as 0.50', value);
     },
   };
 }

@@ -73,6 +73,7 @@ describe('without any setting', () => {
       changesPerHour: 1_000,
       wrongCredentialsPerMinute: 600,
       refusedPerHour: 50,
+      absorbedPerHour: 1_000_000_000_000n,
       trustedProxies: [],
       challengesPerMinute: 60,
       challengesPerMinuteInAll: 1_200,

@@ -22,6 +22,7 @@ import {
 import {
   choice,
   directory,
+  dollars,
   type Environment,
   file,
   flag,
@@ -245,6 +246,11 @@ export const SETTINGS = {
     50,
     [1, 1_000_000],
     'Prompts of an account that vendors may refuse in an hour, for each gateway: they cost it nothing, and vendors may invoice them',
+  ),
+  absorbedPerHour: dollars(
+    'ABSORBED_USD_PER_HOUR',
+    '1',
+    'What the house bears in an hour, in each gateway, of what requests of one account cost and nobody is charged for; a twentieth of what the account was charged comes on top, and beyond that its requests get 429',
   ),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CallLimits, ClientPatience, Clock, EndpointHealth, Payers, Paying, Streams } from '#application';
+import { CallLimits, ClientPatience, Clock, EndpointHealth, Losses, Payers, Paying, Streams } from '#application';
 import { Foundation, Presence } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -19,10 +19,16 @@ import { StoresModule } from './stores.module.ts';
         new Payers(streams, clock, () => presence.owner()),
     },
     {
+      provide: Losses,
+      inject: [Clock, Role, Foundation],
+      useFactory: (clock: Clock, { settings }: Role, { runtime }: Foundation) =>
+        new Losses(clock, settings.absorbedPerHour, runtime.alarm),
+    },
+    {
       provide: Paying,
-      inject: [EndpointHealth, CallLimits, Foundation],
-      useFactory: (health: EndpointHealth, limits: CallLimits, { runtime }: Foundation) =>
-        new Paying(health, limits, runtime.alarm),
+      inject: [EndpointHealth, CallLimits, Losses, Foundation],
+      useFactory: (health: EndpointHealth, limits: CallLimits, losses: Losses, { runtime }: Foundation) =>
+        new Paying(health, limits, losses, runtime.alarm),
     },
   ],
   exports: [CallLimits, ClientPatience, EndpointHealth, Payers, Paying],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { formatUsd, type PicoUsd } from '#kernel';
+import { formatUsd, type PicoUsd, usd } from '#kernel';
 import { besideIn, chargesIn, type TestAccount, testModel, testOffer, World } from '#testing';
 
 const MODEL = 'openai/gpt-4.1-mini';
@@ -189,7 +189,46 @@ describe('money', () => {
     expect(absorbed).toMatchObject({ cost: '5000000000', items: [SEARCHED] });
     expect((await world.bill.total()).total_usd).toBe('0.005');
   });
+
+  test('for a search is taken when the vendor refuses the request itself, once, whoever asks again', async () => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    for (const _ of ['asked', 'asked again'])
+      expect((await asked(world.api, 'fault=400 at=openai', { headers })).status).toBe(400);
+    expect(await world.balance(account)).toBe('0.98');
+    expect((await world.bill.total()).total_usd).toBe('0.005');
+    expect(await charges()).toMatchObject([{ items: [SEARCHED], errorCode: 'invalid_request' }]);
+    const history = await world.get('/queries/history', account);
+    expect(history.body.data[0]).toMatchObject({ error_code: 'invalid_request', price_in_usd: 0.02 });
+  });
+
+  test('for a search is taken from a client that leaves before the model answers', async () => {
+    const api = await world.anotherGateway({ drainTimeoutMs: 50 });
+    const leaving = new AbortController();
+    const left = asked(api, 'latency=60000', { signal: leaving.signal }).catch(() => 'left');
+    await world.until(async () => (await world.bill.total()).lines === 1);
+    leaving.abort();
+    expect(await left).toBe('left');
+    await world.until(async () => (await charges()).length === 1);
+    expect(await charges()).toMatchObject([{ items: [SEARCHED], errorCode: 'client_disconnected' }]);
+    expect(await world.balance(account)).toBe('0.98');
+  });
+
+  test('that the house bears is bounded for an account: then nothing is asked for it', async () => {
+    const api = await world.anotherGateway({ absorbedPerHour: usd('0.005') });
+    const failing = () => asked(api, 'fault=500 at=openai');
+    const answers = [await failing(), await failing(), await failing()];
+    expect(answers.map(({ status }) => status)).toEqual([502, 502, 429]);
+    expect(Number(answers[2]?.headers.get('retry-after'))).toBeGreaterThan(3_500);
+    expect((await world.bill.total()).total_usd).toBe('0.01');
+  });
 });
+
+function asked(api: string, directive: string, more: RequestInit = {}): Promise<Response> {
+  const messages = [{ role: 'user', content: `[[sandbox ${directive}]]` }];
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...more.headers };
+  const body = JSON.stringify({ model: MODEL, messages, ...web() });
+  return fetch(`${api}/v1/chat/completions`, { ...more, method: 'POST', headers, body });
+}
 
 test.each([
   ['plugins that are no list', { plugins: 'web' }],

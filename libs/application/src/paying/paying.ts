@@ -1,11 +1,20 @@
 /** The one money path: hold → serve → settle. Everything that is sold is sold here. */
-import { asFailure, UpstreamFailure } from '../failures.ts';
+import type { Charge } from '#domain';
+import { money, type PicoUsd, ZERO } from '#kernel';
+import { asFailure, type FailureCode, UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
+import type { Losses } from './losses.ts';
 import type { Hold, Payer } from './payer.ts';
 import { type Deadline, NOTHING, Purchase, type Receipt, type Sale } from './purchase.ts';
 
 /** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
 const HOLD_MARGIN_MS = 60_000;
+
+/**
+ * What a request comes to nothing by is the caller's own doing: what was used for it until then, such as a search before the
+ * model was asked, is charged.
+ */
+const CALLERS_DOING: ReadonlySet<FailureCode> = new Set(['invalid_request', 'client_disconnected']);
 
 /** How long a paid call may take. */
 export abstract class CallLimits {
@@ -44,12 +53,13 @@ export class Paying {
   constructor(
     private readonly health: EndpointHealth,
     private readonly limits: CallLimits,
+    private readonly losses: Losses,
     private readonly alarm: (problem: string, error: unknown) => void,
   ) {}
 
   /**
-   * Sells an answer in one piece. What `serve` has billed is charged when it returns; when it throws, the money is
-   * released, and the house bears what was used nevertheless.
+   * Sells an answer in one piece. What `serve` has billed is charged when it returns, and when it throws what is the caller's
+   * own doing; when it throws anything else, the money is released, and the house bears what was used nevertheless.
    * @throws Rejection when the payer cannot pay; UpstreamFailure when there is no answer
    */
   async whole<A>(
@@ -64,10 +74,10 @@ export class Paying {
       const purchase = patience.with(await this.begin(payer, sale, task));
       const served = await outcomeOf(serve(purchase));
       if ('failure' in served) {
-        await this.release(payer, purchase, served.failure);
+        await this.endInVain(payer, purchase, served.failure);
         throw served.failure;
       }
-      return { answer: served.answer, receipt: await settle(payer, purchase, purchase.cutBy) };
+      return { answer: served.answer, receipt: await this.settle(payer, purchase, purchase.cutBy) };
     } finally {
       patience.over();
       task.finished();
@@ -92,11 +102,11 @@ export class Paying {
       const purchase = patience.with(await this.begin(payer, sale, task));
       const served = await outcomeOf(serve(purchase, client));
       if (!('failure' in served)) {
-        await client.end(await settle(payer, purchase, served.answer), served.answer);
+        await client.end(await this.settle(payer, purchase, served.answer), served.answer);
       } else {
-        await this.release(payer, purchase, served.failure);
+        const receipt = await this.endInVain(payer, purchase, served.failure);
         if (!client.started) throw served.failure;
-        await client.end(NOTHING, served.failure);
+        await client.end(receipt, served.failure);
       }
     } catch (error) {
       if (client.started) await client.end(undefined, error);
@@ -126,16 +136,31 @@ export class Paying {
     return new Purchase(sale, funds, task, { health: this.health, alarm: this.alarm });
   }
 
-  private hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Sale): Promise<Hold> {
+  private async hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Sale): Promise<Hold> {
+    this.losses.assertBearable(payer.id);
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
     return payer.take({ holdId: id, query, priceList: priceList.version, atLeast, atMost, part, lifetimeMs });
   }
 
-  private async release(payer: Payer, purchase: Purchase, failure: UpstreamFailure): Promise<void> {
+  /** Ends a request that nothing came of. */
+  private async endInVain(payer: Payer, purchase: Purchase, failure: UpstreamFailure): Promise<Receipt> {
     const { hold, attempts, sale, endpoint } = purchase;
     if (endpoint) this.health.failed(sale.model, endpoint, failure);
-    await payer.release(hold, { failure, attempts, absorbed: purchase.charge(failure) });
+    const charge = purchase.charge(failure);
+    if (charge && CALLERS_DOING.has(failure.code) && charge.price !== '0') return this.settle(payer, purchase, failure);
+    await payer.release(hold, { failure, attempts, absorbed: charge });
+    if (charge) this.losses.count(payer.id, money.fromJson(charge.cost), ZERO);
+    return NOTHING;
+  }
+
+  private async settle(payer: Payer, purchase: Purchase, failure?: UpstreamFailure): Promise<Receipt> {
+    const charge = purchase.charge(failure);
+    if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
+    await purchase.cover(charge);
+    const charged = await payer.settle(purchase.hold, charge);
+    this.losses.count(payer.id, borneOf(charge, charged), charged);
+    return purchase.receipt(charged);
   }
 
   /** A client that goes is not waited for longer than it takes to drain, and not at all where that saves anything. */
@@ -158,11 +183,11 @@ export class Paying {
   }
 }
 
-async function settle(payer: Payer, purchase: Purchase, failure?: UpstreamFailure): Promise<Receipt> {
-  const charge = purchase.charge(failure);
-  if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
-  await purchase.cover(charge);
-  return purchase.receipt(await payer.settle(purchase.hold, charge));
+/** What the house bears of a charge: calls that are absorbed, and what the hold had no money for. */
+function borneOf({ items, price }: Charge, charged: PicoUsd): PicoUsd {
+  const unpaid = money.subtract(money.fromJson(price), charged);
+  const absorbed = items.filter((item) => item.absorbed !== undefined).map(({ cost }) => money.fromJson(cost));
+  return money.add(money.most(unpaid, ZERO), money.sum(absorbed));
 }
 
 async function outcomeOf<A>(
