@@ -5,6 +5,7 @@ import { eventStoreMigrations, type OpenedEventStore, openEventStore } from '#ev
 import type { FactReader, Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
+import { masterKeyMigrations } from './known-keys.ts';
 import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
 import { migrate } from './migrate.ts';
@@ -40,6 +41,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
     await migrate(databaseUrl, [
       ...eventStoreMigrations,
+      ...masterKeyMigrations,
       ...leaseMigrations,
       ...presenceMigrations,
       ...projectionMigrations,

@@ -1,5 +1,6 @@
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 export { Foundation, openFoundation } from './foundation.ts';
+export { admitKeys, forgetKey, type KnownKey, knownKeys } from './known-keys.ts';
 export { drawToken, type Leadership, leaseMigrations, whileLeading } from './lease.ts';
 export { createLog, type Log } from './log.ts';
 export { readMasterKeys } from './master-key.ts';

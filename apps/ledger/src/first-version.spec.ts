@@ -2,12 +2,13 @@
  * Facts that the first version of the program wrote, before facts had versions: three accounts with keys and top-ups, and
  * chats, searches, Responses and embeddings with what goes wrong with them. `books.json` is what its read models said.
  */
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { openStreams } from '#application';
-import { type DomainEvent, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
+import { type DomainEvent, type KeyCreated, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
 import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#infra';
 import { fold, formatUsd, picoUsd, type Recorded, startedBy } from '#kernel';
@@ -167,5 +168,38 @@ describe('an account of them', () => {
     await world.fund(ACCOUNT, 1);
     await applied(ALL_APPLIED, (await world.facts()).at(-1)?.position);
     expect((await verified()).at(-1)).toBe('drift 0');
+  });
+});
+
+describe('their master key', () => {
+  const other = randomBytes(32).toString('hex');
+  const own = { 'x-credit-id': ACCOUNT.creditId };
+
+  test('is known from them: with another one nothing starts', async () => {
+    const first = stored.find(({ type }) => type === 'KeyCreated')?.data as KeyCreated['data'];
+    expect(await one('select id from es.master_keys')).toBe(first.secret.key);
+    await expect(world.gateway({ masterKeys: [other] })).rejects.toThrow(`fingerprint ${first.secret.key}`);
+    expect(await one('select count(*) from es.master_keys')).toBe('1');
+  });
+
+  test('is exchanged while gateways run: each knows what others have made, and charges once what was asked of two', async () => {
+    const widened = await world.anotherGateway({ masterKeys: [MASTER_KEY, other] });
+    const switched = await world.anotherGateway({ masterKeys: [other, MASTER_KEY] });
+    expect(await one('select count(*) from es.master_keys')).toBe('2');
+    for (const [name, maker, reader] of [['a', widened, switched] as const, ['b', switched, widened] as const]) {
+      const made = await world.send('POST', '/keys', { body: { name }, headers: own, api: maker });
+      const apiKey = made.body.data.api_key as string;
+      const shown = await world.send('GET', '/keys?show_key=true', { headers: own, api: reader });
+      const all = shown.body.data.map((key: { api_key: string }) => key.api_key);
+      expect(all).toEqual(expect.arrayContaining([ACCOUNT.apiKey, apiKey]));
+      const headers = { authorization: `Bearer ${apiKey}`, 'idempotency-key': `of ${name}` };
+      const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
+      const asked = (api: string) => world.send('POST', '/v1/chat/completions', { body, headers, api });
+      const before = (await world.facts(ACCOUNT)).length;
+      expect((await asked(maker)).status).toBe(200);
+      expect((await asked(reader)).headers.get('idempotent-replayed')).toBe('true');
+      expect((await world.facts(ACCOUNT)).length - before).toBe(2);
+    }
+    await expect(world.gateway({ masterKeys: [MASTER_KEY] })).rejects.toThrow('put it back, or behind another');
   });
 });

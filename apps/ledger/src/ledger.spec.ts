@@ -301,7 +301,7 @@ test('the journal of automatic top-ups has every step, without the secret of the
 
 describe('a wrong call ends with one sentence and exit code 1:', () => {
   const usage =
-    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until …] | autotopup <account>';
+    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | autotopup <account>';
   const until = '--until takes a position or an ISO 8601 time.';
   test.each<[string[], string]>([
     [[], usage],

@@ -1,16 +1,32 @@
 import { Module } from '@nestjs/common';
-import { Secrets } from '#application';
-import { readMasterKeys } from '#infra';
+import pg from 'pg';
+import { keyIdOf, Secrets } from '#application';
+import type { DomainEvent } from '#domain';
+import { admitKeys, Foundation, readMasterKeys } from '#infra';
+import { type FactReader, START } from '#kernel';
 import { Role } from './role.ts';
+import { StoresModule } from './stores.module.ts';
 
 /** For roles that read or write secrets; only they need the master key. */
 @Module({
-  providers: [{ provide: Secrets, inject: [Role], useFactory: openSecrets }],
+  imports: [StoresModule],
+  providers: [{ provide: Secrets, inject: [Role, pg.Pool, Foundation], useFactory: openSecrets }],
   exports: [Secrets],
 })
 export class SecretsModule {}
 
-async function openSecrets({ settings }: Role): Promise<Secrets> {
+/** @throws StartError when a key is missing that secrets are under */
+async function openSecrets({ settings }: Role, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
   const [masterKey, ...others] = await readMasterKeys(settings);
-  return new Secrets(masterKey as Buffer, others);
+  const ring = [masterKey as Buffer, ...others];
+  const oldest = await admitKeys(pool, ring.map(keyIdOf), () => firstKeyUsed(store));
+  return new Secrets(masterKey as Buffer, others, oldest);
+}
+
+/** The first secret is among the first facts: every account begins with a key. */
+async function firstKeyUsed(store: FactReader): Promise<string | undefined> {
+  for await (const { events } of store.history(START)) {
+    for (const { data } of events as readonly DomainEvent[]) if ('secret' in data) return data.secret.key;
+  }
+  return undefined;
 }

@@ -1,0 +1,92 @@
+/**
+ * The master keys that an installation has: their fingerprints, kept beside what they seal. What is sealed or hashed under a key
+ * that a process lacks cannot be opened or found by it, and what it makes meanwhile is under another one: so it does not start.
+ */
+import type pg from 'pg';
+import { StartError } from './start-error.ts';
+
+export const masterKeyMigrations = [
+  {
+    id: 'master-keys-1',
+    sql: `create table es.master_keys (
+            id           text primary key, -- a fingerprint
+            since        timestamptz not null default clock_timestamp(),
+            forgotten_at timestamptz       -- what it sealed is given up
+          )`,
+  },
+] as const;
+
+export interface KnownKey {
+  readonly id: string;
+  /** ISO 8601. */
+  readonly since: string;
+  readonly forgotten: boolean;
+}
+
+/** From the oldest on. */
+export async function knownKeys(database: Pick<pg.Pool, 'query'>): Promise<readonly KnownKey[]> {
+  const { rows } = await database.query<{ id: string; since: Date; forgotten_at: Date | null }>(
+    'select id, since, forgotten_at from es.master_keys order by since, id',
+  );
+  return rows.map(({ id, since, forgotten_at: forgottenAt }) => {
+    return { id, since: since.toISOString(), forgotten: forgottenAt !== null };
+  });
+}
+
+/**
+ * Checks that a process has every key that was ever used here, and notes the one that it uses for what is new. Of processes
+ * that start for the first time with different keys one is admitted.
+ * @param ring fingerprints; the first is of the key for what is new
+ * @param firstUsed the key of the oldest secret, for an installation from before keys were noted
+ * @returns the oldest that is in use
+ * @throws StartError
+ */
+export async function admitKeys(
+  pool: pg.Pool,
+  ring: readonly string[],
+  firstUsed: () => Promise<string | undefined>,
+): Promise<string> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin');
+    await client.query('lock table es.master_keys in exclusive mode');
+    if ((await knownKeys(client)).length === 0) await note(client, await firstUsed());
+    const used = (await knownKeys(client)).filter(({ forgotten }) => !forgotten);
+    const missing = used.find(({ id }) => !ring.includes(id));
+    if (missing) throw lacking(missing, ring);
+    await note(client, ring[0]);
+    await client.query('commit');
+    return used[0]?.id ?? (ring[0] as string);
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    throw error;
+  } finally {
+    client.release();
+  }
+}
+
+/** A key that was given up and is used again is one that is in use. */
+async function note(client: pg.PoolClient, id: string | undefined): Promise<void> {
+  if (id === undefined) return;
+  await client.query('insert into es.master_keys (id) values ($1) on conflict (id) do update set forgotten_at = null', [
+    id,
+  ]);
+}
+
+function lacking({ id, since }: KnownKey, ring: readonly string[]): StartError {
+  return new StartError(
+    `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, which secrets have been under since ${since}; it has ${ring.join(', ')}: put it back, or behind another as "new,old".`,
+  );
+}
+
+/**
+ * Gives a key up: what is sealed or hashed under it is lost, and processes start without it.
+ * @returns false when no such key was noted, or it was given up before
+ */
+export async function forgetKey(database: Pick<pg.Pool, 'query'>, id: string): Promise<boolean> {
+  const { rowCount } = await database.query(
+    'update es.master_keys set forgotten_at = clock_timestamp() where id = $1 and forgotten_at is null',
+    [id],
+  );
+  return rowCount === 1;
+}
