@@ -1,6 +1,6 @@
-/** Settings of where requests come from. */
+/** Settings of where requests come from, and how many connections there may be. */
 import { isIP } from 'node:net';
-import { list } from './setting-kinds.ts';
+import { integer, list } from './setting-kinds.ts';
 
 export const DOORS = {
   trustedProxies: list(
@@ -8,6 +8,18 @@ export const DOORS = {
     isNetwork,
     'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8',
     'Addresses and networks, such as 10.0.0.0/8, of the proxies in front of the API, separated by commas: what these say in X-Forwarded-For is believed; unset: an address is that of the connection',
+  ),
+  maxConnections: integer(
+    'MAX_CONNECTIONS',
+    10_000,
+    [1, 1_000_000],
+    'Connections of clients to one gateway at a time; further ones are closed at once',
+  ),
+  maxConnectionsPerAddress: integer(
+    'MAX_CONNECTIONS_PER_ADDRESS',
+    1_000,
+    [1, 1_000_000],
+    'Those of one address (of IPv6 one /64) among them; the addresses of TRUSTED_PROXIES are not limited',
   ),
 };
 

@@ -1,3 +1,4 @@
+export { type ConnectionLimits, Connections, SERVER_TIMEOUTS } from './connections.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 export { Foundation, openFoundation } from './foundation.ts';
 export { admitKeys, forgetKey, type KnownKey, knownKeys } from './known-keys.ts';

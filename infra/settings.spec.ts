@@ -46,6 +46,8 @@ describe('without any setting', () => {
       topupConfirmations: {},
       privateSources: [],
       s3Region: 'us-east-1',
+      maxConnections: 10_000,
+      maxConnectionsPerAddress: 1_000,
       uploadsMaxBytes: 4 * 1024 ** 3,
       maxOpenInvoices: 50,
       videoLooksPerSecond: 15,

@@ -4,8 +4,9 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AbuseLimits } from '#application';
-import { type Settings, StartError } from '#infra';
+import { Connections, SERVER_TIMEOUTS, type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
+import { placesBehind } from './edge/addresses.ts';
 import { readBodies, unpackBodies } from './edge/bodies.ts';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
 import { Doors } from './edge/challenges/doors.ts';
@@ -43,9 +44,20 @@ const RECEIVED_WITHIN_MS = 300_000;
  */
 export async function openGateway(role: Role, ...beside: readonly Type[]) {
   const app = await createApp(role, beside);
+  const connections = await guardConnections(role, app);
   const api = await listen(app, role.settings);
   app.get(PublicAddress).url = role.settings.publicBaseUrl ?? api;
-  return { app, api, audioApi: await listenForSound(app, role.settings, api) };
+  return { app, api, audioApi: await listenForSound(app, role.settings, api, connections) };
+}
+
+async function guardConnections(role: Role, app: NestFastifyApplication): Promise<Connections> {
+  const { maxConnections: max, maxConnectionsPerAddress: maxPerPlace, trustedProxies } = role.settings;
+  const alarm = (problem: string) => role.log.warn(problem);
+  const connections = await role.keep(
+    new Connections({ max, maxPerPlace, placeOf: placesBehind(trustedProxies), alarm }),
+  );
+  connections.guard(app.getHttpServer());
+  return connections;
 }
 
 async function createApp(role: Role, beside: readonly Type[]): Promise<NestFastifyApplication> {
@@ -55,7 +67,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: RECEIVED_WITHIN_MS,
     routerOptions: { ignoreTrailingSlash: true },
-    http: { requireHostHeader: false },
+    http: { requireHostHeader: false, ...SERVER_TIMEOUTS },
     clientErrorHandler: refuseBroken,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
@@ -130,10 +142,11 @@ async function listenForSound(
   app: NestFastifyApplication,
   { audioPort, host }: Settings,
   api: string,
+  connections: Connections,
 ): Promise<string> {
   if (audioPort === undefined) return `${api}/api/v1`;
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
-  return app.get(AudioListener).listen(fastify, audioPort, host);
+  return app.get(AudioListener).listen(fastify, audioPort, { host, connections });
 }
 
 async function listen(app: NestFastifyApplication, { port, host }: Settings): Promise<string> {

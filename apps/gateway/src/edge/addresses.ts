@@ -1,5 +1,5 @@
 /** Whose a request is that shows no credential: all that is known is where it comes from. */
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
 const GROUPS = 8;
 /** One customer of a provider has them all: a /64. */
@@ -28,4 +28,20 @@ function groupsOf(address: string): readonly string[] {
   const [head = [], tail] = written.split('::').map((part) => part.split(':').filter((group) => group !== ''));
   if (tail === undefined) return head;
   return [...head, ...Array(GROUPS - head.length - tail.length).fill('0'), ...tail];
+}
+
+/** Says what place a connection comes from; nothing for one of `proxies`, which come for many. @param proxies addresses and networks */
+export function placesBehind(proxies: readonly string[]): (address: string | undefined) => string | undefined {
+  const known = new BlockList();
+  for (const proxy of proxies) {
+    const [address = '', bits] = proxy.split('/');
+    const family = familyOf(address);
+    if (bits === undefined) known.addAddress(address, family);
+    else known.addSubnet(address, Number(bits), family);
+  }
+  return (address = '') => (known.check(address, familyOf(address)) ? undefined : networkOf(address));
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }

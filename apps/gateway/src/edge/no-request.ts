@@ -5,6 +5,9 @@ import type { Socket } from 'node:net';
 import { DEFAULT_SHAPE } from './error-shapes.ts';
 import { answerTo, UNEXPECTED } from './errors.ts';
 
+/** So that the answer is read before the connection ends. */
+const LINGER_MS = 3_000;
+
 type Refusal = readonly [status: number, message: string];
 
 const NO_HTTP: Refusal = [400, 'The request is not valid HTTP'];
@@ -19,7 +22,8 @@ const BROKEN: Readonly<Record<string, Refusal>> = {
 
 /** For Fastify's `clientErrorHandler`. */
 export function refuseBroken({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
-  if (code === 'ECONNRESET') return void socket.destroy();
+  // One that was opened in advance and never used gets no answer: its client would take it for that of its next request.
+  if (code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
   refuse(BROKEN[code] ?? NO_HTTP, socket);
 }
 
@@ -44,4 +48,6 @@ function refuse([status, message]: Refusal, socket: Socket): void {
     'connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // A client that does not end its own side would keep the connection.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

@@ -3,12 +3,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { addReceipt } from './challenges/receipts.ts';
 import { departure, isKept, type Recording, recordingOf } from './recording.ts';
 
-/** A client that reads nothing for this long is treated as gone. */
-const STALLED_MS = 60_000;
-
 /**
  * A client that receives its answer piece by piece. Nothing is sent before it begins: a failure until then has a status of
- * its own. Bytes go out as they come; a slow reader is waited for.
+ * its own. Bytes go out as they come; a slow reader is waited for, until `Connections` ends the connection of one that reads nothing.
  */
 export class ReplyStream {
   started = false;
@@ -85,9 +82,7 @@ export class ReplyStream {
   private room(): Promise<void> {
     return new Promise((resolve) => {
       const { response } = this;
-      const stalled = setTimeout(() => response.destroy(), STALLED_MS);
       const done = () => {
-        clearTimeout(stalled);
         response.off('drain', done);
         response.off('close', done);
         resolve();

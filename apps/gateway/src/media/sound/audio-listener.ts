@@ -3,10 +3,15 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type BeforeApplicationShutdown, NotFoundException } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
-import { StartError } from '#infra';
+import { type Connections, SERVER_TIMEOUTS, StartError } from '#infra';
 import { refuseBroken, refuseOddities } from '../../edge/no-request.ts';
 
 const PATHS = '/api/v1/audio/';
+
+interface Where {
+  readonly host: string;
+  readonly connections: Connections;
+}
 
 export class AudioListener implements BeforeApplicationShutdown {
   private server: Server | undefined;
@@ -25,9 +30,10 @@ export class AudioListener implements BeforeApplicationShutdown {
    * @returns its address up to and including `/api/v1`
    * @throws StartError
    */
-  async listen(fastify: FastifyInstance, port: number, host: string): Promise<string> {
-    const { requestTimeout, headersTimeout, keepAliveTimeout } = fastify.server;
-    const server = createServer({ requestTimeout, headersTimeout, keepAliveTimeout, requireHostHeader: false });
+  async listen(fastify: FastifyInstance, port: number, { host, connections }: Where): Promise<string> {
+    const { requestTimeout, keepAliveTimeout } = fastify.server;
+    const server = createServer({ requestTimeout, keepAliveTimeout, ...SERVER_TIMEOUTS, requireHostHeader: false });
+    connections.guard(server);
     server.on('request', (request, response) => {
       this.received.add(request);
       fastify.routing(request, response);

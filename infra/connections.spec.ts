@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Connections } from './connections.ts';
+
+const MIB = 1024 * 1024;
+const PLACES = { '127.0.0.1': 'one', '127.0.0.2': 'two', '127.0.0.3': undefined } as const;
+
+let now: number;
+let alarms: string[];
+let connections: Connections;
+let server: Server;
+let sockets: Socket[];
+let onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+
+beforeEach(async () => {
+  [now, alarms, sockets] = [0, [], []];
+  onRequest = (request, response) => void request.resume().once('end', () => response.end('done'));
+  server = createServer((request, response) => onRequest(request, response));
+  connections = new Connections({
+    max: 4,
+    maxPerPlace: 2,
+    placeOf: (address) => PLACES[address as keyof typeof PLACES],
+    alarm: (problem) => void alarms.push(problem),
+    now: () => now,
+  });
+  connections.guard(server);
+  server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => socket.end(code));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterEach(async () => {
+  connections.close();
+  for (const socket of sockets) socket.destroy();
+  server.closeAllConnections();
+  await new Promise((closed) => server.close(closed));
+});
+
+/** @returns once the server has taken it, or closed it */
+async function opened(localAddress: keyof typeof PLACES): Promise<Socket> {
+  const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', localAddress });
+  sockets.push(socket);
+  socket.on('error', () => {});
+  await once(server, 'connection');
+  return socket;
+}
+
+async function saidBy(socket: Socket): Promise<string> {
+  let said = '';
+  socket.setEncoding('latin1').on('data', (piece) => {
+    said += piece;
+  });
+  await once(socket, 'close');
+  return said;
+}
+
+/** Sends the head of a request, and what there is of its body. */
+async function begun(socket: Socket, length: number, body: string): Promise<IncomingMessage> {
+  const [[request]] = await Promise.all([
+    once(server, 'request') as Promise<[IncomingMessage]>,
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n${body}`),
+  ]);
+  return request;
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise(setImmediate);
+}
+
+function later(seconds: number): void {
+  now += seconds * 1_000;
+  connections.sweep();
+}
+
+describe('connections', () => {
+  test('of one address are bounded, those of another and of proxies are not touched, and all together are', async () => {
+    const first = await opened('127.0.0.1');
+    await opened('127.0.0.1');
+    await saidBy(await opened('127.0.0.1'));
+    await opened('127.0.0.2');
+    await opened('127.0.0.3');
+    await saidBy(await opened('127.0.0.3'));
+    expect(connections.count).toBe(4);
+    expect(alarms).toEqual(['connections are refused: one address has 2', 'connections are refused: there are 4']);
+    first.destroy();
+    await until(() => connections.count === 3);
+    await opened('127.0.0.1');
+    expect(connections.count).toBe(4);
+  });
+
+  test('on which a body stands still are ended, also one that came fast before; one that comes on is not', async () => {
+    const [still, steady] = [await opened('127.0.0.1'), await opened('127.0.0.1')];
+    const fast = await begun(still, 10 * MIB, 'x'.repeat(MIB));
+    await until(() => fast.socket.bytesRead > MIB);
+    const request = await begun(steady, 10 * MIB, 'x');
+    const said = saidBy(still);
+    later(5);
+    steady.write('x'.repeat(100_000));
+    await until(() => request.socket.bytesRead > 100_000);
+    later(16);
+    expect([await said, steady.destroyed]).toEqual(['ERR_HTTP_REQUEST_TIMEOUT', false]);
+  });
+
+  test('on which nothing comes because we do not read are kept', async () => {
+    onRequest = () => {};
+    const socket = await opened('127.0.0.1');
+    const request = await begun(socket, MIB, 'x'.repeat(1_000));
+    await until(() => request.readableLength > 0);
+    for (let i = 0; i < 5; i++) later(20);
+    expect(connections.count).toBe(1);
+  });
+
+  test('whose answer is not read are ended, after longer where it is long', async () => {
+    onRequest = (_, response) => void response.end(Buffer.alloc(64 * MIB));
+    const socket = await opened('127.0.0.1');
+    socket.pause();
+    await begun(socket, 0, '');
+    later(5);
+    for (let passed = 0; passed <= 60; passed += 20) later(20);
+    expect(connections.count).toBe(1);
+    later((64 * MIB) / 4_096);
+    await until(() => connections.count === 0);
+  });
+});
