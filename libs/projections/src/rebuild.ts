@@ -52,7 +52,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     const client = await admin.connect();
     try {
       await client.query('begin');
-      // The projectors wait. This lock takes no transaction id, which the readers of the log would wait for.
+      // The projectors wait.
       await client.query('lock table books.checkpoints in share row exclusive mode');
       replayed += await replay(sink, options);
       await client.query(`drop table books.${name}; alter table ${draft}.${name} set schema books`);

@@ -79,7 +79,7 @@ describe('the PostgreSQL event store', () => {
     const start = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head).position;
     const transactions = { [first]: await connect(), [second]: await connect() };
     const [late, early] = [transactions.late as pg.Client, transactions.early as pg.Client];
-    for (const client of Object.values(transactions)) await client.query('begin; select pg_current_xact_id()');
+    for (const client of Object.values(transactions)) await client.query('begin');
     const names = [`account-late-${randomUUID()}`, `account-early-${randomUUID()}`] as const;
     await appendRaw(late, names[0]); // takes the smaller position, and keeps it for itself
     await appendRaw(early, names[1]);
@@ -93,11 +93,25 @@ describe('the PostgreSQL event store', () => {
         if (seen.length >= 2) return;
       }
     })();
-    for (let i = 0; i < 3; i++) await looked();
+    for (let i = 0; i < 12; i++) await looked(); // by ids, and then by locks
     expect(seen).toEqual([]);
     await late.query('commit');
     await following;
     expect(seen).toEqual(names);
+  });
+
+  test('follow waits for nobody who appends nothing, in this database or in another one', async () => {
+    const { position } = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head;
+    const elsewhere = await connectAs(database.superuserUrl.replace(/[^/]+$/, 'postgres'));
+    const reading = await connect();
+    opened.push(elsewhere);
+    await elsewhere.query('begin; select pg_current_xact_id()');
+    await reading.query(`begin; insert into es.checkpoints values ('${randomUUID()}', 0)`);
+    const following = store.follow(position, new AbortController().signal);
+    const next = following.next();
+    const appended = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as Head;
+    expect((await next).value).toMatchObject({ position: appended.position });
+    await following.return(undefined);
   });
 
   test.each(['update es.events set data = $$1$$', 'delete from es.events', 'truncate es.events'])(

@@ -1,4 +1,10 @@
 /**
+ * Whoever inserts events holds this advisory lock, shared with all others who do, until its transaction has ended. Any number,
+ * the same for every process.
+ */
+export const APPENDING = 7_301_966;
+
+/**
  * The event store in PostgreSQL: one table that is only ever added to.
  *
  * A revision is unique in its stream, which makes an append conditional without a row that is updated: whichever inserts
@@ -120,6 +126,19 @@ export const eventStoreMigrations = [
       alter table es.due add column ahead boolean not null default false;
       drop index es.due_workflow_at_idx;
       create index on es.due (workflow, ahead desc, at);
+    `,
+  },
+  {
+    // A reader can wait for whoever has a position: it takes its transaction id and this lock before. To create a trigger waits
+    // for transactions that insert already.
+    id: 'event-store-3',
+    sql: `
+      create function es.show_append() returns trigger language plpgsql as $$
+      begin
+        perform pg_current_xact_id(), pg_advisory_xact_lock_shared(${APPENDING});
+        return null;
+      end $$;
+      create trigger shown before insert on es.events for each statement execute function es.show_append();
     `,
   },
 ] as const;

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { START } from '#kernel';
+import { APPENDING } from './schema.ts';
 
 /** How long facts gather at most before followers are notified of them. */
 export const GATHER_MS = 25;
@@ -7,17 +8,25 @@ export const GATHER_MS = 25;
 const GATHER_PER_FACT_MS = 5;
 /** How long until a transaction in progress is looked at again. */
 const RECHECK_MS = 1;
+/** After so many looks at transactions that still run it is asked which of them insert. */
+const LOOKS_BY_ID = 8;
 /** Without any wake-up the end of the log is looked at this often. */
 const IDLE_MS = 500;
 
 /**
- * The highest position, the oldest transaction that still runs, and the next one that will begin. `age` counts from the
- * next id that is given out; the upper end of the snapshot would not do, because that is only one behind the last
- * transaction that ended: younger ones that already hold a smaller position may be running.
+ * The highest position, the oldest transaction that still runs, the next one that will begin, and, where that is asked for
+ * (it takes four times as long), those that insert. `age` counts from the next id that is given out; the upper end of the
+ * snapshot would not do, because that is only one behind the last transaction that ended: younger ones that already hold a
+ * smaller position may be running. Locks are seen no earlier than the highest position: what had drawn a smaller one is among
+ * their holders, or has ended and is there for whoever reads next.
  */
 const LOOK = {
   name: 'tail',
-  text: `select (select max(position) from es.events) as head, oldest::text, (oldest::text::bigint + age(oldest::xid))::text as next
+  text: `select (select max(position) from es.events) as head, oldest::text, (oldest::text::bigint + age(oldest::xid))::text as next,
+                case when $1 then array(
+                  select virtualtransaction from pg_locks
+                   where locktype = 'advisory' and classid = 0 and objid = ${APPENDING} and objsubid = 1 and granted
+                     and database = (select oid from pg_database where datname = current_database())) end as appending
            from (select pg_snapshot_xmin(pg_current_snapshot()) as oldest) as s`,
 };
 
@@ -26,19 +35,40 @@ export function gatherMs(facts: number): number {
   return Math.min(GATHER_MS, facts * GATHER_PER_FACT_MS);
 }
 
+/** What was seen at some moment. */
+interface Seen {
+  readonly head: bigint;
+  /** The oldest transaction that ran, and the first that had not begun. */
+  readonly oldest: bigint;
+  readonly next: bigint;
+  /** Transactions that were inserting, where that was asked. */
+  readonly appending: readonly string[] | undefined;
+  /** Looks by their order: when this one began, and the first that began after it. */
+  readonly look: number;
+  readonly behind: number;
+}
+
+const NOTHING: Seen = { head: START, oldest: 0n, next: 0n, appending: undefined, look: 0, behind: 0 };
+
 /**
  * How far the log can be read without skipping a fact that commits late.
  *
  * Positions are given out before transactions commit, so a smaller one can appear after a larger one. A position is
- * only safe once every transaction that was running when it was the highest has ended: those that begin later get
- * higher positions. Any long writing transaction on the same database cluster therefore delays readers.
+ * only safe once every transaction that was inserting when it was the highest has ended: those that begin later get
+ * higher positions. That is so once all that ran then have ended, which takes no longer than an append where nothing else
+ * writes on this PostgreSQL server. Where one runs for longer, those that insert are told from others by the lock that they
+ * hold (`APPENDING`): nobody else is waited for.
  */
 export class Tail {
   private readonly pool: pg.Pool;
   private readonly onProblem: (problem: string, error: unknown) => void;
   private safe = START;
-  /** The highest position at some moment, and the first transaction id that had not started then. */
-  private candidate: { readonly head: bigint; readonly next: bigint } | undefined;
+  /** Its head is safe as soon as those have ended that ran or inserted then. */
+  private candidate = NOTHING;
+  /** How often it was looked at in vain. */
+  private inVain = 0;
+  /** Looks that have begun. */
+  private looks = 0;
   private waiters = new Set<() => void>();
   /** Whether something may have been appended since the end was last looked at. */
   private stirred = true;
@@ -135,24 +165,43 @@ export class Tail {
 
   /** Looks once, moves what is safe, and returns the highest position there is. */
   private async see(): Promise<bigint> {
-    const { rows } = await this.pool.query<{ head: string | null; oldest: string; next: string }>(LOOK);
+    const look = this.looks++;
+    const closely = this.inVain >= LOOKS_BY_ID;
+    const { rows } = await this.pool.query<Row>({ ...LOOK, values: [closely] });
     const [row] = rows;
     if (!row) return this.safe;
     const head = row.head === null ? START : BigInt(row.head);
-    const oldest = BigInt(row.oldest);
-    const next = BigInt(row.next);
-    if (oldest === next) this.advance(head);
-    else {
-      if (this.candidate && oldest >= this.candidate.next) {
-        this.advance(this.candidate.head);
-        this.candidate = undefined;
-      }
-      this.candidate ??= { head, next };
-    }
+    const appending = row.appending ?? undefined;
+    this.judge({ head, oldest: BigInt(row.oldest), next: BigInt(row.next), appending, look, behind: this.looks });
     return head;
+  }
+
+  private judge(seen: Seen): void {
+    const { candidate } = this;
+    if (haveEnded(seen, seen)) this.advance(seen.head);
+    else if (haveEnded(candidate, seen)) this.advance(candidate.head);
+    else if (candidate.appending || !seen.appending) return void this.inVain++;
+    this.candidate = seen;
+    // As long as something else runs, it would be looked at in vain again.
+    if (seen.oldest >= candidate.next) this.inVain = 0;
   }
 
   private advance(to: bigint): void {
     if (to > this.safe) this.safe = to;
   }
+}
+
+interface Row {
+  readonly head: string | null;
+  readonly oldest: string;
+  readonly next: string;
+  readonly appending: string[] | null;
+}
+
+/** Whether those that ran or inserted at one moment had ended at another one, or at that moment already. */
+function haveEnded(then: Seen, now: Seen): boolean {
+  if (now.oldest >= then.next) return true;
+  // A look that began before, on another connection, does not know those that were inserting then.
+  if (!then.appending || !now.appending || (now !== then && now.look < then.behind)) return false;
+  return !then.appending.some((each) => now.appending?.includes(each));
 }
