@@ -6,9 +6,11 @@ import { Streams } from '#application';
 import { type ChallengeCommand, postings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { drawToken } from '#infra';
-import { formatUsd, NO_STREAM, type PicoUsd, usd } from '#kernel';
+import { formatUsd, type Head, NO_STREAM, type PicoUsd, usd } from '#kernel';
 import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
 import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
+import { skip } from './skip.ts';
+import { verify } from './verify.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
 /** Costs 0.01 USD for each request, whatever its length. */
@@ -319,6 +321,7 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
     [['replay', '--until', '2026-02-30'], until],
     [['replay', '--until'], "Option '--until <value>' argument missing"],
     [['replay', '--since', '1'], "Unknown option '--since'"],
+    [['skip', 'topups', '1'], usage],
   ])('ledger %j', async (args, complaint) => {
     const ended = await ledger(...args);
     expect(ended).toMatchObject({ code: 1, lines: [''] });
@@ -340,4 +343,41 @@ describe('a fact that is not known', () => {
     );
     expect(await ledger('replay')).toMatchObject({ code: 1, complaint: expect.stringMatching(/CreditVanished/) });
   });
+});
+
+test('a fact that a read model cannot apply is never hidden by drift 0, and neither is one that was skipped', async () => {
+  const topup = `topup-${crypto.randomUUID()}`;
+  const { rows } = await database.query(`select data, metadata from es.events where type = 'InvoiceIssued' limit 1`);
+  const data = { ...rows[0].data, units: '9'.repeat(39) };
+  const store = new PostgresEventStore({ connectionString: world.databaseUrl });
+  const poison = { id: crypto.randomUUID(), type: 'InvoiceIssued', data, metadata: rows[0].metadata };
+  const position = String(((await store.append(topup, NO_STREAM, [poison])) as Head).position);
+  await store.close();
+  const stopped = async () => (await world.get('/health/ready')).body.checks.read_models.stopped;
+  await world.until(async () => (await stopped()).length > 0);
+  expect(await stopped()).toEqual([`topups at ${position}`]);
+  const paying = await world.account();
+  const wish = { amount: 1, currency: 'USD' };
+  await world.pay((await world.post('/topup/create/btc-lightning', wish, paying)).body.lightning_invoice);
+  await world.until(async () => (await world.balance(paying)) === '1.05'); // credited all the same
+  const verified = async () => {
+    const lines: string[] = [];
+    await verify(world.foundation, (line) => void lines.push(line));
+    return lines.filter((line) => line.includes('topups has') || line.startsWith('drift 0'));
+  };
+  const line = (text: string) => expect.stringMatching(new RegExp(`^difference: topups has ${text}`));
+  const numbers = '\\d+ facts; it stands before the fact at position';
+  expect(await verified()).toEqual([line(`not applied ${numbers} ${position}: numeric field overflow$`)]);
+
+  const said: string[] = [];
+  const say = (line: string) => void said.push(line);
+  await expect(skip(world.foundation, { readModel: 'topups', position: '1', why: 'x' }, say)).rejects.toThrow(
+    `the fact at position ${position}`,
+  );
+  await skip(world.foundation, { readModel: 'topups', position, why: 'case 7' }, say);
+  expect(said[0]).toBe(`topups skips the fact at position ${position}, a InvoiceIssued of ${topup}`);
+  await world.until(async () => (await stopped()).length === 0);
+  expect(await verified()).toEqual([
+    line(`skipped the fact at position ${position}.*: case 7 \\(\\S+@\\S+, \\S+Z\\)$`),
+  ]);
 });

@@ -6,22 +6,27 @@ import { challenges } from './challenges.ts';
 import { closeJob, jobs } from './jobs.ts';
 import { forgetKeyOf, keys } from './keys.ts';
 import { replay } from './replay.ts';
+import { skip } from './skip.ts';
 import { verify } from './verify.ts';
 import { wallets } from './wallets.ts';
 
+const OPTIONS = ['until', 'cost', 'why'] as const;
+type Option = (typeof OPTIONS)[number];
+
 interface Given {
   readonly foundation: Foundation;
-  /** What stands behind the command; '' where it takes nothing. */
-  readonly named: string;
+  /** What stands behind the command: as many words as it takes. */
+  readonly words: readonly string[];
   readonly until: string | undefined;
   readonly cost: string | undefined;
+  readonly why: string | undefined;
   print(line: string): void;
 }
 
 interface Command {
   /** What stands behind the command, as the usage says it. */
-  readonly named?: string;
-  readonly option?: { readonly name: 'until' | 'cost'; readonly usage: string; readonly isNeeded?: true };
+  readonly takes?: readonly string[];
+  readonly option?: { readonly name: Option; readonly usage: string; readonly isNeeded?: true };
   /** Returns false when what it looks at is not as it should be. */
   run(given: Given): Promise<unknown>;
 }
@@ -36,51 +41,63 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: ({ foundation: { store, settings }, until, print }) =>
       wallets({ store, ...readPayments(settings.catalogueDir) }, until, print),
   },
-  autotopup: { named: 'account', run: ({ foundation, named, print }) => autoTopup(foundation.store, named, print) },
+  autotopup: {
+    takes: ['account'],
+    run: ({ foundation, words: [account = ''], print }) => autoTopup(foundation.store, account, print),
+  },
   jobs: { run: ({ foundation, print }) => jobs(foundation, print) },
   'jobs close': {
-    named: 'job',
+    takes: ['job'],
     option: { name: 'cost', usage: '--cost <USD or none>', isNeeded: true },
-    run: ({ foundation, named, cost = '', print }) => closeJob(foundation, named, cost, print),
+    run: ({ foundation, words: [job = ''], cost = '', print }) => closeJob(foundation, job, cost, print),
   },
   challenges: { run: ({ foundation, print }) => challenges(foundation, print) },
   keys: { run: ({ foundation, print }) => keys(foundation, print) },
-  'keys forget': { named: 'fingerprint', run: ({ foundation, named, print }) => forgetKeyOf(foundation, named, print) },
+  'keys forget': {
+    takes: ['fingerprint'],
+    run: ({ foundation, words: [fingerprint = ''], print }) => forgetKeyOf(foundation, fingerprint, print),
+  },
+  skip: {
+    takes: ['read model', 'position'],
+    option: { name: 'why', usage: '--why <text>', isNeeded: true },
+    run: ({ foundation, words: [readModel = '', position = ''], why = '', print }) =>
+      skip(foundation, { readModel, position, why }, print),
+  },
 };
 
 function usage(): string {
-  const lines = Object.entries(COMMANDS).map(([name, { named, option }]) => {
+  const lines = Object.entries(COMMANDS).map(([name, { takes = [], option }]) => {
     const optional = option && (option.isNeeded ? option.usage : `[${option.usage}]`);
-    return [name, named && `<${named}>`, optional].filter(Boolean).join(' ');
+    return [name, ...takes.map((each) => `<${each}>`), optional].filter(Boolean).join(' ');
   });
   return `Usage: npm run ledger -- ${lines.join(' | ')}`;
 }
 
 /** The command that the words begin with, and what stands behind it. @throws StartError with the usage */
-function chosen(words: readonly string[], options: { readonly until?: string; readonly cost?: string }) {
+function chosen(words: readonly string[], options: { readonly [name in Option]?: string }) {
   const [name, rest] = [2, 1].flatMap((length) => {
     const found = words.slice(0, length).join(' ');
     return words.length >= length && Object.hasOwn(COMMANDS, found) ? [[found, words.slice(length)] as const] : [];
   })[0] ?? ['', []];
   const command = COMMANDS[name];
-  const { named, option } = command ?? {};
-  const isOptionRight = (['until', 'cost'] as const).every((each) =>
+  const { takes = [], option } = command ?? {};
+  const isOptionRight = OPTIONS.every((each) =>
     option?.name === each ? !option.isNeeded || options[each] !== undefined : options[each] === undefined,
   );
-  if (!command || rest.length !== (named ? 1 : 0) || !isOptionRight) throw new StartError(usage());
-  return { command, named: rest[0] ?? '' };
+  if (!command || rest.length !== takes.length || !isOptionRight) throw new StartError(usage());
+  return { command, words: rest };
 }
 
 /** The finance command line: proves the books from the events alone. */
 async function main(): Promise<void> {
-  const options = { until: { type: 'string' }, cost: { type: 'string' } } as const;
+  const options = { until: { type: 'string' }, cost: { type: 'string' }, why: { type: 'string' } } as const;
   const { positionals, values } = parseArgs({ allowPositionals: true, options });
-  const { until, cost } = values;
-  const { command, named } = chosen(positionals, values);
+  const { until, cost, why } = values;
+  const { command, words } = chosen(positionals, values);
   const foundation = await openFoundation(readSettings(process.env), createLog('warn'));
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   try {
-    if ((await command.run({ foundation, named, until, cost, print })) === false) process.exitCode = 1;
+    if ((await command.run({ foundation, words, until, cost, why, print })) === false) process.exitCode = 1;
   } finally {
     await foundation.close();
   }

@@ -1,17 +1,20 @@
 import pg from 'pg';
 import { type DomainEvent, KNOWN_FACTS } from '#domain';
 import type { Foundation } from '#infra';
-import { type Recorded, START, UnknownFact, upcast } from '#kernel';
-import { BOOKS_OPTIONS, projections } from '#projections';
+import { isKnown, type Recorded, START, upcast } from '#kernel';
+import { BOOKS_OPTIONS, Progress, projections, readSkipped, readStopped, type SkippedFact } from '#projections';
 import { Auditor } from './audit/auditor.ts';
 import { type Comparison, comparisonOf } from './comparison.ts';
 
 /** Differences that are printed; all are counted. */
 const MAX_PRINTED = 100;
+/** How long a projector that runs may take for what was appended before the comparison. */
+const CATCH_UP_MS = 5_000;
 
 /**
  * Replays all facts and compares every read model, row by row, as of its own checkpoint, and audits the facts
- * themselves. Everything is read in one snapshot, so it can run beside the service.
+ * themselves. Everything is read in one snapshot, so it can run beside the service. Facts that were skipped, and those that
+ * a read model does not apply in time, are differences.
  * @returns true when nothing differs
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
@@ -23,18 +26,22 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
   try {
     await client.query('begin isolation level repeatable read read only');
     const positions = await checkpoints(client);
+    const skipped = await readSkipped(client);
+    const isSkipped = skippedBy(skipped);
     const comparisons = projections.map((projection) => comparisonOf(projection, client, report));
     const auditor = new Auditor(report);
     let facts = 0;
+    let last = START;
     for await (const { events } of store.stored.history(START)) {
       for (const stored of events) {
         facts++;
+        last = stored.position;
         const fact = known(stored, report);
         if (!fact) continue;
-        auditor.see(stored, fact);
+        audited(auditor, stored, fact, report);
         for (const comparison of comparisons) {
           if (fact.position > (positions.get(comparison.name) ?? START)) comparison.unseen++;
-          else {
+          else if (!isSkipped(comparison.name, fact.position)) {
             const fetching = comparison.see(fact);
             if (fetching) await fetching;
           }
@@ -42,6 +49,8 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
       }
     }
     for (const comparison of comparisons) await comparison.finish();
+    for (const each of skipped) if (each.by !== null || isReadable(each)) report(printedSkip(each));
+    for (const each of await notApplied(comparisons, last, databaseUrl)) report(each);
     for (const line of summary(facts, auditor, comparisons, differences)) print(line);
     return differences.length === 0;
   } finally {
@@ -55,9 +64,69 @@ function known(stored: Recorded, report: (difference: string) => void): Recorded
   try {
     return upcast(stored, KNOWN_FACTS) as Recorded<DomainEvent>;
   } catch (error) {
-    if (!(error instanceof UnknownFact)) throw error;
-    report(error.message);
+    report((error as Error).message);
     return undefined;
+  }
+}
+
+/** A fact that makes no sense to the auditor must not keep others from it. */
+function audited(
+  auditor: Auditor,
+  stored: Recorded,
+  fact: Recorded<DomainEvent>,
+  report: (difference: string) => void,
+) {
+  try {
+    auditor.see(stored, fact);
+  } catch (error) {
+    report(`the fact at position ${fact.position}, a ${fact.type} of ${fact.stream}, cannot be audited: ${error}`);
+  }
+}
+
+type IsSkipped = (reader: string, position: bigint) => boolean;
+
+function skippedBy(skipped: readonly SkippedFact[]): IsSkipped {
+  const positions = new Map<string, Set<bigint>>();
+  for (const { reader, position } of skipped) positions.set(reader, (positions.get(reader) ?? new Set()).add(position));
+  return (reader, position) => positions.get(reader)?.has(position) ?? false;
+}
+
+/** One that is not is a difference by itself. */
+function isReadable({ type, version }: SkippedFact): boolean {
+  return isKnown(type, version, KNOWN_FACTS);
+}
+
+function printedSkip({ reader, position, type, stream, why, by, at }: SkippedFact): string {
+  const what = `the fact at position ${position}, a ${type} of ${stream}`;
+  return `${reader} has skipped ${what}: ${why} (${by ?? 'it was not known'}, ${at.toISOString()})`;
+}
+
+/** What read models lack that had every chance to apply it: a projector that runs needs moments for the newest facts. */
+async function notApplied(
+  comparisons: readonly Comparison[],
+  last: bigint,
+  databaseUrl: string,
+): Promise<readonly string[]> {
+  const late = comparisons.filter(({ unseen }) => unseen > 0);
+  if (late.length === 0) return [];
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  pool.on('error', () => {}); // the query in progress fails with it
+  try {
+    const progress = new Progress(pool);
+    const deadline = performance.now() + CATCH_UP_MS;
+    const missing: Comparison[] = [];
+    for (const each of late) {
+      const left = Math.max(0, deadline - performance.now());
+      if (!(await progress.reached([each.name], last, left))) missing.push(each);
+    }
+    const stopped = new Map((await readStopped(pool)).map((each) => [each.projection, each]));
+    return missing.map(({ name, unseen }) => {
+      const stop = stopped.get(name);
+      const where = stop ? `; it stands before the fact at position ${stop.position}: ${stop.why}` : '';
+      return `${name} has not applied ${unseen} facts${where}`;
+    });
+  } finally {
+    await pool.end();
   }
 }
 

@@ -9,7 +9,11 @@ export const PROJECTOR = 'projector';
 const STATEMENT_TIMEOUT_MS = 30_000;
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
-export async function startProjector({ databaseUrl, store, runtime }: Foundation): Promise<Running> {
+export async function startProjector({
+  databaseUrl,
+  store: { lenient: store },
+  runtime,
+}: Foundation): Promise<Running> {
   const stop = new AbortController();
   const pool = new pg.Pool({
     connectionString: databaseUrl,

@@ -8,7 +8,10 @@ async function main(wanted: string | undefined): Promise<void> {
   const chosen = projections.filter(({ name }) => wanted === 'all' || wanted === name);
   if (chosen.length === 0) throw new StartError(`Name a read model: ${names.join(', ')} or all.`);
   const foundation = await openFoundation(readSettings(process.env), createLog('warn'));
-  const { store, databaseUrl } = foundation;
+  const {
+    store: { lenient: store },
+    databaseUrl,
+  } = foundation;
   const draw = () => drawToken(databaseUrl, PROJECTOR);
   try {
     for (const projection of chosen) {

@@ -144,7 +144,8 @@ type Sagas = Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>
 function workflowsOf({ stores, topups: { backends, payments }, autoTopups, videos }: SagaPorts): Sagas {
   const { foundation, pool, clock, streams } = stores;
   const { accounts, topups, challenges } = streams;
-  const { store: facts, runtime } = foundation;
+  const { runtime } = foundation;
+  const facts = foundation.store.lenient;
   const payers = new HeldFunds(streams);
   return {
     topups: (lease) =>

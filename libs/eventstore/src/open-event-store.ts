@@ -1,11 +1,13 @@
-import { decoded, type EventStore, type FactReader, type KnownFacts } from '#kernel';
+import { type DecodedEventStore, decoded, type EventStore, type FactReader, type KnownFacts } from '#kernel';
 import { EventStoreDbEventStore } from './eventstoredb/eventstoredb-event-store.ts';
 import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 
 export type ClosableEventStore = EventStore & { close(): Promise<void> };
 
 /** An event store whose facts are all of today's versions. */
-export interface OpenedEventStore extends ClosableEventStore {
+export interface OpenedEventStore extends DecodedEventStore {
+  close(): Promise<void>;
+
   /** The facts in the versions in which they were written, of all types. For audits. */
   readonly stored: FactReader;
 }

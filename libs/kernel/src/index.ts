@@ -19,14 +19,18 @@ export {
   type Snapshot,
   type SnapshotStore,
   START,
+  StoppedAtFact,
   StoreUnavailable,
   TurnLost,
+  type UnreadFact,
 } from './ports.ts';
 export { pump, type Sink } from './pump.ts';
 export { Rejection } from './rejection.ts';
 export { createRunner, type Outcome, type Runner, type StateReader, streamName } from './run.ts';
 export {
+  type DecodedEventStore,
   decoded,
+  isKnown,
   type KnownFacts,
   latestVersion,
   UnknownFact,

@@ -16,6 +16,14 @@ export interface Head {
 export interface Batch {
   readonly events: readonly Recorded[];
   readonly position: bigint;
+  /** Facts between those that this program cannot read, in order. Only readers that ask for them get any. */
+  readonly unread?: readonly UnreadFact[];
+}
+
+/** A fact as it was stored, and why it cannot be read. */
+export interface UnreadFact {
+  readonly fact: Recorded;
+  readonly error: unknown;
 }
 
 /** How facts are read. */
@@ -90,6 +98,19 @@ export interface Lease {
 /** Another process has the turn now, so nothing was written. */
 export class TurnLost extends Error {
   override readonly name = 'TurnLost';
+}
+
+/** A reader stands before a fact that it cannot take, until it can, or until somebody has said that it be skipped. */
+export class StoppedAtFact extends Error {
+  override readonly name = 'StoppedAtFact';
+
+  constructor(
+    readonly position: bigint,
+    message: string,
+    cause: unknown,
+  ) {
+    super(message, { cause });
+  }
 }
 
 /** What the kernel may not reach for itself. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Batch, decoded, pump, type Sink, UnknownFact } from '#kernel';
+import { type Batch, decoded, pump, type Sink, StoppedAtFact, UnknownFact } from '#kernel';
 
 const quiet = { sleep: async () => {}, alarm: () => {} };
 
@@ -75,6 +75,20 @@ describe('pump', () => {
     });
     expect(waits).toEqual([50, 100, 200]);
     expect(alarms).toHaveLength(3);
+  });
+
+  test('raises one alarm for a fact that the sink cannot take, and goes on when it can', async () => {
+    const store = await filled(3);
+    const { sink, seen, done } = collector(3, 0);
+    let tries = 0;
+    const apply = async (batch: Batch) => {
+      if (++tries < 5) throw new StoppedAtFact(0n, 'it stands before position 0', new Error('too many digits'));
+      await sink.apply(batch);
+    };
+    const alarms: string[] = [];
+    const alarm = (problem: string) => void alarms.push(problem);
+    await pump(store.follow.bind(store), { ...sink, apply }, done.signal, { ...quiet, alarm });
+    expect([seen, alarms]).toEqual([[0, 1, 2], ['it stands before position 0']]);
   });
 
   test('stops before a fact that is not known, with an alarm, and asks again', async () => {

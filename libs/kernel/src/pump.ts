@@ -1,4 +1,4 @@
-import { type Batch, type Runtime, TurnLost } from './ports.ts';
+import { type Batch, type Runtime, StoppedAtFact, TurnLost } from './ports.ts';
 
 const RETRY_FIRST_WAIT_MS = 50;
 const RETRY_LONGEST_WAIT_MS = 5_000;
@@ -14,7 +14,8 @@ export interface Sink {
 
 /**
  * Feeds facts in order into a sink until `signal` aborts. When something fails, the sink is asked where it stands and
- * the facts behind that come again, after a growing wait and with an alarm. Other pumps run on meanwhile.
+ * the facts behind that come again, after a growing wait and with an alarm. Other pumps run on meanwhile. Before a
+ * fact that the sink cannot take, one alarm is enough.
  * @throws TurnLost when another process writes this sink now
  */
 export async function pump(
@@ -24,6 +25,7 @@ export async function pump(
   runtime: Pick<Runtime, 'sleep' | 'alarm'>,
 ): Promise<void> {
   let failures = 0;
+  let stoppedAt: bigint | undefined;
   while (!signal.aborted) {
     try {
       for await (const batch of follow(await sink.checkpoint(), signal)) {
@@ -34,7 +36,10 @@ export async function pump(
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof TurnLost) throw error;
-      runtime.alarm(`${sink.name} could not apply a batch; trying again`, error);
+      const stop = error instanceof StoppedAtFact ? error : undefined;
+      if (!stop) runtime.alarm(`${sink.name} could not apply a batch; trying again`, error);
+      else if (stop.position !== stoppedAt) runtime.alarm(stop.message, stop);
+      stoppedAt = stop?.position;
       await runtime.sleep(Math.min(RETRY_FIRST_WAIT_MS * 2 ** failures++, RETRY_LONGEST_WAIT_MS), signal);
     }
   }

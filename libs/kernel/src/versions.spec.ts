@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import {
   type Batch,
+  type DecodedEventStore,
   decoded,
-  type EventStore,
   type KnownFacts,
   NO_STREAM,
   START,
@@ -23,7 +23,7 @@ const known: KnownFacts = {
 const stream = 'thing-1';
 
 let raw: MemoryEventStore;
-let store: EventStore;
+let store: DecodedEventStore;
 beforeEach(() => {
   raw = new MemoryEventStore();
   store = decoded(raw, known);
@@ -97,6 +97,25 @@ describe.each([
       error: { message: expect.stringMatching(/position 2, revision 2 of thing-1/) },
     });
   });
+});
+
+test('readers that need not stop get the facts around those that cannot be read, and why they cannot', async () => {
+  const broken = event('Changed', null);
+  await raw.append(stream, NO_STREAM, [event('Kept'), event('Made up'), event('Noted'), broken, event('Kept')]);
+  const batch = {
+    events: [{ revision: 0 }, { revision: 4 }],
+    position: 4n,
+    unread: [
+      { fact: { revision: 1, type: 'Made up' }, error: expect.any(UnknownFact) },
+      { fact: { revision: 3, type: 'Changed', data: null }, error: expect.any(TypeError) },
+    ],
+  };
+  expect((await readAll(store.lenient.history(START))).batches).toMatchObject([batch]);
+  for await (const followed of store.lenient.follow(START, new AbortController().signal)) {
+    expect(followed).toMatchObject(batch);
+    break;
+  }
+  expect((await readAll(store.lenient.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownFact);
 });
 
 test('a fact that may be skipped is left out of the log, and decides nothing unseen', async () => {

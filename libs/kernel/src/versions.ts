@@ -4,7 +4,7 @@
  * that older ones exist.
  */
 import type { NewEvent, Recorded } from './message.ts';
-import type { Batch, EventStore } from './ports.ts';
+import type { Batch, EventStore, FactReader, UnreadFact } from './ports.ts';
 
 /** The data of a fact of one version as data of the next. Pure: id, type, place and booking time stay as they are. */
 // biome-ignore lint/suspicious/noExplicitAny: every version has a shape of its own, known only to its upcaster
@@ -43,6 +43,12 @@ export function latestVersion(type: string, { upcasters }: KnownFacts): number {
   return (known(type, upcasters)?.length ?? 0) + 1;
 }
 
+/** Whether facts of this type and version can be read. */
+export function isKnown(type: string, version: number, { upcasters }: KnownFacts): boolean {
+  const chain = known(type, upcasters);
+  return chain !== undefined && version <= chain.length + 1;
+}
+
 /** Differs whenever a fact may be read differently: a part of the version of whatever is kept of folded facts. */
 export function versionOf({ upcasters, revision }: KnownFacts): string {
   const changed = Object.entries(upcasters).filter(([, chain]) => chain.length > 0);
@@ -66,8 +72,16 @@ export function upcast(fact: Recorded, { upcasters }: KnownFacts): Recorded {
   return { ...fact, data };
 }
 
+export interface DecodedEventStore extends EventStore {
+  /**
+   * The same for readers of the log that a fact which cannot be read must not stop: their batches name it as `unread`. Who
+   * folds one stream is stopped as by any other.
+   */
+  readonly lenient: FactReader;
+}
+
 /** Puts versions around an event store: once, where it is opened. */
-export function decoded(store: EventStore, facts: KnownFacts): EventStore {
+export function decoded(store: EventStore, facts: KnownFacts): DecodedEventStore {
   const versions = new Map(Object.keys(facts.upcasters).map((type) => [type, latestVersion(type, facts)]));
 
   /** Not an async function: each append would pay for it. */
@@ -87,30 +101,49 @@ export function decoded(store: EventStore, facts: KnownFacts): EventStore {
     for await (const events of store.read(stream, after)) yield events.map((fact) => upcast(fact, facts));
   }
 
-  return {
-    append,
+  const head: EventStore['head'] = (stream) => store.head(stream);
+  const lenient: FactReader = {
     read,
-    head: (stream) => store.head(stream),
-    history: (after) => understood(store.history(after), facts),
-    follow: (after, signal) => understood(store.follow(after, signal), facts),
+    head,
+    history: (after) => sorted(store.history(after), facts),
+    follow: (after, signal) => sorted(store.follow(after, signal), facts),
+  };
+  return {
+    ...{ append, read, head, lenient },
+    history: (after) => understood(lenient.history(after)),
+    follow: (after, signal) => understood(lenient.follow(after, signal)),
   };
 }
 
-/** Batches as far as they are understood: what comes before an unknown fact is given, and then the reader is stopped. */
-async function* understood(batches: AsyncIterable<Batch>, facts: KnownFacts): AsyncGenerator<Batch> {
+/** Batches with what can be read of them, and apart from that what cannot. */
+async function* sorted(batches: AsyncIterable<Batch>, facts: KnownFacts): AsyncGenerator<Batch> {
   for await (const { events, position } of batches) {
     const read: Recorded[] = [];
+    const unread: UnreadFact[] = [];
     for (const fact of events) {
       if (facts.skippable.has(fact.type)) continue;
       try {
         read.push(upcast(fact, facts));
       } catch (error) {
-        const last = read.at(-1);
-        if (last) yield { events: read, position: last.position };
-        throw error;
+        unread.push({ fact, error });
       }
     }
-    yield { events: read, position };
+    yield unread.length > 0 ? { events: read, position, unread } : { events: read, position };
+  }
+}
+
+/** Batches as far as they are understood: what comes before an unread fact is given, and then the reader is stopped. */
+async function* understood(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
+  for await (const batch of batches) {
+    const stop = batch.unread?.[0];
+    if (!stop) {
+      yield batch;
+      continue;
+    }
+    const before = batch.events.filter(({ position }) => position < stop.fact.position);
+    const last = before.at(-1);
+    if (last) yield { events: before, position: last.position };
+    throw stop.error;
   }
 }
 

@@ -109,8 +109,10 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     return {
       name,
       checkpoint: () => checkpoints.load(name),
-      apply: async ({ events, position }) => {
-        const own = events.filter(({ stream }) => stream.startsWith(prefix));
+      apply: async ({ events, position, unread = [] }) => {
+        // One that cannot be read is found where its own stream is folded, and stops nothing but that.
+        const all = [...events, ...unread.map(({ fact }) => fact)];
+        const own = all.filter(({ stream }) => stream.startsWith(prefix));
         const ids = [...new Set(own.map(idIn))];
         for (const id of ids) this.streams.outdate(id);
         await this.wakeOwn(ids, new Set(own.filter(({ type }) => !patient?.has(type)).map(idIn)));

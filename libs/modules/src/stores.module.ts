@@ -13,7 +13,7 @@ import {
 } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation, openFoundation } from '#infra';
-import { ProjectorLag } from '#projections';
+import { ProjectorLag, readStopped } from '#projections';
 import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
 
@@ -68,6 +68,13 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool): Readiness {
   const readiness = new Readiness();
   readiness.require('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
   readiness.require('event_store', () => store.head(NO_STREAM_OF_OURS).then(() => ({ ok: true })));
+  readiness.show('read_models', async () => {
+    const stopped = await readStopped(pool);
+    return {
+      ok: stopped.length === 0,
+      stopped: stopped.map(({ projection, position }) => `${projection} at ${position}`),
+    };
+  });
   return readiness;
 }
 

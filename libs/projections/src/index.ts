@@ -6,6 +6,7 @@ import { journal } from './journal.ts';
 import { keys } from './keys.ts';
 import { checkpointMigrations, type Projection } from './projection.ts';
 import { queries } from './queries.ts';
+import { skipMigrations } from './skips.ts';
 import { topups } from './topups.ts';
 import { videoJobs } from './video-jobs.ts';
 
@@ -35,6 +36,7 @@ export {
   readMedianCosts,
 } from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
+export { readSkipped, readStopped, type SkippedFact, type StoppedProjection, skipFact } from './skips.ts';
 export { findTopups, readTopup, type TopupStatus, type TopupView } from './topups.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 
@@ -51,4 +53,8 @@ export const projections = [
   challenges,
 ] as unknown as readonly Projection[];
 
-export const projectionMigrations = [...checkpointMigrations, ...projections.flatMap(({ migrations }) => migrations)];
+export const projectionMigrations = [
+  ...checkpointMigrations,
+  ...projections.flatMap(({ migrations }) => migrations),
+  ...skipMigrations,
+];

@@ -10,6 +10,10 @@ const IMPATIENT_MS = 200;
 export class Progress {
   private readonly pool: pg.Pool;
   private positions = new Map<string, bigint>();
+  /** Projections that stand before a fact. */
+  private stopped: ReadonlySet<string> = new Set();
+  /** Whether any fact was skipped and never applied since. */
+  private skipped = false;
   /** Where projections stood when a wait timed out. */
   private readonly stuck = new Map<string, bigint>();
   private looking: Promise<void> | undefined;
@@ -20,7 +24,7 @@ export class Progress {
 
   /**
    * Waits until each of `projections` has applied everything up to `position`. Where one has not moved since a wait
-   * timed out, no other caller waits.
+   * timed out, no other caller waits; for one that stands before a fact, nobody does.
    * @returns false when that takes longer than `timeoutMs`: a reader then gets what there is
    */
   async reached(projections: readonly string[], position: bigint, timeoutMs: number): Promise<boolean> {
@@ -31,6 +35,7 @@ export class Progress {
       await this.look();
       const late = behind();
       if (late.length === 0) return true;
+      if (late.some((name) => this.stopped.has(name))) return false;
       const stuck = late.some((name) => this.stuck.get(name) === at(name));
       if (performance.now() - started > (stuck ? Math.min(IMPATIENT_MS, timeoutMs) : timeoutMs)) {
         for (const name of late) this.stuck.set(name, at(name));
@@ -39,6 +44,17 @@ export class Progress {
       await delay(LOOK_EVERY_MS);
     }
     return true;
+  }
+
+  /** Whether one of `projections` has skipped a fact of one of these streams: their rows are not what the facts say. */
+  async skips(projections: readonly string[], streams: readonly string[]): Promise<boolean> {
+    if (!this.skipped) return false;
+    const { rowCount } = await this.pool.query({
+      name: 'skips',
+      text: 'select from es.skipped where stream = any($1) and reader = any($2) and mended_at is null limit 1',
+      values: [streams, projections],
+    });
+    return rowCount !== 0;
   }
 
   /** The position up to which all of `projections` have applied everything. */
@@ -56,10 +72,18 @@ export class Progress {
   }
 
   private async read(): Promise<void> {
-    const { rows } = await this.pool.query<{ projection: string; position: string }>({
+    const { rows } = await this.pool.query<{
+      readonly projection: string;
+      readonly position: string;
+      readonly stopped: boolean;
+      readonly skipped: boolean;
+    }>({
       name: 'progress',
-      text: 'select projection, position from books.checkpoints',
+      text: `select projection, position, stopped_at is not null as stopped,
+                    exists (select from es.skipped where mended_at is null) as skipped from books.checkpoints`,
     });
+    this.stopped = new Set(rows.flatMap(({ projection, stopped }) => (stopped ? [projection] : [])));
+    this.skipped = rows.some(({ skipped }) => skipped);
     this.positions = new Map(rows.map(({ projection, position }) => [projection, BigInt(position)]));
   }
 }

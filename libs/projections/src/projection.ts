@@ -8,7 +8,19 @@
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import type { DomainEvent } from '#domain';
-import { type Batch, type Recorded, type Sink, START, TurnLost } from '#kernel';
+import { type Batch, type Recorded, type Sink, START, StoppedAtFact, TurnLost } from '#kernel';
+import {
+  folding,
+  halvesOf,
+  isOfItsFacts,
+  mayBeSkipped,
+  newerIn,
+  newerJson,
+  noteNewer,
+  noteStop,
+  reasonOf,
+  Unfit,
+} from './skips.ts';
 
 export type Fact = Recorded<DomainEvent>;
 
@@ -85,11 +97,13 @@ export const asWritten: pg.CustomTypesConfig = {
 
 /**
  * The writer of one projection's table, as a sink for `pump`. Asking for the checkpoint makes it the only writer, until
- * one with a higher token asks: so the rows it has written are still as it remembers them.
+ * one with a higher token asks: so the rows it has written are still as it remembers them. Before a fact that cannot be
+ * applied it throws `StoppedAtFact`, unless that may be skipped; all facts before it are applied then.
  * @param token of the lease that it writes under; its methods throw `TurnLost` once a higher one was here
  */
-export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Sink {
+export function sinkOf(projection: Projection, pool: pg.Pool, token: number): ProjectionSink {
   const { name } = projection;
+  const skipped = new Set<bigint>();
   const kept: KeptRows = new LRUCache({ max: KEPT_ROWS });
   let position = START;
 
@@ -108,23 +122,60 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Si
 
   async function apply(batch: Batch): Promise<void> {
     if (batch.position <= position) return; // it has come before
+    try {
+      await write(batch);
+    } catch (error) {
+      if (!isOfItsFacts(error)) throw error;
+      const halves = halvesOf(batch);
+      if (!halves) return passOver(batch, error);
+      for (const half of halves) await apply(half);
+    }
+  }
+
+  async function write(batch: Batch): Promise<void> {
+    const newer = newerIn(batch);
+    const [broken] = (batch.unread ?? []).filter((each) => !newer.includes(each));
+    if (broken) throw new Unfit(reasonOf(broken.error), { cause: broken.error });
     const facts = batch.events as readonly Fact[];
     const changes = projection.kind === 'log' ? logged(projection, facts) : await folded(projection, facts, kept, pool);
+    const values = [batch.position, name, position, token, ...changes.values];
     const { rows } = await pool.query<{ moved: number }>({
-      name: `apply-${name}-${changes.statement}`,
+      name: `apply-${name}-${changes.statement}${newer.length > 0 ? '-newer' : ''}`,
       text: `with fence as (
-               update checkpoints set position = $1 where projection = $2 and position = $3 and writer = $4 returning true)
-             ${changes.sql} select count(*)::int as moved from fence`,
-      values: [batch.position, name, position, token, ...changes.values],
+               update checkpoints set position = $1, stopped_at = null, stopped_why = null
+                where projection = $2 and position = $3 and writer = $4 returning true)
+             ${changes.sql} ${newer.length > 0 ? noteNewer(name, values.length + 1) : ''} select count(*)::int as moved from fence`,
+      values: newer.length > 0 ? [...values, newerJson(newer)] : values,
     });
     if (rows[0]?.moved !== 1) throw turnLost();
     position = batch.position;
     for (const [id, row] of changes.rows) kept.set(id, { row });
+    for (const { fact } of newer) skipped.add(fact.position);
+  }
+
+  /** A batch of one fact, which cannot be applied. */
+  async function passOver({ events, unread = [], position: behind }: Batch, error: unknown): Promise<void> {
+    const fact = events[0] ?? unread[0]?.fact;
+    if (!fact) throw error;
+    if (await mayBeSkipped(pool, name, fact.position)) {
+      await write({ events: [], position: behind });
+      skipped.add(fact.position);
+      return;
+    }
+    const what = `${name} stands before the fact at position ${fact.position}, a ${fact.type} of ${fact.stream}`;
+    const stop = new StoppedAtFact(fact.position, `${what}, which cannot be applied`, error);
+    await noteStop(pool, name, stop);
+    throw stop;
   }
 
   const turnLost = () => new TurnLost(`${name} is not written by this process any more`);
 
-  return { name, checkpoint, apply };
+  return { name, skipped, checkpoint, apply };
+}
+
+export interface ProjectionSink extends Sink {
+  /** Positions of facts that it has not applied, and gone on behind. */
+  readonly skipped: ReadonlySet<bigint>;
 }
 
 /** Rows by key; null where it is known that there is none. */
@@ -141,7 +192,7 @@ interface Changes {
 const NOTHING: Changes = { statement: 'none', sql: '', values: [], rows: new Map() };
 
 function logged(projection: LogProjection, facts: readonly Fact[]): Changes {
-  const rows = facts.flatMap((fact) => projection.rows(fact));
+  const rows = folding(() => facts.flatMap((fact) => projection.rows(fact)));
   if (rows.length === 0) return NOTHING;
   const columns = projection.columns.join(', ');
   const sql = `, written as (insert into ${projection.name} (${columns})
@@ -156,14 +207,18 @@ async function folded(
   pool: pg.Pool,
 ): Promise<Changes> {
   const { name, key, columns } = projection;
-  const touched = facts.flatMap((fact) => {
-    const id = projection.keyOf(fact);
-    return id === undefined ? [] : [{ id, fact }];
-  });
+  const touched = folding(() =>
+    facts.flatMap((fact) => {
+      const id = projection.keyOf(fact);
+      return id === undefined ? [] : [{ id, fact }];
+    }),
+  );
   if (touched.length === 0) return NOTHING;
   const before = await rowsBefore(projection, touched, kept, pool);
   const rows = new Map(before);
-  for (const { id, fact } of touched) rows.set(id, projection.evolve(rows.get(id) ?? undefined, fact));
+  folding(() => {
+    for (const { id, fact } of touched) rows.set(id, projection.evolve(rows.get(id) ?? undefined, fact));
+  });
   const ids = [...rows.keys()];
   const removed = ids.filter((id) => before.get(id) !== null && rows.get(id) === null);
   const written = [...rows.values()].filter((row) => row !== null);

@@ -1,9 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Batch, type Sink, START } from '#kernel';
-import { type Projection, projections, sinkOf } from '#projections';
+import { MemoryEventStore } from '#eventstore';
+import { type Batch, type Sink, START, StoppedAtFact, UnknownFact, type UnreadFact } from '#kernel';
+import {
+  type Projection,
+  projections,
+  readSkipped,
+  readStopped,
+  rebuild,
+  rebuildIfOutdated,
+  sinkOf,
+  skipFact,
+} from '#projections';
 import { Books, batchesOf, tableOf, tablesOf } from '../../testing/src/books.ts';
-import { type Fact, histories, someHistory } from '../../testing/src/histories.ts';
+import { asNew, type Fact, histories, someHistory } from '../../testing/src/histories.ts';
 
 let books: Books;
 beforeAll(async () => {
@@ -155,3 +165,113 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
     });
   },
 );
+
+describe('a fact that cannot be applied', () => {
+  /** Where a store puts them. */
+  const facts = someHistory().facts.map((fact, i) => ({ ...fact, position: BigInt(i) }));
+  const invoice = facts.findIndex(({ type }) => type === 'InvoiceIssued');
+  const named = (name: string) => projections.find((each) => each.name === name) as Projection;
+  const without = (projection: Projection, left: readonly number[]) =>
+    tableOf(
+      projection,
+      facts.filter((_, i) => !left.includes(i)),
+    );
+  /** The facts, with one that says something else. */
+  const withFact = (at: number, data: unknown) => facts.with(at, { ...facts[at], data } as Fact);
+  /** A number of units that no column has room for. */
+  const tooLong = () => withFact(invoice, { ...facts[invoice]?.data, units: '9'.repeat(39) });
+  const all = (history: readonly Fact[]) => batchesOf(history)[0] as Batch;
+  const at = (index: number) => facts[index]?.position as bigint;
+
+  async function storeOf(history: readonly Fact[]): Promise<MemoryEventStore> {
+    const store = new MemoryEventStore();
+    for (const fact of history) await store.append(fact.stream, fact.revision - 1, [asNew(fact)]);
+    return store;
+  }
+
+  const rebuilding = async (history: readonly Fact[]) => ({
+    store: await storeOf(history),
+    databaseUrl: books.url,
+    drawToken: async () => ++token,
+  });
+
+  test.each<[string, () => readonly Fact[], string]>([
+    ['its table refuses it', tooLong, 'numeric field overflow'],
+    ['its fold throws', () => withFact(invoice, null), "Cannot read properties of null (reading 'accountId')"],
+  ])('stops its read model right before it when %s, and no other', async (_, history, why) => {
+    const topups = named('topups');
+    for (const each of projections) {
+      const applied = (await writer(each)).apply(all(history()));
+      if (each === topups)
+        await expect(applied).rejects.toMatchObject({ name: 'StoppedAtFact', position: at(invoice) });
+      else await applied;
+      expect(await books.checkpoint(each)).toBe(each === topups ? at(invoice - 1) : all(facts).position);
+    }
+    expect(await books.table(topups)).toEqual(tableOf(topups, facts.slice(0, invoice)));
+    expect(await readStopped(books.pool)).toEqual([{ projection: 'topups', position: at(invoice), why }]);
+  });
+
+  test('is skipped by name, which leaves a trace, and applied by the rebuild after it was mended', async () => {
+    const topups = named('topups');
+    const sink = await writer(topups);
+    await expect(sink.apply(all(tooLong()))).rejects.toThrow(StoppedAtFact);
+    const skip = { projection: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7' };
+    expect(await skipFact(books.pool, { ...skip, position: at(invoice + 1) }, facts[invoice] as Fact)).toBe(false);
+    expect(await skipFact(books.pool, skip, facts[invoice] as Fact)).toBe(true);
+    await sink.apply(all(tooLong()));
+    expect(await books.table(topups)).toEqual(without(topups, [invoice]));
+    expect(await readStopped(books.pool)).toEqual([]);
+    const trace = { reader: 'topups', position: at(invoice), by: 'ann@desk', why: 'case 7', type: 'InvoiceIssued' };
+    expect(await readSkipped(books.pool)).toMatchObject([trace]);
+
+    await rebuild(topups, await rebuilding(tooLong()));
+    expect(await readSkipped(books.pool)).toMatchObject([trace]);
+    await rebuild(topups, await rebuilding(facts));
+    expect(await readSkipped(books.pool)).toEqual([]);
+    expect(await books.table(topups)).toEqual(tableOf(topups, facts));
+  });
+
+  test('says so also where it is met by a rebuild, which leaves the table as it is', async () => {
+    const topups = named('topups');
+    await (await writer(topups)).apply(all(facts));
+    await expect(rebuild(topups, await rebuilding(tooLong()))).rejects.toThrow(StoppedAtFact);
+    expect(await books.table(topups)).toEqual(tableOf(topups, facts));
+    expect(await readStopped(books.pool)).toMatchObject([{ projection: 'topups' }]);
+  });
+
+  test('of a newer program is skipped by itself, and applied as soon as a program runs that knows it', async () => {
+    const balances = named('balances');
+    const unread = (i: number, version: number): UnreadFact => ({
+      fact: { ...(facts[i] as Fact), metadata: { version } },
+      error: new UnknownFact('CreditAdded of version 99', 'a fact'),
+    });
+    const [first = 0, second = 0] = facts.flatMap(({ type }, i) => (type === 'CreditAdded' ? [i] : []));
+    const sink = await writer(balances);
+    const events = facts.filter((_, i) => i !== first && i !== second);
+    await sink.apply({ events, position: all(facts).position, unread: [unread(first, 99), unread(second, 99)] });
+    expect(await books.table(balances)).toEqual(without(balances, [first, second]));
+    expect((await readSkipped(books.pool)).map(({ position, by }) => [position, by])).toEqual([
+      [at(first), null],
+      [at(second), null],
+    ]);
+
+    await rebuildIfOutdated(balances, await rebuilding(facts));
+    expect(await readSkipped(books.pool)).toHaveLength(2);
+    await books.pool.query('update es.skipped set version = 1'); // as if this program knew it
+    await rebuildIfOutdated(balances, await rebuilding(facts));
+    expect(await readSkipped(books.pool)).toEqual([]);
+    expect(await books.table(balances)).toEqual(tableOf(balances, facts));
+  });
+
+  test('that no upcaster can read stops its read model until it is skipped', async () => {
+    const balances = named('balances');
+    const sink = await writer(balances);
+    const unread = [{ fact: facts[invoice] as Fact, error: new TypeError('no cents') }];
+    const batch = { ...all(facts), events: facts.filter((_, i) => i !== invoice), unread };
+    await expect(sink.apply(batch)).rejects.toThrow(StoppedAtFact);
+    const skip = { projection: 'balances', position: at(invoice), by: 'ann', why: 'case 8' };
+    await skipFact(books.pool, skip, facts[invoice] as Fact);
+    await sink.apply(batch);
+    expect(await books.checkpoint(balances)).toBe(batch.position);
+  });
+});

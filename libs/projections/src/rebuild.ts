@@ -1,6 +1,7 @@
 import pg from 'pg';
-import { type FactReader, type Sink, TurnLost } from '#kernel';
+import { type FactReader, type Sink, StoppedAtFact, TurnLost } from '#kernel';
 import { BOOKS_OPTIONS, type Projection, sinkOf } from './projection.ts';
+import { hasCaughtUpWithFacts, noteMended, noteStop } from './skips.ts';
 
 export interface RebuildOptions {
   readonly store: Pick<FactReader, 'history'>;
@@ -10,20 +11,24 @@ export interface RebuildOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Rebuilds a read model whose rows were written by a program that folds otherwise. */
+/** Rebuilds a read model whose rows were written by a program that folds otherwise, or did not know all facts. */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
   const client = new pg.Client({ connectionString: options.databaseUrl });
   client.on('error', failsTheQuery);
   await client.connect();
   const text = 'select version from books.checkpoints where projection = $1';
-  const { rows } = await client.query<{ version: number }>(text, [projection.name]).finally(() => client.end());
-  if (rows[0] && rows[0].version !== projection.version) await rebuild(projection, options);
+  const isOutdated = async () => {
+    const { rows } = await client.query<{ version: number }>(text, [projection.name]);
+    if (rows[0] && rows[0].version !== projection.version) return true;
+    return hasCaughtUpWithFacts(client, projection.name);
+  };
+  if (await isOutdated().finally(() => client.end())) await rebuild(projection, options);
 }
 
 /**
  * Drops a read model and replays it, while the service runs. The new table is filled beside the old one, which readers
  * see until both change places in one transaction. Another projector finds that it has lost its turn, and goes on from
- * there with a new one.
+ * there with a new one. Facts that were skipped before are tried again.
  * @returns how many facts were replayed
  * @throws TurnLost when a writer with a higher token has the table
  */
@@ -66,6 +71,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
         [await drawToken()],
       );
       if (rowCount !== 1) throw new TurnLost(`${name} is written by another process, which has a higher token`);
+      await noteMended(client, name, sink.skipped);
       await client.query(`drop schema ${draft} cascade`);
       await client.query('commit');
     } catch (error) {
@@ -75,6 +81,9 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
       client.release();
     }
     return replayed;
+  } catch (error) {
+    if (error instanceof StoppedAtFact) await noteStop(admin, name, error);
+    throw error;
   } finally {
     await pool.end();
     await admin.end();

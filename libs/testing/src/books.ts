@@ -1,5 +1,6 @@
 /** The tables of the read models, and what is in them. */
 import pg from 'pg';
+import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#infra';
 import type { Batch } from '#kernel';
 import { asWritten, BOOKS_OPTIONS, type Projection, projectionMigrations, projections, type Row } from '#projections';
@@ -21,7 +22,7 @@ export class Books {
     const opened = new AsyncDisposableStack();
     const database = await createTestDatabase();
     opened.defer(() => database.drop());
-    await migrate(database.url, projectionMigrations);
+    await migrate(database.url, [...eventStoreMigrations, ...projectionMigrations]);
     const pool = new pg.Pool({ connectionString: database.url, options: BOOKS_OPTIONS, max: projections.length });
     opened.defer(() => pool.end());
     return new Books(database.url, pool, opened);
@@ -33,7 +34,7 @@ export class Books {
 
   /** As before the first fact. */
   async clear(): Promise<void> {
-    const tables = ['checkpoints', ...projections.map(({ name }) => name)];
+    const tables = ['checkpoints', 'es.skipped', ...projections.map(({ name }) => name)];
     await this.pool.query(tables.map((table) => `delete from ${table}`).join(';'));
   }
 

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
 import type { Clock } from '#application';
 import { ACCOUNT, AUTO_TOPUP, REFUSALS, refusalsOf, TOPUP } from '#domain';
-import { type FactReader, streamName } from '#kernel';
+import { type FactReader, START, streamName } from '#kernel';
 import {
   type AutoTopupView,
   type KeyView,
@@ -13,12 +13,15 @@ import {
   readTopup,
   type TopupView,
 } from '#projections';
-import { BooksBehind } from './errors.ts';
+import { BooksBehind, BooksIncomplete } from './errors.ts';
 
 /** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
 const WAIT_MS = 2_000;
 
 const BEHIND = 'x-books-behind';
+
+/** A stream, and where it ends. */
+type Ending = readonly [stream: string, position: bigint];
 
 /** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
 export class BooksReader {
@@ -48,7 +51,7 @@ export class BooksReader {
   async topup(topupId: string, reply: FastifyReply): Promise<TopupView | undefined> {
     const head = await this.store.head(streamName(TOPUP, topupId));
     if (!head) return undefined;
-    await this.follow(head.position, reply, 'topups');
+    await this.follow([[streamName(TOPUP, topupId), head.position]], reply, 'topups');
     const topup = await readTopup(this.pool, topupId, this.clock.now());
     if (!topup) throw new BooksBehind();
     return topup;
@@ -56,8 +59,9 @@ export class BooksReader {
 
   /** The automatic top-up of an account; undefined where no wallet was ever connected. */
   async autoTopup(accountId: string, reply: FastifyReply): Promise<AutoTopupView | undefined> {
-    const head = await this.store.head(streamName(AUTO_TOPUP, accountId));
-    if (head) await this.follow(head.position, reply, 'autotopups');
+    const stream = streamName(AUTO_TOPUP, accountId);
+    const head = await this.store.head(stream);
+    if (head) await this.follow([[stream, head.position]], reply, 'autotopups');
     return readAutoTopup(this.pool, accountId);
   }
 
@@ -89,23 +93,29 @@ export class BooksReader {
    * @returns whether they show it
    */
   async showAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
-    const head = await this.store.head(streamName(ACCOUNT, accountId));
-    return head === undefined || this.follow(head.position, reply, ...projections);
+    const stream = streamName(ACCOUNT, accountId);
+    const head = await this.store.head(stream);
+    return head === undefined || this.follow([[stream, head.position]], reply, ...projections);
   }
 
   /** The same for the query history, which also has what was refused today. */
   async showHistory(accountId: string, reply: FastifyReply): Promise<void> {
     const refusals = streamName(REFUSALS, refusalsOf(accountId, this.clock.now()));
     const heads = await Promise.all(
-      [streamName(ACCOUNT, accountId), refusals].map((stream) => this.store.head(stream)),
+      [streamName(ACCOUNT, accountId), refusals].map(async (stream) => {
+        const head = await this.store.head(stream);
+        return head ? [[stream, head.position] as const] : [];
+      }),
     );
-    const positions = heads.flatMap((head) => (head ? [head.position] : []));
-    const last = positions.reduce((one, other) => (one > other ? one : other), 0n);
-    if (positions.length > 0) await this.follow(last, reply, 'queries');
+    if (heads.flat().length > 0) await this.follow(heads.flat(), reply, 'queries');
   }
 
-  private async follow(position: bigint, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
-    const shown = await this.show(position, ...projections);
+  /** @param heads of the streams that are to be shown. @throws BooksIncomplete */
+  private async follow(heads: readonly Ending[], reply: FastifyReply, ...projections: string[]): Promise<boolean> {
+    const last = heads.reduce((most, [, position]) => (position > most ? position : most), START);
+    const shown = await this.show(last, ...projections);
+    const streams = heads.map(([stream]) => stream);
+    if (await this.progress.skips(projections, streams)) throw new BooksIncomplete();
     if (!shown) reply.header(BEHIND, 'true');
     return shown;
   }

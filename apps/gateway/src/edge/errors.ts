@@ -81,6 +81,15 @@ export class BooksBehind extends Error {
   }
 }
 
+/** The read models lack a fact of what is asked for, so what they show of it would be wrong. */
+export class BooksIncomplete extends Error {
+  override readonly name = 'BooksIncomplete';
+
+  constructor() {
+    super('The books of this account are incomplete until they have been mended');
+  }
+}
+
 /** `code` is OpenAI's word, which its clients look for; where it has none, the type again. */
 type Kind = readonly [status: number, type: string, kind: string, code?: string];
 
@@ -238,6 +247,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     return answer(tooLong ? TOO_LONG : INVALID, message, { param });
   }
   if (error instanceof BooksBehind) return answer(BEHIND, error.message, { retryAfterSeconds: 1 });
+  if (error instanceof BooksIncomplete) return answer(BEHIND, error.message);
   if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof FilesUnavailable) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof StoreUnavailable) {

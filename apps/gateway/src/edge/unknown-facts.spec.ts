@@ -37,9 +37,23 @@ test('other accounts are served', async () => {
   expect((await world.chat(other)).status).toBe(200);
 });
 
-test('the read models stop before it, so the gateway is not ready', async () => {
+test.each(['/keys', '/queries/history'])(
+  'what the books do not know of its account is not shown (%s)',
+  async (path) => {
+    const read = (account: TestAccount) => world.send('GET', path, { headers: { 'x-credit-id': account.creditId } });
+    expect(await read(stopped)).toMatchObject(STOPPED);
+    expect(await read(other)).toMatchObject({
+      status: 200,
+      headers: expect.not.objectContaining({ 'x-books-behind': 'true' }),
+    });
+  },
+);
+
+test('the read models go on behind it, for all others, and verify names it', async () => {
   await world.chat(other);
-  await world.until(async () => (await world.get('/health/ready')).status === 503);
-  const { body } = await world.get('/health/ready');
-  expect(body.checks).toMatchObject({ postgres: { ok: true }, event_store: { ok: true }, projector: { ok: false } });
+  const held = async ({ creditId }: TestAccount) =>
+    world.send('POST', '/credits/balance', { body: { credit_id: creditId } });
+  expect(await held(stopped)).toMatchObject(STOPPED);
+  expect((await held(other)).status).toBe(200);
+  expect((await world.get('/health/ready')).status).toBe(200);
 });

@@ -1,0 +1,200 @@
+/**
+ * Facts that a read model could not take. At one that its table or its fold refuses, it stops, and says so beside its
+ * checkpoint; it goes on when the fact can be applied, or when an operator has said that it be skipped. A fact of a newer
+ * program is skipped at once. What was skipped stands beside the facts and outlives the tables; a rebuild tries it again.
+ */
+import pg from 'pg';
+import { KNOWN_FACTS } from '#domain';
+import { type Batch, isKnown, type Recorded, type StoppedAtFact, UnknownFact, type UnreadFact } from '#kernel';
+
+type Queries = Pick<pg.Pool, 'query'>;
+
+/** Of an error's words. */
+const MAX_WHY = 500;
+
+export const skipMigrations = [
+  {
+    id: 'skips-1',
+    sql: `create table es.skipped (
+            reader     text collate "C" not null,
+            position   bigint not null,
+            stream     text collate "C" not null,
+            type       text collate "C" not null,
+            version    integer not null,
+            why        text not null,
+            skipped_by text, -- null: the reader itself, since a newer program wrote the fact
+            skipped_at timestamptz not null default clock_timestamp(),
+            mended_at  timestamptz, -- a rebuild has applied it
+            primary key (reader, position)
+          );
+          create index on es.skipped (stream) where mended_at is null;
+          alter table books.checkpoints add column stopped_at bigint, add column stopped_why text`,
+  },
+] as const;
+
+/** The fold of a read model has thrown. */
+export class Unfit extends Error {
+  override readonly name = 'Unfit';
+}
+
+/** Runs a part of a fold. */
+export function folding<T>(fold: () => T): T {
+  try {
+    return fold();
+  } catch (cause) {
+    throw new Unfit(reasonOf(cause), { cause });
+  }
+}
+
+/**
+ * Classes of SQLSTATE that blame what is written, and not the server: cardinality violation, data exception, integrity
+ * constraint violation, program limit exceeded. (https://www.postgresql.org/docs/current/errcodes-appendix.html)
+ */
+const BLAMES_DATA = /^(21|22|23|54)/;
+
+/** Whether a batch failed for what its facts are, so that trying again would not help. */
+export function isOfItsFacts(error: unknown): boolean {
+  return error instanceof Unfit || (error instanceof pg.DatabaseError && BLAMES_DATA.test(error.code ?? ''));
+}
+
+export function reasonOf(error: unknown): string {
+  return String(error instanceof Error ? error.message : error).slice(0, MAX_WHY);
+}
+
+/** Facts of a batch that a newer program wrote. */
+export function newerIn({ unread = [] }: Batch): readonly UnreadFact[] {
+  return unread.filter(({ error }) => error instanceof UnknownFact);
+}
+
+/** The facts of a batch in two parts; undefined where there is only one. */
+export function halvesOf({ events, unread = [], position }: Batch): readonly [Batch, Batch] | undefined {
+  const positions = [...events, ...unread.map(({ fact }) => fact)].map((fact) => fact.position);
+  const sorted = positions.toSorted((a, b) => (a < b ? -1 : 1));
+  const last = sorted[Math.floor(sorted.length / 2) - 1];
+  if (last === undefined) return undefined;
+  const upTo = (fact: Recorded) => fact.position <= last;
+  return [
+    { events: events.filter(upTo), unread: unread.filter(({ fact }) => upTo(fact)), position: last },
+    { events: events.filter((fact) => !upTo(fact)), unread: unread.filter(({ fact }) => !upTo(fact)), position },
+  ];
+}
+
+/** Part of a statement that has a CTE `fence`: notes what a reader skips by itself, as JSON in parameter `at`. */
+export function noteNewer(reader: string, at: number): string {
+  return `, skipped as (insert into es.skipped (reader, position, stream, type, version, why)
+    select '${reader}', position, stream, type, version, why
+      from json_to_recordset($${at}::json) as s(position bigint, stream text, type text, version integer, why text)
+     where exists (select from fence)
+    on conflict (reader, position) do update set mended_at = null, skipped_at = excluded.skipped_at)`;
+}
+
+export function newerJson(newer: readonly UnreadFact[]): string {
+  const rows = newer.map(({ fact: { position, stream, type, metadata }, error }) => {
+    return { position: position.toString(), stream, type, version: metadata.version ?? 1, why: reasonOf(error) };
+  });
+  return JSON.stringify(rows);
+}
+
+/** Whether an operator has said that a fact be skipped. */
+export async function mayBeSkipped(pool: pg.Pool, reader: string, position: bigint): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    'select from es.skipped where reader = $1 and position = $2 and mended_at is null',
+    [reader, position],
+  );
+  return rowCount === 1;
+}
+
+/** Notes before which fact a read model stands, and why. */
+export async function noteStop(pool: Queries, reader: string, { position, cause }: StoppedAtFact): Promise<void> {
+  await pool.query('update books.checkpoints set stopped_at = $2, stopped_why = $3 where projection = $1', [
+    reader,
+    position,
+    reasonOf(cause),
+  ]);
+}
+
+/** A read model that stands before a fact. */
+export interface StoppedProjection {
+  readonly projection: string;
+  readonly position: bigint;
+  readonly why: string;
+}
+
+/** The read models that stand before a fact that they cannot take. */
+export async function readStopped(pool: Queries): Promise<readonly StoppedProjection[]> {
+  const { rows } = await pool.query<{ projection: string; stopped_at: string; stopped_why: string }>({
+    name: 'stopped-projections',
+    text: 'select projection, stopped_at, stopped_why from books.checkpoints where stopped_at is not null order by projection',
+  });
+  return rows.map((row) => ({
+    projection: row.projection,
+    position: BigInt(row.stopped_at),
+    why: row.stopped_why,
+  }));
+}
+
+export interface SkippedFact {
+  readonly reader: string;
+  readonly position: bigint;
+  readonly stream: string;
+  readonly type: string;
+  readonly version: number;
+  readonly why: string;
+  /** Null where the reader did it by itself. */
+  readonly by: string | null;
+  readonly at: Date;
+}
+
+/** What was skipped and never applied since. */
+export async function readSkipped(pool: Queries): Promise<readonly SkippedFact[]> {
+  const { rows } = await pool.query<Omit<SkippedFact, 'position'> & { readonly position: string }>(
+    `select reader, position, stream, type, version, why, skipped_by as by, skipped_at as at from es.skipped
+      where mended_at is null order by position, reader`,
+  );
+  return rows.map((row) => ({ ...row, position: BigInt(row.position) }));
+}
+
+/** Whether a newer program's facts were skipped that this program knows. */
+export async function hasCaughtUpWithFacts(pool: Queries, reader: string): Promise<boolean> {
+  const { rows } = await pool.query<{ type: string; version: number }>(
+    'select distinct type, version from es.skipped where reader = $1 and mended_at is null and skipped_by is null',
+    [reader],
+  );
+  return rows.some(({ type, version }) => isKnown(type, version, KNOWN_FACTS));
+}
+
+/** Notes that a rebuild has applied what was skipped, but for what it skipped again. */
+export async function noteMended(client: Queries, reader: string, skippedAgain: ReadonlySet<bigint>): Promise<void> {
+  await client.query(
+    `update es.skipped set mended_at = clock_timestamp()
+      where reader = $1 and mended_at is null and not position = any($2::bigint[])`,
+    [reader, [...skippedAgain]],
+  );
+}
+
+export interface Skip {
+  readonly projection: string;
+  readonly position: bigint;
+  readonly by: string;
+  readonly why: string;
+}
+
+/**
+ * Lets a read model go on behind the fact that it stands before. The projector notices within seconds.
+ * @returns false when it does not stand before that fact
+ */
+export async function skipFact(
+  pool: Queries,
+  { projection, position, by, why }: Skip,
+  fact: Recorded,
+): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `insert into es.skipped (reader, position, stream, type, version, why, skipped_by)
+     select projection, stopped_at, $3, $4, $5, $6, $7 from books.checkpoints
+      where projection = $1 and stopped_at = $2
+     on conflict (reader, position) do update
+        set mended_at = null, skipped_at = clock_timestamp(), why = excluded.why, skipped_by = excluded.skipped_by`,
+    [projection, position, fact.stream, fact.type, fact.metadata.version ?? 1, why, by],
+  );
+  return rowCount === 1;
+}
