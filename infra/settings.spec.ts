@@ -84,6 +84,7 @@ describe('without any setting', () => {
       heldInFullTokens: 4_096,
       shutdownTimeoutMs: 25_000,
       maxLagMs: 5_000,
+      maxClockSkewMs: 60_000,
       providers: new Map(),
     });
   });

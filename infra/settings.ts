@@ -280,6 +280,12 @@ export const SETTINGS = {
     [1, 3_600_000],
     'Projector lag up to which the gateway says it is ready',
   ),
+  maxClockSkewMs: integer(
+    'MAX_CLOCK_SKEW_MS',
+    60_000,
+    [1_000, 3_600_000],
+    "How far this machine's clock may be from the store's, by which everything is decided; beyond it the process is not ready, and no hold is ended for its time",
+  ),
 } as const;
 
 type Fixed = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };

@@ -7,8 +7,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Attack, Finding } from './attacks/attack.ts';
+import { clockSkew } from './attacks/clock-skew.ts';
 
-const ATTACKS: readonly Attack[] = [];
+const ATTACKS: readonly Attack[] = [clockSkew];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 

@@ -5,8 +5,13 @@ export abstract class Clock {
   private readonly present = new Printer();
   private readonly future = new Printer();
 
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970: a whole number. */
   abstract milliseconds(): number;
+
+  /** Whether what others rely on may be ended by it. A clock that another contradicts may be wrong. */
+  isSure(): boolean {
+    return true;
+  }
 
   now(): Instant {
     return this.present.print(this.milliseconds());
@@ -22,6 +27,7 @@ export abstract class Clock {
   }
 }
 
+/** This machine's clock: for tests, and for what is alone with its store. */
 export class SystemClock extends Clock {
   milliseconds(): number {
     return Date.now();

@@ -202,7 +202,7 @@ export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-re
 export { AskingPayer, PaymentWanted } from './paying/asking-payer.ts';
 export type { ProvenChallenge } from './paying/challenge-payer.ts';
 export { FreeUse } from './paying/free-use.ts';
-export { HeldFunds } from './paying/held-funds.ts';
+export { EXPIRY_MARGIN_MS, expireHoldsBy, HeldFunds } from './paying/held-funds.ts';
 export {
   CONFLICTING_KEYS,
   Idempotency,

@@ -13,6 +13,7 @@ export { Phoenixd } from './payments/phoenixd/index.ts';
 export { StripeAccount } from './payments/stripe/index.ts';
 export { abuseLimitMigrations, PostgresAbuseLimits } from './postgres/abuse-limits.ts';
 export { answerMigrations, PostgresKeptAnswers } from './postgres/kept-answers.ts';
+export { StoreClock, timeOf } from './postgres/store-clock.ts';
 export { PostgresStoredResponses, storedResponseMigrations } from './postgres/stored-responses.ts';
 export { OpenedProviders, openProviders } from './providers/open-providers.ts';
 export { MarketRates } from './rates/market-rates.ts';

@@ -143,7 +143,7 @@ const accountLife: readonly AccountCommand[] = [
   { type: 'ExtendHold', data: { holdId: 'extended', atLeast: usd('0.15'), to: usd('0.2'), at } },
   { type: 'SettleHold', data: { holdId: 'extended', charge, at } },
   hold('expired'),
-  { type: 'ExpireHolds', data: { at: expiresAt } },
+  { type: 'ExpireHolds', data: { before: expiresAt, at: expiresAt } },
   { type: 'SettleHold', data: { holdId: 'expired', charge, at: expiresAt } },
   hold('abandoned', { owner: 'gateway-1f3a9c02' }),
   { type: 'AbandonHolds', data: { owner: 'gateway-1f3a9c02', at } },

@@ -96,7 +96,7 @@ export type HoldCommand =
   | Command<'KeepHold', { holdId: string; owner: string }>
   | Command<'SettleHold', { holdId: string; charge: Charge }>
   | Command<'ReleaseHold', ReleaseTerms>
-  | Command<'ExpireHolds', object>
+  | Command<'ExpireHolds', { before: Instant }>
   | Command<'AbandonHolds', { owner: string }>;
 
 interface ReleaseTerms {
@@ -121,8 +121,8 @@ export function decideHold(command: HoldCommand, payer: Holds): readonly HoldEve
     case 'ReleaseHold':
       return releaseHold(command.data, payer);
     case 'ExpireHolds': {
-      const { at } = command.data;
-      return expiredWhere((hold) => hold.expiresAt <= at, at, payer);
+      const { before, at } = command.data;
+      return expiredWhere((hold) => hold.expiresAt <= before, at, payer);
     }
     case 'AbandonHolds': {
       // Should the owner live after all, it finds what is true of every hold that has expired: nothing grows or is charged.

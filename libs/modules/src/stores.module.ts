@@ -1,16 +1,7 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import {
-  Accounts,
-  AutoTopups,
-  Clock,
-  openStreams,
-  PriceLists,
-  RefusedRequests,
-  Streams,
-  SystemClock,
-  Topups,
-} from '#application';
+import { Accounts, AutoTopups, Clock, openStreams, PriceLists, RefusedRequests, Streams, Topups } from '#application';
+import { StoreClock, timeOf } from '#connectors';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation, openFoundation } from '#infra';
 import { ProjectorLag, readStopped } from '#projections';
@@ -24,9 +15,10 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 /** The stores that every role stands on, one of each in a process: the database, the event store and the write paths. */
 @Module({
   providers: [
-    { provide: Clock, useClass: SystemClock },
+    { provide: StoreClock, inject: [Role, Foundation, pg.Pool], useFactory: openClock },
+    { provide: Clock, useExisting: StoreClock },
     ProjectorLag,
-    { provide: Readiness, inject: [Foundation, pg.Pool], useFactory: storesReadiness },
+    { provide: Readiness, inject: [Foundation, pg.Pool, StoreClock], useFactory: storesReadiness },
     {
       provide: Foundation,
       inject: [Role],
@@ -64,7 +56,7 @@ export class StoresModule {}
 /** No stream has this name: that the store says so is its answer. */
 const NO_STREAM_OF_OURS = 'account-ready';
 
-function storesReadiness({ store }: Foundation, pool: pg.Pool): Readiness {
+function storesReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock): Readiness {
   const readiness = new Readiness();
   readiness.require('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
   readiness.require('event_store', () => store.head(NO_STREAM_OF_OURS).then(() => ({ ok: true })));
@@ -75,7 +67,13 @@ function storesReadiness({ store }: Foundation, pool: pg.Pool): Readiness {
       stopped: stopped.map(({ projection, position }) => `${projection} at ${position}`),
     };
   });
+  readiness.require('clock', () => ({ ok: clock.isSure(), skew_ms: clock.skewMs }));
   return readiness;
+}
+
+async function openClock(role: Role, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
+  const { maxClockSkewMs: maxSkewMs } = settings;
+  return role.keep(await StoreClock.open({ storeTime: timeOf(pool), maxSkewMs, alarm: runtime.alarm }));
 }
 
 async function openPool(role: Role, { databaseUrl, log }: Foundation): Promise<pg.Pool> {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Accounts, HeldFunds, openStreams, type Streams } from '#application';
+import { type Accounts, EXPIRY_MARGIN_MS, HeldFunds, openStreams, type Streams } from '#application';
 import type { ChallengeCommand, DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Recorded, Rejection, START, usd } from '#kernel';
@@ -17,6 +17,8 @@ afterAll(replacePauses(time.delay));
 type HoldExpiryPorts = Parameters<typeof expireHolds>[0];
 
 const MINUTE = 60_000;
+/** What has this time is ended in a minute. */
+const EXPIRES_IN = MINUTE - EXPIRY_MARGIN_MS;
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const charge = someCharge({ price: '7', cost: '5' });
 const secret = { key: '', box: '' };
@@ -60,13 +62,14 @@ function payersOf(accounts: Accounts): HeldFunds {
 /** Starts an instance, in a process of its own by default. */
 function start({
   payers = new HeldFunds(streams()),
+  clock = time,
   overdue = openHoldsPast,
   seeminglyDead = async () => [...dead],
   heldBy = openHoldsOf,
   signal = stop.signal,
 }: Partial<HoldExpiryPorts & { readonly signal: AbortSignal }> = {}): void {
   const alarm = (problem: string) => void alarms.push(problem);
-  running.push(expireHolds({ payers, clock: time, overdue, seeminglyDead, heldBy, alarm }, signal));
+  running.push(expireHolds({ payers, clock, overdue, seeminglyDead, heldBy, alarm }, signal));
 }
 
 async function facts(): Promise<readonly Recorded<DomainEvent>[]> {
@@ -97,7 +100,7 @@ async function openHoldsOf(owners: readonly string[]) {
   return holds.flatMap(({ payer, owner }) => (owner !== undefined && owners.includes(owner) ? [{ payer, owner }] : []));
 }
 
-/** An account with holds of a dollar each that expire in a minute. */
+/** An account with holds of a dollar each that are ended in a minute. */
 const accountWith = (...holdIds: readonly string[]) => accountOf(undefined, ...holdIds);
 
 /** The same, of a process that has this name. */
@@ -109,7 +112,7 @@ async function accountOf(owner: string | undefined, ...holdIds: readonly string[
   await accounts.run(id, { type: 'AddCredit', data: credit }, BY_A_TEST);
   for (const holdId of holdIds) {
     const owned = owner === undefined ? {} : { owner };
-    const amounts = { atLeast: usd(1), atMost: usd(1), ...owned, expiresAt: time.in(MINUTE) };
+    const amounts = { atLeast: usd(1), atMost: usd(1), ...owned, expiresAt: time.in(EXPIRES_IN) };
     await accounts.run(
       id,
       { type: 'HoldFunds', data: { holdId, keyId: 'k', ...amounts, query, at: time.now() } },
@@ -120,7 +123,7 @@ async function accountOf(owner: string | undefined, ...holdIds: readonly string[
 }
 
 describe('a hold', () => {
-  test('is ended within a second of its expiry, and not before', async () => {
+  test('is ended within a second of its expiry and a margin, and not before', async () => {
     await accountWith('h1');
     start();
     await time.pass(MINUTE - 1);
@@ -138,7 +141,7 @@ describe('a hold', () => {
       const run = (command: ChallengeCommand) => challenges.run(id, command, BY_A_TEST);
       const claim = (holdId: string) => {
         const terms = { holdId, request: data.request, atMost: price, owner: 'a', query: data.query };
-        return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.in(MINUTE), at: time.now() } });
+        return run({ type: 'ClaimChallenge', data: { ...terms, expiresAt: time.in(EXPIRES_IN), at: time.now() } });
       };
       await run({ type: 'IssueChallenge', data });
       await claim('h1');
@@ -150,6 +153,18 @@ describe('a hold', () => {
       expect((await claim('h2')).events.map(({ type }) => type)).toEqual(['FundsHeld']);
     },
   );
+
+  test('is not ended by a clock that another contradicts, and is as soon as they agree', async () => {
+    await accountWith('h1');
+    let isSure = false;
+    const clock: HoldExpiryPorts['clock'] = Object.create(time, { isSure: { value: () => isSure } });
+    start({ clock });
+    await time.pass(10 * MINUTE);
+    expect(await ended()).toEqual([]);
+    isSure = true;
+    await time.pass(1_000);
+    expect(await ended()).toEqual(['h1']);
+  });
 
   test('that was ended gives its money back', async () => {
     const id = await accountWith('h1');

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Clock, HeldFunds } from '#application';
+import { type Clock, EXPIRY_MARGIN_MS, expireHoldsBy, type HeldFunds } from '#application';
 import type { HoldCommand } from '#domain';
 import { startedBy } from '#kernel';
 
@@ -15,8 +15,8 @@ const DEAD_AFTER_MS = 10_000;
 export interface HoldExpiryPorts {
   readonly payers: Pick<HeldFunds, 'run'>;
   readonly clock: Clock;
-  /** Payers that seem to have a hold past its expiry at `now`. */
-  overdue(now: string): Promise<readonly string[]>;
+  /** Payers that seem to have a hold past its expiry at an instant. */
+  overdue(at: string): Promise<readonly string[]>;
   /** Processes that seem dead at this moment. */
   seeminglyDead(): Promise<readonly string[]>;
   /** Payers that seem to have holds of these owners. */
@@ -29,17 +29,17 @@ export async function expireHolds(ports: HoldExpiryPorts, signal: AbortSignal): 
   const { clock, overdue, heldBy } = ports;
   const watch = new DeathWatch(ports);
   while (!signal.aborted) {
-    const at = clock.now();
-    const late = await found('holds past their expiry', () => overdue(at), ports);
+    const before = clock.in(-EXPIRY_MARGIN_MS);
+    const late = clock.isSure() ? await found('holds past their expiry', () => overdue(before), ports) : [];
     for (const payer of late) {
       if (signal.aborted) return;
-      await endHolds(payer, { type: 'ExpireHolds', data: { at } }, ports);
+      await endHolds(payer, expireHoldsBy(clock), ports);
     }
     const dead = await watch.look();
     const left = dead.length > 0 ? await found('holds of processes that have died', () => heldBy(dead), ports) : [];
     for (const { payer, owner } of left) {
       if (signal.aborted) return;
-      await endHolds(payer, { type: 'AbandonHolds', data: { owner, at } }, ports);
+      await endHolds(payer, { type: 'AbandonHolds', data: { owner, at: clock.now() } }, ports);
     }
     await delay(SWEEP_EVERY_MS, undefined, { signal }).catch(() => {});
   }

@@ -102,7 +102,7 @@ function commandOf(act: Exclude<Act, { act: 'wait' }>, { issued, holdId, at, sto
     case 'keep':
       return { type: 'KeepHold', data: { holdId, owner: `video-${holdId}`, at } };
     case 'expire':
-      return { type: 'ExpireHolds', data: { at } };
+      return { type: 'ExpireHolds', data: { before: at, at } };
     case 'abandon':
       return { type: 'AbandonHolds', data: { owner: 'gateway-1', at } };
     case 'forfeit':

@@ -222,7 +222,7 @@ const steps = fc.oneof(
     const data = { holdId: `h${story.holds.length - back}`, atLeast, to: (atLeast + more) as PicoUsd, at: story.at() };
     story.account(nr, { type: 'ExtendHold', data });
   }),
-  step(1, who, (story, nr) => story.account(nr, { type: 'ExpireHolds', data: { at: story.at() } })),
+  step(1, who, (story, nr) => story.account(nr, { type: 'ExpireHolds', data: { before: story.at(), at: story.at() } })),
   step(1, fc.tuple(who, fc.constantFrom('gateway-1', 'gateway-2')), (story, [nr, owner]) =>
     story.account(nr, { type: 'AbandonHolds', data: { owner, at: story.at() } }),
   ),

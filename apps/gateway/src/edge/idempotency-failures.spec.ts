@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { openStreams } from '#application';
+import { EXPIRY_MARGIN_MS, openStreams } from '#application';
 import type { AccountCommand } from '#domain';
 import { money } from '#kernel';
 import { type Answer, BY_A_TEST, KeyedRequests } from '#testing';
@@ -89,7 +89,13 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
   ['before it held anything', dieClaiming, 'served', ONCE, 1],
   ['with a hold that is not confirmed', dieUnconfirmed, 'served', ['FundsHeld', ...ONCE], 1],
   ['with a hold that is open', dieHolding(NEVER_MS), IN_PROGRESS, ['FundsHeld'], 0],
-  ['with a hold that has run out', dieHolding(-1), 'served', ['FundsHeld', 'HoldExpired', ...ONCE], 1],
+  [
+    'with a hold that has run out',
+    dieHolding(-EXPIRY_MARGIN_MS - 1),
+    'served',
+    ['FundsHeld', 'HoldExpired', ...ONCE],
+    1,
+  ],
   ['between the charge and the record of its answer', dieBeforeKeeping, LOST, ONCE, 1],
 ])('a gateway that dies %s', (_, die, outcome, facts, billed) => {
   let dead: string;
@@ -142,7 +148,8 @@ describe('a gateway that died', () => {
     await dieUnconfirmed();
     await lapse();
     const served = await ask();
-    await anotherWriter()({ type: 'ExpireHolds', data: { at: new Date(Date.now() + 2 * NEVER_MS).toISOString() } });
+    const at = new Date(Date.now() + 2 * NEVER_MS).toISOString();
+    await anotherWriter()({ type: 'ExpireHolds', data: { before: at, at } });
     expect((await ask()).text).toBe(served.text);
     expect((await requests.facts()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });

@@ -1,7 +1,16 @@
 /** Holds are in the stream of their payer: an account, or a challenge that was paid for one request. */
 import { ACCOUNT, CHALLENGE, type HoldCommand, type HoldEvent, type Holds, idOf } from '#domain';
 import type { Cause } from '#kernel';
+import type { Clock } from '../clock.ts';
 import type { Streams } from '../streams.ts';
+
+/** So much later than it says a hold is ended: who counts on it may be late with its charge, which would then be nobody's. */
+export const EXPIRY_MARGIN_MS = 30_000;
+
+/** Ends holds whose time is surely over. */
+export function expireHoldsBy(clock: Clock): HoldCommand {
+  return { type: 'ExpireHolds', data: { before: clock.in(-EXPIRY_MARGIN_MS), at: clock.now() } };
+}
 
 /** Sends commands about holds to the stream of their payer, of either kind. */
 export class HeldFunds {

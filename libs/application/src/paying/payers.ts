@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Streams } from '../streams.ts';
 import { AccountPayer } from './account-payer.ts';
 import { ChallengePayer, type ProvenChallenge } from './challenge-payer.ts';
-import { HeldFunds } from './held-funds.ts';
+import { expireHoldsBy, HeldFunds } from './held-funds.ts';
 import type { Holding, HoldOwner } from './holder.ts';
 import type { Caller, Payer } from './payer.ts';
 
@@ -35,6 +35,6 @@ export class Payers {
    */
   async endOverdueHolds(payer: string, cause: Cause): Promise<Holds> {
     const { funds, clock } = this.holding;
-    return (await funds.run(payer, { type: 'ExpireHolds', data: { at: clock.now() } }, cause)).state;
+    return (await funds.run(payer, expireHoldsBy(clock), cause)).state;
   }
 }

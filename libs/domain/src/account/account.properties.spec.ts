@@ -69,7 +69,7 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     type: 'ReleaseHold' as const,
     data: { holdId, errorCode: 'e', reason: '', attempts: [], at: instant(hour) },
   })),
-  hour.map((each) => ({ type: 'ExpireHolds' as const, data: { at: instant(each) } })),
+  hour.map((each) => ({ type: 'ExpireHolds' as const, data: { before: instant(each), at: instant(each) } })),
   fc.record({ holdId, hour }).map(({ holdId, hour }) => ({
     type: 'KeepHold' as const,
     data: { holdId, owner: `video-${holdId}`, at: instant(hour) },

@@ -294,7 +294,7 @@ describe('keeping a hold for a job', () => {
       .then(kept);
     const after = given(...past, kept);
     after.when(keep(tomorrow)).thenAlreadySo();
-    after.when({ type: 'ExpireHolds', data: { at: tomorrow } }).thenAlreadySo();
+    after.when({ type: 'ExpireHolds', data: { before: tomorrow, at: tomorrow } }).thenAlreadySo();
     after.when({ type: 'AbandonHolds', data: { owner: 'gateway-1', at: tomorrow } }).thenAlreadySo();
     const [event] = given(...past, kept)
       .when(settle('h1', '1.5'))
@@ -399,11 +399,11 @@ describe('expiry', () => {
     const past = [opened, keyed(), credited('5'), held('h1', '2'), held('h2', '1')];
     const stillOpen = held('h3', '1', at, tomorrow);
     const events = given(...past, stillOpen)
-      .when({ type: 'ExpireHolds', data: { at: later } })
+      .when({ type: 'ExpireHolds', data: { before: later, at: later } })
       .events();
     expect(events).toEqual([expired('h1', '2'), expired('h2', '1')]);
     given(...past, stillOpen, ...events)
-      .when({ type: 'ExpireHolds', data: { at: later } })
+      .when({ type: 'ExpireHolds', data: { before: later, at: later } })
       .thenAlreadySo();
   });
 });

@@ -50,7 +50,7 @@ class Story {
   }
 
   expire(): void {
-    this.send({ type: 'ExpireHolds', data: { at: this.at() } });
+    this.send({ type: 'ExpireHolds', data: { before: this.at(), at: this.at() } });
   }
 
   reset(resetPeriod: ResetPeriod | null): void {

@@ -196,7 +196,7 @@ test('whatever is asked of a challenge, its books balance and it never charges m
     holdId.map((id) => release(id)),
     fc.bigInt(14_000n, 16_000n).map(paid),
     when.map((each) => ({ type: 'ForfeitChallenge' as const, data: { usableBefore: each, at: each } })),
-    when.map((each) => ({ type: 'ExpireHolds' as const, data: { at: each } })),
+    when.map((each) => ({ type: 'ExpireHolds' as const, data: { before: each, at: each } })),
     holdId.map((id) => ({ type: 'KeepHold' as const, data: { holdId: id, owner: `video-${id}`, at } })),
   );
   fc.assert(
