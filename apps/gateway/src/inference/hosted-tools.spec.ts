@@ -112,14 +112,34 @@ describe('a tool that a vendor runs is refused by its name, nothing is sent, and
   });
 });
 
-test('a part of the content without a price is refused by its name', async () => {
-  const content = [
-    { type: 'text', text: 'Hi' },
-    { type: 'item_reference', id: 'x' },
-  ];
-  const asked = chat({ model: MODELS[0], messages: [{ role: 'user', content }] });
-  await expectRefused(asked, 'item_reference', 'messages[0].content[1].type');
-});
+/** A document in a few bytes: a router has it converted by OCR, at a price for each page, where a model takes no files. */
+const PDF = 'data:application/pdf;base64,JVBERi0=';
+/** Those that take more than text. */
+const SEEING = MODELS.filter((model) => !model.startsWith('qwen'));
+const OCR = ['deepseek/deepseek-r1', 'openai/gpt-oss-20b:free', 'mistralai/mistral-large-3'];
+
+test.each([
+  ['type', { type: 'item_reference', id: 'x' }, MODELS],
+  ['type', { type: 'input_file', file_url: 'https://a.example/a.pdf' }, MODELS],
+  ['type', { type: 'container_upload', file_id: 'file-1' }, MODELS],
+  ['file.file_id', { type: 'file', file: { file_id: 'file-1', file_data: 'data:text/plain,a' } }, SEEING],
+  ['file.file_url', { type: 'file', file: { file_url: 'https://a.example/a.pdf' } }, SEEING],
+  ['image_url.url', { type: 'image_url', image_url: { url: PDF } }, SEEING],
+  ['type', { type: 'file', file: { file_data: PDF } }, OCR],
+  ['type', { type: 'video_url', video_url: { url: 'https://a.example/a.mp4' } }, OCR],
+])(
+  'content that has no price or no bound is refused by its %s, before money is held: %j',
+  async (param, part, models) => {
+    const before = (await world.facts(account)).length;
+    for (const model of models) {
+      const messages = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }, part] }];
+      const { status, body } = await chat({ model, messages });
+      expect([model, status, body.error?.param]).toEqual([model, 400, `messages[0].content[1].${param}`]);
+    }
+    expect(tap.since()).toEqual([]);
+    expect((await world.facts(account)).length).toBe(before);
+  },
+);
 
 test('answers in anything but text are refused', async () => {
   const asked = chat({ model: 'openai/gpt-4o-mini', modalities: ['text', 'audio'], audio: { voice: 'a' } });

@@ -63,6 +63,14 @@ export const byType =
     throw refused(`${what} of the type "${String(name)}" are not supported`, `${at}.type`);
   };
 
+/** Refused wherever it is given: the caller would miss it. */
+export const unsupported =
+  (what: string): Allowed =>
+  (value, at) => {
+    if ((value ?? null) !== null) throw refused(`${what} are not supported`, at);
+    return undefined;
+  };
+
 /** Words that are listed; any other is refused. */
 export const wordsOf =
   (what: string, words: readonly string[]): Allowed =>

@@ -13,6 +13,7 @@ import { type SearchByUpstream, type SearchPlan, searchPlan } from '../search/se
 import { quoteForUpstream, searchQuote } from '../search/search-quote.ts';
 import { assertPriced, isFree, type SearchRequest, searchRequest, withoutSearch } from '../search/search-request.ts';
 import { type ChatBody, type Reasoning, requestedReasoning } from '../vocabulary/chat-body.ts';
+import { assertBounded } from '../vocabulary/content-parts.ts';
 import { beside, inParts, type Quote, quoteFor } from '../vocabulary/quote.ts';
 import type { NativeSearch } from '../vocabulary/web-search.ts';
 import type { AnswerLengths } from './answer-lengths.ts';
@@ -79,6 +80,7 @@ export function quotedChat(
   assertPriced(asked);
   const { priceList } = catalogue;
   const { model } = named;
+  assertBounded(asked, model);
   const reasoning = requestedReasoning(asked);
   const search = searchRequest(asked, model, named.online);
   const body = withEnforcedRouting(withoutSearch(asked, model), named, {

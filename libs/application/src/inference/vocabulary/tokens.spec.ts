@@ -56,6 +56,26 @@ describe('the bound of the input tokens', () => {
     expect(boundInputTokens(image, { imageTokens: 48_169 }) - boundInputTokens(image, { imageTokens: 1 })).toBe(48_168);
   });
 
+  const sound = (data: Buffer, format: string) => [
+    { type: 'input_audio', input_audio: { data: data.toString('base64'), format } },
+  ];
+  const wav = (rate: number) => {
+    const head = Buffer.from(
+      'RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\0\0\0\0\0\0\0\0\x02\0\x10\0data\0\0\0\0',
+      'latin1',
+    );
+    head.writeUInt32LE(rate, 24);
+    return Buffer.concat([head, Buffer.alloc(32_000)]);
+  };
+
+  test('counts sound by its size where each second takes room', () => {
+    const mp3 = Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\0\x05 tag \xff\xfb', 'latin1'), Buffer.alloc(32_000)]);
+    for (const each of [sound(wav(16_000), 'wav'), sound(mp3, 'mp3'), sound(mp3.subarray(15), 'mp3')]) {
+      expect(boundInputTokens(request(each))).toBeGreaterThan(10_000);
+      expect(boundInputTokens(request(each))).toBeLessThan(12_000);
+    }
+  });
+
   const file = (file_data: string) => [{ type: 'file', file: { file_data } }];
   const bytes = (type: string, length: number) => file(`data:${type};base64,${'A'.repeat(length)}`);
 
@@ -63,6 +83,16 @@ describe('the bound of the input tokens', () => {
     ['a file that is fetched', file('https://files.example/report.pdf')],
     ['a file that the upstream has', [{ type: 'file', file: { file_id: 'file-1' } }]],
     ['a video that is fetched', [{ type: 'video_url', video_url: { url: 'https://files.example/a.mp4' } }]],
+    [
+      'a video',
+      [{ type: 'video_url', video_url: { url: 'data:video/mp4;base64,AA==', file_data: 'data:text/plain,' } }],
+    ],
+    ['FLAC', sound(Buffer.from('fLaC'), 'mp3')],
+    [
+      'FLAC with the tag of MP3',
+      sound(Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\0\x05 tag '), Buffer.from('fLaC')]), 'mp3'),
+    ],
+    ['a sample each second', sound(wav(1), 'wav')],
   ])('is without end for %s: the context is', (_, content) => {
     expect(boundInputTokens(request(content))).toBe(Number.POSITIVE_INFINITY);
   });

@@ -3,6 +3,8 @@ import type { Model } from '#catalogue';
 import { UnservableRequest } from '../../failures.ts';
 import { boundText, partsAtOnce, partsOf } from '../../tokenizer.ts';
 import type { ChatBody } from './chat-body.ts';
+import { boundSound } from './sound-bound.ts';
+import { isObject } from './things.ts';
 
 /** Tokens that chat formats add per message and per request. */
 const PER_MESSAGE = 8;
@@ -18,8 +20,8 @@ const BASE64_PER_TOKEN = 4;
  * 3,000 tokens for a dense one.
  */
 const PER_PDF = 300_000;
-/** Parts whose content the upstream fetches or keeps itself: it may fill the context. */
-const REMOTE: ReadonlySet<unknown> = new Set(['file', 'video_url', 'input_video']);
+/** Parts that are counted by their size, as far as that says anything. */
+const ATTACHED: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
 /** Takes some ten milliseconds to count. */
 const ESTIMATED_CHARACTERS = 200_000;
@@ -73,21 +75,20 @@ function attachment(part: Part | null, imageTokens: number): number | undefined 
 function sizeOf(part: Part | null, imageTokens: number): number | undefined {
   const type = part?.type;
   if (type === 'image_url' || type === 'input_image') return imageTokens;
-  if (type === 'input_audio' || REMOTE.has(type)) return JSON.stringify(part).length / BASE64_PER_TOKEN;
+  if (ATTACHED.has(type)) return JSON.stringify(part).length / BASE64_PER_TOKEN;
   return undefined;
 }
 
-/** Tokens that a content part may have whatever its size. */
-function hidden(part: Part): number {
-  if (!REMOTE.has(part.type)) return 0;
-  const { file_data, url } = (part[String(part.type)] ?? {}) as {
-    readonly file_data?: unknown;
-    readonly url?: unknown;
-  };
-  const data = file_data ?? url;
+/** Tokens that a content part may have whatever its size: what is fetched, and a film, may fill the context. */
+function hidden({ type, file, input_audio }: Part): number {
+  if (type === 'input_audio') return boundSound(isObject(input_audio) ? input_audio.data : undefined);
+  if (type === 'file') return boundFile(isObject(file) ? file.file_data : undefined);
+  return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
+}
+
+function boundFile(data: unknown): number {
   if (typeof data !== 'string' || !data.startsWith('data:')) return Number.POSITIVE_INFINITY;
-  if (TEXT_DATA.test(data)) return boundText(textIn(data));
-  return part.type === 'file' ? PER_PDF : 0;
+  return TEXT_DATA.test(data) ? boundText(textIn(data)) : PER_PDF;
 }
 
 /** Attached text counts as text. */

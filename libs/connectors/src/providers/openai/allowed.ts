@@ -4,7 +4,7 @@
  * `plugins`, `models`, `route`, `transforms` and `preset`.
  * https://platform.openai.com/docs/api-reference/chat/create, https://openrouter.ai/docs/api-reference/parameters
  */
-import { type Allowed, anything, byType, fields, list, refused, wordsOf } from '../../http/allowed.ts';
+import { type Allowed, anything, byType, fields, list, refused, unsupported, wordsOf } from '../../http/allowed.ts';
 import type { Dialect } from './dialect.ts';
 
 type Rules = Readonly<Record<string, Allowed>>;
@@ -54,6 +54,15 @@ const chatToolChoice = byType('Choices of tools', {
   }),
 });
 
+/** A file in the request itself: how long others are is known to nobody, and they would be the house's. */
+const FILE_FIELDS = {
+  filename: anything,
+  file_data: anything,
+  file_id: unsupported('Files by id'),
+  file_url: unsupported('Files by address'),
+};
+const FILE = fields(FILE_FIELDS);
+
 const SAMPLING = {
   temperature: anything,
   top_p: anything,
@@ -76,7 +85,7 @@ export function allowedChat({ messages = USUAL }: Dialect): Allowed {
       text: part('text', anything),
       refusal: part('refusal', anything),
       image_url: part('image_url', fields({ url: anything, detail: anything })),
-      file: part('file', fields({ filename: anything, file_data: anything, file_id: anything })),
+      file: part('file', FILE),
       input_audio: part('input_audio', fields({ data: anything, format: anything })),
       video_url: part('video_url', fields({ url: anything })),
     }),
@@ -137,7 +146,7 @@ const responsePart = byType('Content parts', {
   output_text: fields({ type: anything, text: anything }),
   refusal: fields({ type: anything, refusal: anything }),
   input_image: fields({ type: anything, image_url: anything, detail: anything }),
-  input_file: fields({ type: anything, filename: anything, file_data: anything, file_id: anything }),
+  input_file: fields({ type: anything, ...FILE_FIELDS }),
   input_audio: fields({ type: anything, input_audio: fields({ data: anything, format: anything }) }),
 });
 
