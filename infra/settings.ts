@@ -278,7 +278,7 @@ export const SETTINGS = {
     'READY_MAX_LAG_MS',
     5_000,
     [1, 3_600_000],
-    'Projector lag up to which the gateway says it is ready',
+    'Projector lag from which on the gateway shows that the read models are late; it is ready nevertheless',
   ),
   maxClockSkewMs: integer(
     'MAX_CLOCK_SKEW_MS',

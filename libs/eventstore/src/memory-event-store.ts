@@ -1,4 +1,4 @@
-import type { Batch, EventStore, Head, NewEvent, Recorded } from '#kernel';
+import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START } from '#kernel';
 import { assertListed } from './listed.ts';
 import { written } from './written.ts';
 
@@ -47,6 +47,10 @@ export class MemoryEventStore implements EventStore {
   async head(stream: string): Promise<Head | undefined> {
     const last = this.streams.get(stream)?.at(-1);
     return last && { revision: last.revision, position: last.position };
+  }
+
+  async end(): Promise<bigint> {
+    return this.log.at(-1)?.position ?? START;
   }
 
   async *history(after: bigint): AsyncGenerator<Batch> {

@@ -34,6 +34,9 @@ export interface FactReader {
   /** Where a stream ends now; undefined when it does not exist. */
   head(stream: string): Promise<Head | undefined>;
 
+  /** The highest position that was given to a fact; `START` when there is none. A reader may reach it a little later. */
+  end(): Promise<bigint>;
+
   /** All facts behind position `after`, in global order, to the end as it is now. */
   history(after: bigint): AsyncIterable<Batch>;
 

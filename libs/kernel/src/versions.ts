@@ -102,14 +102,16 @@ export function decoded(store: EventStore, facts: KnownFacts): DecodedEventStore
   }
 
   const head: EventStore['head'] = (stream) => store.head(stream);
+  const end: EventStore['end'] = () => store.end();
   const lenient: FactReader = {
     read,
     head,
+    end,
     history: (after) => sorted(store.history(after), facts),
     follow: (after, signal) => sorted(store.follow(after, signal), facts),
   };
   return {
-    ...{ append, read, head, lenient },
+    ...{ append, read, head, end, lenient },
     history: (after) => understood(lenient.history(after)),
     follow: (after, signal) => understood(lenient.follow(after, signal)),
   };

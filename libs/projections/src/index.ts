@@ -12,6 +12,7 @@ import { videoJobs } from './video-jobs.ts';
 
 export { type AutoTopupView, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
+export { CatchUp } from './catch-up.ts';
 export { type ChallengeView, readChallenges, unclaimedChallenges } from './challenges.ts';
 export { type OwnerOfHolds, payersWithHoldsOf, payersWithOverdueHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';

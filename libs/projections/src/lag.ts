@@ -31,6 +31,7 @@ export class ProjectorLag {
       append,
       read: (stream, after) => store.read(stream, after),
       head: (stream) => store.head(stream),
+      end: () => store.end(),
       history: (after) => store.history(after),
       follow: (after, signal) => store.follow(after, signal),
     };

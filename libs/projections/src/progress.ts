@@ -63,6 +63,13 @@ export class Progress {
     return projections.map((name) => this.positions.get(name) ?? START).reduce((a, b) => (a < b ? a : b));
   }
 
+  /** The positions up to which each of `projections` has applied everything; none for one that stands before a fact. */
+  async moving(projections: readonly string[]): Promise<ReadonlyMap<string, bigint>> {
+    await this.look();
+    const moving = projections.filter((name) => !this.stopped.has(name));
+    return new Map(moving.map((name) => [name, this.positions.get(name) ?? START]));
+  }
+
   /** One query serves all that wait. */
   private look(): Promise<void> {
     this.looking ??= this.read().finally(() => {

@@ -1,20 +1,33 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { Foundation } from '#infra';
 import { Readiness } from '#modules';
-import { Progress, ProjectorLag, projections } from '#projections';
+import { CatchUp, Progress, ProjectorLag, projections } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { HealthController } from './health.controller.ts';
 
 const NAMES = projections.map(({ name }) => name);
 
-/** Liveness and readiness of this process. */
+/**
+ * Liveness and readiness of this process. A gateway comes into service when the read models show what there was at its start; after
+ * that a projector that is late or stands still is shown and no more: it is so for all gateways, and what they sell needs none.
+ */
 @Module({ imports: [EdgeModule], controllers: [HealthController] })
-export class HealthModule {
-  constructor(readiness: Readiness, { settings }: Foundation, { pool }: BooksReader, lag: ProjectorLag) {
-    const progress = new Progress(pool);
-    readiness.require('projector', async () => {
-      const milliseconds = await lag.milliseconds(progress, NAMES);
+export class HealthModule implements OnApplicationBootstrap {
+  constructor(
+    private readonly readiness: Readiness,
+    private readonly foundation: Foundation,
+    private readonly books: BooksReader,
+    private readonly lag: ProjectorLag,
+  ) {}
+
+  async onApplicationBootstrap(): Promise<void> {
+    const { settings, store } = this.foundation;
+    const progress = new Progress(this.books.pool);
+    const catchUp = new CatchUp(await store.end(), progress, NAMES);
+    this.readiness.require('caught_up', async () => ({ ok: await catchUp.over() }));
+    this.readiness.show('projector', async () => {
+      const milliseconds = await this.lag.milliseconds(progress, NAMES);
       return { ok: milliseconds <= settings.maxLagMs, lag_ms: Math.round(milliseconds) };
     });
   }

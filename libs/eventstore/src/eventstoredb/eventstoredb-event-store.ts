@@ -5,6 +5,7 @@ import {
   type EventStoreDBClient,
   FORWARDS,
   NO_STREAM as NO_STREAM_YET,
+  type Position,
   StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
@@ -15,6 +16,7 @@ import {
   type NewEvent,
   NO_STREAM,
   type Recorded,
+  START,
   StoreUnavailable,
 } from '#kernel';
 import { assertListed, isListed } from '../listed.ts';
@@ -26,6 +28,8 @@ import { Feed, toPosition } from './feed.ts';
 /** Events per call: of one stream, of all. */
 const STREAM_PAGE = 2_000;
 const LOG_PAGE = 4_000;
+/** Entries per call on the way back to the last that is ours. */
+const END_PAGE = 100;
 /** Of 1 MiB, which a server takes in one append unless it is configured otherwise (`MaxAppendSize`). */
 const MAX_APPEND_BYTES = 1_000_000;
 /** A follower that is not behind takes a batch at most this often, so that facts gather. */
@@ -91,6 +95,19 @@ export class EventStoreDbEventStore implements EventStore {
   async head(stream: string): Promise<Head | undefined> {
     const [last] = await this.page(stream, END, 1);
     return last && { revision: last.revision, position: last.position };
+  }
+
+  /** Backwards, past what the server has written for itself. */
+  async end(): Promise<bigint> {
+    let from: Position | typeof END = END;
+    for (;;) {
+      const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE } as const;
+      const entries: readonly Recorded[] = await this.ask(() => recordedIn(this.client.readAll(options)));
+      const ours = entries.find(({ stream }) => isListed(stream, this.streamPrefixes));
+      const first = entries.at(-1);
+      if (ours || !first || entries.length < END_PAGE) return ours?.position ?? START;
+      from = { commit: first.position, prepare: first.position };
+    }
   }
 
   /** The client cannot filter such a read on the server; what is not ours is dropped here. */

@@ -50,6 +50,13 @@ describe('the EventStoreDB event store', () => {
     return batches;
   }
 
+  test('the end is that of our streams, however much others write behind it', async () => {
+    expect(await store.end()).toBe(START);
+    const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as Head;
+    await others.append('other-1', NO_STREAM, facts(250));
+    expect(await store.end()).toBe(position);
+  });
+
   test('an append whose answer is lost is one append when it is sent again', async () => {
     const events = facts(3);
     double.loseNextAnswer();

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, StoreUnavailable } from '#kernel';
+import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START, StoreUnavailable } from '#kernel';
 import { assertListed } from '../listed.ts';
 import { AppendLane, MAX_APPEND_BYTES } from './append-lane.ts';
 import { Tail } from './tail.ts';
@@ -89,6 +89,12 @@ export class PostgresEventStore implements EventStore {
     const text = 'select revision, position from es.events where stream = $1 order by revision desc limit 1';
     const { rows } = await this.query<{ revision: string; position: string }>({ name: 'head', text, values: [stream] });
     return rows[0] && { revision: Number(rows[0].revision), position: BigInt(rows[0].position) };
+  }
+
+  async end(): Promise<bigint> {
+    const text = 'select max(position) as position from es.events';
+    const { rows } = await this.query<{ position: string | null }>({ name: 'end', text });
+    return BigInt(rows[0]?.position ?? START);
   }
 
   async *history(after: bigint): AsyncGenerator<Batch> {

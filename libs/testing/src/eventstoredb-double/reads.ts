@@ -66,12 +66,18 @@ async function readStream(log: EventLog, options: Options, send: Send): Promise<
   for (const entry of chosen) await send(eventResponse(entry));
 }
 
-/** Forwards from an entry on, that one included. */
+/** Forwards from an entry on, that one included, or backwards from the one before it. */
 async function readAll(log: EventLog, options: Options, send: Send): Promise<void> {
-  if (options.getReadDirection() === BACKWARDS || options.hasFilter()) throw unsupported();
+  if (options.hasFilter()) throw unsupported();
+  const count = Number(options.getCount());
+  if (options.getReadDirection() === BACKWARDS) {
+    const end = endIn(log, options);
+    for (const entry of log.entries.slice(Math.max(0, end - count), end).reverse()) await send(eventResponse(entry));
+    return;
+  }
   const place = placeIn(log, options);
   const first = log.indexBehind({ commit: place.commit, prepare: place.prepare - 1n });
-  for (const entry of log.entries.slice(first, first + Number(options.getCount()))) await send(eventResponse(entry));
+  for (const entry of log.entries.slice(first, first + count)) await send(eventResponse(entry));
 }
 
 /**
@@ -110,6 +116,13 @@ async function subscribe(
     if (isWanted(entry)) await send(eventResponse(entry));
     if (searched % interval === 0) await send(checkpointResponse({ commit: entry.position, prepare: entry.position }));
   }
+}
+
+/** How many entries are before where a read backwards begins. */
+function endIn(log: EventLog, options: Options): number {
+  if (options.getAll()?.hasEnd()) return log.entries.length;
+  const { commit, prepare } = placeIn(log, options);
+  return log.indexBehind({ commit, prepare: prepare - 1n });
 }
 
 function placeIn(log: EventLog, options: Options): Place {

@@ -60,6 +60,14 @@ export function reading(subject: () => Opened): void {
     ]);
   });
 
+  test('the end is the position of the last fact, whichever stream it is in', async () => {
+    const { store } = subject();
+    for (let i = 0; i < 3; i++) {
+      const { position } = await append(store, newStream(subject()), NO_STREAM, facts(2));
+      expect(await store.end()).toBe(position);
+    }
+  });
+
   test('read gives what is behind a revision, across pages', async () => {
     const { store } = subject();
     const stream = newStream(subject());
