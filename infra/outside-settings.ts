@@ -41,7 +41,7 @@ export function inSandbox(variable: string, path: string, meaning: string): Sett
 }
 
 /** Where real payments can be taken, nothing is taken in the sandbox: its money is free. */
-const PAYMENT_BACKENDS = [
+export const PAYMENT_BACKENDS = [
   'LND_REST_URL',
   'BTCPAY_URL',
   'STRIPE_SECRET_KEY',
@@ -68,10 +68,11 @@ export function isPaidElsewhere(env: Environment): boolean {
 }
 
 const STRIPE_KEY = 'STRIPE_SECRET_KEY';
+export const SANDBOX_STRIPE_KEY = 'sk_test_sandbox';
 
 /** Undefined: no cards are taken. The default is one of the sandbox, as long as no other back end is set. */
 export function stripeKey(): Setting<string | undefined> {
-  const byDefault = 'sk_test_sandbox';
+  const byDefault = SANDBOX_STRIPE_KEY;
   const meaning =
     'Key of a Stripe account that takes cards, best a restricted one; none as soon as another way to be paid is set';
   const setting = secret(
@@ -117,7 +118,7 @@ export function privateRelays(variable: string, meaning: string): Setting<readon
 }
 
 /** Prices of the sandbox never stand beside real ones, since two of them would agree, and never value real payments. */
-const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
+export const RATE_SOURCES = ['KRAKEN_URL', 'COINBASE_URL', 'COINGECKO_URL'];
 
 export function rateSource(variable: string, path: string, name: string): Setting<string | undefined> {
   const meaning = `Address of ${name}, as a source of exchange rates; none as soon as another source or a way to be paid is set`;

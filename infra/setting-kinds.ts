@@ -2,9 +2,34 @@
 import { readFileSync, statSync } from 'node:fs';
 import { money, type PicoUsd } from '#kernel';
 
-/** A setting is wrong; the message is one sentence for a person. */
+/** Settings are wrong; the message is a sentence for a person about each. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
+}
+
+/** Collects what is wrong, so that a person sees all of it at once. */
+export class Findings {
+  private readonly sentences = new Set<string>();
+
+  /** @returns what `read` returns; undefined when it finds something wrong */
+  of<T>(read: () => T): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof SettingError)) throw error;
+      this.add(error.message);
+      return undefined;
+    }
+  }
+
+  add(...sentences: readonly string[]): void {
+    for (const each of sentences) this.sentences.add(each);
+  }
+
+  /** @throws SettingError with all that was found */
+  assertNone(): void {
+    if (this.sentences.size > 0) throw new SettingError([...this.sentences].join(' '));
+  }
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;

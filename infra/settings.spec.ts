@@ -24,6 +24,8 @@ describe('without any setting', () => {
       sandboxPort: 3100,
       sandboxUrl: undefined,
       publicBaseUrl: undefined,
+      allowSandbox: false,
+      plaintextStores: [],
       logLevel: 'info',
       dataDir: '.data',
       databaseUrl: undefined,

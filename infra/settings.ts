@@ -24,6 +24,7 @@ import {
   directory,
   dollars,
   type Environment,
+  Findings,
   file,
   flag,
   hex,
@@ -37,6 +38,7 @@ import {
   text,
   url,
 } from './setting-kinds.ts';
+import { SAFETY } from './unsafe-settings.ts';
 import { type Reach, reachedVendors, type VendorSettings } from './vendor-settings.ts';
 
 export { SettingError } from './setting-kinds.ts';
@@ -64,6 +66,7 @@ export const SETTINGS = {
   ),
   dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
   ...FILES,
+  ...SAFETY,
   databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
   eventStoreUrl: optional(
     url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
@@ -295,21 +298,28 @@ export interface Settings extends Fixed {
   readonly providers: ReadonlyMap<string, Reach>;
 }
 
+/** What settings of which each by itself is right must not be together: a sentence for each. */
+export type Rules = (env: Environment, vendors: readonly VendorSettings[]) => readonly string[];
+
 /**
  * @param vendorsIn the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
- * @throws SettingError
+ * @throws SettingError with all that is wrong
  */
 export function readSettings(
   env: Environment,
   vendorsIn: (catalogueDir: string | undefined) => readonly VendorSettings[] = () => [],
+  rules: Rules = () => [],
 ): Settings {
+  const findings = new Findings();
   const fixed = Object.fromEntries(
-    Object.entries(SETTINGS).map(([name, setting]) => [name, setting.read(env)]),
+    Object.entries(SETTINGS).map(([name, setting]) => [name, findings.of(() => setting.read(env))]),
   ) as Fixed;
-  return {
-    ...fixed,
-    providers: reachedVendors(env, vendorsOf(fixed, vendorsIn), { url: sandboxOf(env), key: SANDBOX_KEY }),
-  };
+  const vendors = findings.of(() => vendorsOf(fixed, vendorsIn)) ?? [];
+  const sandbox = { url: findings.of(() => sandboxOf(env)) ?? '', key: SANDBOX_KEY };
+  const providers = reachedVendors(env, vendors, sandbox, findings);
+  findings.add(...rules(env, vendors));
+  findings.assertNone();
+  return { ...fixed, providers };
 }
 
 function vendorsOf(

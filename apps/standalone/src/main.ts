@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { readProviders } from '#catalogue';
-import { readSettings, runProcess } from '#infra';
+import { readSettings, runProcess, unsafeSettings } from '#infra';
 import { Role } from '#modules';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';
@@ -8,12 +8,14 @@ import { SagasModule } from '../../sagas/src/sagas.module.ts';
 import { startSandbox } from '../../sandbox/src/sandbox.ts';
 import { welcome } from './welcome.ts';
 
+const read = (env: NodeJS.ProcessEnv) => readSettings(env, readProviders, unsafeSettings);
+
 /** Everything in one process and one container, with one store and one feed: what `npm start` runs. */
-await runProcess('standalone', readSettings, async (settings, log, opened) => {
+await runProcess('standalone', read, async (settings, log, opened) => {
   const sandbox = await startSandbox({ port: settings.sandboxPort, log });
   opened.defer(() => sandbox.close());
   // The addresses of the outside world follow from the port that the sandbox really has.
-  const addressed = readSettings({ ...process.env, SANDBOX_PORT: new URL(sandbox.url).port }, readProviders);
+  const addressed = read({ ...process.env, SANDBOX_PORT: new URL(sandbox.url).port });
   const role = new Role('standalone', addressed, log, opened);
   const { api } = await openGateway(role, ProjectorModule, SagasModule);
   process.stderr.write(welcome(api, sandbox.url));

@@ -1,5 +1,5 @@
 import { readProviders } from '#catalogue';
-import { type Log, openTogether, readSettings, runProcess, type Settings, type Where } from '#infra';
+import { type Log, openTogether, readSettings, runProcess, type Settings, unsafeSettings, type Where } from '#infra';
 
 interface Closable {
   close(): unknown;
@@ -36,7 +36,7 @@ export class Role {
 export function runRole(name: string, start: (role: Role) => Promise<Where>): Promise<void> {
   return runProcess(
     name,
-    (env) => readSettings(env, readProviders),
+    (env) => readSettings(env, readProviders, unsafeSettings),
     (settings, log, opened) => start(new Role(name, settings, log, opened)),
   );
 }
