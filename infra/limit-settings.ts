@@ -52,6 +52,12 @@ export const LIMITS = {
     [1, MOST],
     'Payments for single requests that are asked for in a minute at most, of everybody: each is an invoice of the Lightning node',
   ),
+  storedBytesPerAccount: integer(
+    'STORED_BYTES_PER_ACCOUNT',
+    256 * 1024 * 1024,
+    [0, 1024 ** 4],
+    'Bytes that are stored for an account: Responses (30 days) and answers to requests with an Idempotency-Key (24 hours); of an account that was never credited at most 1 MiB',
+  ),
   freePerMinute: integer(
     'FREE_REQUESTS_PER_MINUTE',
     20,

@@ -75,6 +75,7 @@ describe('without any setting', () => {
       invoicesPerHourOfAccount: 200,
       invoicesPerHourOfKey: 100,
       changesPerHour: 1_000,
+      storedBytesPerAccount: 256 * 1024 * 1024,
       wrongCredentialsPerMinute: 600,
       refusedPerHour: 50,
       absorbedPerHour: 1_000_000_000_000n,

@@ -68,6 +68,13 @@ export const SETTINGS = {
   ...FILES,
   ...SAFETY,
   databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
+  contentDatabaseUrl: optional(
+    url(
+      'CONTENT_DATABASE_URL',
+      ['postgres:', 'postgresql:'],
+      'Another PostgreSQL for what lies beside the books: stored Responses and kept answers; unset: the same',
+    ),
+  ),
   eventStoreUrl: optional(
     url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
   ),

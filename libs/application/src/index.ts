@@ -61,8 +61,9 @@ export {
 export type { ResponsesBody } from './inference/responses/body.ts';
 export { type ChatRequest, Chats } from './inference/responses/chats.ts';
 export {
-  type Conversation,
   Conversations,
+  type Recalled,
+  type StoredChain,
   type StoredResponse,
   StoredResponses,
 } from './inference/responses/conversations.ts';
@@ -78,6 +79,7 @@ export { type ResponsesRequest, readResponsesRequest } from './inference/respons
 export type { ResponseOutlet } from './inference/responses/response-client.ts';
 export type { ResponseError } from './inference/responses/response-draft.ts';
 export { type ItemPage, inputOf, pageOf } from './inference/responses/stored-items.ts';
+export type { Conversation } from './inference/responses/stored-parts.ts';
 export { Toolset } from './inference/responses/toolset.ts';
 export { type AnswerClient, ClientPatience, type Source, type WholeChat } from './inference/vocabulary/answers.ts';
 export type { ChatBody, Reasoning } from './inference/vocabulary/chat-body.ts';
@@ -230,6 +232,7 @@ export type { BytesClient } from './paying/relay.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { defaultEndpoints } from './routing/route.ts';
 export { keyIdOf, type Sealed, Secrets } from './secrets.ts';
+export { StorageRoom } from './storage-room.ts';
 export {
   Accounts,
   AutoTopups,

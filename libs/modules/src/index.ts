@@ -7,5 +7,5 @@ export { ProvidersModule } from './providers.module.ts';
 export { type Check, type Found, Readiness, type ReadinessReport } from './readiness.ts';
 export { openRole, Role, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
-export { StoresModule } from './stores.module.ts';
+export { openPool, StoresModule } from './stores.module.ts';
 export { WalletsModule } from './wallets.module.ts';

@@ -24,7 +24,11 @@ const STATEMENT_TIMEOUT_MS = 30_000;
       inject: [Role],
       useFactory: async (role: Role) => role.keep(await openFoundation(role.settings, role.log)),
     },
-    { provide: pg.Pool, inject: [Role, Foundation], useFactory: openPool },
+    {
+      provide: pg.Pool,
+      inject: [Role, Foundation],
+      useFactory: (role: Role, { databaseUrl }: Foundation) => openPool(role, databaseUrl),
+    },
     {
       provide: Streams,
       inject: [Foundation, pg.Pool, ProjectorLag],
@@ -76,14 +80,15 @@ async function openClock(role: Role, { settings, runtime }: Foundation, pool: pg
   return role.keep(await StoreClock.open({ storeTime: timeOf(pool), maxSkewMs, alarm: runtime.alarm }));
 }
 
-async function openPool(role: Role, { databaseUrl, log }: Foundation): Promise<pg.Pool> {
+/** A pool of a role, which ends with it. */
+export async function openPool(role: Role, connectionString: string): Promise<pg.Pool> {
   const pool = new pg.Pool({
-    connectionString: databaseUrl,
+    connectionString,
     max: CONNECTIONS,
     query_timeout: STATEMENT_TIMEOUT_MS,
     application_name: `countinghouse-${role.name}`,
   });
-  pool.on('error', (err) => log.warn({ err }, 'an idle database connection broke'));
+  pool.on('error', (err) => role.log.warn({ err }, 'an idle database connection broke'));
   await role.keep({ close: () => pool.end() });
   return pool;
 }

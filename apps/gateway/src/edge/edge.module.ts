@@ -15,16 +15,18 @@ import {
   Refusals,
   RefusedRequests,
   Secrets,
+  StorageRoom,
   Streams,
 } from '#application';
-import { answerMigrations, PostgresKeptAnswers } from '#connectors';
-import { Foundation, migrate } from '#infra';
+import { PostgresKeptAnswers } from '#connectors';
+import { Foundation } from '#infra';
 import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule } from '#modules';
 import { BooksReader } from './books-reader.ts';
 import { Authenticator } from './caller.ts';
 import { challengeProviders } from './challenges/challenges.providers.ts';
 import { Doors } from './challenges/doors.ts';
+import { ContentDatabase, contentProviders } from './content.providers.ts';
 import { ErrorFilter } from './errors.ts';
 import { limitProviders } from './limits.providers.ts';
 import { LookUps } from './look-ups.ts';
@@ -44,6 +46,7 @@ const NOTED_PAYERS = Symbol('noted payers');
     PublicAddress,
     ...challengeProviders,
     ...limitProviders,
+    ...contentProviders,
     { provide: APP_PIPE, useClass: ValidationPipe },
     { provide: APP_FILTER, inject: [Role], useFactory: ({ log }: Role) => new ErrorFilter(log) },
     {
@@ -58,13 +61,20 @@ const NOTED_PAYERS = Symbol('noted payers');
         ...[books, secrets, clock, limits, { settings }]: [BooksReader, Secrets, Clock, AbuseLimits, Role]
       ) => new Authenticator({ books, secrets, clock, lookUps: new LookUps(limits) }, settings.creditIdInference),
     },
-    { provide: KeptAnswers, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openKeptAnswers },
+    { provide: KeptAnswers, inject: [Role, Foundation, ContentDatabase, Secrets], useFactory: openKeptAnswers },
     {
       provide: Idempotency,
-      inject: [KeptAnswers, Foundation, Payers, Secrets, Clock],
+      inject: [KeptAnswers, StorageRoom, Foundation, Payers, Secrets, Clock],
       useFactory: (
-        ...[kept, { store: facts, runtime }, payers, secrets, clock]: [KeptAnswers, Foundation, Payers, Secrets, Clock]
-      ) => new Idempotency({ kept, facts, payers, secrets, clock, alarm: runtime.alarm }),
+        ...[kept, room, { store: facts, runtime }, payers, secrets, clock]: [
+          KeptAnswers,
+          StorageRoom,
+          Foundation,
+          Payers,
+          Secrets,
+          Clock,
+        ]
+      ) => new Idempotency({ kept, room, facts, payers, secrets, clock, alarm: runtime.alarm }),
     },
     {
       provide: Refusals,
@@ -103,6 +113,8 @@ const NOTED_PAYERS = Symbol('noted payers');
   ],
   exports: [
     AbuseLimits,
+    ContentDatabase,
+    StorageRoom,
     PublicAddress,
     Doors,
     BooksReader,
@@ -121,8 +133,7 @@ function openUploads({ settings }: Role, { accounts }: Streams, alarm: Runtime['
   return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, alarm });
 }
 
-async function openKeptAnswers(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
-  await migrate(databaseUrl, answerMigrations);
+async function openKeptAnswers(role: Role, { runtime }: Foundation, { pool }: ContentDatabase, secrets: Secrets) {
   const kept = new PostgresKeptAnswers(pool, secrets, leaseOf(role.settings));
   const removeExpired = () =>
     kept.removeExpired().catch((error) => runtime.alarm('expired answers could not be removed; trying again', error));

@@ -1,5 +1,4 @@
 import { Module } from '@nestjs/common';
-import pg from 'pg';
 import {
   AnswerLengths,
   CallLimits,
@@ -17,11 +16,13 @@ import {
   EndpointHealth,
   ResponseReading,
   Secrets,
+  StorageRoom,
   StoredResponses,
 } from '#application';
 import { Foundation } from '#infra';
 import { CatalogueModule, ProvidersModule, Role } from '#modules';
 import { BooksReader } from '../edge/books-reader.ts';
+import { ContentDatabase } from '../edge/content.providers.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { MedianCosts } from '../edge/median-costs.ts';
 import { ChatController } from './chat.controller.ts';
@@ -64,12 +65,13 @@ import { openStoredResponses } from './stored-responses.ts';
         new ResponseReading(catalogues, conversations),
     },
     { provide: MedianCosts, inject: [BooksReader], useFactory: (books: BooksReader) => new MedianCosts(books) },
-    { provide: StoredResponses, inject: [Role, Foundation, pg.Pool, Clock], useFactory: openStoredResponses },
+    { provide: StoredResponses, inject: [Role, Foundation, ContentDatabase, Clock], useFactory: openStoredResponses },
     {
       provide: Conversations,
-      inject: [StoredResponses, Secrets, Clock, Foundation],
-      useFactory: (stored: StoredResponses, secrets: Secrets, clock: Clock, { runtime }: Foundation) =>
-        new Conversations(stored, secrets, clock, runtime.alarm),
+      inject: [StoredResponses, StorageRoom, Secrets, Clock, Foundation],
+      useFactory: (
+        ...[stored, room, secrets, clock, { runtime }]: [StoredResponses, StorageRoom, Secrets, Clock, Foundation]
+      ) => new Conversations({ stored, room, secrets, clock, alarm: runtime.alarm }),
     },
   ],
 })

@@ -1,8 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type Clock, Conversations, Secrets, type StoredResponse, StoredResponses, SystemClock } from '#application';
+import {
+  Conversations,
+  type Recalled,
+  Secrets,
+  StorageRoom,
+  type StoredChain,
+  type StoredResponse,
+  StoredResponses,
+  SystemClock,
+  type Thing,
+} from '#application';
 import { PostgresStoredResponses } from '#connectors';
-import { type TestAccount, World } from '#testing';
+import { createTestDatabase, type TestAccount, World } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const DAY_MS = 24 * 60 * 60_000;
@@ -233,65 +243,228 @@ describe('a response whose client did not wait for it', () => {
   );
 });
 
-/** A store that does what a test wants. */
+/** Keeps what it is given, as `saving` says. */
 class Stored extends StoredResponses {
   readonly saved: StoredResponse[] = [];
 
-  constructor(private readonly saving: () => Promise<void>) {
+  constructor(private readonly saving: () => Promise<boolean> = async () => true) {
     super();
   }
 
-  save(response: StoredResponse): Promise<void> {
+  save(response: StoredResponse): Promise<boolean> {
     this.saved.push(response);
     return this.saving();
   }
 
-  find = async () => this.saved.at(-1)?.sealed;
-  findByItem = async () => this.saved.at(-1)?.sealed;
+  async find(_: string, id: string): Promise<StoredChain | undefined> {
+    const found = this.saved.find((each) => each.id === id);
+    if (!found) return undefined;
+    const before = found.previousId === null ? undefined : await this.find('', found.previousId);
+    return { id, parts: [...(before?.parts ?? []), found.sealed] };
+  }
+
+  async findByItem(_: string, itemId: string): Promise<StoredChain | undefined> {
+    return this.find('', this.saved.find(({ itemIds }) => itemIds.includes(itemId))?.id ?? '');
+  }
+
   remove = async () => true;
   removeExpired = async () => {};
+  stored = async () => 0;
 }
 
+const idOf = (n: number) => `resp_00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+
 describe('conversations', () => {
-  const ID = 'resp_00000000-0000-4000-8000-000000000000';
-  const said = { items: [{ role: 'user', content: 'Hi' }], response: '{}' };
-  const keeping = (stored: StoredResponses, secret = 1, alarm: (problem: string) => void = () => {}, clock?: Clock) =>
-    new Conversations(stored, new Secrets(Buffer.alloc(32, secret)), clock ?? new SystemClock(), alarm);
+  const id = idOf(0);
+  const conversation = { items: [{ role: 'user', content: 'Hi' }], response: '{}' };
+  const said = { accountId: 'a', id, conversation };
+  const room = new StorageRoom(Number.MAX_SAFE_INTEGER, async () => true);
+  const keeping = (stored: StoredResponses, secret = 1, alarm: (problem: string) => void = () => {}) =>
+    new Conversations({
+      stored,
+      room,
+      secrets: new Secrets(Buffer.alloc(32, secret)),
+      clock: new SystemClock(),
+      alarm,
+    });
 
   test('are not kept by a store that fails, which raises an alarm', async () => {
     const alarms: string[] = [];
     const failing = new Stored(() => Promise.reject(new Error('away')));
-    expect(await keeping(failing, 1, (problem) => alarms.push(problem)).keep('a', ID, said)).toBe(false);
+    expect(await keeping(failing, 1, (problem) => alarms.push(problem)).keep(said)).toBe(false);
     expect(alarms).toEqual(['a response was not stored']);
   });
 
   test('do not wait forever for a store that hangs', async () => {
-    expect(await keeping(new Stored(() => new Promise(() => {}))).keep('a', ID, said)).toBe(false);
+    expect(await keeping(new Stored(() => new Promise(() => {}))).keep(said)).toBe(false);
   });
 
   test('are not kept when they have grown too long', async () => {
-    const stored = new Stored(async () => {});
-    const long = { ...said, items: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }] };
-    expect(await keeping(stored).keep('a', ID, long)).toBe(false);
+    const stored = new Stored();
+    const long = { items: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }], response: '{}' };
+    expect(await keeping(stored).keep({ ...said, conversation: long })).toBe(false);
     expect(stored.saved).toEqual([]);
   });
 
   test('that another master key has sealed are not found', async () => {
-    const stored = new Stored(async () => {});
-    expect(await keeping(stored, 1).keep('a', ID, said)).toBe(true);
-    expect(await keeping(stored, 1).recall('a', ID)).toEqual(said);
-    await expect(keeping(stored, 2).recall('a', ID)).rejects.toMatchObject({ status: 404 });
+    const stored = new Stored();
+    expect(await keeping(stored, 1).keep(said)).toBe(true);
+    expect(await keeping(stored, 1).recall('a', id)).toMatchObject(conversation);
+    await expect(keeping(stored, 2).recall('a', id)).rejects.toMatchObject({ status: 404 });
   });
 
-  test('that have expired are deleted, and no others', async () => {
-    const stored = new PostgresStoredResponses(pool);
-    const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
-    const sealed = { key: 'k', box: 'b' };
-    const ids = ['resp_old', 'resp_young'];
-    await stored.save({ id: 'resp_old', accountId: account.creditId, expiresAt: at(-1), sealed, itemIds: [] });
-    await stored.save({ id: 'resp_young', accountId: account.creditId, expiresAt: at(1), sealed, itemIds: [] });
-    await stored.removeExpired(new SystemClock().now());
-    const left = await pool.query('select id from app.responses where id = any($1)', [ids]);
-    expect(left.rows).toEqual([{ id: 'resp_young' }]);
+  describe('that go on', () => {
+    const big = { id: 'msg_big', role: 'user', content: 'x'.repeat(2 * 1024 * 1024) };
+    const item = (n: number) => ({ id: `msg_${n}`, role: 'assistant', content: `answer ${n}` });
+    const refer = (name: string) => ({ type: 'item_reference', id: name });
+    const written = ({ saved }: Stored) => saved.at(-1)?.sealed.box.length;
+
+    /** Stores what an answer leaves behind: all that was said, by the previous id or by references alone. */
+    async function turn(conversations: Conversations, n: number, input: readonly unknown[], previous?: Recalled) {
+      const { input: whole, recalled } = await conversations.resolved('a', input, previous ? [previous] : []);
+      const items = [...(previous?.items ?? []), ...(whole as Thing[]), item(n)];
+      const answered = [item(n)];
+      const kept = await conversations.keep({
+        ...{ accountId: 'a', id: idOf(n), answered, recalled },
+        conversation: { items, response: `{"n":${n}}` },
+      });
+      return kept ? conversations.recall('a', idOf(n)) : undefined;
+    }
+
+    test('are written once, whether they go on by a response or by references to its items', async () => {
+      const stored = new Stored();
+      const conversations = keeping(stored);
+      const first = await turn(conversations, 1, [big]);
+      const second = await turn(conversations, 2, [{ role: 'user', content: 'And?' }], first);
+      expect(second?.items.map(({ content }) => String(content).slice(0, 8))).toEqual([
+        ...['xxxxxxxx', 'answer 1'],
+        ...['And?', 'answer 2'],
+      ]);
+      expect(written(stored)).toBeLessThan(500);
+      const referring = ['msg_big', 'msg_1', 'msg_2'].map(refer);
+      const third = await turn(conversations, 3, [referring[0], { role: 'user', content: 'New' }, referring[2]]);
+      expect(third?.items.map(({ content }) => String(content).slice(0, 8))).toEqual([
+        ...['xxxxxxxx', 'New', 'answer 2', 'answer 3'],
+      ]);
+      expect(third?.response).toBe('{"n":3}');
+      expect(written(stored)).toBeLessThan(500);
+      expect((await turn(conversations, 4, referring, third))?.items).toHaveLength(8);
+      expect(written(stored)).toBeLessThan(500);
+    });
+
+    test('are not kept where a reference would write much of another conversation again', async () => {
+      const stored = new Stored();
+      const conversations = keeping(stored);
+      await turn(conversations, 1, [big]);
+      await turn(conversations, 2, [{ role: 'user', content: 'Hi' }]);
+      const input = ['msg_1', 'msg_2'].map(refer);
+      expect((await turn(conversations, 3, input))?.items).toHaveLength(3);
+      const large = await conversations.recall('a', idOf(1));
+      const small = await conversations.recall('a', idOf(2));
+      const both = { accountId: 'a', id: idOf(4), recalled: [small, large] };
+      expect(await conversations.keep({ ...both, conversation: { items: large.items, response: '{}' } })).toBe(false);
+    });
+
+    test('are put together from 1,000 responses at most', async () => {
+      const stored = new Stored();
+      const conversations = keeping(stored);
+      let last = await turn(conversations, 1, [big]);
+      last = last && { ...last, parts: 1_000 };
+      const next = await turn(conversations, 2, [{ role: 'user', content: 'And?' }], last);
+      expect([next?.parts, next?.items.length]).toEqual([1, 4]);
+    });
+
+    test('refuse an item that is referred to twice', async () => {
+      const conversations = keeping(new Stored());
+      await turn(conversations, 1, [big]);
+      const twice = conversations.resolved('a', [refer('msg_1'), refer('msg_1')]);
+      await expect(twice).rejects.toMatchObject({ status: 400, param: 'input[0].id' });
+    });
+  });
+});
+
+describe('what is stored', () => {
+  const stored = () => new PostgresStoredResponses(pool);
+  const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
+  const bytes = (creditId: string) => stored().stored(creditId);
+  const left = async (...ids: string[]) =>
+    (await pool.query('select id from app.responses where id = any($1) order by id', [ids])).rows.map(({ id }) => id);
+
+  function save(id: string, more: Partial<StoredResponse> = {}, size = 100, atMost = 10 ** 9) {
+    const sealed = { key: 'k', box: 'b'.repeat(size) };
+    const whose = { accountId: account.creditId, previousId: null, expiresAt: at(1), itemIds: [] };
+    return stored().save({ id, sealed, ...whose, ...more }, atMost);
+  }
+
+  test('is deleted once it has expired and nothing goes on from it', async () => {
+    await save('resp_a', { expiresAt: at(-3) });
+    await save('resp_b', { expiresAt: at(-2), previousId: 'resp_a' });
+    await save('resp_c', { previousId: 'resp_b' });
+    await save('resp_old', { expiresAt: at(-1) });
+    await stored().removeExpired(at(0));
+    expect(await left('resp_a', 'resp_b', 'resp_c', 'resp_old')).toEqual(['resp_a', 'resp_b', 'resp_c']);
+    expect(await stored().find(account.creditId, 'resp_b', at(0))).toBeUndefined();
+    expect((await stored().find(account.creditId, 'resp_c', at(0)))?.parts).toHaveLength(3);
+    expect(await stored().find(other.creditId, 'resp_c', at(0))).toBeUndefined();
+    expect(await stored().remove(account.creditId, 'resp_c', at(0))).toBe(true);
+    expect(await left('resp_a', 'resp_b', 'resp_c')).toEqual([]);
+  });
+
+  test('is limited by account, also where much comes at once, and what is deleted makes room', async () => {
+    const { creditId } = await world.account();
+    const whose = { accountId: creditId };
+    await save('resp_first', whose, 100, 1_000);
+    const all = Array.from({ length: 30 }, (_, i) => save(`resp_many_${i}`, whose, 100, 1_000));
+    expect((await Promise.all(all)).filter((kept) => kept)).toHaveLength(9);
+    expect(await bytes(creditId)).toBe(1_000);
+    expect(await save('resp_other', { accountId: other.creditId }, 100, 1_000_000)).toBe(true);
+    expect(await stored().remove(creditId, 'resp_first', at(0))).toBe(true);
+    expect(await bytes(creditId)).toBe(900);
+    expect(await save('resp_again', whose, 100, 1_000)).toBe(true);
+  });
+});
+
+test('what is stored can be in a database of its own', async () => {
+  const elsewhere = await createTestDatabase();
+  const gateway = await world.gateway({ contentDatabaseUrl: elsewhere.url });
+  const headers = { authorization: `Bearer ${account.apiKey}` };
+  const send = (method: string, route: string, body?: object) =>
+    world.send(method, route, { api: gateway.api, headers, body });
+  const { id } = (await send('POST', '/v1/responses', { model: GPT, input: 'Hello' })).body;
+  expect((await send('GET', `/v1/responses/${id}`)).status).toBe(200);
+  expect((await read(id)).status).toBe(404);
+  await gateway.close();
+  await elsewhere.drop();
+});
+
+describe('an account', () => {
+  const large = { role: 'user', content: `${'word '.repeat(60_000)}[[sandbox tokens=1]]` };
+  const FREE = 'openai/gpt-oss-20b:free';
+
+  test('that was never credited has 1 MiB stored: beyond it the answer says that it is not kept', async () => {
+    const stranger = await world.account();
+    const kept: boolean[] = [];
+    for (let i = 0; i < 4; i++) kept.push((await ask([large], { model: FREE }, stranger)).body.store);
+    expect(kept).toEqual([true, true, false, false]);
+  });
+
+  test('whose room is used up is told before anything is charged, where it asks for a response or an answer to be kept', async () => {
+    const api = await world.anotherGateway({ storedBytesPerAccount: 1_000 });
+    const payer = await world.account(1.05);
+    const send = (route: string, body: object, headers = {}) =>
+      world.send('POST', route, { api, body, headers: { authorization: `Bearer ${payer.apiKey}`, ...headers } });
+    const respond = (more: object) => send('/v1/responses', { model: GPT, input: 'Hello', ...more });
+    const chat = (headers: object) =>
+      send('/v1/chat/completions', { model: GPT, messages: [{ role: 'user', content: 'Hello' }] }, headers);
+    await ask('Hello', {}, payer);
+    const before = await world.facts(payer);
+    const [refused, keyed] = [await respond({ store: true }), await chat({ 'idempotency-key': 'k' })];
+    expect([refused.status, refused.body.error.param]).toEqual([400, 'store']);
+    expect([keyed.status, keyed.body.error.type, keyed.headers.has('retry-after')]).toEqual([
+      ...[429, 'rate_limit_error', true],
+    ]);
+    expect(await world.facts(payer)).toHaveLength(before.length);
+    const [unasked, unkeyed] = [await respond({}), await chat({})];
+    expect([unasked.status, unasked.body.store, unkeyed.status]).toEqual([200, false, 200]);
   });
 });

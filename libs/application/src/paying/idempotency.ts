@@ -7,10 +7,12 @@
  * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
  * was, the payer's facts say whether its hold was charged. Then it is not served again.
  */
-import { type HoldEvent, howEnded } from '#domain';
-import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy } from '#kernel';
+import { ACCOUNT, type HoldEvent, howEnded } from '#domain';
+import { type FactReader, type Recorded, type Runtime, StoreUnavailable, startedBy, streamName } from '#kernel';
+import { TooManyRequests } from '../abuse-limits.ts';
 import type { Clock } from '../clock.ts';
 import type { Secrets } from '../secrets.ts';
+import type { StorageRoom } from '../storage-room.ts';
 import { ClaimedPayer } from './claimed-payer.ts';
 import type { Claim, Earlier, Ending, KeptAnswer, KeptAnswers } from './kept-answers.ts';
 import type { Payer } from './payer.ts';
@@ -18,6 +20,9 @@ import type { Payers } from './payers.ts';
 import type { CallLimits } from './paying.ts';
 
 const RETRY_AFTER_SECONDS = 2;
+/** Answers are kept for a day, each from its own time on. */
+const ROOM_AGAIN_SECONDS = 3_600;
+const ACCOUNTS = streamName(ACCOUNT, '');
 /** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
 const LEASE_MARGIN_MS = 60_000;
 /** After which an answer is not waited for any more whose request was charged. */
@@ -74,6 +79,7 @@ export interface Served {
 
 export interface IdempotencyPorts {
   readonly kept: KeptAnswers;
+  readonly room: StorageRoom;
   readonly facts: FactReader;
   readonly payers: Payers;
   readonly secrets: Secrets;
@@ -93,7 +99,8 @@ export class Idempotency {
   /**
    * Claims the key of a request that is known to be well-formed, before anything is done for it.
    * @returns how it is to be served, or the answer that it had
-   * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost
+   * @throws IdempotencyConflict when the key is another request's, or its request runs, or its answer is lost;
+   *   TooManyRequests when no more answers are kept
    */
   async claim(request: KeyedRequest, payer: Payer): Promise<Served | KeptAnswer> {
     const claim = await this.claimed(request);
@@ -131,9 +138,20 @@ export class Idempotency {
       owner: request.requestId,
       again: false,
     };
-    if (await available(kept.claim(claim))) return claim;
+    const stored = await available(kept.claim(claim));
+    if (stored !== undefined) return this.withRoom(claim, stored);
     await request.mayRead();
     return this.answeredBefore(claim, request);
+  }
+
+  /** @throws TooManyRequests where no more answers are kept for its account: who sends a key relies on it */
+  private async withRoom(claim: OwnClaim, stored: number): Promise<OwnClaim> {
+    const { kept, room } = this.ports;
+    if (stored < room.least || !claim.payer.startsWith(ACCOUNTS)) return claim;
+    if (stored < (await room.of(claim.payer.slice(ACCOUNTS.length)))) return claim;
+    await available(kept.end(claim, 'unpaid'));
+    const message = `The answers that are kept for this account take up all the room that it has (${stored} bytes): send the request without an Idempotency-Key`;
+    throw new TooManyRequests(message, ROOM_AGAIN_SECONDS);
   }
 
   /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */

@@ -40,8 +40,11 @@ export type Ending = KeptAnswer | 'lost' | 'unknown' | 'unpaid';
  * charged. Only its owner changes a claim: a request that was taken for dead changes nothing, and gets false.
  */
 export abstract class KeptAnswers {
-  /** Takes a key, if no other request has it. Of any number at once, on any gateway, one does. */
-  abstract claim(claim: Claim): Promise<boolean>;
+  /**
+   * Takes a key, if no other request has it. Of any number at once, on any gateway, one does.
+   * @returns bytes that are stored for its payer; undefined where another request has the key
+   */
+  abstract claim(claim: Claim): Promise<number | undefined>;
 
   abstract find(claim: Claim): Promise<Earlier | undefined>;
 

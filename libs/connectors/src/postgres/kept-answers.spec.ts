@@ -4,7 +4,8 @@ import pg from 'pg';
 import { type Claim, Secrets } from '#application';
 import { migrate } from '#infra';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { answerMigrations, PostgresKeptAnswers } from './kept-answers.ts';
+import { contentMigrations } from './content-migrations.ts';
+import { PostgresKeptAnswers } from './kept-answers.ts';
 
 const ANSWER = { status: 200, headers: { 'content-type': 'audio/mpeg' }, body: Buffer.from([0, 10, 255, 10]) };
 
@@ -13,7 +14,7 @@ let pool: pg.Pool;
 let kept: PostgresKeptAnswers;
 beforeAll(async () => {
   database = await createTestDatabase();
-  await migrate(database.url, answerMigrations);
+  await migrate(database.url, contentMigrations);
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => {}); // the database may be dropped before the last connection is quite closed
   kept = new PostgresKeptAnswers(pool, new Secrets(randomBytes(32)), 60_000);
@@ -54,7 +55,7 @@ describe('a key', () => {
   test('is claimed by one of many at once', async () => {
     const { payer } = claimOf();
     const claims = await Promise.all(Array.from({ length: 50 }, () => kept.claim(claimOf({ payer }))));
-    expect(claims.filter((mine) => mine)).toHaveLength(1);
+    expect(claims.filter((stored) => stored !== undefined)).toHaveLength(1);
   });
 
   test('is taken over by one of many at once', async () => {
@@ -91,7 +92,7 @@ describe('a key', () => {
     await expire(expired);
     for (const { payer } of [forgotten, expired]) {
       const another = claimOf({ payer, request: 'another' });
-      expect(await kept.claim(another)).toBe(true);
+      expect(await kept.claim(another)).toBeDefined();
       expect(await kept.find(another)).toEqual({ ...another, running: true, held: false, lost: false, answer: null });
     }
   });
@@ -135,6 +136,19 @@ describe('a key', () => {
 });
 
 describe('an answer', () => {
+  test('counts for its payer until it is gone, however it goes', async () => {
+    const [first, second] = [await claimed(), await claimed()];
+    for (const claim of [first, second]) await kept.end(claim, ANSWER);
+    const answer = (await kept.find(first))?.answer;
+    const another = { ...claimOf({ payer: first.payer }), key: 'another' };
+    expect(await kept.claim(another)).toBe(answer?.length);
+    await expire(first);
+    await kept.claim(claimOf({ payer: first.payer }));
+    await expire(second);
+    await kept.removeExpired();
+    for (const { payer } of [first, second]) expect(await kept.claim({ ...claimOf({ payer }), key: 'third' })).toBe(0);
+  });
+
   test('comes back byte for byte, and only by the same master key', async () => {
     const claim = await claimed();
     await kept.end(claim, ANSWER);

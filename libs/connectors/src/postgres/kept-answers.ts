@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type pg from 'pg';
 import { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers, type Secrets } from '#application';
+import { mayRemove } from './stored-bytes.ts';
 
 const KEPT = '24 hours';
 /** How long a request may take to have its money held. One that takes longer may find that another is served instead. */
@@ -63,8 +64,8 @@ export class PostgresKeptAnswers extends KeptAnswers {
     super();
   }
 
-  async claim({ payer, key, request, requestId, revision, owner }: Claim): Promise<boolean> {
-    const { rowCount } = await this.pool.query({
+  async claim({ payer, key, request, requestId, revision, owner }: Claim): Promise<number | undefined> {
+    const { rows } = await this.pool.query({
       name: 'answer-claim',
       text: `insert into gateway.answers as kept
                (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
@@ -73,10 +74,11 @@ export class PostgresKeptAnswers extends KeptAnswers {
                 set request = excluded.request, request_id = excluded.request_id, revision = excluded.revision,
                     owner = excluded.owner, leased_until = excluded.leased_until, expires_at = excluded.expires_at,
                     held = false, lost = false, answer = null
-              where kept.expires_at <= now()`,
+              where kept.expires_at <= now()
+             returning coalesce((select bytes from app.stored_bytes where account_id = $1), 0) as stored`,
       values: [idIn(payer), key, request, requestId, revision, owner, CLAIM_LEASE_MS],
     });
-    return rowCount === 1;
+    return rows[0] && Number(rows[0].stored);
   }
 
   async find({ payer, key }: Claim): Promise<Earlier | undefined> {
@@ -128,7 +130,7 @@ export class PostgresKeptAnswers extends KeptAnswers {
   }
 
   async removeExpired(): Promise<void> {
-    await this.pool.query('delete from gateway.answers where expires_at <= now()');
+    await this.pool.query(`delete from gateway.answers where expires_at <= now() and ${mayRemove}`);
   }
 
   private async keep(claim: Claim, { status, headers, body }: KeptAnswer): Promise<boolean> {

@@ -1,6 +1,7 @@
 import type pg from 'pg';
-import { type Sealed, type StoredResponse, StoredResponses } from '#application';
+import { type StoredChain, type StoredResponse, StoredResponses } from '#application';
 import type { Instant } from '#domain';
+import { mayRemove, storedBytes } from './stored-bytes.ts';
 
 /** Neither facts nor a read model: the only copy of these conversations, which the books do not need. */
 export const storedResponseMigrations = [
@@ -31,7 +32,37 @@ export const storedResponseMigrations = [
       create index on app.response_items (response_id);
     `,
   },
+  {
+    id: 'stored-responses-3',
+    // Responses of before have all of their conversation, and go on from none.
+    sql: `
+      alter table app.responses add column previous_id text collate "C" references app.responses (id);
+      create index on app.responses (previous_id) where previous_id is not null;
+    `,
+  },
 ] as const;
+
+/** The response that `start` finds, and those that it goes on from. */
+const chainFrom = (start: string) => `
+  with recursive chain as (
+    select r.id, r.previous_id, r.sealed_by, r.box, 1 as part from ${start} and r.account_id = $2 and r.expires_at > $3
+    union all
+    select r.id, r.previous_id, r.sealed_by, r.box, part + 1 from chain join app.responses r on r.id = chain.previous_id
+    where r.account_id = $2
+  )
+  select id, sealed_by, box from chain order by part desc`;
+
+/** Removes those of `start` that have expired, and what only they went on from: expired as well, and of no other use. */
+const removalFrom = (start: string) => `
+  with recursive gone as (
+    (select r.id, r.previous_id from app.responses r
+     where ${start} and r.expires_at <= $1 and not exists (select from app.responses n where n.previous_id = r.id)
+     limit 1000)
+    union all
+    select r.id, r.previous_id from gone join app.responses r on r.id = gone.previous_id
+    where r.expires_at <= $1 and (select count(*) from app.responses n where n.previous_id = r.id) = 1
+  )
+  delete from app.responses where id in (select id from gone)`;
 
 /** Responses in PostgreSQL, as they were sealed. */
 export class PostgresStoredResponses extends StoredResponses {
@@ -39,49 +70,63 @@ export class PostgresStoredResponses extends StoredResponses {
     super();
   }
 
-  async save({ id, accountId, expiresAt, sealed, itemIds }: StoredResponse): Promise<void> {
-    await this.pool.query({
+  async save(response: StoredResponse, atMost: number): Promise<boolean> {
+    const { id, accountId, previousId, expiresAt, sealed, itemIds } = response;
+    const { rows } = await this.pool.query<{ saved: boolean }>({
       name: 'response-save',
+      // The row of the account is locked: of many at once none passes the limit.
       text: `
-        with response as (
-          insert into app.responses (id, account_id, expires_at, sealed_by, box) values ($1, $2, $3, $4, $5)
+        with used as (select bytes from app.stored_bytes where account_id = $2 for update),
+        response as (
+          insert into app.responses (id, account_id, previous_id, expires_at, sealed_by, box)
+          select $1, $2, $3, $4::timestamptz, $5, $6 where coalesce((select bytes from used), 0) + octet_length($6) <= $8
+          returning id
+        ),
+        items as (
+          insert into app.response_items (account_id, id, response_id)
+          select $2, item, response.id from response, unnest($7::text[]) as item on conflict do nothing
         )
-        insert into app.response_items (account_id, id, response_id)
-        select $2, item, $1 from unnest($6::text[]) as item on conflict do nothing`,
-      values: [id, accountId, expiresAt, sealed.key, sealed.box, itemIds],
+        select exists (select from response) as saved`,
+      values: [id, accountId, previousId, expiresAt, sealed.key, sealed.box, itemIds, atMost],
     });
+    return rows[0]?.saved === true;
   }
 
-  async find(accountId: string, id: string, now: Instant): Promise<Sealed | undefined> {
-    const { rows } = await this.pool.query<{ sealed_by: string; box: string }>({
-      name: 'response-find',
-      text: 'select sealed_by, box from app.responses where id = $1 and account_id = $2 and expires_at > $3',
-      values: [id, accountId, now],
-    });
-    return rows[0] && { key: rows[0].sealed_by, box: rows[0].box };
+  find(accountId: string, id: string, now: Instant): Promise<StoredChain | undefined> {
+    return this.chain('response-find', 'app.responses r where r.id = $1', [id, accountId, now]);
   }
 
-  async findByItem(accountId: string, itemId: string, now: Instant): Promise<Sealed | undefined> {
-    const { rows } = await this.pool.query<{ sealed_by: string; box: string }>({
-      name: 'response-find-by-item',
-      text: `
-        select r.sealed_by, r.box from app.response_items i join app.responses r on r.id = i.response_id
-        where i.id = $1 and i.account_id = $2 and r.expires_at > $3`,
-      values: [itemId, accountId, now],
-    });
-    return rows[0] && { key: rows[0].sealed_by, box: rows[0].box };
+  findByItem(accountId: string, itemId: string, now: Instant): Promise<StoredChain | undefined> {
+    const start =
+      'app.response_items i join app.responses r on r.id = i.response_id where i.id = $1 and i.account_id = $2';
+    return this.chain('response-find-by-item', start, [itemId, accountId, now]);
   }
 
   async remove(accountId: string, id: string, now: Instant): Promise<boolean> {
     const { rowCount } = await this.pool.query({
-      name: 'response-remove',
-      text: 'delete from app.responses where id = $1 and account_id = $2 and expires_at > $3',
+      name: 'response-expire',
+      text: 'update app.responses set expires_at = $3 where id = $1 and account_id = $2 and expires_at > $3',
       values: [id, accountId, now],
     });
+    await this.pool.query({ name: 'response-remove', text: removalFrom('r.id = $2'), values: [now, id] });
     return rowCount === 1;
   }
 
   async removeExpired(now: Instant): Promise<void> {
-    await this.pool.query('delete from app.responses where expires_at <= $1', [now]);
+    const removal = { name: 'responses-remove', text: removalFrom(mayRemove), values: [now] };
+    while (((await this.pool.query(removal)).rowCount ?? 0) > 0);
+    await this.pool.query('delete from app.stored_bytes where bytes <= 0');
+  }
+
+  stored(accountId: string): Promise<number> {
+    return storedBytes(this.pool, accountId);
+  }
+
+  private async chain(name: string, start: string, values: readonly unknown[]): Promise<StoredChain | undefined> {
+    const text = chainFrom(start);
+    const query = { name, text, values: [...values] };
+    const { rows } = await this.pool.query<{ id: string; sealed_by: string; box: string }>(query);
+    const last = rows.at(-1);
+    return last && { id: last.id, parts: rows.map(({ sealed_by: key, box }) => ({ key, box })) };
   }
 }

@@ -1,15 +1,21 @@
 /** Responses that are kept, so that a later request can continue from one. They are a cache of conversations, not facts. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
-import { Clock } from '../../clock.ts';
+import type { Clock } from '../../clock.ts';
 import { UnservableRequest } from '../../failures.ts';
-import { type Sealed, Secrets } from '../../secrets.ts';
+import type { Sealed, Secrets } from '../../secrets.ts';
+import type { StorageRoom } from '../../storage-room.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
+import { type Conversation, conversationOf, partOf, type StoredPart } from './stored-parts.ts';
 
 /** As long as OpenAI keeps them. */
 const KEPT_FOR_MS = 30 * 24 * 60 * 60_000;
-/** A conversation that has grown beyond this, by its attachments, is not kept: every turn would write all of it again. */
+/** A conversation that has grown beyond this, by its attachments, is not kept: every turn would read all of it again. */
 const MAX_LENGTH = 32 * 1024 * 1024;
+/** Responses that one is put together from at most: the next one is written whole. */
+const MAX_PARTS = 1_000;
+/** Of other conversations than the one that is continued: what was said there is written again. */
+const MAX_COPIED = 1024 * 1024;
 /** The longest that a paid answer waits to be stored. */
 const KEEP_WITHIN_MS = 2_000;
 /** Each look-up finds the conversation up to an item: continuing one conversation takes one. */
@@ -21,111 +27,182 @@ const RESPONSE_ID = /^resp_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export interface StoredResponse {
   readonly id: string;
   readonly accountId: string;
+  /** The response that it goes on from, whose conversation is needed to put its own together. */
+  readonly previousId: string | null;
   readonly expiresAt: Instant;
   readonly sealed: Sealed;
   /** Of what it answered: they may be referred to. */
   readonly itemIds: readonly string[];
 }
 
-/** The store of sealed responses. Expired ones are not found. */
+/** A stored response, and those that it goes on from. */
+export interface StoredChain {
+  readonly id: string;
+  /** From the first one on. */
+  readonly parts: readonly Sealed[];
+}
+
+/** The store of sealed responses. Expired ones are not found, but stay for as long as others go on from them. */
 export abstract class StoredResponses {
-  abstract save(response: StoredResponse): Promise<void>;
-  abstract find(accountId: string, id: string, now: Instant): Promise<Sealed | undefined>;
+  /** @returns false where the account would have more than `atMost` bytes */
+  abstract save(response: StoredResponse, atMost: number): Promise<boolean>;
+  abstract find(accountId: string, id: string, now: Instant): Promise<StoredChain | undefined>;
   /** The response that an item was answered with. */
-  abstract findByItem(accountId: string, itemId: string, now: Instant): Promise<Sealed | undefined>;
+  abstract findByItem(accountId: string, itemId: string, now: Instant): Promise<StoredChain | undefined>;
   /** Whether there was one. */
   abstract remove(accountId: string, id: string, now: Instant): Promise<boolean>;
   abstract removeExpired(now: Instant): Promise<void>;
+  /** Bytes that are stored for an account. */
+  abstract stored(accountId: string): Promise<number>;
 }
 
-/** A response and all that was said up to it, itself included. */
-export interface Conversation {
-  /** Of all inputs and outputs, from any endpoint: a chat is made of them for endpoints that only speak chat. */
-  readonly items: readonly Thing[];
-  /** The response as it was answered: JSON, whose numbers are not to be read and written again. */
-  readonly response: string;
+/** A stored conversation, which another response may go on from. */
+export interface Recalled extends Conversation {
+  readonly id: string;
+  readonly parts: number;
+  /** Of all its parts as they are stored, in characters. */
+  readonly length: number;
+}
+
+/** Input without references, and the conversations that these led to: the first is the one that it continues. */
+export interface Resolved {
+  readonly input: readonly unknown[];
+  readonly recalled: readonly Recalled[];
+}
+
+export interface ConversationPorts {
+  readonly stored: StoredResponses;
+  readonly room: StorageRoom;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly alarm: (problem: string, error: unknown) => void;
+}
+
+/** A response that is to be kept. */
+export interface NewResponse {
+  readonly accountId: string;
+  readonly id: string;
+  readonly conversation: Conversation;
+  /** Those of its items that can be referred to by their ids. */
+  readonly answered?: readonly Thing[];
+  /** What its request went on from. */
+  readonly recalled?: readonly Recalled[];
 }
 
 export class Conversations {
-  constructor(
-    private readonly stored: StoredResponses,
-    private readonly secrets: Secrets,
-    private readonly clock: Clock,
-    private readonly alarm: (problem: string, error: unknown) => void,
-  ) {}
+  constructor(private readonly ports: ConversationPorts) {}
 
-  /**
-   * Stores a response; returns whether that succeeded. Never throws: a store that fails or is slow must not fail an answer.
-   * @param answered those of its items that can be referred to by their ids
-   */
-  async keep(
-    accountId: string,
-    id: string,
-    conversation: Conversation,
-    answered: readonly Thing[] = [],
-  ): Promise<boolean> {
-    const text = JSON.stringify(conversation);
-    if (text.length > MAX_LENGTH) return false;
-    const expiresAt = this.clock.in(KEPT_FOR_MS);
+  /** Stores a response; returns whether that succeeded. Never throws: a store that fails or is slow must not fail an answer. */
+  async keep(response: NewResponse): Promise<boolean> {
     const waited = new AbortController();
     const { signal } = waited;
-    const itemIds = answered.map((item) => item.id).filter(isItemId);
-    const saved = this.stored.save({ id, accountId, expiresAt, sealed: this.secrets.seal(text), itemIds }).then(
-      () => true,
-      (error) => {
-        this.alarm('a response was not stored', error);
-        return false;
-      },
-    );
+    const saved = this.save(response).catch((error) => {
+      this.ports.alarm('a response was not stored', error);
+      return false;
+    });
     const kept = await Promise.race([saved, delay(KEEP_WITHIN_MS, false, { signal }).catch(() => false)]);
     waited.abort();
     return kept;
   }
 
+  private async save({ accountId, id, conversation, answered = [], recalled = [] }: NewResponse): Promise<boolean> {
+    const { stored, room, secrets, clock } = this.ports;
+    const written = writtenFrom(conversation, recalled);
+    if (written === undefined) return false;
+    const itemIds = answered.map((item) => item.id).filter(isItemId);
+    const { previousId, text } = written;
+    const expiresAt = clock.in(KEPT_FOR_MS);
+    const response = { id, accountId, previousId, expiresAt, sealed: secrets.seal(text), itemIds };
+    return stored.save(response, await room.of(accountId));
+  }
+
+  /** @throws UnservableRequest where nothing more may be stored for the account, and its request wants to be */
+  async assertRoom(accountId: string): Promise<void> {
+    const { stored, room } = this.ports;
+    const [used, most] = [await stored.stored(accountId), await room.of(accountId)];
+    if (used < most) return;
+    const message = `Nothing more is stored for this account, which has ${used} bytes of ${most}: delete responses, or send store: false`;
+    throw new UnservableRequest(400, message, 'store');
+  }
+
   /** @throws UnservableRequest when the account has no such response, or it has expired */
-  async recall(accountId: string, id: string, param: string | null = null): Promise<Conversation> {
-    const sealed = isId(id) ? await this.stored.find(accountId, id, this.clock.now()) : undefined;
-    const text = sealed && this.opened(sealed);
-    if (text === undefined) throw notFound(param);
-    return JSON.parse(text) as Conversation;
+  async recall(accountId: string, id: string, param: string | null = null): Promise<Recalled> {
+    const { stored, clock } = this.ports;
+    const chain = isId(id) ? await stored.find(accountId, id, clock.now()) : undefined;
+    return this.opened(chain) ?? notFound(param);
   }
 
   /**
    * Input with the items that it only refers to, as clients do that leave it to the service to remember them. The last
    * one comes first: it was said after the others, which are kept with it.
-   * @throws UnservableRequest when the account has no such item, or it has expired
+   * @param continued the conversation that the request continues anyway
+   * @throws UnservableRequest when the account has no such item, or it has expired, or all of them together are too much
    */
-  async resolved(accountId: string, input: readonly unknown[]): Promise<readonly unknown[]> {
-    const known = new Map<unknown, Thing>();
+  async resolved(accountId: string, input: readonly unknown[], continued: readonly Recalled[] = []): Promise<Resolved> {
+    const recalled = [...continued];
+    const known = new Map<unknown, Thing>(itemsById(continued));
+    const referred = new Set<unknown>();
     let lookups = 0;
     for (const [at, item] of [...input.entries()].reverse()) {
-      if (!isReference(item) || known.has(item.id)) continue;
+      if (!isReference(item)) continue;
       const param = `input[${at}].id`;
+      if (referred.has(item.id)) throw new UnservableRequest(400, 'An item is referred to twice', param);
+      referred.add(item.id);
+      if (known.has(item.id)) continue;
       const id = isItemId(item.id) && lookups++ < MAX_LOOKUPS ? item.id : undefined;
-      const sealed = id && (await this.stored.findByItem(accountId, id, this.clock.now()));
-      const text = sealed && this.opened(sealed);
-      for (const each of text ? (JSON.parse(text) as Conversation).items : [])
-        if (isItemId(each.id)) known.set(each.id, each);
-      if (!known.has(item.id)) {
+      const found = id && this.opened(await this.ports.stored.findByItem(accountId, id, this.ports.clock.now()));
+      if (found) recalled.push(found);
+      for (const [name, each] of itemsById(found ? [found] : [])) if (!known.has(name)) known.set(name, each);
+      if (!known.has(item.id))
         throw new UnservableRequest(404, 'There is no such item; responses are kept for 30 days', param);
-      }
+      if (recalled.reduce((sum, { length }) => sum + length, 0) > 2 * MAX_LENGTH)
+        throw new UnservableRequest(400, 'What the items refer to is too much together', param);
     }
-    return known.size === 0 ? input : input.map((item) => (isReference(item) ? known.get(item.id) : item));
+    if (referred.size === 0) return { input, recalled };
+    return { input: input.map((item) => (isReference(item) ? known.get(item.id) : item)), recalled };
   }
 
   /** @throws UnservableRequest when the account has no such response, or it has expired */
   async forget(accountId: string, id: string): Promise<void> {
-    if (!isId(id) || !(await this.stored.remove(accountId, id, this.clock.now()))) throw notFound();
+    const { stored, clock } = this.ports;
+    if (!isId(id) || !(await stored.remove(accountId, id, clock.now()))) notFound();
   }
 
   /** What was sealed with another master key counts as missing. */
-  private opened(sealed: Sealed): string | undefined {
+  private opened(chain: StoredChain | undefined): Recalled | undefined {
+    if (chain === undefined) return undefined;
     try {
-      return this.secrets.open(sealed);
+      const texts = chain.parts.map((part) => this.ports.secrets.open(part));
+      const length = texts.reduce((sum, text) => sum + text.length, 0);
+      const parts = texts.map((text) => JSON.parse(text) as StoredPart);
+      return { id: chain.id, parts: parts.length, length, ...conversationOf(parts) };
     } catch {
       return undefined;
     }
   }
+}
+
+/**
+ * What is written of a conversation: what is new beside the one that it goes on from, or all of it where that would be put
+ * together from too much. Undefined where it is too long to be kept.
+ */
+function writtenFrom(
+  conversation: Conversation,
+  [before, ...others]: readonly Recalled[],
+): { readonly previousId: string | null; readonly text: string } | undefined {
+  const elsewhere = new Set(others.flatMap(({ items }) => items));
+  const copied = conversation.items.filter((item) => elsewhere.has(item));
+  if (copied.length > 0 && JSON.stringify(copied).length > MAX_COPIED) return undefined;
+  if (before && before.parts < MAX_PARTS) {
+    const text = JSON.stringify(partOf(conversation, before.items));
+    if (before.length + text.length <= MAX_LENGTH) return { previousId: before.id, text };
+  }
+  const text = JSON.stringify(conversation);
+  return text.length > MAX_LENGTH ? undefined : { previousId: null, text };
+}
+
+function itemsById(conversations: readonly Conversation[]): readonly (readonly [string, Thing])[] {
+  return conversations.flatMap(({ items }) => items.flatMap((item) => (isItemId(item.id) ? [[item.id, item]] : [])));
 }
 
 /** An item that stands for another one. */
@@ -142,6 +219,6 @@ function isId(id: unknown): boolean {
   return typeof id === 'string' && RESPONSE_ID.test(id);
 }
 
-function notFound(param: string | null = null): UnservableRequest {
-  return new UnservableRequest(404, 'There is no such response; they are kept for 30 days', param);
+function notFound(param: string | null = null): never {
+  throw new UnservableRequest(404, 'There is no such response; they are kept for 30 days', param);
 }

@@ -6,8 +6,7 @@ import type { ResponsesBody } from './body.ts';
 import { Chats } from './chats.ts';
 import { goesOn } from './compaction.ts';
 import { Conversations } from './conversations.ts';
-import { ResponseReading } from './reading.ts';
-import type { ResponsesRequest } from './request.ts';
+import { type ReadResponse, ResponseReading } from './reading.ts';
 import { ResponseClient, type ResponseOutlet } from './response-client.ts';
 import { ResponseDraft, type ResponseWire } from './response-draft.ts';
 
@@ -52,6 +51,8 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
   async execute({ payer, request, outlet }: CreateResponse): Promise<string | undefined> {
     const { requestId, source, accountId, audience, body, as } = request;
     const understood = await this.reading.understood(accountId, body);
+    // Who does not ask for it is told by the answer that it is not kept.
+    if (body.store) await this.conversations.assertRoom(accountId);
     const draft = new ResponseDraft(requestId, understood);
     const kept = (response: ResponseWire, provider: string) =>
       this.kept(accountId, understood, { draft, response, provider });
@@ -71,13 +72,14 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
   }
 
   /** The response as it is answered, after the attempt to store it. It is charged by then in any case. */
-  private async kept(accountId: string, request: ResponsesRequest, made: Made): Promise<ResponseWire> {
+  private async kept(accountId: string, request: ReadResponse, made: Made): Promise<ResponseWire> {
     const { draft, response, provider } = made;
     if (!request.store) return response;
     const answered = draft.kept(provider);
     const items = request.compacts ? goesOn(request.said, answered) : [...request.said, ...answered];
-    const said = { items, response: JSON.stringify(response) };
-    const kept = await this.conversations.keep(accountId, draft.id, said, answered);
+    const conversation = { items, response: JSON.stringify(response) };
+    const { recalled } = request;
+    const kept = await this.conversations.keep({ accountId, id: draft.id, conversation, answered, recalled });
     return kept ? response : { ...response, store: false };
   }
 }

@@ -1,10 +1,14 @@
 /** A request for a response, understood together with what it continues and the model that it names. */
 import { Catalogues } from '../../catalogues.ts';
 import { modelNamed } from '../../routing/preferences.ts';
-import type { Thing } from '../vocabulary/things.ts';
 import type { ResponsesBody } from './body.ts';
-import { Conversations } from './conversations.ts';
+import { Conversations, type Recalled } from './conversations.ts';
 import { type ResponsesRequest, readResponsesRequest } from './request.ts';
+
+/** A request as it was understood, and the stored conversations that it goes on from. */
+export interface ReadResponse extends ResponsesRequest {
+  readonly recalled: readonly Recalled[];
+}
 
 export class ResponseReading {
   constructor(
@@ -16,18 +20,21 @@ export class ResponseReading {
    * @param accountId the account whose conversations it may continue
    * @throws UnservableRequest for what cannot be served, or continues what is not there
    */
-  async understood(accountId: string, body: ResponsesBody): Promise<ResponsesRequest> {
+  async understood(accountId: string, body: ResponsesBody): Promise<ReadResponse> {
     const { model } = modelNamed(body.model, this.catalogues.current);
     const earlier = await this.earlier(accountId, body);
     const { input } = body;
-    const whole = Array.isArray(input) ? await this.conversations.resolved(accountId, input) : input;
-    const asked = whole === input ? body : { ...body, input: whole };
+    const whole = Array.isArray(input)
+      ? await this.conversations.resolved(accountId, input, earlier)
+      : { input, recalled: earlier };
+    const asked = whole.input === input ? body : { ...body, input: whole.input };
+    const said = earlier.flatMap(({ items }) => items);
     // Who chooses a model that keeps nothing does not expect us to.
-    return readResponsesRequest(asked, earlier, model.privacy !== 'zdr');
+    return { ...readResponsesRequest(asked, said, model.privacy !== 'zdr'), recalled: whole.recalled };
   }
 
-  private async earlier(accountId: string, { previous_response_id: id }: ResponsesBody): Promise<readonly Thing[]> {
+  private async earlier(accountId: string, { previous_response_id: id }: ResponsesBody): Promise<readonly Recalled[]> {
     if (id === undefined || id === null) return [];
-    return (await this.conversations.recall(accountId, id, 'previous_response_id')).items;
+    return [await this.conversations.recall(accountId, id, 'previous_response_id')];
   }
 }

@@ -1,7 +1,7 @@
 /** The items of a conversation as they are listed: each complete, with an id. */
 import { UnservableRequest } from '../../failures.ts';
 import type { Thing } from '../vocabulary/things.ts';
-import type { Conversation } from './conversations.ts';
+import type { Conversation } from './stored-parts.ts';
 import { withoutEncrypted } from './thoughts.ts';
 
 /** A part of a list. */

@@ -1,0 +1,32 @@
+/** The database of what lies beside the books: stored Responses, and answers that are kept. It may be one of its own. */
+import type { Provider } from '@nestjs/common';
+import pg from 'pg';
+import { StorageRoom, Streams } from '#application';
+import { contentMigrations } from '#connectors';
+import { Foundation, migrate, StartError } from '#infra';
+import { openPool, Role } from '#modules';
+
+export class ContentDatabase {
+  constructor(readonly pool: pg.Pool) {}
+}
+
+export const contentProviders: readonly Provider[] = [
+  { provide: ContentDatabase, inject: [Role, Foundation, pg.Pool], useFactory: openContent },
+  {
+    provide: StorageRoom,
+    inject: [Role, Streams],
+    useFactory: ({ settings }: Role, { accounts }: Streams) =>
+      new StorageRoom(settings.storedBytesPerAccount, async (id) => (await accounts.read(id)).credits.size > 0),
+  },
+];
+
+async function openContent(role: Role, { databaseUrl }: Foundation, books: pg.Pool): Promise<ContentDatabase> {
+  const { contentDatabaseUrl } = role.settings;
+  await migrate(contentDatabaseUrl ?? databaseUrl, contentMigrations).catch((cause) => {
+    if (contentDatabaseUrl === undefined) throw cause;
+    throw new StartError(`CONTENT_DATABASE_URL: the database cannot be prepared: ${cause.message || cause.code}.`, {
+      cause,
+    });
+  });
+  return new ContentDatabase(contentDatabaseUrl === undefined ? books : await openPool(role, contentDatabaseUrl));
+}

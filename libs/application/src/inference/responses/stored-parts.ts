@@ -1,0 +1,49 @@
+/**
+ * A conversation as it is stored: each response has what is new with it, and says what goes on in it of the conversation
+ * before. So one that grows is written once, however long it is.
+ */
+import type { Thing } from '../vocabulary/things.ts';
+
+/** A response and all that was said up to it, itself included. */
+export interface Conversation {
+  /** Of all inputs and outputs, from any endpoint: a chat is made of them for endpoints that only speak chat. */
+  readonly items: readonly Thing[];
+  /** The response as it was answered: JSON, whose numbers are not to be read and written again. */
+  readonly response: string;
+}
+
+/** Items of the conversation before, by their places in it. */
+type Span = readonly [from: number, to: number];
+
+export interface StoredPart {
+  readonly items: readonly (Thing | Span)[];
+  readonly response: string;
+}
+
+/** @param before the items of the conversation that it goes on from: those that are the same objects are not written again */
+export function partOf({ items, response }: Conversation, before: readonly Thing[]): StoredPart {
+  const places = new Map(before.map((item, at) => [item, at]));
+  const kept: (Thing | [number, number])[] = [];
+  for (const item of items) {
+    const at = places.get(item);
+    const last = kept.at(-1);
+    if (at === undefined) kept.push(item);
+    else if (Array.isArray(last) && last[1] === at) last[1] = at + 1;
+    else kept.push([at, at + 1]);
+  }
+  return { items: kept, response };
+}
+
+/** @param parts from the first one on */
+export function conversationOf(parts: readonly StoredPart[]): Conversation {
+  let items: readonly Thing[] = [];
+  for (const part of parts) {
+    const before = items;
+    items = part.items.flatMap((each) => (isSpan(each) ? before.slice(...each) : [each]));
+  }
+  return { items, response: parts.at(-1)?.response ?? '' };
+}
+
+function isSpan(item: Thing | Span): item is Span {
+  return Array.isArray(item);
+}

@@ -1,0 +1,6 @@
+import { answerMigrations } from './kept-answers.ts';
+import { storedBytesMigrations } from './stored-bytes.ts';
+import { storedResponseMigrations } from './stored-responses.ts';
+
+/** Of the database of what lies beside the books. */
+export const contentMigrations = [...storedResponseMigrations, ...answerMigrations, ...storedBytesMigrations];
