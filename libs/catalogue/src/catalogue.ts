@@ -220,7 +220,7 @@ function modelOf({ endpoints, released, ...model }: ModelFile, lists: ParameterL
     created: secondsOf(released),
     outputs: model.outputs ?? ['text'],
     endpoints: endpoints.map((endpoint) => {
-      const { usdPerMillionTokens, usdPerRequest, ...offer } = endpoint;
+      const { usdPerMillionTokens, usdPerRequest, tiers, ...offer } = endpoint;
       return endpointOf(offer, modelTariff(model.id, endpoint), lists);
     }),
   };

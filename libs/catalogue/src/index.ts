@@ -33,5 +33,5 @@ export {
 export { type Imported, modelsFromOpenRouter } from './openrouter.ts';
 export { isPrivate, PRIVATE_PREFIX } from './private-models.ts';
 export type { CredentialFile, ProviderFile } from './provider-file.ts';
-export { LISTED_TOKENS, LISTED_UNITS, listPriceOf } from './tariffs.ts';
+export { LISTED_TOKENS, LISTED_UNITS, listPriceOf, tierPriceOf, tiersOf } from './tariffs.ts';
 export { ANY_LANGUAGE, type Voice } from './voices-file.ts';

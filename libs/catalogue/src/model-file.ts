@@ -9,6 +9,7 @@ import {
   isText,
   listOf,
   matches,
+  mistakeAt,
   object,
   oneOf,
   optional,
@@ -17,6 +18,7 @@ import {
   share,
   text,
   texts,
+  within,
 } from './rules.ts';
 
 export type PrivacyLevel = 'anon' | 'zdr' | 'e2e';
@@ -75,10 +77,20 @@ export interface OfferFile {
 export const LANGUAGES = ['chat', 'responses'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
+export type UsdPerMillionTokens = Readonly<Record<'input' | 'output', string>> &
+  Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'reasoning', string>>>;
+
+/** What all tokens of a call cost whose input, cached or not, has more tokens than `above`. */
+export interface TierFile {
+  readonly above: number;
+  readonly usdPerMillionTokens: UsdPerMillionTokens;
+}
+
 /** A model's endpoint that is paid by tokens. */
 export interface EndpointFile extends OfferFile {
-  readonly usdPerMillionTokens: Readonly<Record<'input' | 'output', string>> &
-    Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'reasoning', string>>>;
+  readonly usdPerMillionTokens: UsdPerMillionTokens;
+  /** Prices of long inputs, the longest last. */
+  readonly tiers?: readonly TierFile[];
   readonly usdPerRequest?: string;
   /** It can search the web by itself when it is asked to: the fee of one such search. */
   readonly searchFee?: string;
@@ -149,15 +161,18 @@ export const OFFER: Readonly<Record<string, Rule>> = {
   toolReliability: optional(share),
 };
 
-const endpoint = object({
+const usdPerMillionTokens = object({
+  input: amount,
+  output: amount,
+  cacheRead: optional(amount),
+  cacheWrite: optional(amount),
+  reasoning: optional(amount),
+});
+
+const endpointFields = object({
   ...OFFER,
-  usdPerMillionTokens: object({
-    input: amount,
-    output: amount,
-    cacheRead: optional(amount),
-    cacheWrite: optional(amount),
-    reasoning: optional(amount),
-  }),
+  usdPerMillionTokens,
+  tiers: optional(listOf(object({ above: count, usdPerMillionTokens }))),
   usdPerRequest: optional(amount),
   searchFee: optional(text),
   speaks: optional(listOf(oneOf(LANGUAGES))),
@@ -166,6 +181,23 @@ const endpoint = object({
   eventTokens: optional(count),
   templateTokens: optional(countOrNone),
 });
+
+/** What a tier left out would be sold at the price of short inputs. */
+const endpoint: Rule = (value, place) => {
+  endpointFields(value, place);
+  const { usdPerMillionTokens: base, tiers = [] } = value as EndpointFile;
+  for (const [i, { above, usdPerMillionTokens: prices }] of tiers.entries()) {
+    const at = within(place, 'tiers', i);
+    if (above <= (tiers[i - 1]?.above ?? 0))
+      throw mistakeAt(within(at, 'above'), 'must be more than that of the one before');
+    const missing = Object.keys(base).find((unit) => !(unit in prices));
+    if (missing !== undefined)
+      throw mistakeAt(
+        within(at, 'usdPerMillionTokens'),
+        `has no price of ${missing}, which there is one of without it`,
+      );
+  }
+};
 
 /** Fields of every model. */
 export const DESCRIBED: Readonly<Record<string, Rule>> = {

@@ -60,9 +60,45 @@ test('a price for each request is kept, and prices smaller than a pico-USD a tok
   });
 });
 
+test('prices of long inputs become tiers, and sound is not taken that costs more than text', () => {
+  const pricing = {
+    ...{ prompt: '0.000001', completion: '0.00001', input_cache_read: '0.0000001', audio: '0.000002' },
+    overrides: [
+      { min_prompt_tokens: 200_000, prompt: '0.000002', completion: '0.000015' },
+      { min_prompt_tokens: 500_000, prompt: '0.000003', input_cache_read: '0.0000002' },
+      { utc_start: 1630, utc_end: 30, prompt: '0.0000005' },
+    ],
+  };
+  const architecture = { input_modalities: ['text', 'audio', 'video', 'image'] };
+  const [model] = modelsIn(imported(row({ pricing, architecture })).models);
+  expect(model).toMatchObject({
+    inputs: ['text', 'image'],
+    endpoints: [
+      {
+        usdPerMillionTokens: { input: '1', output: '10', cacheRead: '0.1' },
+        tiers: [
+          { above: 200_000, usdPerMillionTokens: { input: '2', output: '15', cacheRead: '0.1' } },
+          { above: 500_000, usdPerMillionTokens: { input: '3', output: '15', cacheRead: '0.2' } },
+        ],
+      },
+    ],
+  });
+});
+
 test.each([
   ['a price that varies', { pricing: { prompt: '-1', completion: '-1' } }, 'no fixed price'],
   ['no price', { pricing: {} }, 'no fixed price'],
+  [
+    'a price that is higher by day',
+    {
+      pricing: {
+        prompt: '0.000001',
+        completion: '0.000001',
+        overrides: [{ utc_days: ['monday'], prompt: '0.000002' }],
+      },
+    },
+    'dearer at certain times',
+  ],
   ['images only', { architecture: { output_modalities: ['image'] } }, 'no text'],
   ['no id', { id: '' }, 'no id'],
 ])('a row with %s is left out, and reported', (_, more, why) => {

@@ -1,7 +1,10 @@
 /** OpenRouter's list of models (`GET https://openrouter.ai/api/v1/models`, saved to a file) as catalogue entries. */
 import { money } from '#kernel';
-import type { ModelFile } from './model-file.ts';
+import type { ModelFile, TierFile, UsdPerMillionTokens } from './model-file.ts';
 import { PRIVATE_PREFIX } from './private-models.ts';
+
+/** Prices by name; `overrides` are others that apply under conditions. */
+type Pricing = Readonly<Record<string, unknown>>;
 
 /** The part of a row that is read; prices are USD for one token, as text. */
 interface Row {
@@ -14,7 +17,7 @@ interface Row {
     readonly input_modalities?: readonly string[];
     readonly output_modalities?: readonly string[];
   };
-  readonly pricing?: Readonly<Record<string, string | undefined>>;
+  readonly pricing?: Pricing;
   readonly top_provider?: { readonly max_completion_tokens?: number | null; readonly context_length?: number | null };
   readonly supported_parameters?: readonly string[];
 }
@@ -25,6 +28,11 @@ const PRICES = {
   cacheWrite: 'input_cache_write',
   reasoning: 'internal_reasoning',
 } as const;
+
+const TOKENS: ReadonlySet<string> = new Set(['prompt', 'completion', ...Object.values(PRICES)]);
+/** Conditions of an override: more tokens of input than these, or a time of the day or week. */
+const ABOVE = 'min_prompt_tokens';
+const TIMES = ['utc_start', 'utc_end', 'utc_days'];
 
 const DEFAULT_CONTEXT = 8_192;
 /** An answer takes at most this part of a context whose row says nothing of it. */
@@ -59,16 +67,14 @@ function modelFrom(row: Row, margin: string): ModelFile | string {
   if (typeof id !== 'string' || id === '') return 'it has no id';
   if (id.startsWith(PRIVATE_PREFIX)) return 'its id would be that of a private model';
   if (!output_modalities.includes('text')) return 'it answers with no text';
-  const input = perMillion(pricing.prompt);
-  const output = perMillion(pricing.completion);
-  if (input === undefined || output === undefined) return 'it has no fixed price';
+  const prices = pricesIn(pricing);
+  if (prices === undefined) return 'it has no fixed price';
+  const overrides = Array.isArray(pricing.overrides) ? (pricing.overrides as readonly Pricing[]) : [];
+  if (overrides.some((override) => isDearerAtTimes(override, pricing))) return 'it is dearer at certain times';
+  const tiers = tiersIn(overrides, pricing);
   const context = row.context_length || top_provider.context_length || DEFAULT_CONTEXT;
   const most = top_provider.max_completion_tokens || Math.ceil(context / OUTPUT_SHARE);
-  const request = pricing.request;
-  const others = Object.entries(PRICES).flatMap(([ours, theirs]) => {
-    const price = perMillion(pricing[theirs]);
-    return price === undefined || price === '0' ? [] : [[ours, price] as const];
-  });
+  const request = textOrNone(pricing.request);
   return {
     id,
     type: 'chat',
@@ -78,7 +84,7 @@ function modelFrom(row: Row, margin: string): ModelFile | string {
     released: new Date(created * 1000).toISOString().slice(0, 10),
     popular: false,
     privacy: 'anon',
-    inputs: input_modalities.length > 0 ? input_modalities : ['text'],
+    inputs: takenFor(pricing, input_modalities),
     outputs: output_modalities,
     context,
     maxOutput: Math.min(most, context),
@@ -87,7 +93,8 @@ function modelFrom(row: Row, margin: string): ModelFile | string {
         provider: 'OpenRouter',
         upstream: 'openrouter',
         model: id,
-        usdPerMillionTokens: { input, output, ...Object.fromEntries(others) },
+        usdPerMillionTokens: prices,
+        ...(tiers.length > 0 ? { tiers } : {}),
         ...(request && Number(request) > 0 ? { usdPerRequest: request } : {}),
         margin,
         routes: true,
@@ -97,13 +104,58 @@ function modelFrom(row: Row, margin: string): ModelFile | string {
   };
 }
 
+/** Undefined where one is missing, or varies. */
+function pricesIn(pricing: Pricing): UsdPerMillionTokens | undefined {
+  const [input, output] = [perMillion(pricing.prompt), perMillion(pricing.completion)];
+  if (input === undefined || output === undefined) return undefined;
+  const others = Object.entries(PRICES).flatMap(([ours, theirs]) => {
+    const price = perMillion(pricing[theirs]);
+    return price === undefined || price === '0' ? [] : [[ours, price] as const];
+  });
+  return { input, output, ...Object.fromEntries(others) };
+}
+
+/** What applies above a number of tokens has of each price the last that applies there, and else the usual one. */
+function tiersIn(overrides: readonly Pricing[], pricing: Pricing): readonly TierFile[] {
+  const bySize = overrides.filter((override) => !isTimed(override) && typeof override[ABOVE] === 'number');
+  const sizes = [...new Set(bySize.map((override) => override[ABOVE] as number))].sort((a, b) => a - b);
+  return sizes.flatMap((above) => {
+    const applying = bySize.filter((override) => (override[ABOVE] as number) <= above);
+    const usdPerMillionTokens = pricesIn(Object.assign({}, pricing, ...applying));
+    return usdPerMillionTokens ? [{ above, usdPerMillionTokens }] : [];
+  });
+}
+
+/** Cheaper at times is no loss: it is sold at the usual price. */
+function isDearerAtTimes(override: Pricing, pricing: Pricing): boolean {
+  if (!isTimed(override)) return false;
+  return Object.entries(override).some(
+    ([name, price]) => TOKENS.has(name) && Number(price) > Number(pricing[name] ?? 0),
+  );
+}
+
+function isTimed(override: Pricing): boolean {
+  return TIMES.some((condition) => condition in override);
+}
+
+/** Sound is sold by the price of text: where it costs more, nothing that has sound is taken. */
+function takenFor(pricing: Pricing, inputs: readonly string[]): readonly string[] {
+  const isDear = Number(pricing.audio ?? 0) > Number(pricing.prompt);
+  const taken = isDear ? inputs.filter((input) => input !== 'audio' && input !== 'video') : inputs;
+  return taken.length > 0 ? taken : ['text'];
+}
+
+function textOrNone(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
 function vendorOf(id: string): string {
   return id.includes('/') ? id.slice(0, id.indexOf('/')) : 'OpenRouter';
 }
 
 /** Undefined where there is none, or one that varies: the list has -1 there. */
-function perMillion(perToken: string | undefined): string | undefined {
-  if (perToken === undefined || !(Number(perToken) >= 0)) return undefined;
+function perMillion(perToken: unknown): string | undefined {
+  if (typeof perToken !== 'string' || !(Number(perToken) >= 0)) return undefined;
   const usd = money.unscaled(money.scaled(perToken, 18), 12);
   return usd;
 }

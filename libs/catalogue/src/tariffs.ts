@@ -25,15 +25,35 @@ export function listPriceOf(usage: Usage, { prices }: Tariff): Amounts {
   return priceOf(usage, prices, { inputTokens: 0 });
 }
 
-/** Token classes that the file does not name are paid as their side: cached input as input, reasoning as output. */
+/**
+ * Token classes that the file does not name are paid as their side: cached input as input, reasoning as output. The prices of
+ * the longest inputs stand first.
+ */
 export function modelTariff(model: string, endpoint: EndpointFile): Tariff {
-  const { usdPerMillionTokens, usdPerRequest = '0', margin } = endpoint;
+  const { usdPerMillionTokens, usdPerRequest = '0', tiers = [], margin } = endpoint;
   const prices: Price[] = [];
   for (const unit of ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const) {
+    const listed = (usd: string) => sold(unit, BigInt(LISTED_TOKENS), usd, margin);
+    for (const { above, usdPerMillionTokens: long } of tiers.toReversed())
+      if (long[unit] !== undefined) prices.push({ ...listed(long[unit]), when: { inputTokens: { above } } });
     const usd = usdPerMillionTokens[unit];
-    if (usd !== undefined) prices.push(sold(unit, BigInt(LISTED_TOKENS), usd, margin));
+    if (usd !== undefined) prices.push(listed(usd));
   }
   return { ...offeredBy(model, endpoint), prices: [...prices, sold('request', 1n, usdPerRequest, margin)] };
+}
+
+/** Sizes of inputs above which the prices of a tariff change, the smallest first. */
+export function tiersOf({ prices }: Tariff): readonly number[] {
+  const sizes = prices.flatMap(({ when }) => {
+    const size = when?.inputTokens;
+    return typeof size === 'object' ? [size.above] : [];
+  });
+  return [...new Set(sizes)].sort((a, b) => a - b);
+}
+
+/** What a use is listed at in a call whose input has more tokens than `above`. */
+export function tierPriceOf(usage: Usage, { prices }: Tariff, above: number): Amounts {
+  return priceOf(usage, prices, { inputTokens: above + 1 });
 }
 
 /** Prices that depend on what is chosen stand before the one for everything else. */

@@ -1,11 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, usageIn, World } from '#testing';
+import { chargesIn, type TestAccount, testModel, testOffer, usageIn, World } from '#testing';
 
+/** Five times as dear, cached input and output as well, where the input has more than a thousand tokens. */
+const LONG = testModel('test/long', [
+  testOffer('OpenAI', 'openai', {
+    usdPerMillionTokens: { input: '1', cacheRead: '0.1', output: '2' },
+    tiers: [{ above: 1_000, usdPerMillionTokens: { input: '5', cacheRead: '0.5', output: '10' } }],
+    margin: '1',
+  }),
+]);
 const FLAT = { model: 'countinghouse/flat' };
 
 let world: World;
 beforeAll(async () => {
-  world = await World.open();
+  world = await World.open({}, [LONG]);
 });
 afterAll(() => world.close());
 
@@ -156,5 +164,39 @@ describe('a use that costs more than was held', () => {
     expect(BigInt(settled.data.charge.price)).toBeGreaterThan(BigInt(settled.data.charged));
     expect(body.usage.cost).toBe(Number(held.data.amount) / 1e12);
     expect(Number(await world.balance(account))).toBeCloseTo(1.05 - body.usage.cost, 12);
+  });
+});
+
+describe('a model whose long inputs have a price of their own', () => {
+  const ask = async (account: TestAccount, content: string) =>
+    world.post(
+      '/v1/chat/completions',
+      { model: LONG.id, max_tokens: 10, messages: [{ role: 'user', content }] },
+      account,
+    );
+
+  test('is listed with it, and holds and charges by it all tokens of a call that is above the bound', async () => {
+    const account = await world.account(1.05);
+    for (const content of ['[[sandbox tokens=10]]', `[[sandbox tokens=10 fault=cached]] ${'word '.repeat(2_000)}`]) {
+      expect((await ask(account, content)).status).toBe(200);
+    }
+    const facts = await world.facts(account);
+    const [short, long] = chargesIn(facts).map(({ items: [item], price }) => ({
+      ...item?.usage,
+      price: Number(price),
+    }));
+    const { input = 0, output = 0, cacheRead = 0 } = long ?? {};
+    expect([input + cacheRead > 2_000, cacheRead > 0, output]).toEqual([true, true, 10]);
+    expect(long?.price).toBe(input * 5e6 + cacheRead * 5e5 + output * 1e7);
+    expect(short?.price).toBe((short?.input ?? 0) * 1e6 + 10 * 2e6);
+    const held = facts.flatMap((fact) => (fact.type === 'FundsHeld' ? [Number(fact.data.amount)] : []));
+    expect(held[1]).toBeGreaterThanOrEqual(long?.price ?? 0);
+    expect(held[1]).toBeGreaterThan(2_000 * 5e6);
+    expect((await world.get(`/v1/models/${LONG.id}`)).body.pricing).toMatchObject({
+      prompt: '0.000001',
+      overrides: [
+        { min_prompt_tokens: 1_000, prompt: '0.000005', completion: '0.00001', input_cache_read: '0.0000005' },
+      ],
+    });
   });
 });

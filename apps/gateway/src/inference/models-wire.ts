@@ -11,6 +11,8 @@ import {
   MEDIA_UNITS,
   type MediaModel,
   type MediaUnit,
+  tierPriceOf,
+  tiersOf,
 } from '#catalogue';
 import { priceOf, type Unit } from '#domain';
 import { formatUsd, money, plainNumber, usdNumber } from '#kernel';
@@ -106,13 +108,14 @@ function architectureOf({ inputs, outputs }: AnyModel) {
   };
 }
 
-/** What any of these endpoints charges at most for each unit. */
+/** What any of these endpoints charges at most for each unit, and for long inputs. */
 function tokenPricing(endpoints: readonly Endpoint[]) {
   const most = (unit: Unit, quantity: number) =>
     money.most(...endpoints.map(({ tariff }) => listPriceOf({ [unit]: quantity }, tariff).price));
   const million = (unit: Unit) => usdNumber(most(unit, LISTED_TOKENS));
   const each = (unit: Unit) => formatUsd(most(unit, 1));
   const both = { input_per_1M: million('input'), output_per_1M: million('output') };
+  const overrides = overridesOf(endpoints);
   return {
     input_per_1M_tokens: both.input_per_1M,
     output_per_1M_tokens: both.output_per_1M,
@@ -125,7 +128,24 @@ function tokenPricing(endpoints: readonly Endpoint[]) {
     input_cache_write: each('cacheWrite'),
     internal_reasoning: each('reasoning'),
     request: each('request'),
+    ...(overrides.length > 0 ? { overrides } : {}),
   };
+}
+
+/** As OpenRouter lists them: all tokens of a call whose input has more than so many are charged by these. */
+function overridesOf(endpoints: readonly Endpoint[]) {
+  const sizes = [...new Set(endpoints.flatMap(({ tariff }) => tiersOf(tariff)))].sort((a, b) => a - b);
+  return sizes.map((above) => {
+    const each = (unit: Unit) =>
+      formatUsd(money.most(...endpoints.map(({ tariff }) => tierPriceOf({ [unit]: 1 }, tariff, above).price)));
+    return {
+      min_prompt_tokens: above,
+      prompt: each('input'),
+      completion: each('output'),
+      input_cache_read: each('cacheRead'),
+      input_cache_write: each('cacheWrite'),
+    };
+  });
 }
 
 /** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */

@@ -36,8 +36,24 @@ const PRICING = object(
     internal_reasoning: decimal('One output token of reasoning'),
     request: decimal('One request, whatever its tokens'),
     image: decimal('One image, where no variant fits'),
+    overrides: {
+      ...array(
+        object({
+          min_prompt_tokens: {
+            ...COUNT,
+            description: 'They apply to all tokens of a call whose input has more than so many',
+          },
+          prompt: decimal('One input token'),
+          completion: decimal('One output token'),
+          input_cache_read: decimal('One input token that was read from a cache'),
+          input_cache_write: decimal('One input token that was written to a cache'),
+        }),
+      ),
+      description: 'Prices of long inputs; the last that applies counts',
+    },
   },
   [
+    'overrides',
     'input_per_1M_tokens',
     'output_per_1M_tokens',
     'cache_read_per_1M_tokens',

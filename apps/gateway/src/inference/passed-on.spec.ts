@@ -95,8 +95,8 @@ describe('every field goes to those who know it, as it is', () => {
   ])('%s', async (_, model, known) => {
     const sent = await heardOf(chat({ model, ...FIELDS }));
     const limit = 'max_tokens' in sent ? 'max_tokens' : 'max_completion_tokens';
-    const reworded = 'reasoning' in sent ? ['reasoning'] : [];
-    expect(everything(sent)).toEqual([...HEAD, limit, ...known, ...reworded].sort());
+    const ours = ['reasoning', 'provider'].filter((field) => field in sent);
+    expect(everything(sent)).toEqual([...HEAD, limit, ...known, ...ours].sort());
     for (const field of known) expect([field, sent[field]]).toEqual([field, FIELDS[field]]);
     expect(sent.reasoning ?? { effort: 'low' }).toEqual({ effort: 'low' });
   });

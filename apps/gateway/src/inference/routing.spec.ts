@@ -59,6 +59,8 @@ async function lastCharge() {
 }
 
 /** Dearer endpoints than those that are listed may be asked. */
+/** What Gemini 2.5 Pro is sold for, in USD for a million tokens. */
+const OF_PRO = { prompt: 1.31875, completion: 10.55 };
 const ANY = { provider: { allow_fallbacks: true } };
 
 describe('a request', () => {
@@ -165,16 +167,16 @@ describe('a request', () => {
   });
 
   test.each<[string, object, unknown]>([
-    ['google/gemini-2.5-pro', {}, undefined],
-    ['google/gemini-2.5-pro', { only: ['google-vertex'], unknown: 1 }, { only: ['google-vertex'] }],
-    ['google/gemini-2.5-pro:nitro', {}, { sort: 'throughput' }],
+    ['google/gemini-2.5-pro', {}, { max_price: OF_PRO }],
+    ['google/gemini-2.5-pro', { only: ['google-vertex'], unknown: 1 }, { only: ['google-vertex'], max_price: OF_PRO }],
+    ['google/gemini-2.5-pro:nitro', {}, { sort: 'throughput', max_price: OF_PRO }],
     [
       'google/gemini-2.5-flash',
       { order: ['x'], max_price: { prompt: 9 } },
-      { ignore: ['google-ai-studio'], max_price: { prompt: 9 } },
+      { ignore: ['google-ai-studio'], max_price: { prompt: 0.3165, completion: 2.6375 } },
     ],
   ])(
-    'for %s with %j is passed on to a router behind us with its own preferences, under our rules',
+    'for %s with %j is passed on to a router behind us with its own preferences, under our rules, at no higher price than ours',
     async (name, provider, expected) => {
       const preferences = Object.keys(provider).length > 0 ? { provider } : {};
       expect((await ask(name, preferences)).status).toBe(200);

@@ -1,5 +1,7 @@
 /** A chat request: what the gateway reads of it, and what an upstream gets of it. */
-import type { Endpoint } from '#catalogue';
+import { type Endpoint, LISTED_TOKENS, listPriceOf } from '#catalogue';
+import type { Tariff } from '#domain';
+import { usdNumber } from '#kernel';
 import { UnservableRequest } from '../../failures.ts';
 import { providerFor } from '../../routing/preferences.ts';
 
@@ -40,7 +42,7 @@ export function wantedOutput({ max_completion_tokens, max_tokens }: ChatBody): n
  */
 export function upstreamBody(
   body: ChatBody,
-  endpoint: Pick<Endpoint, 'model' | 'parameters' | 'routes' | 'slug'>,
+  endpoint: Pick<Endpoint, 'model' | 'parameters' | 'routes' | 'slug' | 'tariff'>,
   limit: number | undefined,
   reasoning?: Reasoning,
 ): Record<string, unknown> {
@@ -50,7 +52,7 @@ export function upstreamBody(
     const value = body[field];
     if (value !== undefined && value !== null && !RENAMED.has(field)) sent[field] = value;
   }
-  if (sent.provider !== undefined) sent.provider = providerFor(endpoint, sent.provider);
+  if (parameters.includes(ROUTING)) sent[ROUTING] = routingFor(endpoint, sent[ROUTING]);
   if (limit !== undefined) sent.max_completion_tokens = limit;
   if (reasoning !== undefined && parameters.includes('reasoning')) sent.reasoning = reasoning;
   if (body.stream) {
@@ -58,6 +60,29 @@ export function upstreamBody(
     sent.stream_options = { include_usage: true };
   }
   return sent;
+}
+
+/** What a router is told about its providers. */
+const ROUTING = 'provider';
+
+/**
+ * What the caller wishes, at no price that is above ours: a router's providers differ by several times, and may be chosen by
+ * name, speed or quantization. https://openrouter.ai/docs/features/provider-routing
+ */
+function routingFor(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, provider: unknown): object {
+  return { ...(providerFor(endpoint, provider) as object | undefined), max_price: mostOf(endpoint.tariff) };
+}
+
+const MAX_PRICES = new WeakMap<Tariff, object>();
+
+/** USD for a million tokens, as the model is sold: what it costs may be that much and no more. */
+function mostOf(tariff: Tariff): object {
+  const known = MAX_PRICES.get(tariff);
+  if (known) return known;
+  const priceOf = (unit: 'input' | 'output') => usdNumber(listPriceOf({ [unit]: LISTED_TOKENS }, tariff).price);
+  const most = { prompt: priceOf('input'), completion: priceOf('output') };
+  MAX_PRICES.set(tariff, most);
+  return most;
 }
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;

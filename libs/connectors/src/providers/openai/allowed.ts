@@ -22,7 +22,7 @@ const model: Allowed = (value, at) => {
   throw refused(`The model "${value}" cannot be asked for: ":online" is not for upstreams`, at);
 };
 
-/** Routing, which a router takes from the caller; what it costs is bounded by the prices that we pay. */
+/** Routing, which a router takes from the caller; what it may cost is always said with it (`max_price`). */
 const routing = fields(
   named([
     'order',
