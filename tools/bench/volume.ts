@@ -7,6 +7,7 @@ import type { DomainEvent } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
 import { usd } from '#kernel';
+import { accountNamed } from '../../apps/ledger/src/account.ts';
 import { Cluster, type Customer } from '../cluster.ts';
 import { charge, query } from './ledger.ts';
 import { inParallel, median, oneByOne, type Target } from './load.ts';
@@ -55,7 +56,7 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
     await full.stopRole('projector');
     const foundation = await openFoundation(readSettings({ DATA_DIR: fullDir }), createLog('warn'));
     try {
-      await useOneAccount(foundation, customers[0].creditId, HOT_EVENTS);
+      await useOneAccount(foundation, (await accountNamed(foundation, customers[0].creditId)) as string, HOT_EVENTS);
       print(`an account with ${HOT_EVENTS} events is there`);
       await useManyAccounts(foundation, events - HOT_EVENTS);
       print(`${events} events are there`);

@@ -98,7 +98,7 @@ interface Ended {
 
 /** Runs the built command line against the world's database. */
 function ledger(...args: string[]): Promise<Ended> {
-  const env = { DATABASE_URL: world.databaseUrl };
+  const env = { DATABASE_URL: world.databaseUrl, DATA_DIR: world.foundation.settings.dataDir };
   return new Promise((resolve) => {
     execFile(process.execPath, [BUILT, ...args], { env }, (error, output, complaint) => {
       resolve({ code: error ? Number(error.code) : 0, lines: output.trimEnd().split('\n'), complaint });
@@ -184,9 +184,9 @@ describe('replay', () => {
     const facts = (await world.facts()).filter(({ position }) => position <= funded.position);
     const ended = await ledger('replay', '--until', String(funded.position));
     const balances = [
-      [rich.creditId, '10.5', '0'],
-      [poor.creditId, '1.05', '0'],
-      [third.creditId, '10.5', '0'],
+      [world.idOf(rich), '10.5', '0'],
+      [world.idOf(poor), '1.05', '0'],
+      [world.idOf(third), '10.5', '0'],
     ];
     expect(table(ended)).toEqual([
       [`As of position ${funded.position}: ${facts.length} facts, 3 accounts with money`],
@@ -214,8 +214,8 @@ describe('replay', () => {
 
   test('reports them as of now by default: what the service says itself', async () => {
     const ended = table(await ledger('replay'));
-    expect(ended).toContainEqual([rich.creditId, await world.balance(rich), '0.01']);
-    expect(ended).toContainEqual([poor.creditId, '1.03', '0.01']);
+    expect(ended).toContainEqual([world.idOf(rich), await world.balance(rich), '0.01']);
+    expect(ended).toContainEqual([world.idOf(poor), '1.03', '0.01']);
     expect(ended.at(-1)).toEqual(['difference', '0']);
     const { rows } = await database.query(
       'select account, sum(amount) from journal group by account having sum(amount) <> 0',
@@ -279,6 +279,7 @@ test('the journal of automatic top-ups has every step, without the secret of the
   const wallet = await world.nwcWallet({ mode: 'fails, then pays' });
   await world.connect(account, wallet);
   await world.until(async () => (await world.get('/nwc-auto-topup', account)).body.last_attempt?.state === 'paid');
+  expect(await ledger('account', account.creditId)).toMatchObject({ code: 0, lines: [world.idOf(account)] });
   const { code, lines } = await ledger('autotopup', account.creditId);
   const topup = (await world.get('/nwc-auto-topup', account)).body.last_attempt.invoice_id;
   expect([code, lines.map((line) => line.replace(/^\S+ {2}/, ''))]).toEqual([
@@ -313,6 +314,7 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
     [['autotopup'], usage],
     [['autotopup', 'one', 'two'], usage],
     [['autotopup', 'one', '--until', '1'], usage],
+    [['account', OWED], 'There is no account of this credit_id.'],
     [['autotopup', 'nobody'], 'The account nobody has never had a wallet connected.'],
     [['replay', '--until', 'yesterday'], until],
     [['replay', '--until', '1.5'], until],

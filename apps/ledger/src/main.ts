@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { readPayments } from '#catalogue';
 import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#infra';
+import { accountNamed } from './account.ts';
 import { autoTopup } from './auto-topup.ts';
 import { challenges } from './challenges.ts';
 import { closeJob, jobs } from './jobs.ts';
@@ -43,7 +44,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   autotopup: {
     takes: ['account'],
-    run: ({ foundation, words: [account = ''], print }) => autoTopup(foundation.store, account, print),
+    run: async ({ foundation, words: [account = ''], print }) =>
+      autoTopup(foundation.store, (await accountNamed(foundation, account)) ?? account, print),
+  },
+  account: {
+    takes: ['credit_id'],
+    run: async ({ foundation, words: [creditId = ''], print }) => {
+      const account = await accountNamed(foundation, creditId);
+      if (account === undefined) throw new StartError('There is no account of this credit_id.');
+      print(account);
+    },
   },
   jobs: { run: ({ foundation, print }) => jobs(foundation, print) },
   'jobs close': {

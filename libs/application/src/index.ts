@@ -1,4 +1,5 @@
 export { AbuseLimits, type Counted, TooManyRequests } from './abuse-limits.ts';
+export { accountIdsOf } from './accounts/credit-id.ts';
 export {
   CreateKey,
   CreateKeyHandler,

@@ -84,12 +84,15 @@ export class KeyedRequests {
 
   /** The claims and answers that are kept for the account. */
   async kept() {
-    return (await this.database.query('select * from gateway.answers where payer_id = $1', [this.account.creditId]))
-      .rows;
+    return (
+      await this.database.query('select * from gateway.answers where payer_id = $1', [this.world.idOf(this.account)])
+    ).rows;
   }
 
   change(set: string, values: readonly unknown[] = [], database: pg.Client | pg.Pool = this.database) {
-    return database.query(`update gateway.answers set ${set} where payer_id = '${this.account.creditId}'`, [...values]);
+    return database.query(`update gateway.answers set ${set} where payer_id = '${this.world.idOf(this.account)}'`, [
+      ...values,
+    ]);
   }
 
   /** While `asked` runs, no answer's `column` can be written. */

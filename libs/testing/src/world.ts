@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { INestApplicationContext } from '@nestjs/common';
-import { Clock, FileStore, filePath, LINK_LASTS_MS, LinkSigner, newFileId } from '#application';
+import { accountIdsOf, Clock, FileStore, filePath, LINK_LASTS_MS, LinkSigner, newFileId, Secrets } from '#application';
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
 import { createLog, Foundation, readSettings, type Settings } from '#infra';
@@ -162,6 +162,11 @@ export class World {
     return account;
   }
 
+  /** What the books know an account by. */
+  idOf({ creditId }: TestAccount): string {
+    return accountIdsOf(creditId, this.app.get(Secrets))[0];
+  }
+
   /** Pays an invoice of `usd` and waits until it is credited. */
   async fund(account: TestAccount, usd: number): Promise<void> {
     const amount = Number(usd.toFixed(12));
@@ -235,7 +240,9 @@ export class World {
   async facts(account?: TestAccount): Promise<readonly Recorded<DomainEvent>[]> {
     const facts: Recorded<DomainEvent>[] = [];
     for await (const { events } of this.foundation.store.history(START)) facts.push(...(events as typeof facts));
-    return account ? facts.filter(({ stream }) => stream === `account-${account.creditId}`) : facts;
+    if (!account) return facts;
+    const streams = accountIdsOf(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);
+    return facts.filter(({ stream }) => streams.includes(stream));
   }
 
   /** Waits for something that follows from what was done. */

@@ -30,10 +30,10 @@ export class AccountsController {
     gives: 'accounts',
   })
   async create(@CausedBy() cause: Cause) {
-    const { accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
+    const { creditId, accountId, apiKey, keyId, position } = await this.commands.execute(new OpenAccount(cause));
     this.authenticator.remember(apiKey, { accountId, keyId });
     await this.books.show(position, 'keys', 'balances');
-    return { success: true, credit_id: accountId, api_key: apiKey, balance: usdNumber(ZERO) };
+    return { success: true, credit_id: creditId, api_key: apiKey, balance: usdNumber(ZERO) };
   }
 
   @Post('credits/balance')

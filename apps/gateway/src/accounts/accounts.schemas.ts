@@ -5,7 +5,9 @@ export const AccountSchema = named(
   'Account',
   object({
     success: { const: true },
-    credit_id: text('The id of the account. It is a secret: it can spend the balance', { format: 'uuid' }),
+    credit_id: text('The credential of the account itself, which is shown this once. It can manage the keys', {
+      format: 'uuid',
+    }),
     api_key: text('The first key of the account', { pattern: '^sk-' }),
     balance: { const: 0 },
   }),

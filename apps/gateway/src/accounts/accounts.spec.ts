@@ -48,6 +48,35 @@ describe('a new account', () => {
     expect(a.apiKey).not.toBe(b.apiKey);
   });
 
+  test('is known to the books by an id that opens nothing, on any route', async () => {
+    const account = await world.account();
+    const id = world.idOf(account);
+    const [{ stream } = { stream: '' }] = await world.facts(account);
+    expect(stream).toBe(`account-${id}`);
+    const asked = [
+      ['POST', '/credits/balance'],
+      ['POST', '/topup/create/btc-lightning'],
+      ['POST', '/topup/card/session'],
+      ['GET', '/queries/history'],
+      ['GET', '/keys'],
+      ['POST', '/keys'],
+      ['GET', '/nwc-auto-topup'],
+      ['DELETE', '/nwc-auto-topup/connection'],
+    ] as const;
+    const [byHeader, byQuery, byBody] = [
+      asked.map(([method, route]) => world.send(method, route, { headers: { 'x-credit-id': id } })),
+      [world.get(`/queries/history?credit_id=${id}`)],
+      ['/credits/balance', '/topup/create/btc-lightning'].map((route) =>
+        world.post(route, { amount: 1, currency: 'USD', credit_id: id }),
+      ),
+    ];
+    for (const answer of await Promise.all([...byHeader, ...byQuery, ...byBody])) expect(answer.status).toBe(401);
+    const beside = await world.send('POST', '/credits/balance', {
+      headers: { 'api-key': account.apiKey, 'x-credit-id': id },
+    });
+    expect(beside.status).toBe(400);
+  });
+
   test('is two facts: it was opened, and it has a key, whose secret they do not reveal', async () => {
     const account = await world.account();
     const facts = await world.facts(account);

@@ -31,7 +31,7 @@ afterAll(async () => {
 const state = async (account: TestAccount) => (await world.get('/nwc-auto-topup', account)).body;
 const attempts = async (account: TestAccount) =>
   (await world.facts())
-    .filter(({ stream }) => stream === `autotopup-${account.creditId}`)
+    .filter(({ stream }) => stream === `autotopup-${world.idOf(account)}`)
     .filter(({ type }) => type === 'AutoTopupBegun').length;
 
 describe('a wallet that', () => {
@@ -147,7 +147,9 @@ async function everything(): Promise<string> {
 async function looked(account: TestAccount): Promise<void> {
   const { rows } = await database.query<{ now: Date }>('select now()');
   const due = () =>
-    database.query<{ at: Date }>(`select at from es.due where workflow = 'autotopups' and id = $1`, [account.creditId]);
+    database.query<{ at: Date }>(`select at from es.due where workflow = 'autotopups' and id = $1`, [
+      world.idOf(account),
+    ]);
   await world.until(async () => ((await due()).rows[0]?.at.getTime() ?? 0) > (rows[0]?.now.getTime() ?? 0) + 1_500);
 }
 

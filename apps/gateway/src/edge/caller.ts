@@ -5,7 +5,7 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { type AbuseLimits, actorOf, type Caller, type Clock, type Secrets } from '#application';
+import { type AbuseLimits, accountIdsOf, actorOf, type Caller, type Clock, type Secrets } from '#application';
 import { type Cause, startedBy } from '#kernel';
 import { findKey } from '#projections';
 import type { OperationNotes } from '../openapi/operation.ts';
@@ -141,7 +141,7 @@ export interface AuthenticatorPorts {
  * account's stream with every hold, and looked up for reads.
  */
 export class Authenticator {
-  /** By the hash of a key, or by the account's own id. Grows as it fills: with a `max`, all its room would be made at the start. */
+  /** By the hash of a key, or of the `credit_id`. Grows as it fills: with a `max`, all its room would be made at the start. */
   private readonly owners = new LRUCache<string, Caller>({ maxSize: REMEMBERED_KEYS, sizeCalculation: () => 1 });
 
   constructor(
@@ -157,11 +157,11 @@ export class Authenticator {
     const apiKey = apiKeyOf(request);
     if (apiKey === undefined) {
       if (!this.creditIdMayPay) throw new Unauthorized(request.headers['x-credit-id'] ? NO_PAYER : missing);
-      return { accountId: claimedAccount(request, missing), keyId: null };
+      return this.owner(request, missing);
     }
     const caller = this.owners.get(this.ports.secrets.hash(apiKey)) ?? (await this.verify(request, apiKey));
     const named = request.headers['x-credit-id'];
-    if (named !== undefined && !isAccountOf(caller, named)) throw notItsAccount('x-credit-id');
+    if (named !== undefined && !this.isAccountOf(caller, named)) throw notItsAccount('x-credit-id');
     return caller;
   }
 
@@ -188,7 +188,7 @@ export class Authenticator {
     const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
     const named = creditId ?? request.headers['x-credit-id'];
     if (named === undefined) return caller;
-    if (isAccountOf(caller, named)) return { ...caller, keyId: null };
+    if (this.isAccountOf(caller, named)) return { ...caller, keyId: null };
     throw notItsAccount(field);
   }
 
@@ -199,16 +199,24 @@ export class Authenticator {
     else await this.verify(request, apiKey);
   }
 
-  /** The account itself, by its own id. */
+  /** The account itself, by its `credit_id`. */
   async owner(request: FastifyRequest, missing: string, creditId?: unknown): Promise<Caller> {
-    const accountId = claimedAccount(request, missing, creditId);
-    const account = { accountId, keyId: null };
-    const known = this.owners.has(accountId);
-    await this.ports.lookUps.make(request.ip, known, async () => {
-      if (!(await this.ports.books.knows(accountId))) throw new Unauthorized(INVALID_ACCOUNT);
-    });
-    if (!known) this.owners.set(accountId, account);
+    const ids = accountIdsOf(claimedCreditId(request, missing, creditId), this.ports.secrets);
+    const known = this.owners.get(ids[0]);
+    if (known) return known;
+    const account = await this.ports.lookUps.make(request.ip, false, () => this.accountOf(ids));
+    this.owners.set(ids[0], account);
     return account;
+  }
+
+  private async accountOf(ids: readonly string[]): Promise<Caller> {
+    for (const accountId of ids) if (await this.ports.books.knows(accountId)) return { accountId, keyId: null };
+    throw new Unauthorized(INVALID_ACCOUNT);
+  }
+
+  private isAccountOf({ accountId }: Caller, named: unknown): boolean {
+    if (typeof named !== 'string' || !UUID.test(named)) return false;
+    return accountIdsOf(named.toLowerCase(), this.ports.secrets).includes(accountId);
   }
 
   /** The id of an account's key, by its secret; undefined when the account has no such key. */
@@ -237,10 +245,6 @@ export class Authenticator {
   }
 }
 
-function isAccountOf({ accountId }: Caller, named: unknown): boolean {
-  return typeof named === 'string' && named.toLowerCase() === accountId;
-}
-
 function notItsAccount(field: string): InvalidRequest {
   return new InvalidRequest(`${field} is not the account of the API key`, field);
 }
@@ -264,8 +268,8 @@ function apiKeyOf({ headers }: FastifyRequest): string | undefined {
   return bearer ?? (typeof header === 'string' ? header : undefined);
 }
 
-/** The account that a request names, which need not exist. */
-function claimedAccount({ headers }: FastifyRequest, missing: string, creditId?: unknown): string {
+/** The `credit_id` that a request names, which need not be that of any account. */
+function claimedCreditId({ headers }: FastifyRequest, missing: string, creditId?: unknown): string {
   const claimed = creditId ?? headers['x-credit-id'];
   if (claimed === undefined) throw new Unauthorized(missing);
   if (typeof claimed !== 'string' || !UUID.test(claimed)) throw new Unauthorized(INVALID_ACCOUNT);

@@ -41,7 +41,7 @@ test('an account changes its keys by itself', async () => {
   const revoked = await world.send('DELETE', `/keys/${made.body.data._id}`, { headers: own });
   const requests = [made, changed, revoked].map(({ headers }) => headers.get('x-request-id'));
   expect((await world.facts(account)).slice(-3).map(causeOf)).toEqual(
-    requests.map((id) => by(`account:${account.creditId}`, id)),
+    requests.map((id) => by(`account:${world.idOf(account)}`, id)),
   );
 });
 

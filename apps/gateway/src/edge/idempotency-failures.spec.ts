@@ -28,7 +28,7 @@ function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
   const none = { load: async () => undefined, save: async () => {} };
   const { accounts } = openStreams(store, none, runtime);
-  return (command: AccountCommand) => accounts.run(requests.account.creditId, command, BY_A_TEST);
+  return (command: AccountCommand) => accounts.run(requests.world.idOf(requests.account), command, BY_A_TEST);
 }
 
 function hold(holdId: string, expiresInMs: number): AccountCommand {
@@ -57,7 +57,7 @@ async function dieClaiming(): Promise<string> {
        (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, held)
      select $1, key, request, gen_random_uuid(), 2, gen_random_uuid(), now() + interval '10 s', expires_at, false
        from gateway.answers where payer_id = $2`,
-    [requests.account.creditId, other.creditId],
+    [requests.world.idOf(requests.account), requests.world.idOf(other)],
   );
   return (await requests.kept())[0].request_id;
 }

@@ -13,7 +13,7 @@ beforeAll(async () => {
   [stopped, other] = [await world.account(1), await world.account(1)];
   expect((await world.chat(stopped)).status).toBe(200); // its state is warm now
   const store = new PostgresEventStore({ connectionString: world.databaseUrl });
-  const stream = `account-${stopped.creditId}`;
+  const stream = `account-${world.idOf(stopped)}`;
   const { revision } = (await store.head(stream)) ?? { revision: -1 };
   await store.append(stream, revision, [
     { id: crypto.randomUUID(), type: 'HoldSettled', data: { holdId: 'x' }, metadata: { version: 1_000 } },

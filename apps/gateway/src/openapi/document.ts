@@ -29,7 +29,12 @@ const SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An API key' },
   'api-key': { type: 'apiKey', in: 'header', name: 'api-key', description: 'An API key' },
   'x-api-key': { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'An API key' },
-  'x-credit-id': { type: 'apiKey', in: 'header', name: 'x-credit-id', description: 'The id of the account itself' },
+  'x-credit-id': {
+    type: 'apiKey',
+    in: 'header',
+    name: 'x-credit-id',
+    description: 'The credit_id of the account itself',
+  },
   payment: {
     type: 'http',
     scheme: 'Payment',

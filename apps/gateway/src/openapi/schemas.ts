@@ -48,7 +48,7 @@ export function dateOrTime(description: string): Schema {
   return { type: 'string', description: `${description}: ISO 8601, in UTC unless it names a time zone` };
 }
 
-export const CREDIT_ID = text('The id of the account, instead of a credential in a header', { format: 'uuid' });
+export const CREDIT_ID = text('The credit_id of the account, instead of a credential in a header', { format: 'uuid' });
 
 const ERROR: Readonly<Record<string, Schema>> = {
   status: { const: 'error' },

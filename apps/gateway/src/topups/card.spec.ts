@@ -51,8 +51,8 @@ const statusOf = async ({ invoice_id }: Session) => (await world.get(`/topup/sta
 async function books({ account, invoice_id }: Session): Promise<string> {
   const sums = new Map<string, PicoUsd>();
   for (const fact of await world.facts()) {
-    if (![`account-${account.creditId}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
-    for (const { account: name, amount } of postings(`account-${account.creditId}`, fact as DomainEvent))
+    if (![`account-${world.idOf(account)}`, `topup-${invoice_id}`].includes(fact.stream)) continue;
+    for (const { account: name, amount } of postings(`account-${world.idOf(account)}`, fact as DomainEvent))
       sums.set(name, money.add(sums.get(name) ?? ZERO, amount));
   }
   const sum = (name: string) => money.formatUsd(sums.get(name) ?? ZERO);

@@ -98,10 +98,10 @@ describe('a paid top-up', () => {
     await world.pay(invoice.lightning_invoice);
     await settled(invoice);
     const [credit] = await credits(account);
-    expect(credit && postings(`account-${account.creditId}`, credit)).toEqual([
+    expect(credit && postings(`account-${world.idOf(account)}`, credit)).toEqual([
       { account: 'clearing:btc-lightning', customer: null, amount: 1_000_000_000_000n },
       { account: 'bonus:btc-lightning', customer: null, amount: 50_000_000_000n },
-      { account: 'customer:available', customer: account.creditId, amount: -1_050_000_000_000n },
+      { account: 'customer:available', customer: world.idOf(account), amount: -1_050_000_000_000n },
     ]);
   });
 

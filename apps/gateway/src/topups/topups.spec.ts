@@ -139,7 +139,7 @@ describe('a Lightning top-up', () => {
     expect(issued).toMatchObject({
       type: 'InvoiceIssued',
       data: {
-        accountId: account.creditId,
+        accountId: world.idOf(account),
         method: 'btc-lightning',
         requested: { amount: '5', currency: 'USD' },
         usd: '5000000000000',

@@ -1,12 +1,15 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { KeyCreated, ResetPeriod } from '#domain';
 import type { Cause } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
 import { Accounts } from '../streams.ts';
+import { accountIdsOf, newCreditId } from './credit-id.ts';
 
 export interface OpenedAccount {
+  /** For its owner, who alone has it from now on. */
+  readonly creditId: string;
   readonly accountId: string;
   readonly apiKey: string;
   readonly keyId: string;
@@ -29,11 +32,12 @@ export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
   ) {}
 
   async execute({ cause }: OpenAccount): Promise<OpenedAccount> {
-    const accountId = randomUUID();
+    const creditId = newCreditId();
+    const [accountId] = accountIdsOf(creditId, this.secrets);
     const { apiKey, key } = mintKey(this.secrets, { name: 'Default' });
     const command = { type: 'OpenAccount', data: { key, at: this.clock.now() } } as const;
     const { position } = await this.accounts.run(accountId, command, cause);
-    return { accountId, apiKey, keyId: key.keyId, position };
+    return { creditId, accountId, apiKey, keyId: key.keyId, position };
   }
 }
 
