@@ -11,6 +11,7 @@ import type { Log } from './log.ts';
 import { migrate } from './migrate.ts';
 import { openTogether } from './open-together.ts';
 import { presenceMigrations } from './presence.ts';
+import { assertSessions } from './sessions.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
@@ -39,13 +40,8 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       opened.defer(() => clearInterval(watch));
     }
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
-    await migrate(databaseUrl, [
-      ...eventStoreMigrations,
-      ...masterKeyMigrations,
-      ...leaseMigrations,
-      ...presenceMigrations,
-      ...projectionMigrations,
-    ]).catch((error) => {
+    await prepare(databaseUrl, embedded === undefined).catch((error) => {
+      if (error instanceof StartError) throw error;
       throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
     });
     const runtime: Runtime = {
@@ -65,6 +61,18 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     await assertAnswers(store, eventStoreUrl);
     return { settings, log, databaseUrl, store, runtime };
   });
+}
+
+/** @param isElsewhere another than our own PostgreSQL, so that something may be in between */
+async function prepare(databaseUrl: string, isElsewhere: boolean): Promise<void> {
+  if (isElsewhere) await assertSessions(databaseUrl);
+  await migrate(databaseUrl, [
+    ...eventStoreMigrations,
+    ...masterKeyMigrations,
+    ...leaseMigrations,
+    ...presenceMigrations,
+    ...projectionMigrations,
+  ]);
 }
 
 /** @throws StartError that names the address, without its credentials */

@@ -24,13 +24,13 @@ export const SAFETY = {
     'PLAINTEXT_STORES',
     (each) => /^[\w.-]+$|^\[[\da-f:]+\]$/i.test(each),
     'names or addresses of hosts, without ports',
-    'Hosts of stores (DATABASE_URL, EVENTSTORE_URL, S3_ENDPOINT) on a network that nobody else is on, separated by commas: they may be reached without TLS where something is real; unset: those on this machine',
+    'Hosts of stores (DATABASE_URL, CONTENT_DATABASE_URL, EVENTSTORE_URL, S3_ENDPOINT) on a network that nobody else is on, separated by commas: they may be reached without TLS where something is real; unset: those on this machine',
   ),
 };
 
 /** Addresses that credentials or prices go over, beside those of vendors. */
 const ADDRESSES = [...PAYMENT_BACKENDS, 'STRIPE_API_URL', ...RATE_SOURCES];
-const STORES = ['DATABASE_URL', 'EVENTSTORE_URL', 'S3_ENDPOINT'];
+const STORES = ['DATABASE_URL', 'CONTENT_DATABASE_URL', 'EVENTSTORE_URL', 'S3_ENDPOINT'];
 /** 32 random bytes have 30 different ones, and fewer than this once in 10¹⁵ keys. */
 const LEAST_DIFFERENT_BYTES = 16;
 
