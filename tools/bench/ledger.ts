@@ -1,5 +1,5 @@
 /** How fast money is held and settled, durably, on the event store that is configured. */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Accounts, openStreams, Payers, SystemClock } from '#application';
 import { type Endpoint, type Model, readCatalogue } from '#catalogue';
@@ -48,7 +48,7 @@ export async function benchLedger(
   concurrency: number,
 ): Promise<LedgerFigure> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 4 });
-  const streams = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
+  const streams = openStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
   const clock = new SystemClock();
   const payers = new Payers(streams, clock, () => 'bench');
   const callers = await fundedAccounts(streams.accounts, clock, accounts);

@@ -1,5 +1,5 @@
 /** What five million events do: how fast they are projected and replayed, and what a request notices of them. */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { openStreams, Payers, SystemClock } from '#application';
@@ -96,7 +96,7 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
 async function useOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
-  const streams = openStreams(foundation.store, new PostgresSnapshots(pool), foundation.runtime);
+  const streams = openStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
   const payer = new Payers(streams, clock, () => 'bench').of({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {

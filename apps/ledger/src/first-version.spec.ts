@@ -119,7 +119,7 @@ test('crediting reads them again from the first one, and credits nothing twice',
 });
 
 test('a payment whose mark was lost is not credited again under its new name', async () => {
-  const snapshots = new PostgresSnapshots(pool);
+  const snapshots = new PostgresSnapshots(pool, [Buffer.alloc(32)]);
   const { accounts } = openStreams(world.foundation.store, snapshots, world.foundation.runtime);
   const facts = (await world.facts()) as readonly Recorded<DomainEvent>[];
   const ofTopups = Map.groupBy(facts.filter(isOfTopup), ({ stream }) => stream);

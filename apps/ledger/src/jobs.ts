@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { openStreams } from '#application';
-import { PostgresSnapshots } from '#eventstore';
 import { type Foundation, StartError } from '#infra';
-import { formatUsd, money, type PicoUsd, Rejection, startedBy, usd, ZERO } from '#kernel';
+import { formatUsd, money, NO_SNAPSHOTS, type PicoUsd, Rejection, startedBy, usd, ZERO } from '#kernel';
 import { BOOKS_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';
 
 type Print = (line: string) => void;
@@ -31,19 +30,16 @@ export async function jobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, pri
 
 /** Notes what a vendor has invoiced for a job that failed: the house bears it. @param cost USD, or `none` */
 export async function closeJob(foundation: Foundation, jobId: string, cost: string, print: Print): Promise<void> {
-  const { store, runtime, databaseUrl } = foundation;
+  const { store, runtime } = foundation;
   const amount = amountIn(cost);
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
   try {
-    const { videos } = openStreams(store, new PostgresSnapshots(pool), runtime);
+    const { videos } = openStreams(store, NO_SNAPSHOTS, runtime);
     const data = { cost: amount, at: new Date().toISOString() };
     const { events } = await videos.run(jobId, { type: 'CloseVideoCost', data }, startedBy('ledger', randomUUID()));
     print(`${jobId}: ${formatUsd(amount)} USD ${events.length === 0 ? 'was noted before' : 'is booked as its cost'}`);
   } catch (error) {
     if (error instanceof Rejection) throw new StartError(`${error.message}: ${jobId}.`);
     throw error;
-  } finally {
-    await pool.end();
   }
 }
 

@@ -23,13 +23,14 @@ import {
   Role,
   SecretsModule,
   StoresModule,
+  StreamsModule,
   WalletsModule,
 } from '#modules';
 import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas, TopupSurroundings, VideoMakers } from './sagas.ts';
 
 /** The reaction side: facts become commands. */
 @Module({
-  imports: [StoresModule, FilesModule, PaymentsModule, ProvidersModule, SecretsModule, WalletsModule],
+  imports: [StoresModule, FilesModule, PaymentsModule, ProvidersModule, SecretsModule, StreamsModule, WalletsModule],
   providers: [
     {
       provide: TopupPayments,

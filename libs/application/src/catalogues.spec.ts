@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { Catalogue } from '#catalogue';
 import { MemoryEventStore } from '#eventstore';
+import { NO_SNAPSHOTS } from '#kernel';
 import { Catalogues } from './catalogues.ts';
 import { Clock } from './clock.ts';
 import { openStreams, type PriceLists } from './streams.ts';
@@ -36,7 +37,7 @@ const costOf = (catalogue: Catalogue | undefined) => {
 async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
   const store = new MemoryEventStore();
-  const { priceLists } = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+  const { priceLists } = openStreams(store, NO_SNAPSHOTS, runtime);
   const reads: string[] = [];
   const counted: PriceLists = {
     run: (...command) => priceLists.run(...command),

@@ -14,6 +14,7 @@ export {
   type FactReader,
   type Head,
   type Lease,
+  NO_SNAPSHOTS,
   NO_STREAM,
   type Runtime,
   type Snapshot,

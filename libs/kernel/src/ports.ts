@@ -69,15 +69,26 @@ export class AppendTooLarge extends Error {
   override readonly name = 'AppendTooLarge';
 }
 
-/** A folded state and the head it was folded to. A cache: losing it loses nothing. */
+/**
+ * A folded state and the fact it was folded to. A cache: losing it loses nothing. What is decided on it is money, so it is used
+ * only where it surely was kept by this installation, and goes on from the fact that it names.
+ */
 export interface Snapshot extends Head {
+  /** The id of the last fact. */
+  readonly last: string;
   readonly state: unknown;
 }
 
 export interface SnapshotStore {
+  /** @throws when there is one that this installation has not kept */
   load(stream: string, version: string): Promise<Snapshot | undefined>;
   save(stream: string, version: string, snapshot: Snapshot): Promise<void>;
+  /** Removes one that cannot be used. */
+  drop(stream: string): Promise<void>;
 }
+
+/** For streams that stay short. */
+export const NO_SNAPSHOTS: SnapshotStore = { load: async () => undefined, save: async () => {}, drop: async () => {} };
 
 /** How far a reader of facts has come, for readers that keep nothing else. */
 export interface CheckpointStore {

@@ -9,6 +9,7 @@ import {
   type EventStore,
   followingFrom,
   type Message,
+  NO_SNAPSHOTS,
   NO_STREAM,
   Rejection,
   type Runtime,
@@ -257,6 +258,7 @@ describe('run', () => {
     const snapshots: SnapshotStore = {
       load: async (stream) => kept.get(stream),
       save: async (stream, _, snapshot) => void kept.set(stream, snapshot),
+      drop: async (stream) => void kept.delete(stream),
     };
     const runner = runnerOn(store, snapshots);
     for (let i = 0; i < 6; i++) await Promise.all(Array.from({ length: 200 }, () => runner.run('a', add(1))));
@@ -268,7 +270,7 @@ describe('run', () => {
 
   test('a snapshot that cannot be saved is an alarm and nothing more', async () => {
     const snapshots: SnapshotStore = {
-      load: async () => undefined,
+      ...NO_SNAPSHOTS,
       save: async () => {
         throw new Error('disk full');
       },

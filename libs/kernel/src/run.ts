@@ -1,6 +1,6 @@
 import { type Cause, metadataOf } from './cause.ts';
 import { type Decider, fold, type StateCodec } from './decider.ts';
-import type { Message, NewEvent } from './message.ts';
+import type { Message, NewEvent, Recorded } from './message.ts';
 import {
   type FactAppender,
   type FactReader,
@@ -52,6 +52,8 @@ export interface StateReader<State> {
 
 interface Folded<State> extends Head {
   readonly state: State;
+  /** The id of the last fact; empty where there is none. */
+  readonly last: string;
 }
 
 interface Waiting<Command, State, Event> {
@@ -189,7 +191,8 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
       if (appended.length > 0) {
         this.folded = base; // should the append be refused, this is still what the stream comes to
         const head = await this.appendSurely(base.revision, appended);
-        if (head !== 'stale') return this.settle(group, decisions, { ...head, state });
+        const last = appended.at(-1)?.id as string;
+        if (head !== 'stale') return this.settle(group, decisions, { ...head, state, last });
       } else if (confirmed) {
         return this.settle(group, decisions, base);
       }
@@ -250,10 +253,31 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
   }
 
   private async load(): Promise<Folded<State>> {
-    const nothing: Folded<State> = { state: this.options.decider.initial(), revision: NO_STREAM, position: START };
     const kept = await this.loadSnapshot();
-    this.snapshotAt = kept?.revision ?? NO_STREAM;
-    return this.catchUp(kept ?? nothing);
+    const folded = kept && (await this.resume(kept));
+    this.snapshotAt = folded ? (kept?.revision ?? NO_STREAM) : NO_STREAM;
+    const state = this.options.decider.initial();
+    return folded ?? this.catchUp({ state, revision: NO_STREAM, position: START, last: '' });
+  }
+
+  /**
+   * Goes on from a snapshot. Undefined where the stream does not have the fact that it ends with: it is ahead of its stream, or
+   * of another history, as behind a restored backup.
+   */
+  private async resume(kept: Folded<State>): Promise<Folded<State> | undefined> {
+    const { store, runtime, snapshots } = this.options;
+    let folded: Folded<State> | undefined;
+    for await (const batch of store.read(this.stream, kept.revision - 1)) {
+      const [first, ...rest] = batch;
+      if (!folded && (first?.id !== kept.last || first.revision !== kept.revision || first.position !== kept.position))
+        break;
+      folded = folded ? this.foldedWith(folded, batch) : this.foldedWith(kept, rest);
+    }
+    if (folded) return folded;
+    const reason = new Error(`revision ${kept.revision} is not the fact that it was folded to`);
+    runtime.alarm(`the snapshot of ${this.stream} is of another history`, reason);
+    await snapshots?.store.drop(this.stream).catch((error) => runtime.alarm('a snapshot could not be removed', error));
+    return undefined;
   }
 
   /** A snapshot that cannot be read is as good as none: the facts say the same, and take longer. */
@@ -262,8 +286,7 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
     try {
       const snapshot = await snapshots?.store.load(this.stream, snapshots.codec.version);
       if (!snapshots || !snapshot) return undefined;
-      const { revision, position } = snapshot;
-      return { state: snapshots.codec.decode(snapshot.state as never), revision, position };
+      return { ...snapshot, state: snapshots.codec.decode(snapshot.state as never) };
     } catch (error) {
       runtime.alarm(`the snapshot of ${this.stream} cannot be read`, error);
       return undefined;
@@ -271,24 +294,25 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
   }
 
   private async catchUp(base: Folded<State>): Promise<Folded<State>> {
-    const { decider, store } = this.options;
-    let { state, revision, position } = base;
-    for await (const batch of store.read(this.stream, base.revision)) {
-      for (const event of batch) {
-        state = decider.evolve(state, event as unknown as Event);
-        revision = event.revision;
-        position = event.position;
-      }
-    }
-    return { state, revision, position };
+    let folded = base;
+    for await (const batch of this.options.store.read(this.stream, base.revision))
+      folded = this.foldedWith(folded, batch);
+    return folded;
   }
 
-  private keepSnapshot({ state, revision, position }: Folded<State>): void {
+  private foldedWith(base: Folded<State>, facts: readonly Recorded[]): Folded<State> {
+    const end = facts.at(-1);
+    if (!end) return base;
+    const state = fold(this.options.decider, base.state, facts as unknown as readonly Event[]);
+    return { state, revision: end.revision, position: end.position, last: end.id };
+  }
+
+  private keepSnapshot({ state, ...at }: Folded<State>): void {
     const { snapshots, runtime } = this.options;
     if (!snapshots) return;
-    this.snapshotAt = revision;
+    this.snapshotAt = at.revision;
     snapshots.store
-      .save(this.stream, snapshots.codec.version, { state: snapshots.codec.encode(state), revision, position })
+      .save(this.stream, snapshots.codec.version, { state: snapshots.codec.encode(state), ...at })
       .catch((error: unknown) => runtime.alarm(`no snapshot of ${this.stream}`, error));
   }
 }

@@ -73,6 +73,7 @@ let snapshots: WatchedSnapshots;
 let kept: Snapshot;
 let last: number;
 const alarms: string[] = [];
+const KEY = Buffer.alloc(32, 1);
 
 /** A process that has just started. */
 function runner(from: SnapshotStore = snapshots) {
@@ -96,7 +97,7 @@ beforeAll(async () => {
   await migrate(database.url, eventStoreMigrations);
   pool = new pg.Pool({ connectionString: database.url });
   store = new CountingStore({ connectionString: database.url });
-  snapshots = new WatchedSnapshots(pool);
+  snapshots = new WatchedSnapshots(pool, [KEY]);
   const run = runner();
   await run({ type: 'OpenAccount', data: { key, at } });
   await run({ type: 'AddCredit', data: { creditId: 'c', method: 'm', amount: usd('9'), bonus: usd('0'), at } });
@@ -127,7 +128,7 @@ describe('an account with thousands of facts', () => {
   test('is loaded from its last snapshot and the few facts behind it', async () => {
     expect(await available()).toBe(LEFT);
     expect(last).toBeGreaterThanOrEqual(2 * REQUESTS);
-    expect(store.reads).toEqual([{ after: kept.revision, facts: last - kept.revision }]);
+    expect(store.reads).toEqual([{ after: kept.revision - 1, facts: 1 + last - kept.revision }]);
     expect(last - kept.revision).toBeLessThan(SNAPSHOT_EVERY + 2 * MAX_GROUP);
   });
 
@@ -155,29 +156,45 @@ describe('an account with thousands of facts', () => {
     ['without its holds', { status: 'open', available: '1', held: '0' }],
     ['with an amount that is none', { status: 'open', available: 'much', held: '0', holds: [], keys: [], credits: [] }],
   ])('is folded from its facts when its snapshot is %s', async (_, state) => {
-    await pool.query('update es.snapshots set state = $1', [JSON.stringify(state)]);
+    await pool.query('delete from es.snapshots');
+    await snapshots.save(STREAM, accountCodec.version, { ...kept, state });
     expect(await available()).toBe(LEFT);
     readsEverything();
     expect(alarms).toEqual([`the snapshot of ${STREAM} cannot be read`]);
+  });
+
+  test.each<[string, (snapshot: Snapshot) => Partial<Snapshot>]>([
+    ['is ahead of its stream', () => ({ revision: 1_000_000, position: 1_000_000_000n })],
+    ['is of another history', () => ({ last: randomUUID() })],
+    ['is of another place in the log', ({ position }) => ({ position: position + 1n })],
+  ])('is folded from its facts when its snapshot %s, which is removed', async (_, different) => {
+    const state = { ...(kept.state as object), available: '999000000000000' };
+    await pool.query('delete from es.snapshots');
+    await snapshots.save(STREAM, accountCodec.version, { ...kept, state, ...different(kept) });
+    expect(await available()).toBe(LEFT);
+    expect(alarms).toEqual([`the snapshot of ${STREAM} is of another history`]);
+    await Promise.all(snapshots.saved);
+    expect(await snapshots.load(STREAM, accountCodec.version)).toMatchObject({ revision: last });
   });
 
   test('is folded from its facts when its snapshot cannot be had', async () => {
     const away: SnapshotStore = {
       load: () => Promise.reject(new Error('away')),
       save: () => Promise.reject(new Error('away')),
+      drop: () => Promise.reject(new Error('away')),
     };
     expect(await available(runner(away))).toBe(LEFT);
     readsEverything();
   });
 
   test('replaces a damaged snapshot as it goes on', async () => {
-    await pool.query(`update es.snapshots set state = '{}'`);
+    await pool.query(`update es.snapshots set state = '{}'`); // so that its MAC is wrong
     const key = { keyId: 'k', changes: { name: randomUUID().slice(0, 20) } };
     const { revision } = await runner()({ type: 'UpdateKey', data: { ...key, at } });
     await Promise.all(snapshots.saved);
     store.reads = [];
     expect(await available()).toBe(LEFT);
-    expect(store.reads).toEqual([{ after: revision, facts: 0 }]);
+    expect(store.reads).toEqual([{ after: revision - 1, facts: 1 }]);
     expect(alarms).toHaveLength(1);
   });
 });

@@ -7,10 +7,11 @@ import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
 import { ProvidersModule } from './providers.module.ts';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
+import { StreamsModule } from './streams.module.ts';
 
 /** What is sold and what it costs. Its prices are stated as a fact before anybody can charge by them. */
 @Module({
-  imports: [StoresModule, ProvidersModule],
+  imports: [StoresModule, StreamsModule, ProvidersModule],
   providers: [
     {
       provide: Catalogues,

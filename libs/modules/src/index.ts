@@ -8,4 +8,5 @@ export { type Check, type Found, Readiness, type ReadinessReport } from './readi
 export { openRole, Role, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { openPool, StoresModule } from './stores.module.ts';
+export { StreamsModule } from './streams.module.ts';
 export { WalletsModule } from './wallets.module.ts';

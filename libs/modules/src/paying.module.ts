@@ -3,10 +3,11 @@ import { CallLimits, ClientPatience, Clock, EndpointHealth, Losses, Payers, Payi
 import { Foundation, Presence } from '#infra';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
+import { StreamsModule } from './streams.module.ts';
 
 /** What is held and charged while something paid is served, and what is known of the endpoints that serve it. */
 @Module({
-  imports: [StoresModule],
+  imports: [StoresModule, StreamsModule],
   providers: [
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
     { provide: ClientPatience, inject: [Role], useFactory: ({ settings }: Role): ClientPatience => settings },

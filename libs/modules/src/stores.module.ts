@@ -1,8 +1,7 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Accounts, AutoTopups, Clock, openStreams, PriceLists, RefusedRequests, Streams, Topups } from '#application';
+import { Clock } from '#application';
 import { StoreClock, timeOf } from '#connectors';
-import { PostgresSnapshots } from '#eventstore';
 import { Foundation, openFoundation } from '#infra';
 import { ProjectorLag, readStopped } from '#projections';
 import { Readiness } from './readiness.ts';
@@ -12,7 +11,7 @@ const CONNECTIONS = 10;
 /** A statement to a host that is lost would be waited for in vain. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 
-/** The stores that every role stands on, one of each in a process: the database, the event store and the write paths. */
+/** The stores that every role stands on, one of each in a process: the database and the event store. */
 @Module({
   providers: [
     { provide: StoreClock, inject: [Role, Foundation, pg.Pool], useFactory: openClock },
@@ -29,31 +28,8 @@ const STATEMENT_TIMEOUT_MS = 30_000;
       inject: [Role, Foundation],
       useFactory: (role: Role, { databaseUrl }: Foundation) => openPool(role, databaseUrl),
     },
-    {
-      provide: Streams,
-      inject: [Foundation, pg.Pool, ProjectorLag],
-      useFactory: ({ store, runtime }: Foundation, pool: pg.Pool, lag: ProjectorLag) =>
-        openStreams(lag.watching(store), new PostgresSnapshots(pool), runtime),
-    },
-    { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },
-    { provide: AutoTopups, inject: [Streams], useFactory: ({ autoTopups }: Streams) => autoTopups },
-    { provide: Topups, inject: [Streams], useFactory: ({ topups }: Streams) => topups },
-    { provide: PriceLists, inject: [Streams], useFactory: ({ priceLists }: Streams) => priceLists },
-    { provide: RefusedRequests, inject: [Streams], useFactory: ({ refusedRequests }: Streams) => refusedRequests },
   ],
-  exports: [
-    RefusedRequests,
-    Clock,
-    ProjectorLag,
-    Readiness,
-    Foundation,
-    pg.Pool,
-    Streams,
-    Accounts,
-    AutoTopups,
-    Topups,
-    PriceLists,
-  ],
+  exports: [Clock, ProjectorLag, Readiness, Foundation, pg.Pool],
 })
 export class StoresModule {}
 

@@ -28,6 +28,7 @@ import {
   type CheckpointStore,
   type EventStore,
   formatUsd,
+  NO_SNAPSHOTS,
   type Recorded,
   type Runtime,
   START,
@@ -166,7 +167,6 @@ const runtime: Runtime = {
     ),
   alarm: () => {},
 };
-const snapshots = { load: async () => undefined, save: async () => {} };
 
 beforeEach(() => start());
 afterEach(() => stopAll());
@@ -202,7 +202,7 @@ const offered = () => new OfferedPayments(readPayments(), new PaymentBackends([n
 /** What credits payments: a process that lives. */
 function watch(): void {
   const { lease } = newLease();
-  const streams = openStreams(store, snapshots, runtime);
+  const streams = openStreams(store, NO_SNAPSHOTS, runtime);
   const { accounts, topups } = streams;
   const payments = new TopupPayments(new Market(), offered(), time);
   parts.push(
@@ -235,7 +235,7 @@ function ask(act: Act = alive): void {
   const appending: EventStore = Object.create(store, {
     append: { value: (...args: Parameters<EventStore['append']>) => doing('append', () => store.append(...args)) },
   });
-  const streams = openStreams(appending, snapshots, runtime);
+  const streams = openStreams(appending, NO_SNAPSHOTS, runtime);
   const requesting: PaymentBackend = Object.create(node, {
     request: { value: (wanted: PaymentRequest) => doing('request', () => node.request(wanted)) },
   });
@@ -271,7 +271,7 @@ function ask(act: Act = alive): void {
 const cause = startedBy('test', 'test');
 
 async function connect(pubkey = ONE): Promise<void> {
-  const { accounts, autoTopups } = openStreams(store, snapshots, runtime);
+  const { accounts, autoTopups } = openStreams(store, NO_SNAPSHOTS, runtime);
   const secret = { key: '', box: '' };
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
   const at = time.now();
@@ -282,7 +282,7 @@ async function connect(pubkey = ONE): Promise<void> {
 }
 
 async function balance(): Promise<string> {
-  return formatUsd((await openStreams(store, snapshots, runtime).accounts.read(ACCOUNT)).available);
+  return formatUsd((await openStreams(store, NO_SNAPSHOTS, runtime).accounts.read(ACCOUNT)).available);
 }
 
 async function journal(): Promise<readonly Recorded<AutoTopupEvent>[]> {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type BackendPayment, openStreams, type PaymentBackend, PaymentBackends } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { type CheckpointStore, type EventStore, type Recorded, type Runtime, START, usd } from '#kernel';
+import { type CheckpointStore, type EventStore, NO_SNAPSHOTS, type Recorded, type Runtime, START, usd } from '#kernel';
 import { watchChallenges } from '#sagas';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
@@ -53,7 +53,6 @@ let alarms: string[];
 let stops: AbortController[];
 let parts: Promise<void>[];
 
-const snapshots = { load: async () => undefined, save: async () => {} };
 const runtime: Runtime = {
   newId: randomUUID,
   sleep: (milliseconds, signal) =>
@@ -102,7 +101,7 @@ function watch(act: Act = alive): void {
   };
   const running = watchChallenges(
     {
-      ...{ facts: store, challenges: openStreams(appending, snapshots, runtime).challenges, looksPerSecond: 100 },
+      ...{ facts: store, challenges: openStreams(appending, NO_SNAPSHOTS, runtime).challenges, looksPerSecond: 100 },
       backends: new PaymentBackends([node.backend(doing)]),
       due: {
         due: (...args) => due.due(...args),
@@ -126,7 +125,7 @@ async function pass(milliseconds: number): Promise<void> {
   }
 }
 
-const challenges = () => openStreams(store, snapshots, runtime).challenges;
+const challenges = () => openStreams(store, NO_SNAPSHOTS, runtime).challenges;
 
 async function issue(id = ID): Promise<void> {
   const expires = { expiresAt: time.in(5 * MINUTE), usableUntil: time.in(24 * 60 * MINUTE) };

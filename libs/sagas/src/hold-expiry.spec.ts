@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/g
 import { type Accounts, EXPIRY_MARGIN_MS, HeldFunds, openStreams, type Streams } from '#application';
 import type { ChallengeCommand, DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { type Recorded, Rejection, START, usd } from '#kernel';
+import { NO_SNAPSHOTS, type Recorded, Rejection, START, usd } from '#kernel';
 import { expireHolds } from '#sagas';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { someCharge } from '../../testing/src/charges.ts';
@@ -48,7 +48,7 @@ afterEach(async () => {
 /** The write paths of a process of its own. */
 function streams(): Streams {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
-  return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+  return openStreams(store, NO_SNAPSHOTS, runtime);
 }
 
 function writePath(): Accounts {

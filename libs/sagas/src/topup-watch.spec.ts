@@ -14,7 +14,16 @@ import {
 import { readPayments } from '#catalogue';
 import type { DomainEvent, InvoiceIssued } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { type CheckpointStore, type Recorded, type Runtime, START, StoreUnavailable, startedBy, usd } from '#kernel';
+import {
+  type CheckpointStore,
+  NO_SNAPSHOTS,
+  type Recorded,
+  type Runtime,
+  START,
+  StoreUnavailable,
+  startedBy,
+  usd,
+} from '#kernel';
 import { watchTopups } from '#sagas';
 import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
 import { issuedInvoice } from '../../testing/src/top-ups.ts';
@@ -109,7 +118,7 @@ const checkpoints: CheckpointStore = {
 
 /** What one process has: write paths of its own, and the watch. */
 class Process {
-  readonly streams = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+  readonly streams = openStreams(store, NO_SNAPSHOTS, runtime);
   readonly payments = new TopupPayments(
     market,
     new OfferedPayments(readPayments(), new PaymentBackends([node]), 1),

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/g
 import { type Challenges, openStreams } from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { formatUsd, START } from '#kernel';
+import { formatUsd, NO_SNAPSHOTS, START } from '#kernel';
 import { forfeitUnclaimed, type UnclaimedPorts } from '#sagas';
 import { BY_A_TEST } from '../../testing/src/by-a-test.ts';
 import { issuedChallenge } from '../../testing/src/issued-challenge.ts';
@@ -33,7 +33,7 @@ afterEach(async () => {
 /** The write path of a process of its own. */
 function writePath(): Challenges {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: (problem: string) => void alarms.push(problem) };
-  return openStreams(store, { load: async () => undefined, save: async () => {} }, runtime).challenges;
+  return openStreams(store, NO_SNAPSHOTS, runtime).challenges;
 }
 
 /** Challenges of 0.0115 USD each that were paid, and can be used for a day. */

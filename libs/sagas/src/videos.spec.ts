@@ -33,6 +33,7 @@ import {
   type EventStore,
   formatUsd,
   money,
+  NO_SNAPSHOTS,
   type Recorded,
   type Runtime,
   START,
@@ -190,7 +191,7 @@ async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
   if (!named) throw new Error('its address names no video');
   const answer: SubmissionMade = { taken: true, reference: id, vendorId: id, hooked: true };
   const data = { submission: named.submission, outcome: { known: true, answer } as const, at: time.now() };
-  await openStreams(store, snapshots, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
+  await openStreams(store, NO_SNAPSHOTS, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
   await due.wake('videos', [named.jobId], time.now());
 }
 
@@ -270,7 +271,6 @@ let token: number;
 
 const secrets = new Secrets(Buffer.alloc(32, 7));
 const hooks = new VideoHooks('https://gateway.example', secrets);
-const snapshots = { load: async () => undefined, save: async () => {} };
 const runtime: Runtime = {
   newId: randomUUID,
   sleep: (milliseconds, signal) =>
@@ -332,7 +332,7 @@ function work(act: Act = alive): void {
   const own = new Files(doing, files);
   const maker = vendor.maker(doing);
   const providers: Providers = Object.create(Providers.prototype, { of: { value: () => maker } });
-  const streams = openStreams(appending, snapshots, runtime);
+  const streams = openStreams(appending, NO_SNAPSHOTS, runtime);
   const running = runVideos(
     {
       ...{ facts: store, streams, providers, hooks },
@@ -362,7 +362,7 @@ type Wish = Omit<HoldTerms, 'keyId' | 'part'> & { readonly at: string };
 /** An account with 10 USD. */
 async function holdOfAccount(terms: Wish): Promise<string> {
   const { at } = terms;
-  const { accounts } = openStreams(store, snapshots, runtime);
+  const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
   const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' } };
   const free = { limit: null, resetPeriod: null, expireAt: null };
   const run = (command: Parameters<typeof accounts.run>[1]) => accounts.run(ACCOUNT, command, cause);
@@ -375,7 +375,7 @@ async function holdOfAccount(terms: Wish): Promise<string> {
 
 /** A challenge whose proof is shown. */
 async function holdOfChallenge(terms: Wish): Promise<string> {
-  const { challenges } = openStreams(store, snapshots, runtime);
+  const { challenges } = openStreams(store, NO_SNAPSHOTS, runtime);
   const usable = { priceList: 'p', query, expiresAt: terms.expiresAt, usableUntil: terms.expiresAt, at: terms.at };
   const data = issuedChallenge(usable, terms.atMost);
   await challenges.run(CHALLENGE, { type: 'IssueChallenge', data }, cause);
@@ -386,7 +386,7 @@ async function holdOfChallenge(terms: Wish): Promise<string> {
 /** A payer asks for a video, as a gateway does it for it. */
 async function request(holdId: string = randomUUID(), held = holdOfAccount): Promise<string> {
   const jobId = `gen_${randomUUID().replaceAll('-', '')}`;
-  const { videos, priceLists } = openStreams(store, snapshots, runtime);
+  const { videos, priceLists } = openStreams(store, NO_SNAPSHOTS, runtime);
   const at = time.now();
   const lines = [{ of: endpoint.of, provider: 'fal', creditor: 'fal', prices }];
   await priceLists.run('p', { type: 'PublishPriceList', data: { version: 'p', lines, at } }, cause);
@@ -432,7 +432,7 @@ async function untilEnded(): Promise<void> {
 /** What became of the money, and what the auditor says. */
 async function books() {
   const all = await facts();
-  const { accounts, challenges } = openStreams(store, snapshots, runtime);
+  const { accounts, challenges } = openStreams(store, NO_SNAPSHOTS, runtime);
   const { available, held } = await accounts.read(ACCOUNT);
   const { available: left, holds } = await challenges.read(CHALLENGE);
   const costs = all.flatMap(({ type, data }) =>
@@ -547,7 +547,7 @@ describe('without anybody dying', () => {
 
   test('a hold that has ended before it was kept is never handed to a vendor', async () => {
     await request();
-    const { accounts } = openStreams(store, snapshots, runtime);
+    const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
     await accounts.run(ACCOUNT, { type: 'AbandonHolds', data: { owner: 'gateway-1', at: time.now() } }, cause);
     work();
     await untilEnded();
@@ -604,7 +604,7 @@ test('an end that the account has forgotten is not made again', async () => {
       return answer;
     });
     await pass(50);
-    const { accounts } = openStreams(store, snapshots, runtime);
+    const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
     for (let i = 0; i < 1_100; i++) {
       const hold = { holdId: `h${i}`, keyId: null, atLeast: usd('1'), atMost: usd('1'), query };
       const at = time.now();

@@ -7,13 +7,13 @@ import {
   WalletAgreements,
   Wallets,
 } from '#application';
-import { PaymentsModule, SecretsModule, StoresModule, WalletsModule } from '#modules';
+import { PaymentsModule, SecretsModule, StoresModule, StreamsModule, WalletsModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AutoTopupController } from './auto-topup.controller.ts';
 
 /** Wallets that top up accounts by themselves. */
 @Module({
-  imports: [EdgeModule, PaymentsModule, SecretsModule, StoresModule, WalletsModule],
+  imports: [EdgeModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule, WalletsModule],
   controllers: [AutoTopupController],
   providers: [
     {

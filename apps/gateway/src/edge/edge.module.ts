@@ -21,7 +21,7 @@ import {
 import { PostgresKeptAnswers } from '#connectors';
 import { Foundation } from '#infra';
 import type { Runtime } from '#kernel';
-import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule } from '#modules';
+import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
 import { BooksReader } from './books-reader.ts';
 import { Authenticator } from './caller.ts';
 import { challengeProviders } from './challenges/challenges.providers.ts';
@@ -41,7 +41,7 @@ const NOTED_PAYERS = Symbol('noted payers');
 
 /** What all surfaces share: callers, reads that follow writes, answers that are kept, and the one error shape. */
 @Module({
-  imports: [PayingModule, PaymentsModule, SecretsModule, StoresModule],
+  imports: [PayingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicAddress,
     ...challengeProviders,
@@ -123,6 +123,7 @@ const NOTED_PAYERS = Symbol('noted payers');
     PayingModule,
     SecretsModule,
     StoresModule,
+    StreamsModule,
   ],
 })
 export class EdgeModule {}

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { EXPIRY_MARGIN_MS, openStreams } from '#application';
 import type { AccountCommand } from '#domain';
-import { money } from '#kernel';
+import { money, NO_SNAPSHOTS } from '#kernel';
 import { type Answer, BY_A_TEST, KeyedRequests } from '#testing';
 
 let requests: KeyedRequests;
@@ -26,8 +26,7 @@ const DEAD = 'gateway-dead';
 /** The account, as one more gateway has it. */
 function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
-  const none = { load: async () => undefined, save: async () => {} };
-  const { accounts } = openStreams(store, none, runtime);
+  const { accounts } = openStreams(store, NO_SNAPSHOTS, runtime);
   return (command: AccountCommand) => accounts.run(requests.world.idOf(requests.account), command, BY_A_TEST);
 }
 

@@ -15,7 +15,7 @@ import {
 } from '#application';
 import { readPayments } from '#catalogue';
 import { MemoryEventStore } from '#eventstore';
-import { START } from '#kernel';
+import { NO_SNAPSHOTS, START } from '#kernel';
 import { BY_A_TEST } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
@@ -83,7 +83,7 @@ beforeEach(() => {
 
 function request(backends: readonly PaymentBackend[] = [node]) {
   const runtime = { newId: randomUUID, sleep: async () => {}, alarm: () => {} };
-  const streams = openStreams(store, { load: async () => undefined, save: async () => {} }, runtime);
+  const streams = openStreams(store, NO_SNAPSHOTS, runtime);
   const handler = new CreateTopupHandler(
     streams,
     new OfferedPayments(readPayments(), new PaymentBackends(backends), 2),

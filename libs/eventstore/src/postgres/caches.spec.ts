@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { eventStoreMigrations, PostgresCheckpoints, PostgresSnapshots } from '#eventstore';
@@ -18,35 +19,83 @@ afterAll(async () => {
   await database.drop();
 });
 
-const at = (revision: number, state: unknown = revision) => ({ revision, position: BigInt(revision) * 10n, state });
+const KEY = Buffer.alloc(32, 1);
+const LAST = randomUUID();
+const at = (revision: number, state: unknown = revision) => ({
+  revision,
+  position: BigInt(revision) * 10n,
+  last: LAST,
+  state,
+});
 
 describe('a snapshot', () => {
   test('is kept as it is: text, deep structure, and a position beyond the numbers of JavaScript', async () => {
-    const snapshots = new PostgresSnapshots(pool);
-    const snapshot = { revision: 7, position: 2n ** 62n, state: { text: 'ä"\\☕', list: [[1, null], { a: '1' }] } };
+    const snapshots = new PostgresSnapshots(pool, [KEY]);
+    const snapshot = {
+      revision: 7,
+      position: 2n ** 62n,
+      last: LAST,
+      state: { text: 'ä"\\☕', list: [[1, null], { a: '1' }] },
+    };
     await snapshots.save('account-a', '1', snapshot);
     expect(await snapshots.load('account-a', '1')).toEqual(snapshot);
   });
 
   test('is of its stream and its version', async () => {
-    const snapshots = new PostgresSnapshots(pool);
+    const snapshots = new PostgresSnapshots(pool, [KEY]);
     await snapshots.save('account-a', '1', at(7));
     expect(await snapshots.load('account-b', '1')).toBeUndefined();
     expect(await snapshots.load('account-a', '2')).toBeUndefined();
   });
 
   test('is replaced by a later one, and never by an earlier one, in whatever order they are saved', async () => {
-    const snapshots = new PostgresSnapshots(pool);
+    const snapshots = new PostgresSnapshots(pool, [KEY]);
     await Promise.all([3, 9, 5, 1, 9, 7].map((revision) => snapshots.save('account-a', '1', at(revision))));
     expect(await snapshots.load('account-a', '1')).toEqual(at(9));
   });
 
   test('is replaced by one of another version, which can be earlier', async () => {
-    const snapshots = new PostgresSnapshots(pool);
+    const snapshots = new PostgresSnapshots(pool, [KEY]);
     await snapshots.save('account-a', '1', at(9));
     await snapshots.save('account-a', '2', at(5));
     expect(await snapshots.load('account-a', '2')).toEqual(at(5));
     expect(await snapshots.load('account-a', '1')).toBeUndefined();
+  });
+});
+
+describe('a snapshot that was not kept by this installation', () => {
+  const others = Buffer.alloc(32, 2);
+
+  test.each([
+    ['was changed', `update es.snapshots set state = '9'`],
+    ['is that of another revision', 'update es.snapshots set revision = 8'],
+    ['is that of another position', 'update es.snapshots set position = 8'],
+    ['names another fact', 'update es.snapshots set last = gen_random_uuid()'],
+    ['is that of another stream', `update es.snapshots set stream = 'account-a' where stream = 'account-b'`],
+    ['has no MAC', 'update es.snapshots set mac = null'],
+    ['has a MAC that is too short', `update es.snapshots set mac = substring(mac for 16)`],
+  ])('is refused and removed where it %s', async (_, change) => {
+    const snapshots = new PostgresSnapshots(pool, [KEY]);
+    await snapshots.save(change.includes('account-b') ? 'account-b' : 'account-a', '1', at(7));
+    expect((await pool.query(change)).rowCount).toBe(1);
+    await expect(snapshots.load('account-a', '1')).rejects.toThrow('was not kept by us');
+    expect(await snapshots.load('account-a', '1')).toBeUndefined();
+  });
+
+  test('is refused where another key signed it, and used where that is in the ring', async () => {
+    await new PostgresSnapshots(pool, [others]).save('account-a', '1', at(7));
+    expect(await new PostgresSnapshots(pool, [KEY, others]).load('account-a', '1')).toEqual(at(7));
+    await expect(new PostgresSnapshots(pool, [KEY]).load('account-a', '1')).rejects.toThrow('was not kept by us');
+  });
+
+  test('and is from before there were MACs is none', async () => {
+    await pool.query(
+      `insert into es.snapshots (stream, version, revision, position, state) values ('account-a', '1', 7, 70, '7')`,
+    );
+    const snapshots = new PostgresSnapshots(pool, [KEY]);
+    expect(await snapshots.load('account-a', '1')).toBeUndefined();
+    await snapshots.save('account-a', '1', at(5));
+    expect(await snapshots.load('account-a', '1')).toEqual(at(5));
   });
 });
 

@@ -129,6 +129,13 @@ export const eventStoreMigrations = [
     `,
   },
   {
+    id: 'snapshots-2',
+    sql: `
+      alter table es.snapshots
+        add column last uuid, -- the id of the last fact
+        add column mac bytea`,
+  },
+  {
     // A reader can wait for whoever has a position: it takes its transaction id and this lock before. To create a trigger waits
     // for transactions that insert already.
     id: 'event-store-3',

@@ -1,0 +1,32 @@
+import { Module } from '@nestjs/common';
+import pg from 'pg';
+import { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Secrets, Streams, Topups } from '#application';
+import { PostgresSnapshots } from '#eventstore';
+import { Foundation } from '#infra';
+import { ProjectorLag } from '#projections';
+import { SecretsModule } from './secrets.module.ts';
+import { StoresModule } from './stores.module.ts';
+
+/** The write paths, one of each in a process, for roles that decide: what they keep of folded facts is signed by a secret. */
+@Module({
+  imports: [SecretsModule, StoresModule],
+  providers: [
+    {
+      provide: Streams,
+      inject: [Foundation, pg.Pool, ProjectorLag, Secrets],
+      useFactory: ({ store, runtime }: Foundation, pool: pg.Pool, lag: ProjectorLag, secrets: Secrets) =>
+        openStreams(
+          lag.watching(store),
+          new PostgresSnapshots(pool, secrets.keysFor('countinghouse snapshots')),
+          runtime,
+        ),
+    },
+    { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },
+    { provide: AutoTopups, inject: [Streams], useFactory: ({ autoTopups }: Streams) => autoTopups },
+    { provide: Topups, inject: [Streams], useFactory: ({ topups }: Streams) => topups },
+    { provide: PriceLists, inject: [Streams], useFactory: ({ priceLists }: Streams) => priceLists },
+    { provide: RefusedRequests, inject: [Streams], useFactory: ({ refusedRequests }: Streams) => refusedRequests },
+  ],
+  exports: [Streams, Accounts, AutoTopups, Topups, PriceLists, RefusedRequests],
+})
+export class StreamsModule {}
