@@ -39,3 +39,32 @@ test('a log line has no account of old, whose id is a credential, and no API key
     ...{ request: old, err: { stack: 'of account-2a7a2b1d…: sk-…' }, msg: '2a7a2b1d…' },
   });
 });
+
+/** A role whose start waits for something that it has opened. */
+const STARTING = `
+  import { runProcess } from '#infra/program';
+  const start = async (settings, log, opened) => {
+    const { promise, reject } = Promise.withResolvers();
+    opened.defer(() => {
+      log.info('closed');
+      reject(new Error('what the start waits for is closed'));
+    });
+    log.info('starting');
+    setInterval(() => {}, 1_000);
+    return promise;
+  };
+  await runProcess('test', () => ({ logLevel: 'info' }), start);`;
+
+test('a signal in the middle of the start ends it, closes what was opened, and is no failure', async () => {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', STARTING], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  let log = '';
+  for await (const piece of child.stdout) {
+    log += piece;
+    if (log.endsWith('"starting"}\n')) child.kill('SIGTERM');
+  }
+  expect(await exited).toEqual([0, null]);
+  expect(log.match(/"msg":"[a-z]+"/g)).toEqual(['"msg":"starting"', '"msg":"closed"', '"msg":"stopped"']);
+});

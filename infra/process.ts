@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { createLog, type Log } from './log.ts';
 import { openTogether } from './open-together.ts';
 import { type Environment, SettingError } from './setting-kinds.ts';
@@ -21,8 +22,15 @@ interface Logging {
   readonly logLevel: string;
 }
 
+/** What a start that was ended by a signal may still take to close what it was opening. */
+const GIVEN_UP_MS = 10_000;
+
+/** A signal came before the role had started. */
+class Interrupted extends Error {}
+
 /**
- * Runs a role as this process: settings, start, `ready`, and an orderly end on SIGTERM or SIGINT with exit code 0.
+ * Runs a role as this process: settings, start, `ready`, and an orderly end on SIGTERM or SIGINT with exit code 0, also in
+ * the middle of the start.
  * @param read throws SettingError for a setting that is wrong
  */
 export async function runProcess<S extends Logging>(
@@ -35,20 +43,44 @@ export async function runProcess<S extends Logging>(
     const settings = read(process.env);
     log = createLog(settings.logLevel).child({ role });
     // A second signal changes nothing: on Ctrl-C npm passes on one that the terminal has sent already.
-    const stopped = new Promise<string>((resolve) => {
+    const stopped = new Promise<NodeJS.Signals>((resolve) => {
       for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve);
     });
     process.on('uncaughtException', (error) => fail(log, error));
     process.on('unhandledRejection', (error) => fail(log, error));
-    const { close, where } = await openTogether(async (opened) => ({ where: await start(settings, log, opened) }));
-    log.info(where, 'ready');
-    log.info({ signal: await stopped }, 'draining');
-    await close();
+    const running = await openUnless(stopped, (opened) => start(settings, log, opened));
+    if (running) {
+      log.info(running.where, 'ready');
+      log.info({ signal: await stopped }, 'draining');
+      await running.close();
+    }
   } catch (error) {
     fail(log, error);
   }
   log.info('stopped');
   process.exit(0);
+}
+
+/** @returns undefined when a signal came first: then what was opened is closed, and what is being opened if that is soon */
+async function openUnless(
+  stopped: Promise<unknown>,
+  start: (opened: AsyncDisposableStack) => Promise<Where>,
+): Promise<Running | undefined> {
+  let starting: Promise<Where> | undefined;
+  const interrupted = stopped.then(() => Promise.reject(new Interrupted()));
+  const opening = openTogether(async (opened) => {
+    starting = start(opened);
+    return { where: await Promise.race([starting, interrupted]) };
+  });
+  const closed = interrupted.catch(async () => {
+    const all = Promise.allSettled([opening, starting]);
+    await Promise.race([all, delay(GIVEN_UP_MS, undefined, { ref: false })]);
+    return undefined;
+  });
+  return Promise.race([
+    closed,
+    opening.catch((error) => (error instanceof Interrupted ? closed : Promise.reject(error))),
+  ]);
 }
 
 function fail(log: Log, error: unknown): never {

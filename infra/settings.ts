@@ -274,11 +274,19 @@ export const SETTINGS = {
     [0, 1_000_000],
     'Limits of output up to this are held for in full; with a larger one, or none, what is held grows with the answer',
   ),
-  shutdownTimeoutMs: integer(
-    'SHUTDOWN_TIMEOUT_MS',
-    25_000,
-    [0, 3_600_000],
-    'How long running requests may take after SIGTERM',
+  drainDelayMs: integer(
+    'DRAIN_DELAY_MS',
+    5_000,
+    [0, 600_000],
+    'How long a gateway serves on after SIGTERM, saying that it is not ready: as long as balancers take to notice',
+  ),
+  shutdownTimeoutMs: optional(
+    integer(
+      'SHUTDOWN_TIMEOUT_MS',
+      600_000,
+      [0, 3_600_000],
+      'How long running requests may take after that; unset: as long as an answer may take (UPSTREAM_TOTAL_TIMEOUT_MS)',
+    ),
   ),
   creditIdInference: flag(
     'ALLOW_CREDIT_ID_INFERENCE',

@@ -17,6 +17,9 @@ const CREDITED_WITHIN_MS = 20_000;
 /** A list of all that is open. */
 const MOST_PRINTED = 64 * 1024 * 1024;
 
+/** No balancer is there to notice that a gateway stops. */
+const AT_ONCE = { DRAIN_DELAY_MS: '0' };
+
 export interface Customer {
   readonly creditId: string;
   readonly apiKey: string;
@@ -39,7 +42,8 @@ export class Cluster {
   ): Promise<Cluster> {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
     const { url } = JSON.parse(sandbox.line) as { url: string };
-    const env = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port, ...UNLIMITED, ...ratesIn(url), ...settings };
+    const address = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port };
+    const env = { ...address, ...AT_ONCE, ...UNLIMITED, ...ratesIn(url), ...settings };
     const cluster = new Cluster(dataDir, env, url);
     cluster.processes.set('sandbox', sandbox);
     await cluster.startRole('projector');
@@ -56,7 +60,7 @@ export class Cluster {
 
   /** Everything in one process, as `npm start` runs it. */
   static async standalone(dataDir: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
-    const env = { DATA_DIR: dataDir, ...UNLIMITED, ...settings };
+    const env = { DATA_DIR: dataDir, ...AT_ONCE, ...UNLIMITED, ...settings };
     const standalone = await startApp('standalone', { ...env, PORT: '0', SANDBOX_PORT: '0' });
     const cluster = new Cluster(dataDir, env, (JSON.parse(standalone.line) as { sandbox: string }).sandbox);
     cluster.processes.set('gateway', standalone);

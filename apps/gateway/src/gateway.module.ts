@@ -1,13 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import { Paying } from '#application';
-import { Readiness, Role, StoresModule } from '#modules';
+import { Role } from '#modules';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AutoTopupModule } from './autotopup/auto-topup.module.ts';
 import { ChargesModule } from './charges/charges.module.ts';
 import { DataModule } from './data/data.module.ts';
 import { EdgeModule } from './edge/edge.module.ts';
+import { RunningRequests } from './edge/running-requests.ts';
 import { HealthModule } from './health/health.module.ts';
 import { InferenceModule } from './inference/inference.module.ts';
 import { MediaModule } from './media/media.module.ts';
@@ -32,24 +34,29 @@ const LINGER_MS = 1_000;
     PrivateModule,
     ChargesModule,
     HealthModule,
-    StoresModule,
     DocsModule,
   ],
 })
 export class GatewayModule implements BeforeApplicationShutdown {
   constructor(
     private readonly role: Role,
-    private readonly readiness: Readiness,
     private readonly paying: Paying,
+    private readonly running: RunningRequests,
     private readonly host: HttpAdapterHost,
   ) {}
 
-  /** Wants no more traffic, takes no new connections, and finishes or settles what runs. */
+  /**
+   * Says that it wants no more traffic, and serves until balancers have noticed; then takes no new connections, and finishes
+   * what runs, or settles it as it is when its time is over.
+   */
   async beforeApplicationShutdown(): Promise<void> {
-    this.readiness.draining = true;
+    const { drainDelayMs, totalTimeoutMs, shutdownTimeoutMs = totalTimeoutMs } = this.role.settings;
+    this.running.leave();
+    await delay(drainDelayMs);
     const { httpAdapter } = this.host;
     const closed = httpAdapter.close();
-    await this.paying.drain(this.role.settings.shutdownTimeoutMs);
+    // What its client has left is no request any more, and is paid for nevertheless.
+    await Promise.all([this.paying.drain(shutdownTimeoutMs), this.running.over(shutdownTimeoutMs)]);
     const leave = setTimeout(() => httpAdapter.getHttpServer().closeAllConnections(), LINGER_MS);
     await closed;
     clearTimeout(leave);

@@ -15,6 +15,7 @@ import { watchMethods } from './edge/methods.ts';
 import { refuseBroken, refuseOddities } from './edge/no-request.ts';
 import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
+import { RunningRequests } from './edge/running-requests.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { AudioListener } from './media/sound/audio-listener.ts';
@@ -71,6 +72,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
     clientErrorHandler: refuseBroken,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
+    return503OnClosing: false, // what still comes by a connection that is there is served
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
       introduce(request, reply);
       sendError(reply, answerTo(error) ?? UNEXPECTED);
@@ -85,6 +87,7 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   await role.keep(app);
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   prepare(fastify);
+  app.get(RunningRequests).count(fastify);
   findCallers(fastify, app.get(Authenticator), app.get(Doors), app.get(AbuseLimits));
   app.get(AudioListener).guard(fastify);
   unpackBodies(fastify);

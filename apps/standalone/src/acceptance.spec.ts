@@ -66,7 +66,7 @@ afterAll(async () => {
 
 /** The built program as `npm start` runs it. @returns where the API and the sandbox listen */
 async function start(): Promise<[string, string]> {
-  const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir };
+  const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir, DRAIN_DELAY_MS: '0' };
   child = spawn(process.execPath, [path.join(BUILT, 'standalone/src/main.js')], {
     env,
     stdio: ['ignore', 'pipe', 'ignore'],

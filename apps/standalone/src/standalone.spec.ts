@@ -42,7 +42,14 @@ class Program {
   readonly ended: Promise<number | null>;
 
   constructor(settings: Settings = {}, [command, ...args]: readonly [string, ...string[]] = PROGRAM) {
-    const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir, ...settings };
+    const env = {
+      PATH: process.env.PATH,
+      PORT: '0',
+      SANDBOX_PORT: '0',
+      DATA_DIR: dataDir,
+      DRAIN_DELAY_MS: '0',
+      ...settings,
+    };
     this.child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.child.stdout.on('data', (piece) => {
       this.output += piece;
@@ -168,7 +175,7 @@ describe('the program that `npm start` runs', () => {
       api: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
       sandbox: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     });
-    expect((await fetch(`${program.api}/health/ready`)).status).toBe(200);
+    await until(async () => (await fetch(`${program.api}/health/ready`)).ok);
   });
 
   test('shows a person where things are, and a first paid request to copy', () => {

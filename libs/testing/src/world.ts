@@ -96,6 +96,8 @@ export class World {
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
       LOG_LEVEL: 'fatal',
+      DRAIN_DELAY_MS: '0',
+      SHUTDOWN_TIMEOUT_MS: '2000',
       ...UNLIMITED,
       PRIVATE_SOURCES: sandbox.url,
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),

@@ -32,6 +32,7 @@ import { limitProviders } from './limits.providers.ts';
 import { LookUps } from './look-ups.ts';
 import { type PaidRequestPorts, PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
+import { RunningRequests } from './running-requests.ts';
 import { Uploads } from './uploads/uploads.ts';
 import { ValidationPipe } from './validation.ts';
 
@@ -44,6 +45,7 @@ const NOTED_PAYERS = Symbol('noted payers');
   imports: [PayingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicAddress,
+    RunningRequests,
     ...challengeProviders,
     ...limitProviders,
     ...contentProviders,
@@ -116,6 +118,7 @@ const NOTED_PAYERS = Symbol('noted payers');
     ContentDatabase,
     StorageRoom,
     PublicAddress,
+    RunningRequests,
     Doors,
     BooksReader,
     Authenticator,

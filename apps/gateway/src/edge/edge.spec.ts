@@ -212,6 +212,18 @@ describe('the health of a gateway', () => {
     expect([status, body]).toEqual([200, { status: 'ok' }]);
   });
 
+  test('that is told to stop is that it wants no more, and it serves until others have noticed', async () => {
+    const gateway = await world.gateway({ drainDelayMs: 200 });
+    const closing = gateway.close();
+    const ask = (path: string) => fetch(`${gateway.api}${path}`);
+    const [ready, models] = await Promise.all([ask('/health/ready'), ask('/v1/models')]);
+    expect([ready.status, await ready.json()]).toMatchObject([503, { status: 'unavailable', draining: true }]);
+    expect([models.status, models.headers.get('connection')]).toEqual([200, 'close']);
+    await models.text();
+    await closing;
+    await expect(ask('/health/live')).rejects.toThrow();
+  });
+
   test('is ready while its stores answer and its read models keep up', async () => {
     const { status, body } = await world.get('/health/ready');
     expect(status).toBe(200);

@@ -1,7 +1,7 @@
 /** The address of sound alone: a port of its own, at which the paths below `/api/v1/audio` are served, and nothing else. */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type BeforeApplicationShutdown, NotFoundException } from '@nestjs/common';
+import { NotFoundException } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { type Connections, SERVER_TIMEOUTS, StartError } from '#infra';
 import { refuseBroken, refuseOddities } from '../../edge/no-request.ts';
@@ -13,15 +13,20 @@ interface Where {
   readonly connections: Connections;
 }
 
-export class AudioListener implements BeforeApplicationShutdown {
+export class AudioListener {
   private server: Server | undefined;
   private readonly received = new WeakSet<IncomingMessage>();
 
-  /** Refuses what comes there and is not about sound. For routes that are declared from now on. */
+  /** Refuses what comes there and is not about sound, and ends with the main listener. For routes that are declared from now on. */
   guard(fastify: FastifyInstance): void {
     fastify.addHook('onRequest', ({ raw, url }, _, done) => {
       const isElsewhere = this.received.has(raw) && !url.startsWith(PATHS);
       done(isElsewhere ? (new NotFoundException(`Only ${PATHS} is served at this address`) as Error) : undefined);
+    });
+    // With the main listener: what runs goes on until it has ended or is cut short.
+    fastify.addHook('preClose', (done) => {
+      this.server?.close();
+      done();
     });
   }
 
@@ -50,11 +55,6 @@ export class AudioListener implements BeforeApplicationShutdown {
     });
     const { address, port: bound, family } = server.address() as AddressInfo;
     return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/api/v1`;
-  }
-
-  /** Takes nothing new; what runs goes on until it has ended or is cut short. */
-  beforeApplicationShutdown(): void {
-    this.server?.close();
   }
 
   async close(): Promise<void> {
