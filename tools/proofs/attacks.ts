@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Attack, Finding } from './attacks/attack.ts';
 import { clockSkew } from './attacks/clock-skew.ts';
+import { history } from './attacks/history.ts';
 import { pooler } from './attacks/pooler.ts';
 
-const ATTACKS: readonly Attack[] = [clockSkew, pooler];
+const ATTACKS: readonly Attack[] = [clockSkew, history, pooler];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 

@@ -14,6 +14,15 @@ export { type AutoTopupView, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
 export { CatchUp } from './catch-up.ts';
 export { type ChallengeView, readChallenges, unclaimedChallenges } from './challenges.ts';
+export {
+  COUNTED_BEHIND,
+  HISTORY_REACH,
+  type HistoryFilter,
+  type HistoryPage,
+  type HistoryRecord,
+  PageTooFar,
+  QueryHistory,
+} from './history.ts';
 export { type OwnerOfHolds, payersWithHoldsOf, payersWithOverdueHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
 export { ProjectorLag } from './lag.ts';
@@ -30,10 +39,7 @@ export {
 } from './projection.ts';
 export {
   countRefusedVideos,
-  type HistoryFilter,
-  type HistoryRecord,
   type MedianCost,
-  readHistory,
   readMedianCosts,
 } from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';

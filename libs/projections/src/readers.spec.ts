@@ -3,14 +3,17 @@ import fc from 'fast-check';
 import { type Account, type DomainEvent, idOf, type ResetPeriod, windowAt } from '#domain';
 import { type Batch, money } from '#kernel';
 import {
+  COUNTED_BEHIND,
   findKey,
   findTopups,
+  HISTORY_REACH,
+  PageTooFar,
   payersWithHoldsOf,
   payersWithOverdueHolds,
   projections,
+  QueryHistory,
   readBalance,
   readChallenges,
-  readHistory,
   readKeys,
   readTopup,
   sinkOf,
@@ -386,7 +389,8 @@ describe('a top-up', () => {
 });
 
 describe('the query history', () => {
-  const everything = async (accountId: string) => (await readHistory(books.pool, { accountId }, 1, 1_000)).records;
+  const everything = async (accountId: string) =>
+    (await new QueryHistory(books.pool).read({ accountId }, 1, 1_000)).records;
 
   test('has every request that has ended once, with what was paid for it', () =>
     afterwards(async (history) => {
@@ -402,9 +406,12 @@ describe('the query history', () => {
     afterwards(async ({ accounts }) => {
       for (const accountId of accounts.keys()) {
         const all = await everything(accountId);
-        const pages = await Promise.all([1, 2, 3, 4].map((page) => readHistory(books.pool, { accountId }, page, 5)));
-        expect(pages.flatMap(({ records }) => records)).toEqual(all.slice(0, 20));
-        for (const { total } of pages) expect(total).toBe(all.length);
+        const history = new QueryHistory(books.pool);
+        const pages = await Promise.all([1, 2, 3, 4].map((page) => history.read({ accountId }, page, 5)));
+        for (const page of [1, 2, 3, 4]) pages.push(await history.read({ accountId }, page, 5)); // from their ends
+        const first = all.slice(0, 20);
+        expect(pages.flatMap(({ records }) => records)).toEqual([...first, ...first]);
+        for (const { total, isTotalExact } of pages) expect([total, isTotalExact]).toEqual([all.length, true]);
       }
     }));
 
@@ -415,7 +422,7 @@ describe('the query history', () => {
         const [some] = all.toReversed();
         if (!some) continue;
         const matching = async (filter: object) =>
-          (await readHistory(books.pool, { accountId, ...filter }, 1, 1_000)).records;
+          (await new QueryHistory(books.pool).read({ accountId, ...filter }, 1, 1_000)).records;
         expect(await matching({ from: some.at, to: some.at })).toEqual(all.filter(({ at }) => at === some.at));
         const chats = all.filter(({ model }) => model === 'm');
         expect(await matching({ model: 'm', source: 'api', type: 'chat_completion' })).toEqual(chats);
@@ -424,4 +431,67 @@ describe('the query history', () => {
         if (keyId !== null) expect(await matching({ keyId })).toEqual(all.filter((each) => each.keyId === keyId));
       }
     }));
+
+  describe('of an account with many records', () => {
+    const accountId = '30000000-0000-4000-8000-000000000000';
+    const MANY = HISTORY_REACH + 3_000;
+
+    beforeAll(async () => {
+      await books.clear();
+      await books.pool.query(
+        `insert into queries select n, timestamptz '2026-01-01' + n * interval '1 s', $1, case when n % 5000 = 1 then 'seldom' end,
+                case when n in (2, 6, $2) then 'rare' else 'm' end, 1, 1, n, 'chat_completion', 'api', false, false, false, null, n
+           from generate_series(1, $2::int) as n`,
+        [accountId, MANY],
+      );
+    });
+
+    const prices = ({ records }: { readonly records: readonly { readonly price: bigint }[] }) =>
+      records.map(({ price }) => Number(price));
+
+    test('counts some behind each page, and is the same page by page as all at once', async () => {
+      const history = new QueryHistory(books.pool);
+      const all: number[] = [];
+      for (let page = 1, pages = 1; page <= pages; page++) {
+        const read = await history.read({ accountId }, page, 500);
+        all.push(...prices(read));
+        pages = Math.ceil(read.total / 500);
+        expect(read.total).toBe(Math.min(MANY, page * 500 + COUNTED_BEHIND));
+        expect(read.isTotalExact).toBe(page * 500 + COUNTED_BEHIND > MANY);
+      }
+      expect(all).toEqual(Array.from({ length: MANY }, (_, i) => MANY - i));
+    });
+
+    test('goes on where the page before ended, whatever has come since', async () => {
+      const history = new QueryHistory(books.pool);
+      await history.read({ accountId }, 1, 10);
+      await books.pool.query(
+        `insert into queries select (json_populate_record(q, '{"position": 0, "at": "2027-01-01"}')).* from queries q where position = 1`,
+      );
+      expect(prices(await history.read({ accountId }, 2, 10))).toEqual(
+        Array.from({ length: 10 }, (_, i) => MANY - 10 - i),
+      );
+      await books.pool.query('delete from queries where position = 0');
+    });
+
+    test('has no page that is out of reach, and none behind its end', async () => {
+      const history = new QueryHistory(books.pool);
+      await expect(history.read({ accountId }, 102, 100)).rejects.toThrow(PageTooFar);
+      const filter = { accountId, to: '2026-01-01T00:01:40.000Z' };
+      const total = { total: 100, isTotalExact: true, lookedBackTo: null };
+      for (const page of [7, 1_000_000_000])
+        expect(await history.read(filter, page, 20)).toEqual({ records: [], ...total });
+      expect(prices(await history.read(filter, 5, 20))).toEqual(Array.from({ length: 20 }, (_, i) => 20 - i));
+    });
+
+    test('has all of a key that was seldom used, and says how far it has looked for a model', async () => {
+      const history = new QueryHistory(books.pool);
+      expect(prices(await history.read({ accountId, keyId: 'seldom' }, 1, 20))).toEqual([10_001, 5_001, 1]);
+      const first = await history.read({ accountId, model: 'rare' }, 1, 20);
+      expect([prices(first), first.total, first.isTotalExact]).toEqual([[MANY], 1, false]);
+      expect(first.lookedBackTo).toBe('2026-01-01T00:50:00.000Z');
+      const next = await history.read({ accountId, model: 'rare', to: first.lookedBackTo as string }, 1, 20);
+      expect([prices(next), next.isTotalExact, next.lookedBackTo]).toEqual([[6, 2], true, null]);
+    });
+  });
 });

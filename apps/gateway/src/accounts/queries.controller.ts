@@ -3,12 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, Catalogues } from '#application';
 import { instantIn } from '#domain';
 import { usdNumber } from '#kernel';
-import { type HistoryFilter, type HistoryRecord, readHistory } from '#projections';
+import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageTooFar } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
 import { Authenticated, Authenticator, hasApiKey } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { isTrue } from '../edge/validation.ts';
 import { json, Operation } from '../openapi/operation.ts';
+import { HistoryReads } from './history-reads.ts';
 import { endOfDay, HistoryQuery, MAX_PAGE_SIZE, PAGE_SIZE, pageNumber } from './queries.requests.ts';
 import { HistorySchema } from './queries.schemas.ts';
 
@@ -17,6 +18,7 @@ export class QueriesController {
   constructor(
     private readonly authenticator: Authenticator,
     private readonly books: BooksReader,
+    private readonly reads: HistoryReads,
     private readonly catalogues: Catalogues,
   ) {}
 
@@ -25,7 +27,11 @@ export class QueriesController {
     id: 'getHistory',
     tag: 'History',
     summary: 'Lists the query history, newest first',
-    description: 'An API key sees its own queries; an account sees all of them.',
+    description:
+      'An API key sees its own queries; an account sees all of them. Records are counted up to 1,000 behind the page ' +
+      '(`total_is_exact`: there are no more), so go on while `page` is less than `total_pages`. A page that is more than ' +
+      '10,000 records behind those that were asked for within the last minute is refused. Where model, source or type are ' +
+      'given, 10,000 records are looked at for a page: `looked_back_to` is the `end_date` to go on with.',
     auth: 'key',
     follows: true,
     payer: 'query',
@@ -46,9 +52,22 @@ export class QueriesController {
     const page = pageNumber('page', query.page, 1);
     const size = Math.min(pageNumber('page_count', query.page_count, PAGE_SIZE), MAX_PAGE_SIZE);
     await this.books.showHistory(filter.accountId, reply);
-    const { records, total } = await readHistory(this.books.pool, filter, page, size);
-    const pagination = { page, page_count: size, total, total_pages: Math.ceil(total / size) };
+    const { records, total, isTotalExact, lookedBackTo } = await this.page(filter, page, size);
+    const totals = { total, total_pages: Math.ceil(total / size), total_is_exact: isTotalExact };
+    const pagination = { page, page_count: size, ...totals, looked_back_to: lookedBackTo };
     return { status: 'success', data: records.map(wire), pagination };
+  }
+
+  private async page(filter: HistoryFilter, page: number, size: number): Promise<HistoryPage> {
+    try {
+      return await this.reads.read(filter, page, size);
+    } catch (error) {
+      if (!(error instanceof PageTooFar)) throw error;
+      throw new InvalidRequest(
+        'page is too far from any that was asked for lately; go on page by page, or narrow it by end_date',
+        'page',
+      );
+    }
   }
 
   /** A key sees its own queries unless it asks for all keys; an account sees all unless it asks for one key's. */

@@ -28,8 +28,13 @@ export const HistorySchema = named(
     pagination: object({
       page: { type: 'integer', minimum: 1 },
       page_count: { type: 'integer', minimum: 1, maximum: 100, description: 'Records per page' },
-      total: { ...COUNT, description: 'Records on all pages' },
+      total: { ...COUNT, description: 'Records on all pages, as far as they were counted' },
       total_pages: COUNT,
+      total_is_exact: { ...BOOLEAN, description: 'There are no more than that' },
+      looked_back_to: {
+        type: ['string', 'null'],
+        description: 'Records of this time and before were not looked at, and some may match',
+      },
     }),
   }),
 );

@@ -253,15 +253,17 @@ describe('a filter', () => {
 });
 
 describe('a page', () => {
+  const ALL = { total_is_exact: true, looked_back_to: null };
+
   test('has 20 records unless another size is asked for', async () => {
-    expect((await ofAccount()).body.pagination).toEqual({ page: 1, page_count: 20, total: 4, total_pages: 1 });
+    expect((await ofAccount()).body.pagination).toEqual({ page: 1, page_count: 20, total: 4, total_pages: 1, ...ALL });
   });
 
   test('goes on where the one before it ended', async () => {
     const all = (await ofAccount()).body.data;
     const pages = await Promise.all([1, 2, 3].map((page) => ofAccount(`page=${page}&page_count=3`)));
     expect(pages.map(({ body }) => body.data)).toEqual([all.slice(0, 3), all.slice(3), []]);
-    expect(pages[1]?.body.pagination).toEqual({ page: 2, page_count: 3, total: 4, total_pages: 2 });
+    expect(pages[1]?.body.pagination).toEqual({ page: 2, page_count: 3, total: 4, total_pages: 2, ...ALL });
   });
 
   test.each([

@@ -1,0 +1,70 @@
+import type { Provider } from '@nestjs/common';
+import pg from 'pg';
+import { Foundation } from '#infra';
+import { Role } from '#modules';
+import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
+import { Busy } from '../edge/errors.ts';
+
+/** Accounts whose history is read at a time. */
+const CONNECTIONS = 2;
+/** How long a read may run, and how long it may wait for a connection before. */
+const TIMEOUT_MS = 3_000;
+/** Reads of one account that wait for each other. */
+const MOST_WAITING = 50;
+
+/**
+ * Reads the history through connections of its own, of each account one page at a time: whoever has millions of records, and
+ * however often he asks, takes no connection from those who want their balance, and not both from others' histories.
+ */
+export class HistoryReads {
+  private readonly reads = new Map<string, { last: Promise<unknown>; waiting: number }>();
+
+  constructor(private readonly history: QueryHistory) {}
+
+  /** @throws Busy where too many wait, or it takes too long; PageTooFar */
+  async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
+    const { accountId } = filter;
+    const mine = this.reads.get(accountId) ?? { last: Promise.resolve(), waiting: 0 };
+    if (mine.waiting >= MOST_WAITING) throw busy();
+    this.reads.set(accountId, mine);
+    mine.waiting++;
+    const read = mine.last.then(() => this.history.read(filter, page, pageSize));
+    mine.last = read.catch(() => {});
+    try {
+      return await read;
+    } catch (error) {
+      throw wasGivenUp(error) ? busy() : error;
+    } finally {
+      if (--mine.waiting === 0) this.reads.delete(accountId);
+    }
+  }
+}
+
+export const historyReads: Provider = {
+  provide: HistoryReads,
+  inject: [Role, Foundation],
+  useFactory: async (role: Role, { databaseUrl, log }: Foundation) => {
+    const pool = new pg.Pool({
+      connectionString: databaseUrl,
+      application_name: `countinghouse-${role.name}-history`,
+      max: CONNECTIONS,
+      keepAlive: true,
+      connectionTimeoutMillis: TIMEOUT_MS,
+      statement_timeout: TIMEOUT_MS,
+      query_timeout: 2 * TIMEOUT_MS,
+    });
+    pool.on('error', (err) => log.warn({ err }, 'an idle connection for the history broke'));
+    await role.keep({ close: () => pool.end() });
+    return new HistoryReads(new QueryHistory(pool));
+  },
+};
+
+function busy(): Busy {
+  return new Busy('The history is read too often at the moment; try again soon');
+}
+
+/** Cancelled by the server, or not answered in time. (pg has no class or code for its own timeouts.) */
+function wasGivenUp(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return error.code === '57014';
+  return error instanceof Error && /timeout exceeded when trying to connect|Query read timeout/.test(error.message);
+}

@@ -1,0 +1,231 @@
+/**
+ * The query history in pages, also of accounts with millions of records. A page begins where the one before it ended, if
+ * that is remembered, and looks at a bounded number of records, whatever is asked for.
+ */
+import { LRUCache } from 'lru-cache';
+import type pg from 'pg';
+import { money, type PicoUsd } from '#kernel';
+import { asWritten } from './projection.ts';
+import type { QueryRow } from './queries.ts';
+
+/** Records that are looked at for one page at most: some milliseconds. */
+export const HISTORY_REACH = 10_000;
+/** Records behind a page that are counted. */
+export const COUNTED_BEHIND = 1_000;
+/** Ends of pages that are remembered, and how long: what has come meanwhile does not move the page behind. */
+const ENDS = { max: 20_000, ttl: 60_000 };
+/** So many pages before the wanted one an end is looked for. */
+const MAX_PAGES_BEFORE = 20;
+
+export interface HistoryFilter {
+  readonly accountId: string;
+  readonly keyId?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly model?: string;
+  readonly source?: string;
+  readonly type?: string;
+}
+
+export interface HistoryRecord {
+  readonly at: string;
+  readonly keyId: string | null;
+  readonly model: string;
+  readonly inputCount: number;
+  readonly outputCount: number;
+  readonly price: PicoUsd;
+  readonly type: string;
+  readonly source: string;
+  readonly online: boolean;
+  readonly free: boolean;
+  readonly estimated: boolean;
+  readonly errorCode: string | null;
+  readonly requestId: string;
+}
+
+export interface HistoryPage {
+  readonly records: readonly HistoryRecord[];
+  /** Records on all pages, as far as they were counted: up to `COUNTED_BEHIND` behind the page. */
+  readonly total: number;
+  /** Whether there are no more. */
+  readonly isTotalExact: boolean;
+  /** When the first record was made that was not looked at, where older ones might match, too. */
+  readonly lookedBackTo: string | null;
+}
+
+/** A page that lies more than `HISTORY_REACH` records behind any that was shown lately. */
+export class PageTooFar extends Error {
+  override readonly name = 'PageTooFar';
+}
+
+/** The last record of a page; its time as PostgreSQL prints it. */
+interface End {
+  readonly at: string;
+  readonly position: string;
+}
+
+/** Where the rows of a page are looked for. */
+interface Place {
+  /** Behind which record; undefined for the newest. */
+  readonly end: End | undefined;
+  /** Matching records in between. */
+  readonly skipped: number;
+  readonly pageSize: number;
+}
+
+type PageRow = QueryRow & { readonly end_at: string; readonly matching: string };
+
+/** Reads the query history, newest first. */
+export class QueryHistory {
+  private readonly ends = new LRUCache<string, End>(ENDS);
+
+  /** @param pool of its own, so that nobody else waits for a connection */
+  constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
+
+  /**
+   * A page of the records. Pages count from 1.
+   * @throws PageTooFar
+   */
+  async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
+    const name = JSON.stringify([filter, pageSize]);
+    const before = this.pageBefore(page, name);
+    const place = { end: before.end, skipped: (page - 1 - before.page) * pageSize, pageSize };
+    const isFar = place.skipped > HISTORY_REACH;
+    const query = new HistoryQuery(filter, place.end);
+    const rows = isFar ? [] : await this.rows(query, place);
+    const last = rows.at(-1);
+    if (last && rows.length === pageSize)
+      this.ends.set(endName(page, name), { at: last.end_at, position: last.position });
+    const counted = last
+      ? place.skipped + Number(last.matching)
+      : await this.countUpTo(query, Math.min(place.skipped, HISTORY_REACH + 1));
+    if (isFar && counted > HISTORY_REACH) throw new PageTooFar();
+    const isCut = counted >= place.skipped + pageSize + COUNTED_BEHIND;
+    const lookedBackTo = isCut || !query.looks ? null : await this.firstUnseen(query);
+    return {
+      records: rows.map(recordOf),
+      total: before.page * pageSize + counted,
+      isTotalExact: !isCut && lookedBackTo === null,
+      lookedBackTo,
+    };
+  }
+
+  /** The nearest page before this one whose end is remembered. */
+  private pageBefore(page: number, name: string): { readonly page: number; readonly end: End | undefined } {
+    for (let before = page - 1; before >= Math.max(1, page - MAX_PAGES_BEFORE); before--) {
+      const end = this.ends.get(endName(before, name));
+      if (end) return { page: before, end };
+    }
+    return { page: 0, end: undefined };
+  }
+
+  /** The rows of a page, each with how many records match from the page on, as far as they are counted. */
+  private async rows(query: HistoryQuery, { skipped, pageSize }: Place): Promise<readonly PageRow[]> {
+    const { rows } = await this.pool.query<PageRow>({
+      text: `with matching as materialized (
+               ${query.matching('position, at')} limit ${pageSize + COUNTED_BEHIND} offset ${skipped})
+             select row.*, row.at::text as end_at, (select count(*) from matching) as matching
+               from (select position from matching order by at desc, position desc limit ${pageSize}) as page
+               join books.queries as row using (position)
+              order by row.at desc, row.position desc`,
+      values: query.values,
+      types: asWritten,
+    });
+    return rows;
+  }
+
+  private async countUpTo(query: HistoryQuery, most: number): Promise<number> {
+    if (most === 0) return 0;
+    const text = `select count(*) from (${query.matching('position')} limit ${most}) as skipped`;
+    const { rows } = await this.pool.query<{ count: string }>(text, [...query.values]);
+    return Number(rows[0]?.count);
+  }
+
+  /** When the first record was made that is out of reach; null where there is none. */
+  private async firstUnseen(query: HistoryQuery): Promise<string | null> {
+    const text = `${query.indexed('at')} limit 1 offset ${HISTORY_REACH}`;
+    const { rows } = await this.pool.query<{ at: string }>({ text, values: query.indexedValues, types: asWritten });
+    return rows[0]?.at ?? null;
+  }
+}
+
+type Condition = readonly [condition: string, value: string];
+
+/** The records that are asked for, behind an end. Some conditions an index finds, for others records are looked at. */
+class HistoryQuery {
+  private readonly found: readonly Condition[];
+  private readonly looked: readonly Condition[];
+
+  constructor(
+    { accountId, keyId, from, to, model, source, type }: HistoryFilter,
+    private readonly end: End | undefined,
+  ) {
+    this.found = given([
+      ['account_id =', accountId],
+      ['key_id =', keyId],
+      ['at >=', from],
+      ['at <=', to],
+    ]);
+    this.looked = given([
+      ['model =', model],
+      ['query_source =', source],
+      ['query_type =', type],
+    ]);
+  }
+
+  /** Whether records are looked at that do not match. */
+  get looks(): boolean {
+    return this.looked.length > 0;
+  }
+
+  get indexedValues(): string[] {
+    return [...this.found.map(([, value]) => value), ...(this.end ? [this.end.at, this.end.position] : [])];
+  }
+
+  get values(): string[] {
+    return [...this.indexedValues, ...this.looked.map(([, value]) => value)];
+  }
+
+  /** What an index finds, newest first. */
+  indexed(columns: string): string {
+    const { length } = this.found;
+    const conditions = this.found.map(([condition], i) => `${condition} $${i + 1}`);
+    if (this.end) conditions.push(`(at, position) < ($${length + 1}::timestamptz, $${length + 2}::bigint)`);
+    return `select ${columns} from books.queries where ${conditions.join(' and ')} order by at desc, position desc`;
+  }
+
+  /** What matches, newest first, among the records within reach. */
+  matching(columns: string): string {
+    if (!this.looks) return this.indexed(columns);
+    const { length } = this.indexedValues;
+    const conditions = this.looked.map(([condition], i) => `${condition} $${length + i + 1}`);
+    const within = `${this.indexed('position, at, model, query_source, query_type')} limit ${HISTORY_REACH}`;
+    return `select ${columns} from (${within}) as within where ${conditions.join(' and ')} order by at desc, position desc`;
+  }
+}
+
+function given(conditions: readonly (readonly [string, string | undefined])[]): readonly Condition[] {
+  return conditions.filter((each): each is Condition => each[1] !== undefined);
+}
+
+function endName(page: number, name: string): string {
+  return `${page} ${name}`;
+}
+
+function recordOf(row: QueryRow): HistoryRecord {
+  return {
+    at: row.at,
+    keyId: row.key_id,
+    model: row.model,
+    inputCount: Number(row.input_count),
+    outputCount: Number(row.output_count),
+    price: money.fromJson(row.price),
+    type: row.query_type,
+    source: row.query_source,
+    online: row.is_online,
+    free: row.is_free,
+    estimated: row.is_estimated,
+    errorCode: row.error_code,
+    requestId: row.request_id,
+  };
+}
