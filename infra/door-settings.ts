@@ -21,6 +21,12 @@ export const DOORS = {
     [1, 1_000_000],
     'Those of one address (of IPv6 one /64) among them; the addresses of TRUSTED_PROXIES are not limited',
   ),
+  maxBytesInFlight: integer(
+    'MAX_BYTES_IN_FLIGHT',
+    512 * 1024 ** 2,
+    [64 * 1024 ** 2, Number.MAX_SAFE_INTEGER],
+    'Bytes of bodies that one gateway has in memory at a time, until their requests are answered; those beyond are 503. One account has at most half of it, all who have not paid yet a quarter',
+  ),
 };
 
 /** Never all addresses: then any caller could claim any address. */

@@ -48,6 +48,7 @@ describe('without any setting', () => {
       topupConfirmations: {},
       privateSources: [],
       s3Region: 'us-east-1',
+      maxBytesInFlight: 512 * 1024 ** 2,
       maxConnections: 10_000,
       maxConnectionsPerAddress: 1_000,
       uploadsMaxBytes: 4 * 1024 ** 3,

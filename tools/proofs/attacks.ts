@@ -8,12 +8,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Attack, Finding } from './attacks/attack.ts';
 import { clockSkew } from './attacks/clock-skew.ts';
+import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
 import { pooler } from './attacks/pooler.ts';
 import { spam } from './attacks/spam.ts';
 import { storedConversations } from './attacks/stored-conversations.ts';
 
-const ATTACKS: readonly Attack[] = [clockSkew, history, pooler, spam, storedConversations];
+const ATTACKS: readonly Attack[] = [clockSkew, heldConnections, history, pooler, spam, storedConversations];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 

@@ -7,7 +7,7 @@ import { AbuseLimits } from '#application';
 import { Connections, SERVER_TIMEOUTS, type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
 import { placesBehind } from './edge/addresses.ts';
-import { readBodies, unpackBodies } from './edge/bodies.ts';
+import { Bodies } from './edge/bodies.ts';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
 import { Doors } from './edge/challenges/doors.ts';
 import { answerTo, InvalidRequest, sendError, UNEXPECTED } from './edge/errors.ts';
@@ -86,11 +86,13 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   });
   await role.keep(app);
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
+  const bodies = app.get(Bodies);
+  bodies.readAt(fastify);
   prepare(fastify);
   app.get(RunningRequests).count(fastify);
   findCallers(fastify, app.get(Authenticator), app.get(Doors), app.get(AbuseLimits));
   app.get(AudioListener).guard(fastify);
-  unpackBodies(fastify);
+  bodies.unpackAt(fastify);
   app.get(Uploads).readAt(fastify);
   const refuseOtherMethods = watchMethods(fastify);
   app.enableCors(CORS);
@@ -102,7 +104,6 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
 
 /** Every answer carries its request's id. Nothing has a NUL in its name, and PostgreSQL would not even look for it. */
 function prepare(fastify: FastifyInstance): void {
-  readBodies(fastify);
   refuseOddities(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
     introduce(request, reply);

@@ -2,8 +2,9 @@
 import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { assertParsable } from './bounds.ts';
+import { Budget, Share, sharersOf } from './budget.ts';
 import { MAX_VISITOR_BYTES, MAX_VISITOR_UPLOAD_BYTES } from './caller.ts';
 import { InvalidRequest, TooLarge, UnsupportedMedia } from './errors.ts';
 
@@ -11,71 +12,187 @@ import { InvalidRequest, TooLarge, UnsupportedMedia } from './errors.ts';
 const DENSE_FROM_BYTES = 1024 * 1024;
 const MAX_RATIO = 100;
 
+/** Bodies up to this size are taken without a look at how many there are: there are as many as connections. */
+const SMALL_BYTES = 16 * 1024;
+/** A client that is still sending when it is refused may not read the answer if its connection ends at once. */
+const LINGER_MS = 3_000;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What its body has of the memory for bodies; undefined for one that is small, or goes on as it comes. */
+    inMemory: Share | undefined;
+  }
+}
+
+export interface BodyOptions {
+  /** Bytes of all bodies that are in memory at a time, as they came or unpacked. */
+  readonly maxBytes: number;
+  /** Whether an account has ever been credited. */
+  isFunded(accountId: string): Promise<boolean>;
+}
+
 /**
  * Bodies are JSON. One may be empty: clients send the header with every POST. A property `__proto__` is data as any other:
  * nothing here assigns what a body has field by field.
  */
-export function readBodies(fastify: FastifyInstance): void {
-  fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
-    try {
-      done(null, parsed(body as string));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
-  fastify.addContentTypeParser(RAW, { parseAs: 'buffer' }, ({ routeOptions }, body, done) => {
-    if (routeOptions.config?.operation?.raw) done(null, body);
-    else done(new UnsupportedMedia('The body must be application/json'));
-  });
-  fastify.addContentTypeParser(STREAM, ({ routeOptions }, body, done) => {
-    if (routeOptions.config?.operation?.streamed) done(null, body);
-    else done(new UnsupportedMedia('The body must be application/json'));
-  });
-  fastify.addHook('onRoute', (route) => {
-    const { raw, streamed } = route.config?.operation ?? {};
-    if (!raw && !streamed) return;
-    const asItComes = ({ headers }: FastifyRequest, _: unknown, done: () => void) => {
-      headers['content-type'] = raw ? RAW : STREAM;
-      done();
-    };
-    route.onRequest = [route.onRequest ?? [], asItComes].flat() as never;
-  });
+export class Bodies {
+  private readonly budget: Budget;
+
+  constructor(private readonly options: BodyOptions) {
+    this.budget = new Budget(options.maxBytes, 'Too much is being sent at the moment; try again soon');
+  }
+
+  /** Bytes of bodies that are in memory now, small ones left out. */
+  get bytes(): number {
+    return this.budget.taken;
+  }
+
+  /** For routes that are declared from now on. */
+  readAt(fastify: FastifyInstance): void {
+    fastify.decorateRequest('inMemory', undefined);
+    fastify.removeAllContentTypeParsers();
+    fastify.addContentTypeParser('application/json', (request, payload: Readable, done) => {
+      gather(request, payload, (error, body) => {
+        if (error) return done(error);
+        try {
+          done(null, parsed((body as Buffer).toString()));
+        } catch (error) {
+          done(error as Error);
+        }
+      });
+    });
+    fastify.addContentTypeParser(RAW, (request, payload: Readable, done) => {
+      if (request.routeOptions.config?.operation?.raw) gather(request, payload, done);
+      else done(new UnsupportedMedia('The body must be application/json'));
+    });
+    fastify.addContentTypeParser(STREAM, ({ routeOptions }, body, done) => {
+      if (routeOptions.config?.operation?.streamed) done(null, body);
+      else done(new UnsupportedMedia('The body must be application/json'));
+    });
+    fastify.addHook('onRoute', (route) => {
+      const { raw, streamed } = route.config?.operation ?? {};
+      if (!raw && !streamed) return;
+      const asItComes = ({ headers }: FastifyRequest, _: unknown, done: () => void) => {
+        headers['content-type'] = raw ? RAW : STREAM;
+        done();
+      };
+      route.onRequest = [route.onRequest ?? [], asItComes].flat() as never;
+    });
+  }
+
+  /**
+   * Adds hooks to every operation that is declared from now on, behind that which finds the caller: they find the body's share of
+   * the memory, and unpack it.
+   */
+  unpackAt(fastify: FastifyInstance): void {
+    fastify.addHook('onRoute', (route) => {
+      const { config, bodyLimit } = route;
+      if (!config?.operation || bodyLimit === undefined) return;
+      const { streamed } = config.operation;
+      const share = (request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done) => {
+        if (isSmall(request)) return done(null, payload);
+        void sharersOf(request, this.options.isFunded).then((sharers) => {
+          const inMemory = new Share(this.budget, sharers);
+          request.inMemory = inMemory;
+          reply.raw.once('close', () => inMemory.giveBack());
+          done(null, payload);
+        }, done);
+      };
+      const hooks = streamed ? [unpack] : [share, unpack];
+      route.preParsing = [route.preParsing ?? [], hooks].flat() as never;
+      route.onSend = [route.onSend ?? [], linger].flat() as never;
+    });
+  }
 }
 
 /** Bodies that are not read as anything, whatever their senders call them: in one piece, and as they come. */
 const RAW = 'application/octet-stream';
 const STREAM = 'application/x-stream';
 
-/** Adds a hook to every operation that is declared from now on, behind that which finds the caller: it unpacks the body. */
-export function unpackBodies(fastify: FastifyInstance): void {
-  fastify.addHook('onRoute', (route) => {
-    const { config, bodyLimit } = route;
-    if (!config?.operation || bodyLimit === undefined) return;
-    const unpack = (
-      request: FastifyRequest,
-      reply: { header(name: string, value: string): unknown },
-      payload: Readable,
-      done: (error: Error | null, payload?: Readable) => void,
-    ) => {
-      const { headers } = request;
-      const limit = limitOf(request, bodyLimit);
-      if (limit < bodyLimit && Number(headers['content-length']) > limit) return done(tooLarge(limit));
-      const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
-      const isStream = config.operation?.streamed;
-      if (encoding !== 'identity' && isStream) return done(new UnsupportedMedia('The body may not be compressed'));
-      if (isStream) return done(null, bounded(payload, limit));
-      if (encoding === 'identity') return done(null, limit < bodyLimit ? bounded(payload, limit) : payload);
-      if (encoding === 'gzip' || encoding === 'x-gzip') return done(null, unpacked(payload, limit));
-      reply.header('accept-encoding', 'gzip');
-      done(new UnsupportedMedia('The body may be compressed with gzip only'));
-    };
-    route.preParsing = [route.preParsing ?? [], unpack].flat() as never;
-  });
+type Done = (error: Error | null, payload?: Readable) => void;
+
+function isSmall({ headers }: FastifyRequest): boolean {
+  const length = Number(headers['content-length'] ?? 0);
+  return length <= SMALL_BYTES && !headers['transfer-encoding'] && !headers['content-encoding'];
 }
 
-/** Before anything is paid. */
-function limitOf({ visitor, routeOptions }: FastifyRequest, limit: number): number {
+function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done): void {
+  try {
+    done(null, plainOf(request, reply, payload));
+  } catch (error) {
+    done(error as Error);
+  }
+}
+
+/** The body without its encoding. @throws UnsupportedMedia, TooLarge */
+function plainOf(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
+  const { headers, routeOptions } = request;
+  const limit = limitOf(request);
+  if (Number(headers['content-length']) > limit) throw tooLarge(limit);
+  const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
+  if (routeOptions.config.operation?.streamed) {
+    if (encoding !== 'identity') throw new UnsupportedMedia('The body may not be compressed');
+    return bounded(payload, limit);
+  }
+  if (encoding === 'identity') return payload;
+  if (encoding === 'gzip' || encoding === 'x-gzip') return unpacked(payload, limit);
+  reply.header('accept-encoding', 'gzip');
+  throw new UnsupportedMedia('The body may be compressed with gzip only');
+}
+
+/** What still comes is taken and thrown away for a while. */
+function linger({ raw }: FastifyRequest, reply: FastifyReply, payload: unknown, done: (_: null, p: unknown) => void) {
+  if (!raw.complete) {
+    reply.removeHeader('connection');
+    const end = () => void (raw.complete || raw.socket.destroy());
+    reply.raw.once('finish', () => setTimeout(end, LINGER_MS).unref());
+  }
+  done(null, payload);
+}
+
+/** Puts the pieces of a body together, in memory that grows with what has come, however small they are. */
+function gather(request: FastifyRequest, payload: Readable, done: (error: Error | null, body?: Buffer) => void): void {
+  const limit = limitOf(request);
+  let body: Buffer = NOTHING;
+  let size = 0;
+  const end = (error: Error | null) => {
+    payload.off('data', take).off('end', finish).off('error', fail);
+    if (!error) return done(null, body.subarray(0, size));
+    payload.on('error', () => {}).resume();
+    done(error);
+  };
+  const take = (piece: Buffer) => {
+    const before = size;
+    size += piece.length;
+    if (size > limit) return end(tooLarge(limit));
+    try {
+      request.inMemory?.take(piece.length);
+    } catch (error) {
+      return end(error as Error);
+    }
+    if (before === 0) body = piece;
+    else {
+      body = size <= body.length ? body : grown(body.subarray(0, before), size);
+      piece.copy(body, before);
+    }
+  };
+  const finish = () => end(null);
+  const fail = (error: Error & { readonly statusCode?: number }) =>
+    end(error.statusCode ? error : new InvalidRequest('The body broke off'));
+  payload.on('data', take).on('end', finish).on('error', fail);
+}
+
+const NOTHING = Buffer.alloc(0);
+
+function grown(body: Buffer, size: number): Buffer {
+  const room = Buffer.allocUnsafe(Math.max(size, body.length * 2));
+  body.copy(room);
+  return room;
+}
+
+/** Of a body, which is lower before anything is paid. */
+function limitOf({ visitor, routeOptions }: FastifyRequest): number {
+  const limit = routeOptions.bodyLimit as number;
   if (!visitor) return limit;
   const most = routeOptions.config.operation?.upload ? MAX_VISITOR_UPLOAD_BYTES : MAX_VISITOR_BYTES;
   return Math.min(limit, most);
@@ -133,13 +250,11 @@ function unpacked(payload: Readable, limit: number): Readable {
     unzip.destroy();
     payload.resume();
   };
-  bounded.on('error', () => {}); // Fastify does not listen where it has refused the body by its Content-Length
+  bounded.on('error', () => {}); // nobody listens yet, or any more
   payload.once('error', (error) => bounded.destroy(error));
   unzip.once('error', () => {
     stop();
     bounded.destroy(new InvalidRequest('The body is not valid gzip'));
   });
-  // Fastify compares it with the Content-Length.
-  Object.defineProperty(bounded, 'receivedEncodedLength', { get: () => unzip.bytesWritten });
   return payload.pipe(unzip).pipe(bounded);
 }

@@ -5,6 +5,7 @@ import { StorageRoom, Streams } from '#application';
 import { contentMigrations } from '#connectors';
 import { Foundation, migrate, StartError } from '#infra';
 import { openPool, Role } from '#modules';
+import { fundedIn } from './budget.ts';
 
 export class ContentDatabase {
   constructor(readonly pool: pg.Pool) {}
@@ -15,8 +16,8 @@ export const contentProviders: readonly Provider[] = [
   {
     provide: StorageRoom,
     inject: [Role, Streams],
-    useFactory: ({ settings }: Role, { accounts }: Streams) =>
-      new StorageRoom(settings.storedBytesPerAccount, async (id) => (await accounts.read(id)).credits.size > 0),
+    useFactory: ({ settings }: Role, streams: Streams) =>
+      new StorageRoom(settings.storedBytesPerAccount, fundedIn(streams)),
   },
 ];
 

@@ -22,7 +22,9 @@ import { PostgresKeptAnswers } from '#connectors';
 import { Foundation } from '#infra';
 import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
+import { Bodies } from './bodies.ts';
 import { BooksReader } from './books-reader.ts';
+import { fundedIn } from './budget.ts';
 import { Authenticator } from './caller.ts';
 import { challengeProviders } from './challenges/challenges.providers.ts';
 import { Doors } from './challenges/doors.ts';
@@ -85,6 +87,12 @@ const NOTED_PAYERS = Symbol('noted payers');
         new Refusals(refused, clock, runtime.alarm),
     },
     {
+      provide: Bodies,
+      inject: [Role, Streams],
+      useFactory: ({ settings }: Role, streams: Streams) =>
+        new Bodies({ maxBytes: settings.maxBytesInFlight, isFunded: fundedIn(streams) }),
+    },
+    {
       provide: Uploads,
       inject: [Role, Foundation, Streams],
       useFactory: async (role: Role, { runtime }: Foundation, streams: Streams) =>
@@ -131,10 +139,9 @@ const NOTED_PAYERS = Symbol('noted payers');
 })
 export class EdgeModule {}
 
-function openUploads({ settings }: Role, { accounts }: Streams, alarm: Runtime['alarm']): Promise<Uploads> {
+function openUploads({ settings }: Role, streams: Streams, alarm: Runtime['alarm']): Promise<Uploads> {
   const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;
-  const isFunded = async (accountId: string) => (await accounts.read(accountId)).credits.size > 0;
-  return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, alarm });
+  return Uploads.open({ directory: uploadsDir, maxBytes, isFunded: fundedIn(streams), alarm });
 }
 
 async function openKeptAnswers(role: Role, { runtime }: Foundation, { pool }: ContentDatabase, secrets: Secrets) {

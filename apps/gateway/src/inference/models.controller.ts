@@ -1,4 +1,4 @@
-import { Controller, Get, Param, Query } from '@nestjs/common';
+import { Controller, Get, Header, Param, Query } from '@nestjs/common';
 import { Catalogues, UnservableRequest } from '#application';
 import { type AnyModel, type Catalogue, MODEL_TYPES, type ModelType } from '#catalogue';
 import { usd, usdNumber } from '#kernel';
@@ -11,9 +11,19 @@ import * as operations from './models.operations.ts';
 import { ModelsQuery } from './models.requests.ts';
 import { endpointsWire, isServed, modelWire, type Row } from './models-wire.ts';
 
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** What is listed, and its lists as they were written, by what was asked for. */
+interface Listed {
+  readonly catalogue: Catalogue;
+  readonly medians: ReadonlyMap<string, MedianCost>;
+  readonly rows: readonly Row[];
+  readonly written: Map<string, Buffer>;
+}
+
 @Controller()
 export class ModelsController {
-  private readonly known = new WeakMap<Catalogue, readonly Row[]>();
+  private listed: Listed | undefined;
 
   constructor(
     private readonly catalogues: Catalogues,
@@ -23,15 +33,16 @@ export class ModelsController {
   /** Chat models, or those of the types that are asked for; private ones where everything is. */
   @Get(['v1/models', 'models'])
   @Operation(operations.listModels)
-  async models(@Query() query: ModelsQuery) {
-    const { types, everything } = wantedTypes(query.type || 'chat');
-    const data = this.rows.filter(
-      ({ type, popular, privacyLevel }) =>
-        types.includes(type) && (everything || privacyLevel !== 'e2e') && (popular || !isTrue(query.popular)),
-    );
-    const medians = await this.medians.byModel();
-    const priced = data.map((row) => ({ ...row, ...medianWire(medians.get(row.id)) }));
-    return { object: 'list', data: priced, total_count: data.length, links: { next: null } };
+  @Header('content-type', JSON_TYPE)
+  async models(@Query() query: ModelsQuery): Promise<Buffer> {
+    const wanted = wantedTypes(query.type || 'chat');
+    const isPopular = isTrue(query.popular);
+    // Anybody may ask, many at once, and read as slowly as he likes: all get the same bytes.
+    const { written, ...listed } = this.current(await this.medians.byModel());
+    const key = `${wanted.everything} ${isPopular} ${wanted.types.join()}`;
+    const list = written.get(key) ?? Buffer.from(JSON.stringify(listOf(listed, wanted, isPopular)));
+    written.set(key, list);
+    return list;
   }
 
   /** Ids contain a slash. */
@@ -62,25 +73,46 @@ export class ModelsController {
     return model;
   }
 
-  private get rows(): readonly Row[] {
+  private current(medians: Listed['medians']): Listed {
     const catalogue = this.catalogues.current;
-    const rows = this.known.get(catalogue) ?? catalogue.models.filter(isServed).map(modelWire);
-    this.known.set(catalogue, rows);
-    return rows;
+    if (this.listed?.catalogue === catalogue && this.listed.medians === medians) return this.listed;
+    const rows = catalogue.models.filter(isServed).map(modelWire);
+    this.listed = { catalogue, medians, rows, written: new Map() };
+    return this.listed;
   }
+}
+
+interface Wanted {
+  /** In the order of `MODEL_TYPES`, each once. */
+  readonly types: readonly ModelType[];
+  readonly everything: boolean;
+}
+
+function listOf(
+  { rows, medians }: Pick<Listed, 'rows' | 'medians'>,
+  { types, everything }: Wanted,
+  isPopular: boolean,
+) {
+  const data = rows
+    .filter(
+      ({ type, popular, privacyLevel }) =>
+        types.includes(type) && (everything || privacyLevel !== 'e2e') && (popular || !isPopular),
+    )
+    .map((row) => ({ ...row, ...medianWire(medians.get(row.id)) }));
+  return { object: 'list', data, total_count: data.length, links: { next: null } };
 }
 
 /**
  * Private models are among everything alone: who asks for chats wants what can be asked on the routes for them.
  * @throws InvalidRequest when a word is no type
  */
-function wantedTypes(words: string): { readonly types: readonly ModelType[]; readonly everything: boolean } {
+function wantedTypes(words: string): Wanted {
   const known = [...MODEL_TYPES, 'all'] as const;
   const types = words.split(',').map((word) => known.find((each) => each === word.trim()));
   if (types.includes('all')) return { types: MODEL_TYPES, everything: true };
   if (types.includes(undefined))
     throw new InvalidRequest(`type must be a comma-separated list of ${known.join(', ')}`, 'type');
-  return { types: types as readonly ModelType[], everything: false };
+  return { types: MODEL_TYPES.filter((type) => types.includes(type)), everything: false };
 }
 
 /** The median cost of a query, and how many of them 1 USD pays for; null where there were none. */

@@ -4,13 +4,14 @@ import type { FastifyReply } from 'fastify';
 import { PublicAddress } from '../edge/public-address.ts';
 import { OpenApi, Page } from './docs.schemas.ts';
 import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.ts';
-import { type OpenApiDocument, openApiDocument } from './document.ts';
+import { openApiDocument } from './document.ts';
 import { json, Operation } from './operation.ts';
 import { routesOf } from './routes.ts';
 
 @Controller()
 export class DocsController {
-  private made?: { readonly document: OpenApiDocument; readonly page: string };
+  /** Every reader gets the same bytes, however slowly he reads. */
+  private made?: { readonly document: Buffer; readonly page: Buffer };
 
   constructor(
     private readonly modules: ModulesContainer,
@@ -18,6 +19,7 @@ export class DocsController {
   ) {}
 
   @Get('openapi.json')
+  @Header('content-type', 'application/json; charset=utf-8')
   @Operation({
     id: 'getOpenApi',
     tag: 'Service',
@@ -53,6 +55,6 @@ export class DocsController {
 
   private make() {
     const document = openApiDocument(routesOf(this.modules), this.address.url);
-    return { document, page: docsPage(document) };
+    return { document: Buffer.from(JSON.stringify(document)), page: Buffer.from(docsPage(document)) };
   }
 }

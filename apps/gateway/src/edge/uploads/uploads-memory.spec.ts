@@ -6,7 +6,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
-import { readBodies, unpackBodies } from '../bodies.ts';
+import { Bodies } from '../bodies.ts';
 import { Upload } from './upload.ts';
 import { Uploads } from './uploads.ts';
 
@@ -21,8 +21,14 @@ test(`${AT_ONCE} uploads of ${FILE_BYTES / MIB} MB at once need less than ${MOST
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
   const uploads = await Uploads.open({ directory, maxBytes: 1024 * MIB, isFunded: async () => true, alarm: () => {} });
   const server = fastify({ bodyLimit: 1024 * MIB });
-  readBodies(server);
-  unpackBodies(server);
+  const bodies = new Bodies({ maxBytes: 1024 * MIB, isFunded: async () => true });
+  bodies.readAt(server);
+  server.decorateRequest('caller', null as never);
+  server.addHook('onRequest', (request, _, done) => {
+    request.caller = { accountId: 'one', keyId: null };
+    done();
+  });
+  bodies.unpackAt(server);
   uploads.readAt(server);
   const allThere = Promise.withResolvers<void>();
   let there = 0;

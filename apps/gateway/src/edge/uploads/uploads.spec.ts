@@ -11,7 +11,7 @@ import { IsOptional, IsString } from 'class-validator';
 import fc from 'fast-check';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { PIXEL } from '#testing';
-import { readBodies, unpackBodies } from '../bodies.ts';
+import { Bodies } from '../bodies.ts';
 import { answerTo, sendError, UNEXPECTED } from '../errors.ts';
 import { Count, ValidationPipe } from '../validation.ts';
 import { readMultipart } from './multipart.ts';
@@ -39,16 +39,17 @@ beforeAll(async () => {
     alarm: (problem) => alarms.push(problem),
   });
   server = fastify({ forceCloseConnections: true });
-  readBodies(server);
+  const bodies = new Bodies({ maxBytes: 1024 * 1024 ** 2, isFunded });
+  bodies.readAt(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {
     request.caller = { accountId: String(request.headers['x-credit-id']), keyId: null };
     done();
   });
   server.addHook('onRoute', (route) => {
-    route.bodyLimit = 3 * MAX;
+    route.bodyLimit = 4 * MAX + 1024 * 1024;
   });
-  unpackBodies(server);
+  bodies.unpackAt(server);
   uploads.readAt(server);
   server.setErrorHandler((error, _, reply) => sendError(reply, answerTo(error) ?? UNEXPECTED));
   const take = (at: string, upload?: UploadNotes) =>

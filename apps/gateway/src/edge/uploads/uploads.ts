@@ -8,14 +8,14 @@ import { pipeline } from 'node:stream/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { mediaTypeOfFile } from '#connectors';
 import { Rejection } from '#kernel';
-import { networkOf } from '../addresses.ts';
+import { Budget, Share, type Sharer, sharersOf } from '../budget.ts';
 import { Busy, InvalidRequest, TooLarge, UnsupportedMedia } from '../errors.ts';
-import { type FilePart, mostBytesOf, readMultipart } from './multipart.ts';
+import { type FilePart, MAX_FIELDS_BYTES, mostBytesOf, readMultipart } from './multipart.ts';
 import { Upload, type UploadedFile, type UploadNotes } from './upload.ts';
 import { UploadDirectory } from './upload-directory.ts';
 
 const MULTIPART = 'multipart/form-data';
-const LINGER_MS = 3_000;
+const NO_ROOM = 'Too many files are being sent at the moment; try again soon';
 
 export interface UploadOptions {
   /** Below which each process makes a directory of its own. */
@@ -34,7 +34,7 @@ export class Uploads {
     private readonly directory: UploadDirectory,
     private readonly options: UploadOptions,
   ) {
-    this.budget = new Budget(options.maxBytes);
+    this.budget = new Budget(options.maxBytes, NO_ROOM);
   }
 
   /** @throws StartError when the directory cannot be used */
@@ -66,7 +66,6 @@ export class Uploads {
         done(isMultipart(request) ? undefined : new UnsupportedMedia(`The body must be ${MULTIPART}`));
       };
       route.preParsing = [route.preParsing ?? [], check].flat() as never;
-      route.onSend = [route.onSend ?? [], linger].flat() as never;
     });
   }
 
@@ -78,6 +77,8 @@ export class Uploads {
       throw new TooLarge(`The body must have at most ${maxBytes} bytes`);
     const sharers = await this.sharersOf(request);
     this.budget.assertRoom(sharers);
+    // Fields come into memory.
+    request.inMemory?.take(MAX_FIELDS_BYTES);
     const spool = new Spool(this.directory.path, new Share(this.budget, sharers), this.options.alarm);
     try {
       const keep = (part: FilePart) => spool.keep(part);
@@ -92,31 +93,14 @@ export class Uploads {
     }
   }
 
-  /**
-   * Whose a body is. Visitors who have not paid yet share a part of the room, of which each address has a smaller one.
-   * @throws Rejection
-   */
-  private async sharersOf({ caller, visitor, ip }: FastifyRequest): Promise<readonly Sharer[]> {
-    if (visitor && 'proof' in visitor) return [{ name: visitor.proof.challengeId, part: PART_OF_A_PAYER }];
-    if (visitor) return [{ name: networkOf(ip), part: PART_OF_AN_ADDRESS }, STRANGERS];
-    const name = caller?.accountId ?? '';
-    // Accounts are free: without this, disk and time for files would be as well.
-    if (!(await this.options.isFunded(name))) throw new Rejection('insufficient_balance', 'Insufficient balance');
-    return [{ name, part: PART_OF_A_PAYER }];
+  /** @throws Rejection for an account that has never paid: disk and time for its files would be free */
+  private async sharersOf(request: FastifyRequest): Promise<readonly Sharer[]> {
+    const { caller, visitor } = request;
+    const { isFunded } = this.options;
+    if (caller && !visitor && !(await isFunded(caller.accountId)))
+      throw new Rejection('insufficient_balance', 'Insufficient balance');
+    return sharersOf(request, isFunded);
   }
-}
-
-/**
- * A client that is still sending when it is refused may not read the answer if its connection ends at once. So what still
- * comes is taken and thrown away for a while.
- */
-function linger({ raw }: FastifyRequest, reply: FastifyReply, payload: unknown, done: (_: null, p: unknown) => void) {
-  if (!raw.complete) {
-    reply.removeHeader('connection');
-    const end = () => void (raw.complete || raw.socket.destroy());
-    reply.raw.once('finish', () => setTimeout(end, LINGER_MS).unref());
-  }
-  done(null, payload);
 }
 
 function isMultipart({ headers }: FastifyRequest): boolean {
@@ -127,66 +111,6 @@ function assertThere(files: readonly UploadedFile[], { files: names, optional = 
   const there = new Set(files.map(({ field }) => field));
   const missing = names.find((name) => !there.has(name) && !optional.includes(name));
   if (missing !== undefined) throw new InvalidRequest(`${missing} is missing: send a file`, missing);
-}
-
-function noRoom(): Busy {
-  return new Busy('Too many files are being sent at the moment; try again soon');
-}
-
-/** Somebody with files on disk, and how much of the room for all files they may have. */
-interface Sharer {
-  readonly name: string;
-  readonly part: number;
-}
-
-/** So that others can send, too. */
-const PART_OF_A_PAYER = 1 / 2;
-const PART_OF_AN_ADDRESS = 1 / 8;
-const STRANGERS: Sharer = { name: 'strangers', part: 1 / 4 };
-
-/** What all uploads of a process may have on disk at a time. */
-class Budget {
-  taken = 0;
-  private readonly bySharer = new Map<string, number>();
-
-  constructor(private readonly max: number) {}
-
-  /** @throws Busy */
-  assertRoom(sharers: readonly Sharer[], bytes = 1): void {
-    const isFull = ({ name, part }: Sharer) => (this.bySharer.get(name) ?? 0) + bytes > this.max * part;
-    if (this.taken + bytes > this.max || sharers.some(isFull)) throw noRoom();
-  }
-
-  add(sharers: readonly Sharer[], bytes: number): void {
-    this.taken += bytes;
-    for (const { name } of sharers) {
-      const own = (this.bySharer.get(name) ?? 0) + bytes;
-      if (own === 0) this.bySharer.delete(name);
-      else this.bySharer.set(name, own);
-    }
-  }
-}
-
-/** What one upload has of it. */
-class Share {
-  private bytes = 0;
-
-  constructor(
-    private readonly budget: Budget,
-    private readonly sharers: readonly Sharer[],
-  ) {}
-
-  /** @throws Busy */
-  take(bytes: number): void {
-    this.budget.assertRoom(this.sharers, bytes);
-    this.budget.add(this.sharers, bytes);
-    this.bytes += bytes;
-  }
-
-  giveBack(): void {
-    this.budget.add(this.sharers, -this.bytes);
-    this.bytes = 0;
-  }
 }
 
 /** The files of one upload. */
@@ -216,7 +140,7 @@ class Spool {
     await pipeline(bytes, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 })).catch((error) => {
       if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
       this.alarm('an upload cannot be written', error);
-      throw noRoom();
+      throw new Busy(NO_ROOM);
     });
     if (size === 0 && filename === '') return undefined;
     const mediaType = await mediaTypeOfFile(file);

@@ -1,0 +1,86 @@
+/** What all requests of a process may take of something together, and what each of those who share it may. */
+import type { FastifyRequest } from 'fastify';
+import type { Streams } from '#application';
+import { networkOf } from './addresses.ts';
+import { Busy } from './errors.ts';
+
+/** One of those who share, and how much of all they may have. */
+export interface Sharer {
+  readonly name: string;
+  readonly part: number;
+}
+
+/** So that others have something, too. */
+const PART_OF_A_PAYER = 1 / 2;
+const PART_OF_A_STRANGER = 1 / 8;
+/** Of all who have not paid yet. */
+const STRANGERS: Sharer = { name: 'strangers', part: 1 / 4 };
+
+/** Says whether an account has ever been credited: accounts are free. */
+export function fundedIn({ accounts }: Streams): (accountId: string) => Promise<boolean> {
+  return async (accountId) => (await accounts.read(accountId)).credits.size > 0;
+}
+
+/**
+ * Who shares what a request takes: its payer. Who has not paid yet shares a part of it with all others of his kind, whether he
+ * has an account, which costs nothing, or none.
+ * @param isFunded whether an account has ever been credited
+ */
+export async function sharersOf(
+  { caller, visitor, ip }: FastifyRequest,
+  isFunded: (accountId: string) => Promise<boolean>,
+): Promise<readonly Sharer[]> {
+  if (visitor && 'proof' in visitor) return [{ name: visitor.proof.challengeId, part: PART_OF_A_PAYER }];
+  if (!caller) return [{ name: networkOf(ip), part: PART_OF_A_STRANGER }, STRANGERS];
+  const name = caller.accountId;
+  if (await isFunded(name)) return [{ name, part: PART_OF_A_PAYER }];
+  return [{ name, part: PART_OF_A_STRANGER }, STRANGERS];
+}
+
+export class Budget {
+  taken = 0;
+  private readonly bySharer = new Map<string, number>();
+
+  /** @param refusal what is said where there is no room */
+  constructor(
+    private readonly max: number,
+    private readonly refusal: string,
+  ) {}
+
+  /** @throws Busy */
+  assertRoom(sharers: readonly Sharer[], amount = 1): void {
+    const isFull = ({ name, part }: Sharer) => (this.bySharer.get(name) ?? 0) + amount > this.max * part;
+    if (this.taken + amount > this.max || sharers.some(isFull)) throw new Busy(this.refusal);
+  }
+
+  add(sharers: readonly Sharer[], amount: number): void {
+    this.taken += amount;
+    for (const { name } of sharers) {
+      const own = (this.bySharer.get(name) ?? 0) + amount;
+      if (own === 0) this.bySharer.delete(name);
+      else this.bySharer.set(name, own);
+    }
+  }
+}
+
+/** What one request has of it. */
+export class Share {
+  private amount = 0;
+
+  constructor(
+    private readonly budget: Budget,
+    private readonly sharers: readonly Sharer[],
+  ) {}
+
+  /** @throws Busy */
+  take(amount: number): void {
+    this.budget.assertRoom(this.sharers, amount);
+    this.budget.add(this.sharers, amount);
+    this.amount += amount;
+  }
+
+  giveBack(): void {
+    this.budget.add(this.sharers, -this.amount);
+    this.amount = 0;
+  }
+}
