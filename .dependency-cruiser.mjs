@@ -29,7 +29,7 @@ const APPLICATION_FOLDERS = [
   'autotopup',
   'accounts',
 ];
-const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'sandbox', 'private-proxy'];
+const APPS = ['gateway', 'projector', 'sagas', 'ledger', 'maintenance', 'sandbox', 'private-proxy'];
 const PRODUCT = '^(apps|libs|infra)/';
 const SPEC = '\\.(spec|e2e)\\.ts$';
 
@@ -107,7 +107,10 @@ export default {
     {
       name: 'sandbox-is-only-an-address',
       severity: 'error',
-      from: { path: '^(libs|apps/(gateway|projector|sagas|ledger|private-proxy))/', pathNot: `${SPEC}|^libs/testing/` },
+      from: {
+        path: '^(libs|apps/(gateway|projector|sagas|ledger|maintenance|private-proxy))/',
+        pathNot: `${SPEC}|^libs/testing/`,
+      },
       to: { path: '^apps/sandbox/' },
     },
     {

@@ -8,7 +8,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgre
 import { masterKeyMigrations } from './known-keys.ts';
 import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
-import { migrate } from './migrate.ts';
+import { type Migration, prepareDatabase } from './migrate.ts';
 import { openTogether } from './open-together.ts';
 import { presenceMigrations } from './presence.ts';
 import { assertSessions } from './sessions.ts';
@@ -19,6 +19,15 @@ import { StartError } from './start-error.ts';
 const WATCH_MS = 500;
 /** It need not exist. */
 const ANY_STREAM = 'start';
+
+/** The tables that every role stands on. */
+export const foundationMigrations: readonly Migration[] = [
+  ...eventStoreMigrations,
+  ...masterKeyMigrations,
+  ...leaseMigrations,
+  ...presenceMigrations,
+  ...projectionMigrations,
+];
 
 /** What every role is built on: the settings, a migrated database and the event store. One of each in a process. */
 export abstract class Foundation {
@@ -40,7 +49,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       opened.defer(() => clearInterval(watch));
     }
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
-    await prepare(databaseUrl, embedded === undefined).catch((error) => {
+    await prepare(databaseUrl, settings).catch((error) => {
       if (error instanceof StartError) throw error;
       throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
     });
@@ -63,16 +72,9 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
   });
 }
 
-/** @param isElsewhere another than our own PostgreSQL, so that something may be in between */
-async function prepare(databaseUrl: string, isElsewhere: boolean): Promise<void> {
-  if (isElsewhere) await assertSessions(databaseUrl);
-  await migrate(databaseUrl, [
-    ...eventStoreMigrations,
-    ...masterKeyMigrations,
-    ...leaseMigrations,
-    ...presenceMigrations,
-    ...projectionMigrations,
-  ]);
+async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
+  if (settings.databaseUrl) await assertSessions(databaseUrl); // nothing is in front of our own
+  await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
 }
 
 /** @throws StartError that names the address, without its credentials */

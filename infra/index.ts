@@ -1,11 +1,11 @@
 export { type ConnectionLimits, Connections, SERVER_TIMEOUTS } from './connections.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
-export { Foundation, openFoundation } from './foundation.ts';
+export { Foundation, foundationMigrations, openFoundation } from './foundation.ts';
 export { admitKeys, forgetKey, type KnownKey, knownKeys } from './known-keys.ts';
 export { drawToken, type Leadership, leaseMigrations, whileLeading } from './lease.ts';
 export { createLog, type Log } from './log.ts';
 export { readMasterKeys } from './master-key.ts';
-export { type Migration, migrate } from './migrate.ts';
+export { type Migration, migrate, prepareDatabase } from './migrate.ts';
 export { openTogether } from './open-together.ts';
 export { Presence, seeminglyDead } from './presence.ts';
 export { type Running, runProcess, type Where } from './process.ts';

@@ -29,6 +29,7 @@ describe('without any setting', () => {
       logLevel: 'info',
       dataDir: '.data',
       databaseUrl: undefined,
+      migrate: 'start',
       eventStoreUrl: undefined,
       masterKeys: undefined,
       catalogueDir: undefined,

@@ -32,12 +32,12 @@ import {
   list,
   optional,
   pairs,
-  ring,
   SettingError,
   secret,
   text,
   url,
 } from './setting-kinds.ts';
+import { STORES } from './store-settings.ts';
 import { SAFETY } from './unsafe-settings.ts';
 import { type Reach, reachedVendors, type VendorSettings } from './vendor-settings.ts';
 
@@ -67,24 +67,7 @@ export const SETTINGS = {
   dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
   ...FILES,
   ...SAFETY,
-  databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
-  contentDatabaseUrl: optional(
-    url(
-      'CONTENT_DATABASE_URL',
-      ['postgres:', 'postgresql:'],
-      'Another PostgreSQL for what lies beside the books: stored Responses and kept answers; unset: the same',
-    ),
-  ),
-  eventStoreUrl: optional(
-    url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
-  ),
-  masterKeys: optional(
-    ring(
-      'MASTER_KEY',
-      32,
-      'Seals and hashes secrets: 64 hexadecimal digits, the same for every process, or several such keys with commas between them, of which the first is used for what is new; unset: made in DATA_DIR',
-    ),
-  ),
+  ...STORES,
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),
   lndUrl: payment('LND_REST_URL', '/lnd', 'REST address of an LND node that takes payments over Lightning'),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),

@@ -3,7 +3,7 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageRoom, Streams } from '#application';
 import { contentMigrations } from '#connectors';
-import { Foundation, migrate, StartError } from '#infra';
+import { Foundation, prepareDatabase, StartError } from '#infra';
 import { openPool, Role } from '#modules';
 import { fundedIn } from './budget.ts';
 
@@ -22,8 +22,8 @@ export const contentProviders: readonly Provider[] = [
 ];
 
 async function openContent(role: Role, { databaseUrl }: Foundation, books: pg.Pool): Promise<ContentDatabase> {
-  const { contentDatabaseUrl } = role.settings;
-  await migrate(contentDatabaseUrl ?? databaseUrl, contentMigrations).catch((cause) => {
+  const { contentDatabaseUrl, migrate } = role.settings;
+  await prepareDatabase(contentDatabaseUrl ?? databaseUrl, contentMigrations, migrate).catch((cause) => {
     if (contentDatabaseUrl === undefined) throw cause;
     throw new StartError(`CONTENT_DATABASE_URL: the database cannot be prepared: ${cause.message || cause.code}.`, {
       cause,

@@ -2,7 +2,7 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { AbuseLimits, FreeUse, Secrets } from '#application';
 import { abuseLimitMigrations, PostgresAbuseLimits } from '#connectors';
-import { Foundation, migrate } from '#infra';
+import { Foundation, prepareDatabase } from '#infra';
 import { Role } from '#modules';
 
 const SWEEP_EVERY_MS = 60_000;
@@ -13,7 +13,7 @@ export const limitProviders: readonly Provider[] = [
 ];
 
 async function openLimits(role: Role, { databaseUrl, runtime }: Foundation, pool: pg.Pool, secrets: Secrets) {
-  await migrate(databaseUrl, abuseLimitMigrations);
+  await prepareDatabase(databaseUrl, abuseLimitMigrations, role.settings.migrate);
   const limits = new PostgresAbuseLimits(pool, secrets, role.settings);
   const removeExpired = () =>
     limits

@@ -1,0 +1,50 @@
+import { abuseLimitMigrations, contentMigrations } from '#connectors';
+import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#infra';
+
+/** A database of the product, and which of it cannot be made again. */
+export interface Database {
+  readonly url: string;
+  readonly migrations: readonly Migration[];
+  /** Tables that a backup has, in the order in which they are filled. */
+  readonly kept: readonly KeptTable[];
+}
+
+export interface KeptTable {
+  readonly name: string;
+  /** Of the rows in a backup; unset: any. */
+  readonly order?: string;
+}
+
+/** Everything else is made again from these, by triggers or from the facts, or is worth nothing later: leases, counters. */
+const FACTS: readonly KeptTable[] = [
+  { name: 'es.events', order: 'position' },
+  { name: 'es.master_keys' },
+  { name: 'es.skipped' },
+];
+const CONTENT: readonly KeptTable[] = [
+  { name: 'app.responses' },
+  { name: 'app.response_items' },
+  { name: 'gateway.answers' },
+];
+const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations];
+
+export const KEPT = [...FACTS, ...CONTENT];
+
+/** Does something with the databases that are configured. The embedded one runs meanwhile. */
+export async function withDatabases<T>(settings: Settings, work: (databases: readonly Database[]) => Promise<T>) {
+  const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
+  try {
+    return await work(databasesOf(settings.databaseUrl ?? (embedded?.url as string), settings.contentDatabaseUrl));
+  } finally {
+    await embedded?.close();
+  }
+}
+
+export function databasesOf(url: string, contentUrl: string | undefined): readonly Database[] {
+  if (contentUrl === undefined) return [{ url, migrations: [...MAIN_MIGRATIONS, ...contentMigrations], kept: KEPT }];
+  // What is kept of an answer is newer than the facts, never older: then a repeated request would be charged again.
+  return [
+    { url, migrations: MAIN_MIGRATIONS, kept: FACTS },
+    { url: contentUrl, migrations: contentMigrations, kept: CONTENT },
+  ];
+}

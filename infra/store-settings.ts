@@ -1,0 +1,28 @@
+/** Settings of what is kept: where it lies, and under which keys. */
+import { choice, optional, ring, url } from './setting-kinds.ts';
+
+export const STORES = {
+  databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
+  contentDatabaseUrl: optional(
+    url(
+      'CONTENT_DATABASE_URL',
+      ['postgres:', 'postgresql:'],
+      'Another PostgreSQL for what lies beside the books: stored Responses and kept answers; unset: the same',
+    ),
+  ),
+  migrate: choice(
+    'MIGRATE',
+    ['start', 'command'],
+    'Who changes the tables of the database for a new version: start: the first role that starts; command: "npm run migrate", and roles do not start before',
+  ),
+  eventStoreUrl: optional(
+    url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
+  ),
+  masterKeys: optional(
+    ring(
+      'MASTER_KEY',
+      32,
+      'Seals and hashes secrets: 64 hexadecimal digits, the same for every process, or several such keys with commas between them, of which the first is used for what is new; unset: made in DATA_DIR',
+    ),
+  ),
+};
