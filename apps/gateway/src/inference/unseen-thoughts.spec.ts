@@ -1,25 +1,30 @@
 /** A model that thinks unseen: what its thoughts cost is known from the end of an answer only. */
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type TestAccount, usageIn, World } from '#testing';
+import { chargesIn, type TestAccount, usageIn, World } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const THINKS_MS = 300;
 /** More than any model that thinks unseen makes in a second. */
 const FASTEST = 300;
 
+/** More than all buffers between it and a client that does not read. */
+const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
+
 /** Thinks before or after its first byte, and then answers: whole, or with the beginning of an answer. */
 const upstream = createServer(async (request, response) => {
   let asked = '';
   for await (const piece of request) asked += piece;
   response.writeHead(200, { 'content-type': 'text/event-stream' });
+  if (asked.includes('much'))
+    for (const content of FILLING) chunk(response, { choices: [{ index: 0, delta: { content } }] });
   if (asked.includes('think at first')) await thinking(THINKS_MS);
   chunk(response, { choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
   if (!asked.includes('think at first')) await thinking(THINKS_MS);
   chunk(response, { choices: [{ index: 0, delta: { content: 'Yes' }, finish_reason: null }] });
-  if (!asked.includes('think at first')) return;
+  if (!/think at first|much/.test(asked)) return;
   chunk(response, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
   const details = { completion_tokens_details: { reasoning_tokens: 20_000 } };
   chunk(response, {
@@ -83,4 +88,35 @@ test('an answer that was thought before its first byte does not make the thought
     await world.post('/v1/chat/completions', { model: MODEL, stream: true, messages }, other);
   const { thoughts, seconds } = await leaveAtFirstWord(await world.account(1.05));
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
+});
+
+test('who lets an answer wait until its time is up pays for what was thought for it, as the vendor reports it', async () => {
+  const { api, close } = await world.gateway({ totalTimeoutMs: 900 });
+  const account = await world.account(5.25);
+  const { hostname, port } = new URL(api);
+  const body = JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'much' }] });
+  const reader = connect(Number(port), hostname).pause();
+  const head = ['POST /v1/chat/completions HTTP/1.1', `host: ${hostname}`, `authorization: Bearer ${account.apiKey}`];
+  reader.write(
+    `${[...head, 'content-type: application/json', `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
+  );
+  await world.until(async () => (await world.facts(account)).at(-1)?.type === 'HoldSettled');
+  const [charge] = chargesIn(await world.facts(account));
+  expect(charge).toMatchObject({
+    items: [{ estimated: false, usage: { reasoning: 20_000, output: 1 } }],
+    errorCode: 'timeout',
+  });
+  reader.destroy();
+  await close();
+});
+
+test('whose answer is not complete when its time is up pays for what was thought for it, by the time that it took', async () => {
+  const { api, close } = await world.gateway({ totalTimeoutMs: 600 });
+  const account = await world.account(1.05);
+  const body = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }] };
+  expect((await world.post('/v1/chat/completions', body, account, api)).text).toContain('Yes');
+  const [charge] = chargesIn(await world.facts(account));
+  expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
+  expect(charge && usageIn(charge).reasoning).toBeGreaterThan(9);
+  await close();
 });

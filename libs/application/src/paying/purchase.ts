@@ -4,6 +4,7 @@ import type { AnyModel, Endpoint, PriceList } from '#catalogue';
 import {
   type Attempt,
   addedUsage,
+  affordable,
   type Charge,
   chargeOf,
   type HoldPart,
@@ -261,17 +262,27 @@ export class Purchase {
     return usage;
   }
 
-  /** As `billCall`, for an answer that came as a stream: how fast it came is what routing sorts by. */
+  /**
+   * As `billCall`, for an answer that came as a stream: how fast it came is what routing sorts by. Of one that was cut short here only
+   * its end would have told what was thought unseen: that is taken to have come at the usual speed, as far as it is held for.
+   */
   async billStream(
     call: Pick<UpstreamCall<unknown>, 'counted'>,
     { answer, endpoint, asked, began }: EndpointAnswer<StreamMade>,
   ): Promise<Usage> {
     const ended = performance.now();
     const made = { usage: answer.usage(), delivered: () => answer.deliveredText(), vendorId: answer.vendorId() };
-    const usage = await this.billCall(call, made);
+    const thought = this.signal.aborted ? this.watch.health.thoughtIn(answer, this.sale.model, endpoint) : 0;
+    const counted = async (text: string) => this.withThoughts(await call.counted(text), thought, endpoint);
+    const usage = await this.billCall(thought > 0 ? { counted } : call, made);
     const from = usage.reasoning ? asked : began; // what was thought may have been made before the first byte
     this.watch.health.delivered(this.sale.model, endpoint, quantityOf('output', usage), ended - from);
     return usage;
+  }
+
+  private withThoughts(usage: Usage, thought: number, { tariff }: Endpoint): Usage {
+    const most = affordable(this.left, { unit: 'output', beside: { ...usage, request: 1 } }, tariff.prices);
+    return { ...usage, reasoning: Math.min(thought, Math.max(most, 0)) };
   }
 
   /** Bills what the endpoint has made that is not paid by tokens alone: images, seconds, characters. */

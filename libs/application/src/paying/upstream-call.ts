@@ -40,4 +40,6 @@ export interface StreamMade {
   usage(): Usage | undefined;
   deliveredText(): string;
   vendorId(): string | undefined;
+  /** How long nothing came that can be seen, though it was asked for and read, beyond what the first byte may take. */
+  silentMs(excusedMs: number): number;
 }

@@ -10,6 +10,12 @@ const LONGEST_PAUSE_MS = 60_000;
 /** Answers shorter than this say nothing about throughput. */
 const MEASURED_TOKENS = 16;
 
+const USUAL_TOKENS_PER_SECOND = 60;
+/** What comes faster was made before, and says nothing of how fast a model thinks. */
+const MOST_TOKENS_PER_SECOND = 300;
+/** How long the first byte takes where nothing is thought before it, and nothing is known. */
+const USUAL_LATENCY_MS = 1_000;
+
 /** What says nothing about an endpoint. */
 const NOT_ITS_FAULT: ReadonlySet<FailureCode> = new Set([
   'invalid_request',
@@ -19,6 +25,21 @@ const NOT_ITS_FAULT: ReadonlySet<FailureCode> = new Set([
 ]);
 
 type Model = Pick<AnyModel, 'id'>;
+
+interface Quiet {
+  /** How long nothing was seen, beyond what the first byte may take. */
+  silentMs(excusedMs: number): number;
+}
+
+/** Tokens of output per second. @param known as measured, or as expected; undefined for an endpoint that nothing is known of */
+export function usualSpeed(known: number | undefined): number {
+  return Math.min(known ?? USUAL_TOKENS_PER_SECOND, MOST_TOKENS_PER_SECOND);
+}
+
+/** Whether a model may use tokens there that are not seen. */
+export function mayThink({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
+  return parameters.includes('reasoning');
+}
 
 interface Measured {
   latencyMs: number | undefined;
@@ -37,6 +58,14 @@ export class EndpointHealth {
     const known = this.measured.get(keyOf(model, endpoint));
     const coolingDown = (known?.coolUntil ?? 0) > this.clock.milliseconds();
     return { latencyMs: known?.latencyMs, tokensPerSecond: known?.tokensPerSecond, coolingDown };
+  }
+
+  /** Tokens that may have been thought for an answer of which nothing was seen for a while. */
+  thoughtIn({ silentMs }: Quiet, model: Model, endpoint: Endpoint): number {
+    if (!mayThink(endpoint)) return 0;
+    const { latencyMs = USUAL_LATENCY_MS, tokensPerSecond } = endpoint;
+    const perSecond = usualSpeed(this.of(model, endpoint).tokensPerSecond ?? tokensPerSecond);
+    return Math.floor((silentMs(latencyMs) / 1_000) * perSecond);
   }
 
   /** The first byte came after `latencyMs`. */

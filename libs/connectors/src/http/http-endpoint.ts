@@ -95,6 +95,7 @@ export class HttpEndpoint {
       deliveredText: () => translator.deliveredText(),
       generatedAtMost: () => translator.generatedAtMost(),
       hasTold: () => translator.hasTold(),
+      silentMs: (excusedMs) => relay.silentMs(excusedMs),
     };
   }
 }

@@ -2,12 +2,15 @@
 import type { Dispatcher } from 'undici';
 import { DONE, type EventReceiver, type SearchNote, SseReader, sseData, UpstreamFailure } from '#application';
 import type { Usage } from '#domain';
+import { Silence } from './silence.ts';
 
 /** What a search is passed on with. */
 export const NO_EVENTS = new Uint8Array();
 
 /** How long a body may stay open behind its end marker. */
 const RUN_OUT_MS = 1_000;
+/** How long an answer whose receiver was slow is read on when its time is up: what was made lies between, with its usage at the end. */
+const CATCH_UP_MS = 1_000;
 /** A refusal is read up to this many bytes, and no further. */
 export const MAX_REFUSAL = 64 * 1024;
 
@@ -107,6 +110,9 @@ export class Relay implements Dispatcher.DispatchHandler {
   private silence: NodeJS.Timeout | undefined;
   /** The receiver has no room: then the silence is ours. */
   private full = false;
+  /** The time is up, and what is still read is for nobody but the bill. */
+  private catchingUp = false;
+  private readonly spoken = new Silence();
 
   constructor(private readonly options: RelayOptions) {
     this.outcome.promise.catch(() => {}); // reported by `started` or by `to`
@@ -133,6 +139,11 @@ export class Relay implements Dispatcher.DispatchHandler {
     return this.outcome.promise;
   }
 
+  /** For how long nothing came that can be seen of an answer. @param excusedMs so long the first piece may take */
+  silentMs(excusedMs: number): number {
+    return this.spoken.beyond(excusedMs);
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
     if (this.options.signal.aborted) this.abort();
@@ -152,6 +163,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     silence?.refresh();
     if (refused) this.refuse(refused, piece);
     else this.attempt(() => translator.accept(piece, this.pass));
+    if (!this.over && !this.full) this.spoken.heard(translator.generatedAtMost() > 0);
     if (!silence && !this.over && translator.generatedAtMost() > 0) this.boundSilence();
   }
 
@@ -171,9 +183,16 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.controller?.abort(new Error('a refusal is not read any further'));
   }
 
-  private readonly abort = (): void => this.controller?.abort(this.options.signal.reason);
+  private readonly abort = (): void => {
+    const end = () => this.controller?.abort(this.options.signal.reason);
+    if (!this.full) return void end();
+    this.catchingUp = true;
+    this.giveUp = setTimeout(end, CATCH_UP_MS);
+    this.readOn();
+  };
 
   private readonly pass = (events: Uint8Array, search?: SearchNote): void => {
+    if (this.catchingUp) return;
     if (this.receiver === undefined) {
       this.early.push(search ?? events);
       this.begin.resolve();
@@ -182,13 +201,19 @@ export class Relay implements Dispatcher.DispatchHandler {
     const room = this.receiver(events, search);
     if (room === undefined) return;
     this.full = true;
+    this.spoken.heard(true);
+    this.spoken.wait(true);
     this.controller?.pause();
-    void room.then(() => {
-      this.full = false;
-      this.silence?.refresh();
-      this.controller?.resume();
-    });
+    void room.then(() => this.readOn());
   };
+
+  private readOn(): void {
+    if (!this.full) return;
+    this.full = false;
+    this.spoken.wait(false);
+    this.silence?.refresh();
+    this.controller?.resume();
+  }
 
   private boundSilence(): void {
     const { idleTimeoutMs } = this.options;
@@ -219,8 +244,9 @@ export class Relay implements Dispatcher.DispatchHandler {
     clearTimeout(this.silence);
     if (this.over) return;
     this.over = true;
+    this.spoken.wait(true);
     this.options.signal.removeEventListener('abort', this.abort);
-    const failure = this.failure(error);
+    const failure = this.failure(this.catchingUp ? this.options.signal.reason : error);
     if (failure) {
       this.begin.reject(failure);
       this.outcome.reject(failure);

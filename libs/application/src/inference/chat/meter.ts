@@ -7,6 +7,7 @@ import type { Endpoint } from '#catalogue';
 import { money, type PicoUsd } from '#kernel';
 import { asFailure, UpstreamFailure } from '../../failures.ts';
 import type { Purchase } from '../../paying/purchase.ts';
+import { usualSpeed } from '../../routing/endpoint-health.ts';
 import type { EventReceiver, StreamedAnswer } from '../vocabulary/providers.ts';
 import { affordableOutput, dearest, type Quote } from '../vocabulary/quote.ts';
 import { sseDataIn, sseEvent } from '../vocabulary/sse.ts';
@@ -20,9 +21,6 @@ import type { AnswerLengths } from './answer-lengths.ts';
 const ASKS_AHEAD_TOKENS = 8;
 /** What is asked for at least, beyond what is used. */
 const LEAST_TOKENS = 64;
-const USUAL_TOKENS_PER_SECOND = 60;
-/** What comes faster was made before, and says nothing of how fast a model thinks. */
-const MOST_TOKENS_PER_SECOND = 300;
 /** A model that thinks unseen is taken to be so many times as fast as usual. */
 const UNSEEN = 2;
 /** How long an answer stands still that waits for what other requests hold, and how often it asks. */
@@ -30,11 +28,6 @@ const WAITS_MS = 5_000;
 const ASKS_AGAIN_MS = 100;
 /** How often it is looked whether anything has come. */
 const LOOKS_EVERY_MS = 250;
-
-/** Tokens of output per second. @param known as measured, or as expected; undefined for an endpoint that nothing is known of */
-export function usualSpeed(known: number | undefined): number {
-  return Math.min(known ?? USUAL_TOKENS_PER_SECOND, MOST_TOKENS_PER_SECOND);
-}
 
 /** What is metered. */
 export interface Metered {

@@ -6,6 +6,7 @@ import { asFailure, type UpstreamFailure } from '../../failures.ts';
 import type { Hold } from '../../paying/payer.ts';
 import type { Purchase } from '../../paying/purchase.ts';
 import type { EndpointAnswer, UpstreamCall } from '../../paying/upstream-call.ts';
+import { mayThink } from '../../routing/endpoint-health.ts';
 import { answerOfAsked } from '../../routing/preferences.ts';
 import { isAskedNatively, responsesBody } from '../responses/native-request.ts';
 import { citationEvent, withCitations } from '../search/results.ts';
@@ -30,7 +31,7 @@ import { affordedOutput, shareOfFixed } from '../vocabulary/quote.ts';
 import { countInputTokens, countTokens, loadTokenizer } from '../vocabulary/tokens.ts';
 import type { NativeSearch, SearchNote, SearchResult } from '../vocabulary/web-search.ts';
 import { Collector } from './collector.ts';
-import { Meter, usualSpeed } from './meter.ts';
+import { Meter } from './meter.ts';
 import { type ChatOrder, isOurs, mayGrow } from './quoted-chat.ts';
 
 export interface OneCallOrder extends ChatOrder {
@@ -108,12 +109,8 @@ export class OneCall implements Answering {
     const meter = this.meterOf(served);
     purchase.generating(served.endpoint);
     let failure: UpstreamFailure | undefined;
-    const thinks = mayThink(served.endpoint);
-    let seen: number | undefined;
-    const pass: EventReceiver = (events, search) => {
-      if (thinks && seen === undefined && answer.generatedAtMost() > 0) seen = performance.now();
-      return search === undefined ? client.write(events) : client.searched?.(search);
-    };
+    const pass: EventReceiver = (events, search) =>
+      search === undefined ? client.write(events) : client.searched?.(search);
     try {
       await this.sendSearches(served, client);
       await answer.relayTo(meter ? meter.through(pass) : pass);
@@ -122,32 +119,15 @@ export class OneCall implements Answering {
     }
     await meter?.over();
     if (meter?.isUsedUp) return this.endOfMoney(served, meter, client);
-    const unseen = failure?.code === 'client_disconnected' ? this.unseen(served, seen) : 0;
-    const usage = await purchase.billStream(
-      unseen > 0 ? { counted: (text) => this.withUnseen(text, unseen) } : call,
-      served,
-    );
+    const usage = await purchase.billStream(call, served);
     this.tookOutput(failure);
     meter?.compare(quantityOf('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(answer, answer.invoicedSearches?.());
     // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
-    const owes = answer.usage() !== undefined || answer.deliveredText() !== '' || unseen > 0;
+    const owes = answer.usage() !== undefined || answer.deliveredText() !== '' || Boolean(usage.reasoning);
     const left = failure?.code === 'client_disconnected' && owes;
     if (!failure || left || answer.hasTold()) return failure;
     throw failure;
-  }
-
-  /**
-   * Tokens that a model has thought, at its usual speed, before anything of an answer was seen that was cut short: only its
-   * end would have told how many.
-   */
-  private unseen({ endpoint, began }: EndpointAnswer<StreamedAnswer>, seen = performance.now()): number {
-    if (!mayThink(endpoint)) return 0;
-    return Math.floor(((seen - began) / 1_000) * usualSpeed(this.order.tokensPerSecond(endpoint)));
-  }
-
-  private async withUnseen(text: string, reasoning: number): Promise<Usage> {
-    return { ...(await counted(this.order.body, text)), reasoning };
   }
 
   /** What could be paid for has been sent: it ends as an answer does that has reached its limit. */
@@ -211,10 +191,6 @@ export class OneCall implements Answering {
     const { searchFee } = this.order;
     if (searchFee) this.purchase.billSearches(searchFee, invoiced, answer.vendorId());
   }
-}
-
-function mayThink({ parameters }: Endpoint): boolean {
-  return parameters.includes('reasoning');
 }
 
 /** The caller's limit, as far as an amount affords it; undefined where that is all that the model can make. */

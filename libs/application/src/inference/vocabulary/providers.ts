@@ -135,6 +135,11 @@ export interface StreamedAnswer {
   generatedAtMost(): number;
   /** Whether any of it was passed on. */
   hasTold(): boolean;
+  /**
+   * How long nothing came that can be seen, though it was asked for and read: a model may have thought meanwhile.
+   * @param excusedMs so long the first byte takes though nothing is thought
+   */
+  silentMs(excusedMs: number): number;
   /** Where it is not what the request says. */
   readonly sampling?: Sampling;
   /** How many searches the upstream invoices, where it was to search. */
