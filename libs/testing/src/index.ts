@@ -27,6 +27,7 @@ export { extension } from './enclave/issue.ts';
 export { TestProcessor } from './enclave/test-processor.ts';
 export { TestSigstore } from './enclave/test-sigstore.ts';
 export { EventStoreDbDouble } from './eventstoredb-double/eventstoredb-double.ts';
+export { everythingStored, LogTap } from './everything-stored.ts';
 export { formOf, PIXEL } from './forms.ts';
 export { decisions, nextSteps } from './given.ts';
 export { issuedChallenge } from './issued-challenge.ts';

@@ -104,9 +104,7 @@ describe('a wallet that', () => {
   test('tells secrets is not quoted, and nothing of what it told is anywhere', async () => {
     const { account } = caseOf('careless');
     await world.until(async () => (await state(account)).last_error !== null);
-    expect((await state(account)).last_error).toMatch(
-      /^no route for nostr\+walletconnect:\/\/…\?relay=.*secret=… with key …$/,
-    );
+    expect((await state(account)).last_error).toMatch(/^no route for … with key …$/);
     const secrets = [...cases.values()].map(({ wallet }) => new URL(wallet.nwc_url).searchParams.get('secret') ?? '');
     const uses = await Promise.all([...cases.values()].map(({ wallet }) => world.usesOf(wallet)));
     const preimages = uses.flatMap(({ payments }) => payments.map(({ preimage }) => preimage));

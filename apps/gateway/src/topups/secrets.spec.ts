@@ -5,8 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import pg from 'pg';
-import { type Answer, type TestAccount, World } from '#testing';
+import { type Answer, everythingStored, LogTap, type TestAccount, World } from '#testing';
 import { startSandbox } from '../../../sandbox/src/sandbox.ts';
 
 const secret = () => randomBytes(20).toString('hex');
@@ -27,19 +26,12 @@ let world: World;
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let echo: Server | undefined;
 let account: TestAccount;
-let logged = '';
+const log = new LogTap();
 const gateways = new Map<string, string>();
 const answers: string[] = [];
 const secrets = new Map(Object.entries(PLANTED));
-const write = process.stdout.write;
 
 beforeAll(async () => {
-  process.stdout.write = ((text: string | Uint8Array, ...rest: unknown[]) => {
-    logged += String(text);
-    return rest.length > 0 || typeof text !== 'string' || !text.startsWith('{"level"')
-      ? write.call(process.stdout, text as string, ...(rest as []))
-      : true;
-  }) as typeof process.stdout.write;
   sandbox = await startSandbox({ port: 0 });
   const { url } = sandbox;
   world = await World.open({
@@ -56,7 +48,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  process.stdout.write = write;
+  log.end();
   await world.close();
   if (echo) {
     echo.close();
@@ -137,22 +129,6 @@ async function breakAll(): Promise<void> {
   await keep(world.send('DELETE', '/nwc-auto-topup/connection', { headers: { 'x-credit-id': account.creditId } }));
 }
 
-async function everythingStored(): Promise<string> {
-  const client = new pg.Client({ connectionString: world.databaseUrl });
-  await client.connect();
-  const { rows: tables } = await client.query(
-    `select format('%I.%I', schemaname, tablename) as name from pg_tables
-      where schemaname not in ('pg_catalog', 'information_schema')`,
-  );
-  let all = '';
-  for (const { name } of tables) {
-    const { rows } = await client.query(`select t::text as row from ${name} t`);
-    all += rows.map(({ row }) => row).join('\n');
-  }
-  await client.end();
-  return all;
-}
-
 /** A secret as it is, and as it may hide. */
 function spellingsOf(planted: string): readonly string[] {
   const bytes = Buffer.from(planted);
@@ -177,11 +153,11 @@ test('no planted secret shows anywhere, whatever happens', async () => {
   await payByAll();
   await hook();
   await breakAll();
-  const stored = await everythingStored();
+  const stored = await everythingStored(world.databaseUrl);
   expect(stored.length).toBeGreaterThan(10_000);
-  expect(logged).toContain('"level"');
+  expect(log.text).toContain('"level"');
   expect(secrets.size).toBeGreaterThanOrEqual(Object.keys(PLANTED).length + LIGHTNING.length + 1);
-  const places = { stored, logged, answers: answers.join('\n') };
+  const places = { stored, logged: log.text, answers: answers.join('\n') };
   // What may show is found, and what was to fail did.
   expect(stored).toContain(world.idOf(account));
   expect(places.answers).toContain('lnbcrt');

@@ -1,8 +1,7 @@
 /** What wallets answer, by NIP-47. */
-import type { WalletAnswer } from '#application';
+import { scrubbed, type WalletAnswer } from '#application';
 import { PAID } from '#domain';
 
-const MAX_WHY_LENGTH = 200;
 const CODE = /^[A-Z][A-Z_]{0,39}$/;
 
 /** A response, decrypted. */
@@ -36,13 +35,7 @@ export class Nip47Error extends Error {
 export function answerOf({ error }: Nip47Response): WalletAnswer {
   if (error === null || error === undefined) return { code: PAID };
   const { code, message } = (typeof error === 'object' ? error : {}) as { code?: unknown; message?: unknown };
-  const why = typeof message === 'string' ? plainLine(message) : '';
+  const why = typeof message === 'string' ? scrubbed(message) : '';
   const known = typeof code === 'string' && CODE.test(code) && code !== PAID ? code : 'OTHER';
   return { code: known, ...(why === '' ? {} : { why }) };
-}
-
-/** It is shown and kept: one short line, without what a careless wallet may put there, such as keys and preimages. */
-function plainLine(text: string): string {
-  const line = text.replace(/\p{C}+/gu, ' ').replace(/[0-9a-f]{32,}/gi, '…');
-  return line.trim().slice(0, MAX_WHY_LENGTH);
 }
