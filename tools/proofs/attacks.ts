@@ -13,8 +13,17 @@ import { history } from './attacks/history.ts';
 import { pooler } from './attacks/pooler.ts';
 import { spam } from './attacks/spam.ts';
 import { storedConversations } from './attacks/stored-conversations.ts';
+import { warmStreams } from './attacks/warm-streams.ts';
 
-const ATTACKS: readonly Attack[] = [clockSkew, heldConnections, history, pooler, spam, storedConversations];
+const ATTACKS: readonly Attack[] = [
+  clockSkew,
+  heldConnections,
+  history,
+  pooler,
+  spam,
+  storedConversations,
+  warmStreams,
+];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 

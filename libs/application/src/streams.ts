@@ -13,6 +13,8 @@ import {
   accountCodec,
   accountDecider,
   autoTopupDecider,
+  bytesOfAccount,
+  bytesOfPriceList,
   CHALLENGE,
   type Challenge,
   type ChallengeCommand,
@@ -49,6 +51,7 @@ import {
   type Runtime,
   type SnapshotStore,
   type StateReader,
+  WarmStreams,
 } from '#kernel';
 
 export abstract class Accounts implements Runner<AccountCommand, AccountEvent, Account> {
@@ -103,22 +106,27 @@ export abstract class Streams {
   abstract readonly refusedRequests: RefusedRequests;
 }
 
-/** Opens the write paths of one process. There is one of each in a process: it owns the warm states. */
-export function openStreams(store: EventStore, snapshots: SnapshotStore, runtime: Runtime): Streams {
+/**
+ * Opens the write paths of one process. There is one of each in a process: it owns the warm states.
+ * @param warm how many of them there may be
+ */
+export function openStreams(
+  store: EventStore,
+  snapshots: SnapshotStore,
+  runtime: Runtime,
+  warm = new WarmStreams(),
+): Streams {
+  const shared = { store, runtime, warm };
+  const kept = { store: snapshots, codec: accountCodec };
+  const measured = { snapshots: kept, bytesOf: bytesOfAccount };
   return {
-    accounts: createRunner({
-      category: ACCOUNT,
-      decider: accountDecider,
-      store,
-      runtime,
-      snapshots: { store: snapshots, codec: accountCodec },
-    }),
-    challenges: createRunner({ category: CHALLENGE, decider: challengeDecider, store, runtime }),
-    topups: createRunner({ category: TOPUP, decider: topupDecider, store, runtime }),
-    openInvoices: createRunner({ category: INVOICES, decider: openInvoicesDecider, store, runtime }),
-    autoTopups: createRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, store, runtime }),
-    videos: createRunner({ category: VIDEO, decider: videoDecider, store, runtime }),
-    priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, store, runtime }),
-    refusedRequests: createRunner({ category: REFUSALS, decider: refusalsDecider, store, runtime }),
+    accounts: createRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
+    challenges: createRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),
+    topups: createRunner({ category: TOPUP, decider: topupDecider, ...shared }),
+    openInvoices: createRunner({ category: INVOICES, decider: openInvoicesDecider, ...shared }),
+    autoTopups: createRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, ...shared }),
+    videos: createRunner({ category: VIDEO, decider: videoDecider, ...shared }),
+    priceLists: createRunner({ category: PRICE_LIST, decider: priceListDecider, ...shared, bytesOf: bytesOfPriceList }),
+    refusedRequests: createRunner({ category: REFUSALS, decider: refusalsDecider, ...shared }),
   };
 }

@@ -1,7 +1,7 @@
 export type { AccountCommand, HoldPart, HoldTerms } from './account/commands.ts';
 export { accountDecider } from './account/decide.ts';
 export { accountCodec } from './account/snapshot.ts';
-export { type Account, reachable, spendable } from './account/state.ts';
+export { type Account, bytesOfAccount, reachable, spendable } from './account/state.ts';
 export { PAID } from './autotopup/back-off.ts';
 export { type AutoTopupCommand, autoTopupDecider, type DailyLimits, type RequestMade } from './autotopup/decide.ts';
 export type { AutoTopup } from './autotopup/state.ts';
@@ -32,7 +32,7 @@ export { AT_FAULT, type HoldCommand, type Holds, howEnded, type OpenHold } from 
 export { instantIn } from './instant.ts';
 export { type Key, type KeyRecord, MAX_KEY_NAME, MIN_KEY_LIMIT, recordOf } from './keys.ts';
 export { assertBalanced, type LedgerAccount, type Posting, postings } from './postings.ts';
-export { type PublishPriceList, priceListDecider } from './price-list.ts';
+export { bytesOfPriceList, type PublishPriceList, priceListDecider } from './price-list.ts';
 export { MAX_REFUSALS_PER_DAY, type NoteRefusal, refusalsDecider, refusalsOf } from './refusals.ts';
 export type { RejectionCode } from './rejections.ts';
 export {

@@ -18,6 +18,11 @@ export const priceListDecider: Decider<PublishPriceList, PriceListPublished['dat
   },
 };
 
+/** About what a list takes in memory. */
+export function bytesOfPriceList(list: PriceListPublished['data'] | null): number {
+  return 1_000 * (list?.lines.length ?? 0);
+}
+
 function prices({ lines }: PriceListPublished['data']): string {
   return JSON.stringify(lines);
 }

@@ -40,6 +40,7 @@ export {
   upcast,
   versionOf,
 } from './versions.ts';
+export { type WarmStream, WarmStreams } from './warm-streams.ts';
 export {
   type Ask,
   type Do,

@@ -12,6 +12,7 @@ import {
   StoreUnavailable,
 } from './ports.ts';
 import { UnknownFact } from './versions.ts';
+import { type WarmStream, WarmStreams } from './warm-streams.ts';
 
 /** Commands that are decided and appended together at most. */
 const MAX_GROUP = 256;
@@ -25,8 +26,6 @@ const RESEND_FIRST_WAIT_MS = 20;
 const RESEND_LONGEST_WAIT_MS = 2_000;
 /** Facts between two snapshots of a stream: bounds how much is read when it is first used. */
 const SNAPSHOT_EVERY = 1_000;
-/** Streams kept folded in memory. */
-const MAX_WARM_STREAMS = 50_000;
 
 /** What became of a command: the facts that followed (`[]`: it was already so) and where its stream then ended. */
 export interface Outcome<Event, State = unknown> extends Head {
@@ -82,6 +81,10 @@ export interface RunnerOptions<Command extends Message, State, Event extends Mes
   readonly store: FactReader & FactAppender;
   readonly runtime: Runtime;
   readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
+  /** Where folded streams are kept, together with those of other categories. */
+  readonly warm?: WarmStreams;
+  /** About what a state takes in memory, where that is more than a few KB. Asked after each group, so it must be quick. */
+  bytesOf?(state: State): number;
 }
 
 export function streamName(category: string, id: string): string {
@@ -92,15 +95,14 @@ export function streamName(category: string, id: string): string {
 export function createRunner<Command extends Message, State, Event extends Message>(
   options: RunnerOptions<Command, State, Event>,
 ): Runner<Command, Event, State> & StateReader<State> {
-  const warm = new Map<string, StreamWriter<Command, State, Event>>();
+  const writers = new Map<string, StreamWriter<Command, State, Event>>();
+  const { warm = new WarmStreams() } = options;
 
   function writerOf(id: string): StreamWriter<Command, State, Event> {
-    const known = warm.get(id);
-    const writer = known ?? new StreamWriter(streamName(options.category, id), options);
-    if (known)
-      warm.delete(id); // re-inserted below: the map's order is the order of last use
-    else if (warm.size >= MAX_WARM_STREAMS) forgetOldestIdle(warm);
-    warm.set(id, writer);
+    const known = writers.get(id);
+    if (known) return known;
+    const writer = new StreamWriter(streamName(options.category, id), options, warm, () => void writers.delete(id));
+    writers.set(id, writer);
     return writer;
   }
 
@@ -110,30 +112,23 @@ export function createRunner<Command extends Message, State, Event extends Messa
   };
 }
 
-function forgetOldestIdle(warm: Map<string, { readonly idle: boolean }>): void {
-  for (const [id, writer] of warm) {
-    if (!writer.idle) continue;
-    warm.delete(id);
-    return;
-  }
-}
-
 /** One stream: its folded state, and the queue of commands that wait for it. */
-class StreamWriter<Command extends Message, State, Event extends Message> {
-  private readonly stream: string;
-  private readonly options: RunnerOptions<Command, State, Event>;
+class StreamWriter<Command extends Message, State, Event extends Message> implements WarmStream {
   private folded: Folded<State> | undefined;
   private snapshotAt = NO_STREAM;
   private queue: Waiting<Command, State, Event>[] = [];
   private busy = false;
+  private readers = 0;
 
-  constructor(stream: string, options: RunnerOptions<Command, State, Event>) {
-    this.stream = stream;
-    this.options = options;
-  }
+  constructor(
+    private readonly stream: string,
+    private readonly options: RunnerOptions<Command, State, Event>,
+    private readonly warm: WarmStreams,
+    readonly forget: () => void,
+  ) {}
 
   get idle(): boolean {
-    return !this.busy && this.queue.length === 0;
+    return !this.busy && this.readers === 0;
   }
 
   submit(command: Command, cause: Cause): Promise<Outcome<Event, State>> {
@@ -144,9 +139,15 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
   }
 
   async read(): Promise<State> {
-    const read = await (this.folded ? this.catchUp(this.folded) : this.load());
-    if (!this.busy && read.revision > (this.folded?.revision ?? NO_STREAM)) this.folded = read;
-    return read.state;
+    this.readers++;
+    try {
+      const read = await (this.folded ? this.catchUp(this.folded) : this.load());
+      if (!this.busy && read.revision > (this.folded?.revision ?? NO_STREAM)) this.folded = read;
+      return read.state;
+    } finally {
+      this.readers--;
+      this.keepWarm();
+    }
   }
 
   private async drain(): Promise<void> {
@@ -154,6 +155,11 @@ class StreamWriter<Command extends Message, State, Event extends Message> {
     await Promise.resolve(); // commands of the same tick join the first group
     while (this.queue.length > 0) await this.serve(this.queue.splice(0, MAX_GROUP));
     this.busy = false;
+    this.keepWarm();
+  }
+
+  private keepWarm(): void {
+    this.warm.keep(this, this.folded ? (this.options.bytesOf?.(this.folded.state) ?? 0) : 0);
   }
 
   /**

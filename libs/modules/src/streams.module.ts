@@ -1,11 +1,16 @@
+import { getHeapStatistics } from 'node:v8';
 import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Accounts, AutoTopups, openStreams, PriceLists, RefusedRequests, Secrets, Streams, Topups } from '#application';
 import { PostgresSnapshots } from '#eventstore';
 import { Foundation } from '#infra';
+import { WarmStreams } from '#kernel';
 import { ProjectorLag } from '#projections';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
+
+/** Of the heap that the process may have: what is estimated may take twice as much, and requests need the most. */
+const WARM_PART = 0.25;
 
 /** The write paths, one of each in a process, for roles that decide: what they keep of folded facts is signed by a secret. */
 @Module({
@@ -19,6 +24,7 @@ import { StoresModule } from './stores.module.ts';
           lag.watching(store),
           new PostgresSnapshots(pool, secrets.keysFor('countinghouse snapshots')),
           runtime,
+          new WarmStreams(WARM_PART * getHeapStatistics().heap_size_limit),
         ),
     },
     { provide: Accounts, inject: [Streams], useFactory: ({ accounts }: Streams) => accounts },

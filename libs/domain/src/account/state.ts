@@ -6,7 +6,15 @@
  */
 import { money, PersistentMap, type PicoUsd, unknownFact, ZERO } from '#kernel';
 import type { AccountEvent, HoldExtended, Instant } from '../events.ts';
-import { afterAbsorbed, afterEndOf, afterHandover, type Holds, NOTHING_REMEMBERED, type OpenHold } from '../holds.ts';
+import {
+  afterAbsorbed,
+  afterEndOf,
+  afterHandover,
+  bytesOfHolds,
+  type Holds,
+  NOTHING_REMEMBERED,
+  type OpenHold,
+} from '../holds.ts';
 import { allowance, counterOf, created, type Key, rolled, updated } from '../keys.ts';
 
 export interface Account extends Holds {
@@ -31,6 +39,12 @@ export const emptyAccount: Account = {
   resolved: NOTHING_REMEMBERED,
   expired: NOTHING_REMEMBERED,
 };
+
+/** About what it takes in memory: bytes of the heap of Node 24, measured. */
+export function bytesOfAccount(account: Account): number {
+  const { keys, credits, reversals } = account;
+  return bytesOfHolds(account) + keys.bytes(450) + credits.bytes(130) + reversals.bytes(130);
+}
 
 /** What is available, within the cap of a key. A balance below zero, after a reversal, affords what is free and nothing else. */
 export function spendable({ available, keys }: Account, keyId: string | null, at: Instant): PicoUsd {
