@@ -65,8 +65,10 @@ export {
   Conversations,
   type Recalled,
   type StoredChain,
+  type StoredReader,
   type StoredResponse,
   StoredResponses,
+  type WantedResponse,
 } from './inference/responses/conversations.ts';
 export { CountResponseTokens, CountResponseTokensHandler } from './inference/responses/count-tokens.ts';
 export { CreateResponse, CreateResponseHandler } from './inference/responses/create-response.ts';

@@ -81,6 +81,23 @@ export class Bodies {
   }
 
   /**
+   * Takes of the same memory what is read for a request, whose body may be small, until it is answered.
+   * @throws Busy
+   */
+  async take(reply: FastifyReply, bytes: number): Promise<void> {
+    const share = reply.request.inMemory ?? (await this.shareOf(reply));
+    if (!reply.raw.closed) share.take(bytes);
+  }
+
+  private async shareOf(reply: FastifyReply): Promise<Share> {
+    const { request, raw } = reply;
+    const share = new Share(this.budget, await sharersOf(request, this.options.isFunded));
+    request.inMemory ??= share;
+    if (request.inMemory === share) raw.once('close', () => share.giveBack());
+    return request.inMemory;
+  }
+
+  /**
    * Adds hooks to every operation that is declared from now on, behind that which finds the caller: they find the body's share of
    * the memory, and unpack it.
    */
@@ -91,12 +108,7 @@ export class Bodies {
       const { streamed } = config.operation;
       const share = (request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done) => {
         if (isSmall(request)) return done(null, payload);
-        void sharersOf(request, this.options.isFunded).then((sharers) => {
-          const inMemory = new Share(this.budget, sharers);
-          request.inMemory = inMemory;
-          reply.raw.once('close', () => inMemory.giveBack());
-          done(null, payload);
-        }, done);
+        void this.shareOf(reply).then(() => done(null, payload), done);
       };
       const hooks = streamed ? [unpack] : [share, unpack];
       route.preParsing = [route.preParsing ?? [], hooks].flat() as never;

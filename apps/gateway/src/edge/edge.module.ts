@@ -123,6 +123,7 @@ const NOTED_PAYERS = Symbol('noted payers');
   ],
   exports: [
     AbuseLimits,
+    Bodies,
     ContentDatabase,
     StorageRoom,
     PublicAddress,

@@ -6,10 +6,12 @@ import {
   Secrets,
   StorageRoom,
   type StoredChain,
+  type StoredReader,
   type StoredResponse,
   StoredResponses,
   SystemClock,
   type Thing,
+  type WantedResponse,
 } from '#application';
 import { PostgresStoredResponses } from '#connectors';
 import { createTestDatabase, type TestAccount, World } from '#testing';
@@ -256,15 +258,11 @@ class Stored extends StoredResponses {
     return this.saving();
   }
 
-  async find(_: string, id: string): Promise<StoredChain | undefined> {
-    const found = this.saved.find((each) => each.id === id);
+  async find({ by, id }: Pick<WantedResponse, 'by' | 'id'>): Promise<StoredChain | undefined> {
+    const found = this.saved.find((each) => (by === 'id' ? each.id === id : each.itemIds.includes(id)));
     if (!found) return undefined;
-    const before = found.previousId === null ? undefined : await this.find('', found.previousId);
-    return { id, parts: [...(before?.parts ?? []), found.sealed] };
-  }
-
-  async findByItem(_: string, itemId: string): Promise<StoredChain | undefined> {
-    return this.find('', this.saved.find(({ itemIds }) => itemIds.includes(itemId))?.id ?? '');
+    const before = found.previousId === null ? undefined : await this.find({ by: 'id', id: found.previousId });
+    return { id: found.id, parts: [...(before?.parts ?? []), found.sealed] };
   }
 
   remove = async () => true;
@@ -272,6 +270,7 @@ class Stored extends StoredResponses {
   stored = async () => 0;
 }
 
+const reader: StoredReader = { accountId: 'a', take: async () => {} };
 const idOf = (n: number) => `resp_00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
 describe('conversations', () => {
@@ -309,8 +308,8 @@ describe('conversations', () => {
   test('that another master key has sealed are not found', async () => {
     const stored = new Stored();
     expect(await keeping(stored, 1).keep(said)).toBe(true);
-    expect(await keeping(stored, 1).recall('a', id)).toMatchObject(conversation);
-    await expect(keeping(stored, 2).recall('a', id)).rejects.toMatchObject({ status: 404 });
+    expect(await keeping(stored, 1).recall(reader, id)).toMatchObject(conversation);
+    await expect(keeping(stored, 2).recall(reader, id)).rejects.toMatchObject({ status: 404 });
   });
 
   describe('that go on', () => {
@@ -321,14 +320,14 @@ describe('conversations', () => {
 
     /** Stores what an answer leaves behind: all that was said, by the previous id or by references alone. */
     async function turn(conversations: Conversations, n: number, input: readonly unknown[], previous?: Recalled) {
-      const { input: whole, recalled } = await conversations.resolved('a', input, previous ? [previous] : []);
+      const { input: whole, recalled } = await conversations.resolved(reader, input, previous ? [previous] : []);
       const items = [...(previous?.items ?? []), ...(whole as Thing[]), item(n)];
       const answered = [item(n)];
       const kept = await conversations.keep({
         ...{ accountId: 'a', id: idOf(n), answered, recalled },
         conversation: { items, response: `{"n":${n}}` },
       });
-      return kept ? conversations.recall('a', idOf(n)) : undefined;
+      return kept ? conversations.recall(reader, idOf(n)) : undefined;
     }
 
     test('are written once, whether they go on by a response or by references to its items', async () => {
@@ -359,8 +358,8 @@ describe('conversations', () => {
       await turn(conversations, 2, [{ role: 'user', content: 'Hi' }]);
       const input = ['msg_1', 'msg_2'].map(refer);
       expect((await turn(conversations, 3, input))?.items).toHaveLength(3);
-      const large = await conversations.recall('a', idOf(1));
-      const small = await conversations.recall('a', idOf(2));
+      const large = await conversations.recall(reader, idOf(1));
+      const small = await conversations.recall(reader, idOf(2));
       const both = { accountId: 'a', id: idOf(4), recalled: [small, large] };
       expect(await conversations.keep({ ...both, conversation: { items: large.items, response: '{}' } })).toBe(false);
     });
@@ -377,7 +376,7 @@ describe('conversations', () => {
     test('refuse an item that is referred to twice', async () => {
       const conversations = keeping(new Stored());
       await turn(conversations, 1, [big]);
-      const twice = conversations.resolved('a', [refer('msg_1'), refer('msg_1')]);
+      const twice = conversations.resolved(reader, [refer('msg_1'), refer('msg_1')]);
       await expect(twice).rejects.toMatchObject({ status: 400, param: 'input[0].id' });
     });
   });
@@ -396,6 +395,24 @@ describe('what is stored', () => {
     return stored().save({ id, sealed, ...whose, ...more }, atMost);
   }
 
+  const find = (id: string, more: Partial<WantedResponse> = {}) =>
+    stored().find({ ...reader, accountId: account.creditId, by: 'id', id, now: at(0), ...more });
+
+  test('is read in memory that it has taken, where it is much', async () => {
+    await save('resp_large_a', {}, 60_000);
+    await save('resp_large_b', { previousId: 'resp_large_a', itemIds: ['item_large'] }, 60_000);
+    const taken: number[] = [];
+    const take = async (bytes: number) => void taken.push(bytes);
+    const chain = await find('item_large', { by: 'item', take });
+    expect([chain?.id, chain?.parts.map(({ box }) => box.length), taken]).toEqual([
+      ...['resp_large_b', [60_000, 60_000], [120_000]],
+    ]);
+    await find('resp_large_b', { alone: true, take });
+    expect(taken).toHaveLength(1);
+    const refuse = () => Promise.reject(new Error('no memory'));
+    await expect(find('resp_large_b', { take: refuse })).rejects.toThrow('no memory');
+  });
+
   test('is deleted once it has expired and nothing goes on from it', async () => {
     await save('resp_a', { expiresAt: at(-3) });
     await save('resp_b', { expiresAt: at(-2), previousId: 'resp_a' });
@@ -403,9 +420,10 @@ describe('what is stored', () => {
     await save('resp_old', { expiresAt: at(-1) });
     await stored().removeExpired(at(0));
     expect(await left('resp_a', 'resp_b', 'resp_c', 'resp_old')).toEqual(['resp_a', 'resp_b', 'resp_c']);
-    expect(await stored().find(account.creditId, 'resp_b', at(0))).toBeUndefined();
-    expect((await stored().find(account.creditId, 'resp_c', at(0)))?.parts).toHaveLength(3);
-    expect(await stored().find(other.creditId, 'resp_c', at(0))).toBeUndefined();
+    expect(await find('resp_b')).toBeUndefined();
+    expect((await find('resp_c'))?.parts).toHaveLength(3);
+    expect((await find('resp_c', { alone: true }))?.parts).toHaveLength(1);
+    expect(await find('resp_c', { accountId: other.creditId })).toBeUndefined();
     expect(await stored().remove(account.creditId, 'resp_c', at(0))).toBe(true);
     expect(await left('resp_a', 'resp_b', 'resp_c')).toEqual([]);
   });
@@ -446,6 +464,21 @@ describe('an account', () => {
     const kept: boolean[] = [];
     for (let i = 0; i < 4; i++) kept.push((await ask([large], { model: FREE }, stranger)).body.store);
     expect(kept).toEqual([true, true, false, false]);
+  });
+
+  test('reads long conversations in the memory that there is for bodies, and gives it back', async () => {
+    const api = await world.anotherGateway({ maxBytesInFlight: 200_000 });
+    const payer = await world.account(1.05);
+    const headers = { authorization: `Bearer ${payer.apiKey}` };
+    const content = `${'word '.repeat(12_000)}[[sandbox tokens=1]]`;
+    const [short, long] = [await ask([{ role: 'user', content }], {}, payer), await ask([large], {}, payer)];
+    const readAt = (id: string) => world.send('GET', `/v1/responses/${id}`, { api, headers });
+    for (const _ of [1, 2, 3]) expect((await readAt(short.body.id)).status).toBe(200);
+    const facts = await world.facts(payer);
+    const goesOn = { model: GPT, input: 'And?', previous_response_id: long.body.id };
+    const refused = [await readAt(long.body.id), await world.post('/v1/responses', goesOn, payer, api)];
+    for (const { status, headers } of refused) expect([status, headers.has('retry-after')]).toEqual([503, true]);
+    expect(await world.facts(payer)).toHaveLength(facts.length);
   });
 
   test('whose room is used up is told before anything is charged, where it asks for a response or an answer to be kept', async () => {

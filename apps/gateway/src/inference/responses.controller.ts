@@ -1,7 +1,16 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, Conversations, CountResponseTokens, CreateResponse, inputOf, pageOf } from '#application';
+import {
+  type Caller,
+  Conversations,
+  CountResponseTokens,
+  CreateResponse,
+  inputOf,
+  pageOf,
+  type StoredReader,
+} from '#application';
+import { Bodies } from '../edge/bodies.ts';
 import { Authenticated } from '../edge/caller.ts';
 import { InvalidRequest } from '../edge/errors.ts';
 import { PaidRequests, sourceOf } from '../edge/paid-requests.ts';
@@ -19,6 +28,7 @@ export class ResponsesController {
     private readonly commands: CommandBus,
     private readonly paid: PaidRequests,
     private readonly conversations: Conversations,
+    private readonly bodies: Bodies,
   ) {}
 
   @Post(['v1/responses', 'responses'])
@@ -31,7 +41,8 @@ export class ResponsesController {
     @Body() body: ResponsesInput,
   ) {
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const asked = { requestId: request.id, source: sourceOf(request), accountId: caller.accountId, audience, body };
+      const reader = this.readerOf(reply);
+      const asked = { requestId: request.id, source: sourceOf(request), reader, audience, body };
       const outlet = body.stream ? new ResponseStream(reply) : undefined;
       const whole = await this.commands.execute(new CreateResponse(payer, asked, outlet));
       if (whole) reply.type('application/json').send(whole);
@@ -41,9 +52,9 @@ export class ResponsesController {
   @Post(['v1/responses/input_tokens', 'responses/input_tokens'])
   @HttpCode(200)
   @Operation(operations.countResponseTokens)
-  async count(@Authenticated() { accountId }: Caller, @Body() body: ConversationInput) {
+  async count(@Res({ passthrough: true }) reply: FastifyReply, @Body() body: ConversationInput) {
     const input_tokens = await this.commands.execute(
-      new CountResponseTokens(accountId, { ...body, input: body.input ?? [] }),
+      new CountResponseTokens(this.readerOf(reply), { ...body, input: body.input ?? [] }),
     );
     return { object: 'response.input_tokens', input_tokens };
   }
@@ -60,8 +71,7 @@ export class ResponsesController {
     const said = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
     const input = [...said, { type: 'compaction_trigger' }];
     await this.paid.once(request, reply, caller, async (payer, audience) => {
-      const { accountId } = caller;
-      const about = { requestId: request.id, source: sourceOf(request), accountId };
+      const about = { requestId: request.id, source: sourceOf(request), reader: this.readerOf(reply) };
       const asked = {
         ...about,
         body: { ...body, input, store: false } as ResponsesInput,
@@ -74,25 +84,23 @@ export class ResponsesController {
 
   @Get(['v1/responses/:id/input_items', 'responses/:id/input_items'])
   @Operation(operations.listInputItems)
-  async inputItems(@Authenticated() { accountId }: Caller, @Param('id') id: string, @Query() query: InputItemsQuery) {
+  async inputItems(
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Param('id') id: string,
+    @Query() query: InputItemsQuery,
+  ) {
     const { after, limit = '20', order = 'desc' } = query;
     const showsEncrypted = Object.values(query).flat().includes(ENCRYPTED);
-    const items = inputOf(await this.conversations.recall(accountId, id));
+    const items = inputOf(await this.conversations.recall(this.readerOf(reply), id));
     return pageOf(items, { after, limit: Number(limit), order, showsEncrypted });
   }
 
   @Get(['v1/responses/:id', 'responses/:id'])
   @Operation(operations.getResponse)
-  async read(
-    @Authenticated() { accountId }: Caller,
-    @Res() reply: FastifyReply,
-    @Param('id') id: string,
-    @Query('stream') stream: unknown,
-  ) {
+  async read(@Res() reply: FastifyReply, @Param('id') id: string, @Query('stream') stream: unknown) {
     if (stream !== undefined && isTrue(String(stream)))
       throw new InvalidRequest('A stored response cannot be streamed', 'stream');
-    const { response } = await this.conversations.recall(accountId, id);
-    return reply.type('application/json').send(response);
+    return reply.type('application/json').send(await this.conversations.response(this.readerOf(reply), id));
   }
 
   @Delete(['v1/responses/:id', 'responses/:id'])
@@ -100,5 +108,10 @@ export class ResponsesController {
   async remove(@Authenticated() { accountId }: Caller, @Param('id') id: string) {
     await this.conversations.forget(accountId, id);
     return { id, object: 'response', deleted: true };
+  }
+
+  /** What is read for a request shares the memory that there is for bodies, until it is answered. */
+  private readerOf(reply: FastifyReply): StoredReader {
+    return { accountId: reply.request.caller.accountId, take: (bytes) => this.bodies.take(reply, bytes) };
   }
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type StoredChain, type StoredResponse, StoredResponses } from '#application';
+import { type StoredChain, type StoredResponse, StoredResponses, type WantedResponse } from '#application';
 import type { Instant } from '#domain';
 import { mayRemove, storedBytes } from './stored-bytes.ts';
 
@@ -42,15 +42,24 @@ export const storedResponseMigrations = [
   },
 ] as const;
 
-/** The response that `start` finds, and those that it goes on from. */
-const chainFrom = (start: string) => `
+/** What is read together with where it lies: most conversations. */
+const READ_AT_ONCE_BYTES = 64 * 1024;
+
+const STARTS = {
+  id: 'app.responses r where r.id = $1',
+  item: 'app.response_items i join app.responses r on r.id = i.response_id where i.id = $1 and i.account_id = $2',
+};
+
+/** The response that `start` finds, and those that it goes on from, the first one first. */
+const chainFrom = (start: string, alone: boolean) => `
   with recursive chain as (
     select r.id, r.previous_id, r.sealed_by, r.box, 1 as part from ${start} and r.account_id = $2 and r.expires_at > $3
     union all
     select r.id, r.previous_id, r.sealed_by, r.box, part + 1 from chain join app.responses r on r.id = chain.previous_id
-    where r.account_id = $2
-  )
-  select id, sealed_by, box from chain order by part desc`;
+    where r.account_id = $2 and ${!alone}
+  ),
+  sized as (select *, sum(octet_length(box)) over () as bytes from chain)
+  select id, sealed_by, bytes, case when bytes <= ${READ_AT_ONCE_BYTES} then box end as box from sized order by part desc`;
 
 /** Removes those of `start` that have expired, and what only they went on from: expired as well, and of no other use. */
 const removalFrom = (start: string) => `
@@ -92,14 +101,17 @@ export class PostgresStoredResponses extends StoredResponses {
     return rows[0]?.saved === true;
   }
 
-  find(accountId: string, id: string, now: Instant): Promise<StoredChain | undefined> {
-    return this.chain('response-find', 'app.responses r where r.id = $1', [id, accountId, now]);
-  }
-
-  findByItem(accountId: string, itemId: string, now: Instant): Promise<StoredChain | undefined> {
-    const start =
-      'app.response_items i join app.responses r on r.id = i.response_id where i.id = $1 and i.account_id = $2';
-    return this.chain('response-find-by-item', start, [itemId, accountId, now]);
+  async find(wanted: WantedResponse): Promise<StoredChain | undefined> {
+    const { by, id, accountId, now, alone = false, take } = wanted;
+    const { rows } = await this.pool.query<StoredRow>({
+      name: `response-find-by-${by}${alone ? '-alone' : ''}`,
+      text: chainFrom(STARTS[by], alone),
+      values: [id, accountId, now],
+    });
+    const last = rows.at(-1);
+    if (!last) return undefined;
+    const parts = last.box === null ? await this.boxes(rows, () => take(Number(last.bytes))) : rows;
+    return parts && { id: last.id, parts: parts.map(({ sealed_by: key, box }) => ({ key, box: box as string })) };
   }
 
   async remove(accountId: string, id: string, now: Instant): Promise<boolean> {
@@ -122,11 +134,28 @@ export class PostgresStoredResponses extends StoredResponses {
     return storedBytes(this.pool, accountId);
   }
 
-  private async chain(name: string, start: string, values: readonly unknown[]): Promise<StoredChain | undefined> {
-    const text = chainFrom(start);
-    const query = { name, text, values: [...values] };
-    const { rows } = await this.pool.query<{ id: string; sealed_by: string; box: string }>(query);
-    const last = rows.at(-1);
-    return last && { id: last.id, parts: rows.map(({ sealed_by: key, box }) => ({ key, box })) };
+  /** Those of rows that were only measured. Undefined where one has been removed meanwhile. */
+  private async boxes(
+    measured: readonly StoredRow[],
+    take: () => Promise<void>,
+  ): Promise<readonly StoredRow[] | undefined> {
+    await take();
+    const { rows } = await this.pool.query<Pick<StoredRow, 'id' | 'box'>>({
+      name: 'response-boxes',
+      text: 'select id, box from app.responses where id = any($1)',
+      values: [measured.map(({ id }) => id)],
+    });
+    const boxes = new Map(rows.map(({ id, box }) => [id, box]));
+    if (boxes.size < measured.length) return undefined;
+    return measured.map((row) => ({ ...row, box: boxes.get(row.id) ?? null }));
   }
+}
+
+interface StoredRow {
+  readonly id: string;
+  readonly sealed_by: string;
+  /** Of all that were found together. */
+  readonly bytes: string;
+  /** Null where these are many. */
+  readonly box: string | null;
 }

@@ -42,13 +42,27 @@ export interface StoredChain {
   readonly parts: readonly Sealed[];
 }
 
+/** Who reads what is stored for an account. */
+export interface StoredReader {
+  readonly accountId: string;
+  /** Takes so many bytes of the memory that there is for requests, before they are read. @throws Error where there is none */
+  take(bytes: number): Promise<void>;
+}
+
+/** What is looked for: a response, or that which an item was answered with. */
+export interface WantedResponse extends StoredReader {
+  readonly by: 'id' | 'item';
+  readonly id: string;
+  readonly now: Instant;
+  /** The response itself is enough, without those that it goes on from. */
+  readonly alone?: boolean;
+}
+
 /** The store of sealed responses. Expired ones are not found, but stay for as long as others go on from them. */
 export abstract class StoredResponses {
   /** @returns false where the account would have more than `atMost` bytes */
   abstract save(response: StoredResponse, atMost: number): Promise<boolean>;
-  abstract find(accountId: string, id: string, now: Instant): Promise<StoredChain | undefined>;
-  /** The response that an item was answered with. */
-  abstract findByItem(accountId: string, itemId: string, now: Instant): Promise<StoredChain | undefined>;
+  abstract find(wanted: WantedResponse): Promise<StoredChain | undefined>;
   /** Whether there was one. */
   abstract remove(accountId: string, id: string, now: Instant): Promise<boolean>;
   abstract removeExpired(now: Instant): Promise<void>;
@@ -126,10 +140,13 @@ export class Conversations {
   }
 
   /** @throws UnservableRequest when the account has no such response, or it has expired */
-  async recall(accountId: string, id: string, param: string | null = null): Promise<Recalled> {
-    const { stored, clock } = this.ports;
-    const chain = isId(id) ? await stored.find(accountId, id, clock.now()) : undefined;
-    return this.opened(chain) ?? notFound(param);
+  async recall(reader: StoredReader, id: string, param: string | null = null): Promise<Recalled> {
+    return (isId(id) ? await this.found({ by: 'id', id }, reader) : undefined) ?? notFound(param);
+  }
+
+  /** A response as it was answered. @throws UnservableRequest as above */
+  async response(reader: StoredReader, id: string): Promise<string> {
+    return (isId(id) ? (await this.found({ by: 'id', id, alone: true }, reader))?.response : undefined) ?? notFound();
   }
 
   /**
@@ -138,7 +155,11 @@ export class Conversations {
    * @param continued the conversation that the request continues anyway
    * @throws UnservableRequest when the account has no such item, or it has expired, or all of them together are too much
    */
-  async resolved(accountId: string, input: readonly unknown[], continued: readonly Recalled[] = []): Promise<Resolved> {
+  async resolved(
+    reader: StoredReader,
+    input: readonly unknown[],
+    continued: readonly Recalled[] = [],
+  ): Promise<Resolved> {
     const recalled = [...continued];
     const known = new Map<unknown, Thing>(itemsById(continued));
     const referred = new Set<unknown>();
@@ -150,7 +171,7 @@ export class Conversations {
       referred.add(item.id);
       if (known.has(item.id)) continue;
       const id = isItemId(item.id) && lookups++ < MAX_LOOKUPS ? item.id : undefined;
-      const found = id && this.opened(await this.ports.stored.findByItem(accountId, id, this.ports.clock.now()));
+      const found = id && (await this.found({ by: 'item', id }, reader));
       if (found) recalled.push(found);
       for (const [name, each] of itemsById(found ? [found] : [])) if (!known.has(name)) known.set(name, each);
       if (!known.has(item.id))
@@ -169,7 +190,12 @@ export class Conversations {
   }
 
   /** What was sealed with another master key counts as missing. */
-  private opened(chain: StoredChain | undefined): Recalled | undefined {
+  private async found(
+    wanted: Pick<WantedResponse, 'by' | 'id' | 'alone'>,
+    { accountId, take }: StoredReader,
+  ): Promise<Recalled | undefined> {
+    const { stored, clock } = this.ports;
+    const chain = await stored.find({ ...wanted, accountId, take, now: clock.now() });
     if (chain === undefined) return undefined;
     try {
       const texts = chain.parts.map((part) => this.ports.secrets.open(part));

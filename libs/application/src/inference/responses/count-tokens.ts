@@ -2,11 +2,12 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { estimatedInputTokens } from '../vocabulary/tokens.ts';
 import type { ResponsesBody } from './body.ts';
+import type { StoredReader } from './conversations.ts';
 import { ResponseReading } from './reading.ts';
 
 export class CountResponseTokens extends Command<number> {
   constructor(
-    readonly accountId: string,
+    readonly reader: StoredReader,
     readonly body: ResponsesBody,
   ) {
     super();
@@ -18,7 +19,7 @@ export class CountResponseTokensHandler implements ICommandHandler<CountResponse
   constructor(private readonly reading: ResponseReading) {}
 
   /** @throws UnservableRequest for a model that is not there, and for what could not be served */
-  async execute({ accountId, body }: CountResponseTokens): Promise<number> {
-    return estimatedInputTokens((await this.reading.understood(accountId, body)).chat);
+  async execute({ reader, body }: CountResponseTokens): Promise<number> {
+    return estimatedInputTokens((await this.reading.understood(reader, body)).chat);
   }
 }

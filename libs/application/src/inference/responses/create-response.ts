@@ -5,7 +5,7 @@ import type { Audience } from '../../paying/paying.ts';
 import type { ResponsesBody } from './body.ts';
 import { Chats } from './chats.ts';
 import { goesOn } from './compaction.ts';
-import { Conversations } from './conversations.ts';
+import { Conversations, type StoredReader } from './conversations.ts';
 import { type ReadResponse, ResponseReading } from './reading.ts';
 import { ResponseClient, type ResponseOutlet } from './response-client.ts';
 import { ResponseDraft, type ResponseWire } from './response-draft.ts';
@@ -14,8 +14,8 @@ export interface ResponseRequest {
   readonly requestId: string;
   /** Where the request came from, as the query history shows it. */
   readonly source: string;
-  /** The account whose conversations it may continue. */
-  readonly accountId: string;
+  /** Of the account whose conversations it may continue. */
+  readonly reader: StoredReader;
   readonly audience: Audience;
   readonly body: ResponsesBody;
   /** What is answered: the response, or what a conversation goes on from that it has compacted. */
@@ -49,8 +49,9 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
   ) {}
 
   async execute({ payer, request, outlet }: CreateResponse): Promise<string | undefined> {
-    const { requestId, source, accountId, audience, body, as } = request;
-    const understood = await this.reading.understood(accountId, body);
+    const { requestId, source, reader, audience, body, as } = request;
+    const { accountId } = reader;
+    const understood = await this.reading.understood(reader, body);
     // Who does not ask for it is told by the answer that it is not kept.
     if (body.store) await this.conversations.assertRoom(accountId);
     const draft = new ResponseDraft(requestId, understood);

@@ -2,7 +2,7 @@
 import { Catalogues } from '../../catalogues.ts';
 import { modelNamed } from '../../routing/preferences.ts';
 import type { ResponsesBody } from './body.ts';
-import { Conversations, type Recalled } from './conversations.ts';
+import { Conversations, type Recalled, type StoredReader } from './conversations.ts';
 import { type ResponsesRequest, readResponsesRequest } from './request.ts';
 
 /** A request as it was understood, and the stored conversations that it goes on from. */
@@ -17,15 +17,15 @@ export class ResponseReading {
   ) {}
 
   /**
-   * @param accountId the account whose conversations it may continue
+   * @param reader of the account whose conversations it may continue
    * @throws UnservableRequest for what cannot be served, or continues what is not there
    */
-  async understood(accountId: string, body: ResponsesBody): Promise<ReadResponse> {
+  async understood(reader: StoredReader, body: ResponsesBody): Promise<ReadResponse> {
     const { model } = modelNamed(body.model, this.catalogues.current);
-    const earlier = await this.earlier(accountId, body);
+    const earlier = await this.earlier(reader, body);
     const { input } = body;
     const whole = Array.isArray(input)
-      ? await this.conversations.resolved(accountId, input, earlier)
+      ? await this.conversations.resolved(reader, input, earlier)
       : { input, recalled: earlier };
     const asked = whole.input === input ? body : { ...body, input: whole.input };
     const said = earlier.flatMap(({ items }) => items);
@@ -33,8 +33,11 @@ export class ResponseReading {
     return { ...readResponsesRequest(asked, said, model.privacy !== 'zdr'), recalled: whole.recalled };
   }
 
-  private async earlier(accountId: string, { previous_response_id: id }: ResponsesBody): Promise<readonly Recalled[]> {
+  private async earlier(
+    reader: StoredReader,
+    { previous_response_id: id }: ResponsesBody,
+  ): Promise<readonly Recalled[]> {
     if (id === undefined || id === null) return [];
-    return [await this.conversations.recall(accountId, id, 'previous_response_id')];
+    return [await this.conversations.recall(reader, id, 'previous_response_id')];
   }
 }
