@@ -5,8 +5,9 @@ const MAY_IMPORT = {
   catalogue: ['kernel', 'domain'],
   application: ['kernel', 'domain', 'catalogue'],
   sagas: ['kernel', 'domain', 'application'],
-  projections: ['kernel', 'domain'],
-  eventstore: ['kernel'],
+  postgres: [],
+  projections: ['kernel', 'domain', 'postgres'],
+  eventstore: ['kernel', 'postgres'],
   ehbp: [],
   connectors: ['kernel', 'domain', 'application', 'ehbp'],
 };
@@ -76,7 +77,7 @@ export default {
       comment: 'infra prepares the stores that every role stands on, and knows nothing else',
       severity: 'error',
       from: { path: '^infra/', pathNot: SPEC },
-      to: { path: PRODUCT, pathNot: `^infra/|${lib(['kernel', 'domain', 'eventstore', 'projections'])}` },
+      to: { path: PRODUCT, pathNot: `^infra/|${lib(['kernel', 'domain', 'postgres', 'eventstore', 'projections'])}` },
     },
     {
       name: 'libs-modules',

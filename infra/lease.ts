@@ -7,8 +7,9 @@
  * it, and what a holder writes is checked against the highest one that was seen.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Lease } from '#kernel';
+import { newClient, openPool } from '#postgres';
 
 const LENGTH_MS = 10_000;
 /** A heartbeat may fail this often before the lease runs out. */
@@ -71,8 +72,7 @@ export async function whileLeading(
 
 /** Draws a token that is higher than the current holder's, without taking the lease. */
 export async function drawToken(databaseUrl: string, name: string): Promise<number> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  client.on('error', () => {}); // the query in progress fails with it
+  const client = newClient({ connectionString: databaseUrl, name: 'token' });
   await client.connect();
   try {
     await client.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
@@ -98,16 +98,15 @@ class LeaseRow {
     const { name, databaseUrl, lengthMs = LENGTH_MS } = leadership;
     this.leadership = leadership;
     this.lengthMs = lengthMs;
-    this.pool = new pg.Pool({
+    this.pool = openPool({
       connectionString: databaseUrl,
-      application_name: `countinghouse-lease-${name}`,
+      name: `lease-${name}`,
       max: 1,
-      idleTimeoutMillis: 0,
-      connectionTimeoutMillis: lengthMs / HEARTBEATS_PER_LENGTH,
-      query_timeout: lengthMs / HEARTBEATS_PER_LENGTH,
-      keepAlive: true,
+      keepIdle: true,
+      connectWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      queryWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      onBroken: (error) => this.turn?.end(error),
     });
-    this.pool.on('error', (error) => this.turn?.end(error));
   }
 
   /** Tries to take the lease; the process that gets it works until the turn is over. */

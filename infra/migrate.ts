@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
+import { newClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
 export interface Migration {
@@ -95,8 +96,7 @@ async function patiently(deadline: number, work: () => Promise<unknown>): Promis
 }
 
 async function connected<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString, application_name: 'countinghouse-migrate' });
-  client.on('error', () => {}); // the query in progress fails with it
+  const client = newClient({ connectionString, name: 'migrate', queryWithinMs: null });
   await client.connect();
   try {
     return await work(client);

@@ -5,8 +5,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { StoreUnavailable } from '#kernel';
+import { openPool } from '#postgres';
 
 const LENGTH_MS = 10_000;
 /** A heartbeat may fail this often before the row runs out. */
@@ -50,16 +51,14 @@ export class Presence {
     const { databaseUrl, role, lengthMs = LENGTH_MS } = options;
     this.id = `${role}-${randomUUID().slice(0, ID_LENGTH)}`;
     this.lengthMs = lengthMs;
-    this.pool = new pg.Pool({
+    this.pool = openPool({
       connectionString: databaseUrl,
-      application_name: `countinghouse-${this.id}`,
+      name: this.id,
       max: 1,
-      idleTimeoutMillis: 0,
-      connectionTimeoutMillis: lengthMs / HEARTBEATS_PER_LENGTH,
-      query_timeout: lengthMs / HEARTBEATS_PER_LENGTH,
-      keepAlive: true,
+      keepIdle: true,
+      connectWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      queryWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
     });
-    this.pool.on('error', () => {}); // the next heartbeat connects again
   }
 
   /** Shows this process from now on, under a new id. */

@@ -5,7 +5,8 @@
  */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import pg from 'pg';
+import type pg from 'pg';
+import { newClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
 const ANSWERS_WITHIN_MS = 5_000;
@@ -90,13 +91,11 @@ async function first(from: pg.Client, sql: string): Promise<any> {
 }
 
 function client(connectionString: string, options?: string): pg.Client {
-  const made = new pg.Client({
+  return newClient({
     connectionString,
-    connectionTimeoutMillis: ANSWERS_WITHIN_MS,
-    query_timeout: ANSWERS_WITHIN_MS,
-    application_name: 'countinghouse-start',
+    name: 'start',
+    connectWithinMs: ANSWERS_WITHIN_MS,
+    queryWithinMs: ANSWERS_WITHIN_MS,
     ...(options === undefined ? {} : { options }),
   });
-  made.on('error', () => {}); // the query in progress fails with it
-  return made;
 }

@@ -1,6 +1,6 @@
-import pg from 'pg';
 import type { Foundation } from '#infra';
 import { formatUsd, money, type PicoUsd } from '#kernel';
+import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, type ChallengeView, readChallenges } from '#projections';
 
 type Print = (line: string) => void;
@@ -14,7 +14,7 @@ export async function challenges(
   print: Print,
   now = new Date().toISOString(),
 ): Promise<void> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: BOOKS_OPTIONS });
+  const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1, options: BOOKS_OPTIONS });
   try {
     const all = await readChallenges(pool);
     const owed = all.filter(({ available, held }) => available !== 0n || held !== 0n);

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { openStreams } from '#application';
 import { type Foundation, StartError } from '#infra';
 import { formatUsd, money, NO_SNAPSHOTS, type PicoUsd, Rejection, startedBy, usd, ZERO } from '#kernel';
+import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';
 
 type Print = (line: string) => void;
@@ -12,7 +12,7 @@ type Print = (line: string) => void;
  * whether it does: `jobs close` notes that.
  */
 export async function jobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: BOOKS_OPTIONS });
+  const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1, options: BOOKS_OPTIONS });
   try {
     const all = await readVideoJobs(pool);
     const [running, open] = [all.filter(({ state }) => state !== 'open'), all.filter(({ state }) => state === 'open')];

@@ -1,5 +1,6 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { type Foundation, forgetKey, knownKeys, StartError } from '#infra';
+import { openPool } from '#postgres';
 
 type Print = (line: string) => void;
 
@@ -26,7 +27,7 @@ export async function forgetKeyOf({ databaseUrl }: Pick<Foundation, 'databaseUrl
 }
 
 async function inDatabase(connectionString: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
-  const pool = new pg.Pool({ connectionString, max: 1 });
+  const pool = openPool({ connectionString, name: 'ledger', max: 1 });
   try {
     await work(pool);
   } finally {

@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
-import pg from 'pg';
 import { type Foundation, StartError } from '#infra';
+import { openPool } from '#postgres';
 import { readStopped, skipFact } from '#projections';
 
 interface Wish {
@@ -19,7 +19,7 @@ export async function skip(
   { readModel: projection, position: where, why }: Wish,
   print: (line: string) => void,
 ): Promise<void> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1 });
   pool.on('error', () => {}); // the query in progress fails with it
   try {
     const stop = (await readStopped(pool)).find((each) => each.projection === projection);

@@ -1,7 +1,8 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { type DomainEvent, KNOWN_FACTS } from '#domain';
 import type { Foundation } from '#infra';
 import { isKnown, type Recorded, START, upcast } from '#kernel';
+import { newClient, openPool } from '#postgres';
 import { BOOKS_OPTIONS, Progress, projections, readSkipped, readStopped, type SkippedFact } from '#projections';
 import { Auditor } from './audit/auditor.ts';
 import { type Comparison, comparisonOf } from './comparison.ts';
@@ -18,8 +19,8 @@ const CATCH_UP_MS = 5_000;
  * @returns true when nothing differs
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
-  const client = new pg.Client({ connectionString: databaseUrl, options: BOOKS_OPTIONS });
-  client.on('error', () => {}); // the query in progress fails with it
+  const slowly = { queryWithinMs: null, openTransactionWithinMs: null };
+  const client = newClient({ connectionString: databaseUrl, name: 'verify', ...slowly, options: BOOKS_OPTIONS });
   await client.connect();
   const differences: string[] = [];
   const report = (difference: string) => void differences.push(difference);
@@ -109,8 +110,7 @@ async function notApplied(
 ): Promise<readonly string[]> {
   const late = comparisons.filter(({ unseen }) => unseen > 0);
   if (late.length === 0) return [];
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
-  pool.on('error', () => {}); // the query in progress fails with it
+  const pool = openPool({ connectionString: databaseUrl, name: 'verify', max: 1 });
   try {
     const progress = new Progress(pool);
     const deadline = performance.now() + CATCH_UP_MS;

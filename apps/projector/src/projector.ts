@@ -1,12 +1,10 @@
-import pg from 'pg';
 import { type Foundation, type Running, whileLeading } from '#infra';
 import { type Lease, pump } from '#kernel';
+import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
 
 /** The name of the lease that read models are written under. */
 export const PROJECTOR = 'projector';
-/** Without it, a statement to a lost host would be waited for indefinitely. */
-const STATEMENT_TIMEOUT_MS = 30_000;
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
 export async function startProjector({
@@ -15,14 +13,13 @@ export async function startProjector({
   runtime,
 }: Foundation): Promise<Running> {
   const stop = new AbortController();
-  const pool = new pg.Pool({
+  const pool = openPool({
     connectionString: databaseUrl,
-    application_name: 'countinghouse-projector',
+    name: 'projector',
     max: projections.length,
     options: BOOKS_OPTIONS,
-    query_timeout: STATEMENT_TIMEOUT_MS,
+    onBroken: (error) => runtime.alarm('an idle connection of the projector broke', error),
   });
-  pool.on('error', (error) => runtime.alarm('an idle connection of the projector broke', error));
   const follow = store.follow.bind(store);
   const project = (projection: Projection, { token, signal }: Lease) => {
     const sink = sinkOf(projection, pool, token);

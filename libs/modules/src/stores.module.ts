@@ -3,13 +3,10 @@ import pg from 'pg';
 import { Clock } from '#application';
 import { StoreClock, timeOf } from '#connectors';
 import { Foundation, openFoundation } from '#infra';
+import { openPool as connect } from '#postgres';
 import { ProjectorLag, readStopped } from '#projections';
 import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
-
-const CONNECTIONS = 10;
-/** A statement to a host that is lost would be waited for in vain. */
-const STATEMENT_TIMEOUT_MS = 30_000;
 
 /** The stores that every role stands on, one of each in a process: the database and the event store. */
 @Module({
@@ -58,13 +55,11 @@ async function openClock(role: Role, { settings, runtime }: Foundation, pool: pg
 
 /** A pool of a role, which ends with it. */
 export async function openPool(role: Role, connectionString: string): Promise<pg.Pool> {
-  const pool = new pg.Pool({
+  const pool = connect({
     connectionString,
-    max: CONNECTIONS,
-    query_timeout: STATEMENT_TIMEOUT_MS,
-    application_name: `countinghouse-${role.name}`,
+    name: role.name,
+    onBroken: (err) => role.log.warn({ err }, 'an idle database connection broke'),
   });
-  pool.on('error', (err) => role.log.warn({ err }, 'an idle database connection broke'));
   await role.keep({ close: () => pool.end() });
   return pool;
 }

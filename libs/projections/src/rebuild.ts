@@ -1,5 +1,5 @@
-import pg from 'pg';
 import { type FactReader, type Sink, StoppedAtFact, TurnLost } from '#kernel';
+import { newClient, openPool } from '#postgres';
 import { BOOKS_OPTIONS, type Projection, sinkOf } from './projection.ts';
 import { hasCaughtUpWithFacts, noteMended, noteStop } from './skips.ts';
 
@@ -13,8 +13,7 @@ export interface RebuildOptions {
 
 /** Rebuilds a read model whose rows were written by a program that folds otherwise, or did not know all facts. */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
-  const client = new pg.Client({ connectionString: options.databaseUrl });
-  client.on('error', failsTheQuery);
+  const client = newClient({ connectionString: options.databaseUrl, name: 'rebuild' });
   await client.connect();
   const text = 'select version from books.checkpoints where projection = $1';
   const isOutdated = async () => {
@@ -36,18 +35,14 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
   const { databaseUrl: connectionString, drawToken } = options;
   const { name } = projection;
   const draft = `books_rebuild_${name}`;
-  const application_name = 'countinghouse-rebuild';
-  const admin = new pg.Pool({ connectionString, application_name, max: 1 });
-  const pool = new pg.Pool({
+  const admin = openPool({ connectionString, name: 'rebuild', max: 1, queryWithinMs: null });
+  const pool = openPool({
     connectionString,
-    application_name,
+    name: 'rebuild',
     max: 2,
+    queryWithinMs: null,
     options: BOOKS_OPTIONS.replace('search_path=books', `search_path=${draft}`),
   });
-  for (const each of [admin, pool]) {
-    each.on('error', failsTheQuery);
-    each.on('connect', (client) => client.on('error', failsTheQuery));
-  }
   try {
     await admin.query(`drop schema if exists ${draft} cascade; create schema ${draft};
       create table ${draft}.${name} (like books.${name} including all);
@@ -89,9 +84,6 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     await admin.end();
   }
 }
-
-/** A connection that breaks fails the query in progress, or the next one; without a listener it would end the process. */
-function failsTheQuery(): void {}
 
 async function replay(sink: Sink, { store, signal }: RebuildOptions): Promise<number> {
   let replayed = 0;

@@ -2,6 +2,7 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { Foundation } from '#infra';
 import { Role } from '#modules';
+import { openPool } from '#postgres';
 import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
 import { Busy } from '../edge/errors.ts';
 
@@ -44,16 +45,14 @@ export const historyReads: Provider = {
   provide: HistoryReads,
   inject: [Role, Foundation],
   useFactory: async (role: Role, { databaseUrl, log }: Foundation) => {
-    const pool = new pg.Pool({
+    const pool = openPool({
       connectionString: databaseUrl,
-      application_name: `countinghouse-${role.name}-history`,
+      name: `${role.name}-history`,
       max: CONNECTIONS,
-      keepAlive: true,
-      connectionTimeoutMillis: TIMEOUT_MS,
-      statement_timeout: TIMEOUT_MS,
-      query_timeout: 2 * TIMEOUT_MS,
+      connectWithinMs: TIMEOUT_MS,
+      queryWithinMs: TIMEOUT_MS,
+      onBroken: (err) => log.warn({ err }, 'an idle connection for the history broke'),
     });
-    pool.on('error', (err) => log.warn({ err }, 'an idle connection for the history broke'));
     await role.keep({ close: () => pool.end() });
     return new HistoryReads(new QueryHistory(pool));
   },

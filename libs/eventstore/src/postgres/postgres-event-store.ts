@@ -1,5 +1,6 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START, StoreUnavailable } from '#kernel';
+import { newClient, openPool } from '#postgres';
 import { assertListed } from '../listed.ts';
 import { AppendLane, MAX_APPEND_BYTES } from './append-lane.ts';
 import { Tail } from './tail.ts';
@@ -53,17 +54,15 @@ export class PostgresEventStore implements EventStore {
     this.streamPrefixes = streamPrefixes;
     this.connectionString = connectionString;
     this.onProblem = onProblem;
-    this.pool = new pg.Pool({
+    this.pool = openPool({
       connectionString,
+      name: 'events',
       max: 8,
-      query_timeout: QUERY_TIMEOUT_MS,
-      connectionTimeoutMillis: QUERY_TIMEOUT_MS,
-      application_name: 'countinghouse-events',
+      queryWithinMs: QUERY_TIMEOUT_MS,
+      connectWithinMs: QUERY_TIMEOUT_MS,
       options: '-c synchronous_commit=on -c plan_cache_mode=force_generic_plan',
+      onBroken: (error) => this.onProblem('an idle connection of the event store broke', error),
     });
-    this.pool.on('error', (error) => this.onProblem('an idle connection of the event store broke', error));
-    // One that breaks while it is used fails the query in progress; without a listener it would end the process.
-    this.pool.on('connect', (client) => client.on('error', () => {}));
     this.tail = new Tail(this.pool, (problem, error) => this.onProblem(problem, error));
     this.lane = new AppendLane(this.pool, () => this.announce());
   }
@@ -195,9 +194,8 @@ export class PostgresEventStore implements EventStore {
   }
 
   private async connectListener(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.connectionString, application_name: 'countinghouse-listen' });
+    const client = newClient({ connectionString: this.connectionString, name: 'listen' });
     client.on('notification', () => this.tail.wake());
-    client.on('error', () => {}); // the query in progress fails with it, or 'end' follows
     try {
       await client.connect();
       await client.query(`listen ${CHANNEL}`);

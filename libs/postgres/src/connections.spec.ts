@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { newClient, openPool } from '#postgres';
+import { createTestDatabase } from '#testing';
+
+const root = path.resolve(import.meta.dirname, '../../..');
+/** Beside this lib: what starts the embedded server, and what only reads an address. */
+const OWN = /^libs\/(postgres|testing)\/|^infra\/(embedded-postgres\/server|unsafe-settings)\.ts$|\.spec\.ts$/;
+
+test('no other connection is opened anywhere', () => {
+  const files = ['apps', 'libs', 'infra'].flatMap((folder) =>
+    readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
+  );
+  const opening = files
+    .filter((file) => file.endsWith('.ts') && !OWN.test(file))
+    .filter((file) => {
+      return /new (pg\.)?(Pool|Client)\(\{?\s*(connectionString|\.\.\.|host)/.test(
+        readFileSync(path.join(root, file), 'utf8'),
+      );
+    });
+  expect(opening).toEqual([]);
+});
+
+test('a server that says nothing is given up', async () => {
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+  await new Promise((resolve) => silent.once('listening', resolve));
+  const connectionString = `postgres://a:b@127.0.0.1:${(silent.address() as AddressInfo).port}/c`;
+  const pool = openPool({ connectionString, name: 'test', connectWithinMs: 20 });
+  await expect(pool.query('select 1')).rejects.toThrow('timeout');
+  await pool.end();
+  for (const socket of sockets) socket.destroy();
+  silent.close();
+});
+
+test('neither end waits for the other: the limits are the connection’s, and a transaction that is left open is ended', async () => {
+  const database = await createTestDatabase();
+  const limits = { queryWithinMs: 1_000, openTransactionWithinMs: 20 };
+  const client = newClient({ connectionString: database.url, name: 'test', ...limits, options: '-c TimeZone=UTC' });
+  await client.connect();
+  const shown = async (name: string) => Object.values((await client.query(`show ${name}`)).rows[0])[0];
+  expect([await shown('statement_timeout'), await shown('tcp_keepalives_idle')]).toEqual(['900ms', '5']);
+  expect([await shown('tcp_user_timeout'), await shown('TimeZone')]).toEqual(['15000', 'UTC']);
+  const ended = new Promise((resolve) => client.once('end', () => resolve('ended')));
+  await client.query('begin');
+  expect(await ended).toBe('ended');
+  await database.drop();
+});
