@@ -1,10 +1,17 @@
 /** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
-import { CollectedChat, DONE, isObject, SseReader, sseData, type Thing } from '#application/messages';
+import {
+  CollectedChat,
+  DONE,
+  isObject,
+  MAX_EVENT_CHARACTERS,
+  SseReader,
+  sseData,
+  type Thing,
+} from '#application/messages';
 import { BROKEN, errorIn, Failure } from './failure.ts';
 import { jsonIn } from './gateway.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024;
 /** For what the gateway still has to say after the answer is complete. */
 const REST_MS = 5_000;
 
@@ -77,7 +84,7 @@ export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerat
       const { done, value } = await source.next();
       if (done) throw broken('The answer ended before it was complete');
       const events = reader.read(decoder.decode(value, { stream: true }));
-      if (reader.rest.length > MAX_EVENT_CHARACTERS) throw broken('An event of the answer is too long');
+      if (reader.waiting > MAX_EVENT_CHARACTERS) throw broken('An event of the answer is too long');
       const end = events.findIndex((event) => sseData(event) === DONE);
       isDone = end >= 0;
       if (events.length > 0) yield (isDone ? events.slice(0, end + 1) : events).map(eventIn);

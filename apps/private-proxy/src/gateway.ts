@@ -1,7 +1,7 @@
 /** What the proxy asks of the gateway, which is not trusted with anything that is said. */
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
-import { isObject, type Thing } from '#application/messages';
+import { Gathered, isObject, type Thing } from '#application/messages';
 import { ENCAPSULATED_KEY, RESPONSE_NONCE, type SealedRequest } from '#ehbp';
 import { errorIn, Failure, moneyIn, shown } from './failure.ts';
 
@@ -229,14 +229,13 @@ export function jsonIn(text: Buffer | string): unknown {
 
 /** The whole of what comes, of at most so many bytes. @throws Failure for more */
 export async function wholeOf(pieces: AsyncIterable<Uint8Array>, bytes: number): Promise<Buffer> {
-  const read: Uint8Array[] = [];
-  let left = bytes;
+  const read = new Gathered();
   for await (const piece of pieces) {
-    left -= piece.length;
-    if (left < 0) throw new Failure(502, 'The answer is too long', { code: 'answer_too_long', final: true });
-    read.push(piece);
+    if (read.size + piece.length > bytes)
+      throw new Failure(502, 'The answer is too long', { code: 'answer_too_long', final: true });
+    read.add(piece);
   }
-  return Buffer.concat(read);
+  return read.bytes;
 }
 
 function modelIn({ id, name, created, context_length, top_provider }: Thing): readonly PrivateModel[] {

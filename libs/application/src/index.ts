@@ -35,6 +35,7 @@ export { Clock, SystemClock } from './clock.ts';
 export { LookUp, type LookUpClient, LookUpHandler } from './data/look-up.ts';
 export { wantedLookUp } from './data/wanted-lookup.ts';
 export { asFailure, type FailureCode, UnservableRequest, UpstreamFailure } from './failures.ts';
+export { Gathered } from './gathered.ts';
 export { AnswerLengths } from './inference/chat/answer-lengths.ts';
 export { ChatQuotes } from './inference/chat/chat-quotes.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat/complete-chat.ts';
@@ -131,7 +132,7 @@ export {
   type WholeAnswer,
 } from './inference/vocabulary/providers.ts';
 export { LEAST_OUTPUT } from './inference/vocabulary/quote.ts';
-export { DONE, SseReader, sseComment, sseData, sseEvent } from './inference/vocabulary/sse.ts';
+export { DONE, MAX_EVENT_CHARACTERS, SseReader, sseComment, sseData, sseEvent } from './inference/vocabulary/sse.ts';
 export type { Thing } from './inference/vocabulary/things.ts';
 export { boundInputTokens, countInputTokens, countTokens } from './inference/vocabulary/tokens.ts';
 export {

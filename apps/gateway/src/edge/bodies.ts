@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Gathered } from '#application';
 import { assertParsable } from './bounds.ts';
 import { Budget, Share, sharersOf } from './budget.ts';
 import { MAX_VISITOR_BYTES, MAX_VISITOR_UPLOAD_BYTES } from './caller.ts';
@@ -162,44 +163,29 @@ function linger({ raw }: FastifyRequest, reply: FastifyReply, payload: unknown, 
   done(null, payload);
 }
 
-/** Puts the pieces of a body together, in memory that grows with what has come, however small they are. */
+/** Puts the pieces of a body together. */
 function gather(request: FastifyRequest, payload: Readable, done: (error: Error | null, body?: Buffer) => void): void {
   const limit = limitOf(request);
-  let body: Buffer = NOTHING;
-  let size = 0;
+  const body = new Gathered();
   const end = (error: Error | null) => {
     payload.off('data', take).off('end', finish).off('error', fail);
-    if (!error) return done(null, body.subarray(0, size));
+    if (!error) return done(null, body.bytes);
     payload.on('error', () => {}).resume();
     done(error);
   };
   const take = (piece: Buffer) => {
-    const before = size;
-    size += piece.length;
-    if (size > limit) return end(tooLarge(limit));
+    if (body.size + piece.length > limit) return end(tooLarge(limit));
     try {
       request.inMemory?.take(piece.length);
+      body.add(piece);
     } catch (error) {
-      return end(error as Error);
-    }
-    if (before === 0) body = piece;
-    else {
-      body = size <= body.length ? body : grown(body.subarray(0, before), size);
-      piece.copy(body, before);
+      end(error as Error);
     }
   };
   const finish = () => end(null);
   const fail = (error: Error & { readonly statusCode?: number }) =>
     end(error.statusCode ? error : new InvalidRequest('The body broke off'));
   payload.on('data', take).on('end', finish).on('error', fail);
-}
-
-const NOTHING = Buffer.alloc(0);
-
-function grown(body: Buffer, size: number): Buffer {
-  const room = Buffer.allocUnsafe(Math.max(size, body.length * 2));
-  body.copy(room);
-  return room;
 }
 
 /** Of a body, which is lower before anything is paid. */

@@ -103,3 +103,16 @@ test('a model that falls silent within its answer is not waited for', async () =
   const answer = await stream(endpoint);
   await expect(answer.relayTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
 });
+
+test('an event without an end is not read for ever, and what came before it counts', async () => {
+  const endpoint = await endpointTo((_, response) => {
+    response.write(`${chunk({ content: 'Well' })}data: `);
+    const write = () => {
+      while (!response.destroyed && response.write('x'.repeat(65_536)));
+    };
+    response.on('drain', write);
+    write();
+  });
+  const answer = await stream(endpoint);
+  await expect(answer.relayTo(() => undefined)).rejects.toMatchObject({ code: 'answer_too_long', delivered: 'Well' });
+});

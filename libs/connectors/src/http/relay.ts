@@ -1,6 +1,14 @@
 /** A streamed answer on its way through: pieces of a body come in, events in our shape go out. */
 import type { Dispatcher } from 'undici';
-import { DONE, type EventReceiver, type SearchNote, SseReader, sseData, UpstreamFailure } from '#application';
+import {
+  DONE,
+  type EventReceiver,
+  MAX_EVENT_CHARACTERS,
+  type SearchNote,
+  SseReader,
+  sseData,
+  UpstreamFailure,
+} from '#application';
 import type { Usage } from '#domain';
 import { Silence } from './silence.ts';
 
@@ -53,10 +61,12 @@ export abstract class EventTranslator {
 
   /**
    * Takes the next piece of the body, wherever it ends; `pass` gets whole events.
-   * @throws UpstreamFailure when the upstream reports an error, after what came before it has been passed on
+   * @throws UpstreamFailure when the upstream reports an error, or an event has no end, after what came before it has been passed on
    */
   accept(piece: Uint8Array, pass: Pass): void {
     this.translate(this.reader.read(latin1(piece)), pass);
+    if (this.reader.waiting > MAX_EVENT_CHARACTERS)
+      throw new UpstreamFailure('answer_too_long', 'The upstream sent an event that is too long');
   }
 
   /** @throws UpstreamFailure when the body has ended and the answer has not */

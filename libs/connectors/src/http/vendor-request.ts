@@ -1,12 +1,11 @@
 /** One request of any kind to a vendor: for what is not JSON in one piece or a stream of events. */
 import type { Readable } from 'node:stream';
 import { type Dispatcher, errors, type FormData, request } from 'undici';
-import { type FailureCode, UpstreamFailure } from '#application';
+import { type FailureCode, Gathered, UpstreamFailure } from '#application';
 import { type JsonBody, jsonBody } from './json-with-files.ts';
 import { USER_AGENT } from './user-agent.ts';
+import { MAX_ANSWER_BYTES } from './whole-body.ts';
 
-/** A result in JSON, with pictures in base64, is not longer; files are fetched on their own. */
-const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
 export interface VendorRequest {
@@ -100,14 +99,12 @@ async function* readable(body: Readable, failure: (error: unknown) => UpstreamFa
 
 /** The first bytes of it, no more than so many. */
 async function atMost(limit: number, pieces: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const taken: Uint8Array[] = [];
-  let size = 0;
+  const taken = new Gathered();
   for await (const piece of pieces) {
-    taken.push(piece.subarray(0, limit - size));
-    size += piece.length;
-    if (size >= limit) break;
+    taken.add(piece.subarray(0, limit - taken.size));
+    if (taken.size >= limit) break;
   }
-  return Buffer.concat(taken);
+  return taken.bytes;
 }
 
 type Said = readonly [code: FailureCode, message: string];

@@ -1,5 +1,9 @@
 import type { Dispatcher } from 'undici';
+import { Gathered, UpstreamFailure } from '#application';
 import { type Headers, MAX_REFUSAL } from './relay.ts';
+
+/** The longest are embeddings, 2,048 of 3,072 numbers, and pictures in base64; files are fetched on their own. */
+export const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 
 /** An answer in one piece. */
 export interface WholeBody {
@@ -17,8 +21,7 @@ export interface WholeBody {
  */
 export class WholeReader implements Dispatcher.DispatchHandler {
   private readonly outcome = Promise.withResolvers<WholeBody>();
-  private readonly pieces: Uint8Array[] = [];
-  private size = 0;
+  private readonly gathered = new Gathered();
   private begun: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
 
@@ -41,11 +44,12 @@ export class WholeReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: unknown, piece: Uint8Array): void {
-    this.pieces.push(piece);
-    this.size += piece.length;
-    if (this.begun?.status === 200 || this.size <= MAX_REFUSAL) return;
-    this.finish(undefined);
-    this.controller?.abort(new Error('a refusal is not read any further'));
+    this.gathered.add(piece);
+    const isAnswer = this.begun?.status === 200;
+    if (this.gathered.size <= (isAnswer ? MAX_ANSWER_BYTES : MAX_REFUSAL)) return;
+    const tooLong = new UpstreamFailure('answer_too_long', 'The answer is too long');
+    this.finish(isAnswer ? tooLong : undefined);
+    this.controller?.abort(tooLong);
   }
 
   onResponseEnd(): void {
@@ -61,7 +65,7 @@ export class WholeReader implements Dispatcher.DispatchHandler {
   private finish(broken: unknown): void {
     this.signal.removeEventListener('abort', this.abort);
     const { begun, outcome } = this;
-    if (begun) outcome.resolve({ ...begun, text: Buffer.concat(this.pieces).toString('utf8'), broken });
+    if (begun) outcome.resolve({ ...begun, text: this.gathered.bytes.toString('utf8'), broken });
     else outcome.reject(broken);
   }
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
-import { UpstreamFailure } from '#application';
+import { Gathered, UpstreamFailure } from '#application';
 import { USER_AGENT } from '../http/user-agent.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -119,13 +119,11 @@ export class BackendHttp {
   }
 
   private async whole(body: AsyncIterable<Uint8Array>): Promise<string> {
-    const pieces: Uint8Array[] = [];
-    let size = 0;
+    const gathered = new Gathered();
     for await (const piece of body) {
-      pieces.push(piece);
-      size += piece.length;
-      if (size > MAX_ANSWER_BYTES) throw new AnswerTooLarge('upstream_error', `${this.who} sent too much`);
+      gathered.add(piece);
+      if (gathered.size > MAX_ANSWER_BYTES) throw new AnswerTooLarge('upstream_error', `${this.who} sent too much`);
     }
-    return Buffer.concat(pieces).toString('utf8');
+    return gathered.bytes.toString('utf8');
   }
 }

@@ -3,10 +3,11 @@
  * have nothing to do with money: `#application/messages`. Importing it loads no framework, no catalogue and no books.
  */
 export { UnservableRequest } from '../../failures.ts';
+export { Gathered } from '../../gathered.ts';
 export type { ChatBody } from '../vocabulary/chat-body.ts';
 export { CollectedChat } from '../vocabulary/collected-chat.ts';
 export type { TypedEvent } from '../vocabulary/event-client.ts';
-export { DONE, SseReader, sseData, sseEvent } from '../vocabulary/sse.ts';
+export { DONE, MAX_EVENT_CHARACTERS, SseReader, sseData, sseEvent } from '../vocabulary/sse.ts';
 export { isObject, type Thing } from '../vocabulary/things.ts';
 export { estimatedInputTokens } from '../vocabulary/tokens.ts';
 export type { MessagesBody } from './body.ts';

@@ -52,6 +52,22 @@ describe('a body', () => {
     );
   });
 
+  test.each([
+    ['of one line', 'x'.repeat(1_000)],
+    ['of many lines', `data: ${'x'.repeat(992)}\n\r`],
+  ])('with an event of 16 MB %s is read in a time that grows with it', (_, piece) => {
+    const timeFor = (pieces: number) => {
+      const reader = new SseReader();
+      const began = performance.now();
+      for (let i = 0; i < pieces; i++) reader.read(piece);
+      expect(reader.waiting).toBe(pieces * piece.length);
+      expect(reader.read('\ndata: end\n\n').at(-1)).toMatch(/data: end$/);
+      return performance.now() - began;
+    };
+    timeFor(1_000);
+    expect(timeFor(16_000)).toBeLessThan(2_000);
+  });
+
   test('that breaks off leaves what came of its last event', () => {
     const reader = new SseReader();
     expect(reader.read('data: 1\n\ndata: 2\n')).toEqual(['data: 1']);

@@ -56,25 +56,45 @@ export function parsedEvent(data: string): Thing {
   }
 }
 
-/** Takes a body apart into events, wherever its pieces end. */
+/** A longer event is none that any protocol has: the longest tell a whole answer again. Who reads events breaks off there. */
+export const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024;
+/** An end may begin with so many characters of the piece before. */
+const END_BEFORE = 3;
+
+/** Takes a body apart into events, wherever its pieces end. Each character is looked at a few times, however long an event is. */
 export class SseReader {
-  private pending = '';
+  /** What has come of an event that was not ended. */
+  private pending: string[] = [];
+  /** How many characters that are: there may be `MAX_EVENT_CHARACTERS`. */
+  waiting = 0;
+  /** Its last characters. */
+  private last = '';
 
   /** The events, without their ends, that a piece completes. */
   read(piece: string): readonly string[] {
-    const text = this.pending + piece;
-    // A long event is not looked through again with each of its pieces.
-    if (!piece.includes('\n')) {
-      this.pending = text;
+    const seen = this.last + piece;
+    if (!seen.includes(EVENT_END) && !(seen.includes('\r') && ANY_EVENT_END.test(seen))) {
+      this.keep(piece, seen);
       return [];
     }
+    const text = this.pending.length === 0 ? piece : this.pending.join('') + piece;
     const events = text.includes('\r') ? text.split(ANY_EVENT_END) : text.split(EVENT_END);
-    this.pending = events.pop() as string;
+    const rest = events.pop() as string;
+    this.pending = [];
+    this.waiting = 0;
+    this.keep(rest, rest);
     return events;
   }
 
   /** What has come of an event that was not ended. */
   get rest(): string {
-    return this.pending;
+    return this.pending.join('');
+  }
+
+  private keep(piece: string, seen: string): void {
+    this.last = seen.slice(-END_BEFORE);
+    if (piece === '') return;
+    this.pending.push(piece);
+    this.waiting += piece.length;
   }
 }
