@@ -2,13 +2,18 @@
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { readProviders } from '#catalogue';
 import { World } from './world.ts';
 
 export interface Received {
   readonly path: string;
+  /** As JSON, or as text where it is none. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
   readonly body: any;
 }
+
+/** Vendors that make something of what they are sent. */
+const MAKERS: ReadonlySet<string> = new Set(['openai', 'anthropic', 'fal', 'google', 'deepgram', 'elevenlabs']);
 
 export class Wiretap {
   readonly received: Received[] = [];
@@ -25,7 +30,7 @@ export class Wiretap {
       for await (const piece of incoming) pieces.push(piece);
       const bytes = Buffer.concat(pieces);
       const { url: path = '/', method, headers } = incoming;
-      tap.received.push({ path, body: JSON.parse(bytes.toString()) });
+      tap.received.push({ path, body: readable(bytes.toString('latin1')) });
       const onward = request(`${tap.target}${path}`, { method, headers }, (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(outgoing);
@@ -40,13 +45,8 @@ export class Wiretap {
   /** Settings with which a product's calls of models go through here. */
   get settings(): Readonly<Record<string, string>> {
     const url = `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
-    return {
-      OPENAI_BASE_URL: `${url}/openai/v1`,
-      ANTHROPIC_BASE_URL: `${url}/anthropic`,
-      OPENROUTER_BASE_URL: `${url}/openrouter/v1`,
-      GROQ_BASE_URL: `${url}/groq/v1`,
-      DEEPINFRA_BASE_URL: `${url}/deepinfra/v1`,
-    };
+    const makers = readProviders().filter(({ protocol }) => MAKERS.has(protocol));
+    return Object.fromEntries(makers.map(({ env, sandboxPath }) => [`${env}_BASE_URL`, `${url}${sandboxPath}`]));
   }
 
   /** Returns what was received since the last call. */
@@ -59,6 +59,14 @@ export class Wiretap {
     this.server.close();
     this.server.closeAllConnections();
     await closed;
+  }
+}
+
+function readable(text: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(text, 'latin1').toString());
+  } catch {
+    return text;
   }
 }
 

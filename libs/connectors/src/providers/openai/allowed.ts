@@ -41,16 +41,27 @@ const routing = fields(
 );
 
 const FUNCTION = fields({ name: anything, description: anything, parameters: anything, strict: anything });
-const CUSTOM = fields({ name: anything, description: anything, format: anything });
+const GRAMMAR = { syntax: anything, definition: anything };
+const CUSTOM = fields({
+  name: anything,
+  description: anything,
+  format: fields({ type: anything, grammar: fields(GRAMMAR) }),
+});
 const NAMED = fields({ name: anything });
+/** What an answer must be like; a schema is whatever it is. */
+const SCHEMA = { name: anything, description: anything, schema: anything, strict: anything };
+
+const ALLOWED = {
+  function: fields({ type: anything, function: NAMED }),
+  custom: fields({ type: anything, custom: NAMED }),
+};
 
 /** Words, and objects that name a tool of the request. */
 const chatToolChoice = byType('Choices of tools', {
-  function: fields({ type: anything, function: NAMED }),
-  custom: fields({ type: anything, custom: NAMED }),
+  ...ALLOWED,
   allowed_tools: fields({
     type: anything,
-    allowed_tools: fields({ mode: anything, tools: list(byType('Tools', { function: anything, custom: anything })) }),
+    allowed_tools: fields({ mode: anything, tools: list(byType('Tools', ALLOWED)) }),
   }),
 });
 
@@ -127,7 +138,7 @@ export function allowedChat({ messages = USUAL }: Dialect): Allowed {
     repetition_penalty: anything,
     logprobs: anything,
     logit_bias: anything,
-    response_format: anything,
+    response_format: fields({ type: anything, json_schema: fields(SCHEMA) }),
     tools: list(tools),
     tool_choice: chatToolChoice,
     modalities: wordsOf('Answers', ['text']),
@@ -178,7 +189,7 @@ export const allowedResponses = fields({
   max_output_tokens: anything,
   max_tool_calls: anything,
   reasoning: fields({ effort: anything, summary: anything }),
-  text: fields({ format: anything, verbosity: anything }),
+  text: fields({ format: fields({ type: anything, ...SCHEMA }), verbosity: anything }),
   include: anything,
   truncation: anything,
   store: ifFalse,
@@ -192,7 +203,12 @@ export const allowedResponses = fields({
         parameters: anything,
         strict: anything,
       }),
-      custom: fields({ type: anything, name: anything, description: anything, format: anything }),
+      custom: fields({
+        type: anything,
+        name: anything,
+        description: anything,
+        format: fields({ type: anything, ...GRAMMAR }),
+      }),
       web_search: fields({ type: anything, filters: anything, user_location: anything, external_web_access: anything }),
     }),
   ),
