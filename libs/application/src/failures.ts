@@ -31,7 +31,17 @@ export type FailureCode =
 type FailureDetails = Partial<
   Pick<
     UpstreamFailure,
-    'status' | 'retryAfterSeconds' | 'vendorId' | 'delivered' | 'usage' | 'param' | 'word' | 'said' | 'unsent' | 'cause'
+    | 'status'
+    | 'retryAfterSeconds'
+    | 'vendorId'
+    | 'delivered'
+    | 'usage'
+    | 'param'
+    | 'word'
+    | 'said'
+    | 'unsent'
+    | 'isOurs'
+    | 'cause'
   >
 >;
 
@@ -59,6 +69,8 @@ export class UpstreamFailure extends Error {
   readonly said: string | undefined;
   /** It surely never got there: there was no connection. */
   readonly unsent: boolean;
+  /** It is an exception of this program, and says nothing of the upstream, whatever the request was that led to it. */
+  readonly isOurs: boolean;
 
   /** @param message in our words */
   constructor(code: FailureCode, message: string, more: FailureDetails = {}) {
@@ -73,6 +85,7 @@ export class UpstreamFailure extends Error {
     this.word = more.word;
     this.said = ABOUT_THE_REQUEST.has(code) && more.said !== undefined ? scrubbed(more.said) || undefined : undefined;
     this.unsent = more.unsent ?? false;
+    this.isOurs = more.isOurs ?? false;
   }
 
   /** What the caller is told. */
@@ -86,12 +99,17 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** Any error, as a failure of the upstream. */
+/** Any error, as what became of a call. What connectors find wrong with an upstream they say themselves; the rest is ours. */
 export function asFailure(error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
-  return new UpstreamFailure('upstream_error', 'The upstream answered in a way that cannot be understood', {
-    cause: error,
-  });
+  return new UpstreamFailure(
+    'upstream_error',
+    'The upstream could not be asked, or its answer could not be understood',
+    {
+      cause: error,
+      isOurs: true,
+    },
+  );
 }
 
 /**

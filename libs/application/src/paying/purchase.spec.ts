@@ -26,11 +26,11 @@ const search: Tariff = {
 const endpoint = { slug: 'maker', tariff } as unknown as Endpoint;
 const model = { id: 'v/m', endpoints: [endpoint] } as unknown as Model;
 
-function begin() {
+function begin(endpoints = [endpoint]) {
   const alarms: string[] = [];
   const query = { model: 'v/m', type: 'chat_completion', source: 'api', online: false, free: false } as const;
   const bounds = { priceList: { version: 'list', lines: [] }, atLeast: usd('1'), atMost: usd('1') };
-  const sale: Sale = { id: 'h', query, model, endpoints: [endpoint], ...bounds };
+  const sale: Sale = { id: 'h', query, model, endpoints, ...bounds };
   const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), beside: ZERO, reach: usd('1'), expiresAt: 0 };
   const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
   return {
@@ -41,6 +41,7 @@ function begin() {
       watch,
     ),
     alarms,
+    health: watch.health,
   };
 }
 
@@ -49,6 +50,20 @@ const call = { make: async () => 'answer', counted };
 const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, delivered: () => '', vendorId });
 
 describe('a purchase', () => {
+  test.each<[string, () => unknown, number, boolean]>([
+    ['an exception of our own', () => new RangeError('Maximum call stack size exceeded'), 2, false],
+    ['a failure of the vendor', () => new UpstreamFailure('upstream_error', 'The upstream answered with 500'), 4, true],
+  ])('asks elsewhere after %s, and avoids an endpoint for what it did itself alone', async (_, error, calls, cools) => {
+    const { purchase, health } = begin([endpoint, { ...endpoint, slug: 'other' }]);
+    let made = 0;
+    const make = async () => {
+      made++;
+      throw error();
+    };
+    await expect(purchase.ask({ make, counted })).rejects.toMatchObject({ code: 'upstream_error' });
+    expect([made, health.of(model, endpoint).coolingDown]).toEqual([calls, cools]);
+  });
+
   test('has an item for each call, and one for what was used beside them', async () => {
     const { purchase, alarms } = begin();
     await purchase.ask(call);

@@ -7,10 +7,10 @@ const RETRYABLE: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream
 /** The statuses below 500 that may be others a moment later: too early, too many. */
 const PASSING: ReadonlySet<number> = new Set([425, 429]);
 
-/** What was delivered is used, and what was refused, such as our key, is refused again. */
-export function mayBeRetried({ code, status = 0, delivered }: UpstreamFailure): boolean {
+/** What was delivered is used, and what was refused, such as our key, is refused again; so is what we cannot ask. */
+export function mayBeRetried({ code, status = 0, delivered, isOurs }: UpstreamFailure): boolean {
   const isRefused = status >= 300 && status < 500 && !PASSING.has(status);
-  return RETRYABLE.has(code) && delivered === undefined && !isRefused;
+  return RETRYABLE.has(code) && delivered === undefined && !isRefused && !isOurs;
 }
 
 /**

@@ -22,6 +22,9 @@ const NOT_ITS_FAULT: ReadonlySet<FailureCode> = new Set([
   'content_policy_violation',
   'client_disconnected',
   'shutdown',
+  'hold_used_up',
+  'hold_ended',
+  'not_served',
 ]);
 
 type Model = Pick<AnyModel, 'id'>;
@@ -83,9 +86,12 @@ export class EndpointHealth {
     measured.tokensPerSecond = average(measured.tokensPerSecond, (tokens * 1_000) / milliseconds);
   }
 
-  /** It is avoided for as long as it asks for, or for longer with each failure. Invalid requests do not count. */
-  failed(model: Model, endpoint: Endpoint, { code, retryAfterSeconds }: UpstreamFailure): void {
-    if (NOT_ITS_FAULT.has(code)) return;
+  /**
+   * It is avoided for as long as it asks for, or for longer with each failure. Only what it did itself counts: a caller who can make
+   * our own program fail cannot move everybody's requests to a dearer one.
+   */
+  failed(model: Model, endpoint: Endpoint, { code, retryAfterSeconds, isOurs }: UpstreamFailure): void {
+    if (isOurs || NOT_ITS_FAULT.has(code)) return;
     const measured = this.at(model, endpoint);
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** measured.failures++, LONGEST_PAUSE_MS);
     const asked = (retryAfterSeconds ?? 0) * 1_000;
