@@ -13,6 +13,7 @@ import { openTogether } from './open-together.ts';
 import { presenceMigrations } from './presence.ts';
 import { assertSessions } from './sessions.ts';
 import type { Settings } from './settings.ts';
+import { dropCachesAhead } from './stale-caches.ts';
 import { StartError } from './start-error.ts';
 
 /** How often the embedded database is checked. */
@@ -68,6 +69,8 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     });
     opened.defer(() => store.close());
     await assertAnswers(store, eventStoreUrl);
+    if (await dropCachesAhead(databaseUrl, () => store.end()))
+      log.warn({}, 'the facts were put back to an earlier moment: read models and other caches are made again');
     return { settings, log, databaseUrl, store, runtime };
   });
 }

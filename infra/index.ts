@@ -10,6 +10,7 @@ export { openTogether } from './open-together.ts';
 export { Presence, seeminglyDead } from './presence.ts';
 export { type Running, runProcess, type Where } from './process.ts';
 export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
+export { dropCaches } from './stale-caches.ts';
 export { StartError } from './start-error.ts';
 export { unsafeSettings } from './unsafe-settings.ts';
 export type { VendorSettings } from './vendor-settings.ts';

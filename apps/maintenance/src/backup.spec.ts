@@ -1,0 +1,144 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createLog, openFoundation, readSettings } from '#infra';
+import { projections } from '#projections';
+import { createTestDatabase, type TestAccount, type TestDatabase, World } from '#testing';
+import { verify } from '../../ledger/src/verify.ts';
+import { startProjector } from '../../projector/src/projector.ts';
+import { checkBackup } from './check.ts';
+import { createBackup } from './create.ts';
+import { databasesOf, KEPT } from './databases.ts';
+import type { Manifest } from './manifest.ts';
+import { restoreBackup } from './restore.ts';
+
+const MASTER_KEY = randomBytes(32).toString('hex');
+/** Made again from the facts or by triggers, or worth nothing where other processes run. */
+const REMADE = [
+  ...projections.map(({ name }) => `books.${name}`),
+  ...['books.checkpoints', 'es.snapshots', 'es.checkpoints', 'es.due', 'app.stored_bytes'],
+  ...['public.migrations', 'public.leases', 'public.processes', 'limits.challenges', 'limits.counted'],
+];
+const CHAT = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
+
+let directory: string;
+let backup: string;
+let saved: Manifest;
+let world: World;
+let account: TestAccount;
+let target: TestDatabase;
+const key = randomUUID();
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-backup-'));
+  backup = path.join(directory, 'backup');
+  target = await createTestDatabase();
+  world = await World.open({ MASTER_KEY });
+  account = await world.account(5);
+  const other = await world.account(1);
+  await Promise.all([asked(world), world.chat(other), world.chat(account)]);
+  const inPostgres = databasesOf(world.databaseUrl, undefined);
+  [saved] = await Promise.all([createBackup(inPostgres, backup, 'PostgreSQL'), world.chat(other)]);
+});
+afterAll(async () => {
+  await world.close();
+  await target.drop();
+  await rm(directory, { recursive: true });
+});
+
+/** A request that is charged once, however often it is sent. */
+function asked(of: World) {
+  const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': key };
+  return of.send('POST', '/v1/chat/completions', { body: CHAT, headers });
+}
+
+async function lines(foundation: World['foundation']): Promise<readonly string[]> {
+  const printed: string[] = [];
+  await verify(foundation, (line) => printed.push(line));
+  return printed;
+}
+
+/** Waits until every read model shows the last fact. */
+async function applied(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const reached = `select count(*) = ${projections.length} as all from books.checkpoints
+                    where position >= (select max(position) from es.events)`;
+  while (!(await client.query(reached)).rows[0].all);
+  await client.end();
+}
+
+test('of each table it is known whether a backup has it', async () => {
+  const pool = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
+  const { rows } = await pool.query(
+    `select schemaname || '.' || tablename as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`,
+  );
+  await pool.end();
+  const known = new Set([...KEPT.map(({ name }) => name), ...REMADE]);
+  expect(rows.map(({ name }) => name).filter((name: string) => !known.has(name))).toEqual([]);
+  expect(saved.tables.map(({ name }) => name)).toEqual(KEPT.map(({ name }) => name));
+  expect(saved.masterKeys.length).toBe(1);
+});
+
+test('what was changed is found, and nothing is put back of it', async () => {
+  expect(await checkBackup(backup)).toEqual(saved);
+  for (const file of await readdir(backup)) {
+    const place = path.join(backup, file);
+    const bytes = await readFile(place);
+    const changed = Buffer.from(bytes);
+    const at = Math.floor(changed.length / 2);
+    changed[at] = (changed[at] as number) ^ 1;
+    await writeFile(place, file.endsWith('.json') ? bytes.subarray(0, -9) : changed);
+    await expect(restoreBackup(databasesOf(target.url, undefined), backup)).rejects.toThrow(file);
+    await writeFile(place, bytes);
+  }
+  const client = new pg.Client({ connectionString: target.url });
+  await client.connect();
+  expect((await client.query("select to_regclass('es.events') as events")).rows).toEqual([{ events: null }]);
+  await client.end();
+  await expect(createBackup([], backup, 'PostgreSQL')).rejects.toThrow('exists already');
+});
+
+test('nothing is put back over what is there', async () => {
+  const refused = restoreBackup(databasesOf(world.databaseUrl, undefined), backup);
+  await expect(refused).rejects.toThrow('es.events has rows');
+});
+
+test('what was put back goes on: balances, keys, answers that were charged, and drift 0', async () => {
+  await restoreBackup(databasesOf(target.url, undefined), backup);
+  const wrong = World.open({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
+  await expect(wrong).rejects.toThrow(`lacks the key with the fingerprint ${saved.masterKeys[0]}`);
+  const restored = await World.open({ DATABASE_URL: target.url, MASTER_KEY });
+  await applied(target.url);
+  expect(await restored.balance(account)).toBe(await world.balance(account));
+  expect((await asked(restored)).headers.get('idempotent-replayed')).toBe('true');
+  expect((await restored.chat(account)).status).toBe(200);
+  await restored.fund(account, 1);
+  await applied(target.url);
+  expect((await lines(restored.foundation)).at(-1)).toBe('drift 0');
+  await restored.close();
+});
+
+test('caches that are ahead of facts that others have put back are dropped at the next start', async () => {
+  const root = new pg.Client({ connectionString: target.superuserUrl });
+  await root.connect();
+  const last = saved.tables.find(({ name }) => name === 'es.events')?.rows ?? 0;
+  await root.query('alter table es.events disable trigger user');
+  await root.query(
+    'delete from es.events where position > (select position from es.events order by 1 offset $1 limit 1)',
+    [last - 2],
+  );
+  await root.query("select setval('es.events_position_seq', (select max(position) from es.events))");
+  await root.query('alter table es.events enable trigger user');
+  const settings = readSettings({ DATABASE_URL: target.url, LOG_LEVEL: 'fatal' });
+  const foundation = await openFoundation(settings, createLog('fatal'));
+  expect((await root.query('select from books.journal union all select from es.snapshots')).rowCount).toBe(0);
+  const projector = await startProjector(foundation);
+  await applied(target.url);
+  expect((await lines(foundation)).at(-1)).toBe('drift 0');
+  await projector.close();
+  await foundation.close();
+  await root.end();
+});

@@ -1,0 +1,37 @@
+import { parseArgs } from 'node:util';
+import { readSettings, type Settings, StartError } from '#infra';
+import { checkBackup } from './check.ts';
+import { createBackup } from './create.ts';
+import { withDatabases } from './databases.ts';
+import type { Manifest } from './manifest.ts';
+import { restoreBackup } from './restore.ts';
+
+const USAGE = 'Usage: npm run backup -- create <directory> | check <directory> | restore <directory>';
+
+const DONE: Readonly<Record<string, (settings: Settings, directory: string) => Promise<Manifest>>> = {
+  create: (settings, directory) => {
+    const factsIn = settings.eventStoreUrl === undefined ? 'PostgreSQL' : 'EventStoreDB';
+    return withDatabases(settings, (databases) => createBackup(databases, directory, factsIn));
+  },
+  check: (_, directory) => checkBackup(directory),
+  restore: (settings, directory) => withDatabases(settings, (databases) => restoreBackup(databases, directory)),
+};
+
+/** Saves what cannot be made again, reads whether it is whole, and puts it back. */
+async function main(): Promise<void> {
+  const { positionals } = parseArgs({ allowPositionals: true });
+  const [command = '', directory, ...more] = positionals;
+  const work = Object.hasOwn(DONE, command) ? DONE[command] : undefined;
+  if (!work || directory === undefined || more.length > 0) throw new StartError(USAGE);
+  const { createdAt, tables, masterKeys, factsIn } = await work(readSettings(process.env), directory);
+  for (const { name, rows } of tables) process.stdout.write(`${name}: ${rows} rows\n`);
+  process.stdout.write(
+    `of ${createdAt}, under the master keys ${masterKeys.join(', ') || '(none)'}, which are not in it\n`,
+  );
+  if (factsIn === 'EventStoreDB') process.stdout.write('the facts are in EventStoreDB, and not in it\n');
+}
+
+await main().catch((error) => {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { knownKeys, StartError } from '#infra';
+import type { Database, KeptTable } from './databases.ts';
+import { fileOf, MANIFEST, type Manifest, newManifest, type SavedTable } from './manifest.ts';
+
+/** Only the owner: it has all the books. */
+const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
+
+/**
+ * Saves what cannot be made again, while the service runs: of each database what was committed at one moment. The directory
+ * has its name when all of it is on the disk.
+ * @throws StartError when there is something of that name
+ */
+export async function createBackup(
+  databases: readonly Database[],
+  directory: string,
+  factsIn: Manifest['factsIn'],
+): Promise<Manifest> {
+  const isThere = await stat(directory).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) throw new StartError(`${directory} exists already: a backup is a directory of its own.`);
+  const partial = `${directory}.partial`;
+  await mkdir(partial, { recursive: true, mode: DIRECTORY_MODE });
+  const createdAt = new Date().toISOString();
+  const saved: Pick<Manifest, 'masterKeys' | 'migrations' | 'tables'>[] = [];
+  for (const database of databases) saved.push(await save(database, partial, factsIn === 'PostgreSQL'));
+  const manifest = newManifest({
+    createdAt,
+    factsIn,
+    masterKeys: saved.flatMap(({ masterKeys }) => masterKeys),
+    migrations: saved.flatMap(({ migrations }) => migrations),
+    tables: saved.flatMap(({ tables }) => tables),
+  });
+  const text = `${JSON.stringify(manifest, null, 2)}\n`;
+  await writeFile(path.join(partial, MANIFEST), text, { mode: FILE_MODE, flush: true });
+  await rename(partial, directory);
+  return manifest;
+}
+
+async function save({ url, kept }: Database, directory: string, withFacts: boolean) {
+  const client = new pg.Client({ connectionString: url, application_name: 'countinghouse-backup' });
+  await client.connect();
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    const migrations = (await client.query<{ id: string }>('select id from public.migrations')).rows.map(
+      ({ id }) => id,
+    );
+    const tables: SavedTable[] = [];
+    for (const table of kept) {
+      const columns = await columnsOf(client, table.name);
+      if (columns.length === 0 || (table.name === 'es.events' && !withFacts)) continue;
+      tables.push(await saveTable(client, table, columns, directory));
+    }
+    const hasKeys = kept.some(({ name }) => name === 'es.master_keys');
+    const masterKeys = hasKeys ? (await knownKeys(client)).filter(({ forgotten }) => !forgotten) : [];
+    return { migrations, tables, masterKeys: masterKeys.map(({ id }) => id) };
+  } finally {
+    await client.end();
+  }
+}
+
+/** None for a table that no role of that kind has made yet. */
+async function columnsOf(client: pg.Client, table: string): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select attname as name from pg_attribute
+      where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
+    [table],
+  );
+  return rows.map(({ name }) => name);
+}
+
+async function saveTable(
+  client: pg.Client,
+  { name, order }: KeptTable,
+  columns: readonly string[],
+  directory: string,
+): Promise<SavedTable> {
+  const file = fileOf(name);
+  const list = columns.join(', ');
+  const rows = client.query(copyTo(`copy (select ${list} from ${name}${order ? ` order by ${order}` : ''}) to stdout`));
+  const hash = createHash('sha256');
+  const hashed = new PassThrough().on('data', (piece) => hash.update(piece));
+  const target = createWriteStream(path.join(directory, file), { mode: FILE_MODE, flush: true });
+  await pipeline(rows, createGzip({ level: 3 }), hashed, target);
+  return { name, columns, file, rows: rows.rowCount, sha256: hash.digest('hex') };
+}

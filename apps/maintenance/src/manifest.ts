@@ -1,0 +1,61 @@
+/** A backup is a directory: a manifest, and for each table its rows as PostgreSQL copies them, packed. */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { StartError } from '#infra';
+
+export const MANIFEST = 'manifest.json';
+const FORMAT = 1;
+
+export interface SavedTable {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly file: string;
+  readonly rows: number;
+  /** Of the file, in hexadecimal. */
+  readonly sha256: string;
+}
+
+export interface Manifest {
+  readonly format: typeof FORMAT;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly factsIn: 'PostgreSQL' | 'EventStoreDB';
+  /** Fingerprints of the master keys without which it is worth little. */
+  readonly masterKeys: readonly string[];
+  /** The state of the tables that the rows are of. */
+  readonly migrations: readonly string[];
+  readonly tables: readonly SavedTable[];
+}
+
+export function newManifest(content: Omit<Manifest, 'format'>): Manifest {
+  return { format: FORMAT, ...content };
+}
+
+/** @throws StartError */
+export async function readManifest(directory: string): Promise<Manifest> {
+  const file = path.join(directory, MANIFEST);
+  const text = await readFile(file, 'utf8').catch(() => {
+    throw new StartError(`${directory} has no ${MANIFEST}: it is no backup, or one that was not finished.`);
+  });
+  const manifest = parsed(text);
+  if (manifest?.format === FORMAT && manifest.tables.every(isWritten)) return manifest;
+  throw new StartError(`${file} cannot be read: it was changed, or written by another version.`);
+}
+
+function parsed(text: string): Manifest | undefined {
+  try {
+    return JSON.parse(text) as Manifest;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names go into statements and paths. */
+function isWritten({ name, columns, file, rows, sha256 }: SavedTable): boolean {
+  const words = [...name.split('.'), ...columns];
+  return words.every((each) => /^[a-z_]+$/.test(each)) && file === fileOf(name) && rows >= 0 && sha256.length === 64;
+}
+
+export function fileOf(table: string): string {
+  return `${table}.copy.gz`;
+}

@@ -1,0 +1,79 @@
+import { createReadStream } from 'node:fs';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { dropCaches, migrate, StartError } from '#infra';
+import { checkBackup } from './check.ts';
+import { type Database, KEPT } from './databases.ts';
+import type { Manifest, SavedTable } from './manifest.ts';
+
+/** Roles that run hold tables; nothing is put back beside them. */
+const WAITS_FOR_TABLES = '10s';
+/** What a role that was started too soon leaves in an empty database is none. */
+const MAY_HAVE_ROWS = new Set(['es.master_keys']);
+
+/**
+ * Puts a backup back into empty databases: all of each, or nothing. The tables are made as they were then, filled, and
+ * changed as this version needs them.
+ * @throws StartError
+ */
+export async function restoreBackup(databases: readonly Database[], directory: string): Promise<Manifest> {
+  const manifest = await checkBackup(directory);
+  assertKnown(databases, manifest);
+  for (const database of databases) {
+    const { url, migrations } = database;
+    await migrate(
+      url,
+      migrations.filter(({ id }) => manifest.migrations.includes(id)),
+    );
+    await fill(database, manifest, directory);
+    await migrate(url, migrations);
+  }
+  return manifest;
+}
+
+function assertKnown(databases: readonly Database[], { migrations, tables }: Manifest): void {
+  const known = new Set(databases.flatMap((each) => each.migrations.map(({ id }) => id)));
+  const isKnown =
+    migrations.every((id) => known.has(id)) && tables.every(({ name }) => KEPT.some((each) => each.name === name));
+  if (!isKnown) throw new StartError('The backup was made by a newer version: put it back with that one.');
+}
+
+async function fill({ url, kept, migrations }: Database, manifest: Manifest, directory: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, application_name: 'countinghouse-restore' });
+  await client.connect();
+  try {
+    await client.query(`begin; set local lock_timeout = '${WAITS_FOR_TABLES}'`);
+    const { rows } = await client.query<{ id: string }>('select id from public.migrations');
+    const ours = new Set(migrations.map(({ id }) => id));
+    if (rows.some(({ id }) => ours.has(id) && !manifest.migrations.includes(id)))
+      throw new StartError('The database was made by a newer version than the backup: use an empty one.');
+    const tables = kept.flatMap(({ name }) => manifest.tables.filter((each) => each.name === name));
+    for (const table of tables) await fillTable(client, table, directory);
+    if (tables.some(({ name }) => name.startsWith('es.'))) await dropCaches(client);
+    if (tables.some(({ name }) => name === 'es.events')) await client.query(NEXT_POSITION);
+    await client.query('commit');
+    await client.query('analyze');
+  } finally {
+    await client.end(); // and with it a transaction that failed
+  }
+}
+
+const NEXT_POSITION = `select setval(pg_get_serial_sequence('es.events', 'position'), coalesce(max(position), 1), count(*) > 0)
+                         from es.events`;
+
+async function fillTable(
+  client: pg.Client,
+  { name, columns, file, rows }: SavedTable,
+  directory: string,
+): Promise<void> {
+  await client.query(`lock table ${name} in access exclusive mode`);
+  if (MAY_HAVE_ROWS.has(name)) await client.query(`delete from ${name}`);
+  const { rowCount } = await client.query(`select from ${name} limit 1`);
+  if (rowCount !== 0) throw new StartError(`${name} has rows: a backup is put back into an empty database.`);
+  const target = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));
+  await pipeline(createReadStream(path.join(directory, file)), createGunzip(), target);
+  if (target.rowCount !== rows) throw new Error(`${name} took ${target.rowCount} rows of ${rows}`);
+}

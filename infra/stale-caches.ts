@@ -1,0 +1,57 @@
+/**
+ * Read models, snapshots and cursors are made from the facts, and lie beside them or in another database. Where the facts were
+ * put back to an earlier moment, they are ahead: they show what never happened, and would pass over what happens next. So they
+ * are made again.
+ */
+import pg from 'pg';
+import { projections } from '#projections';
+
+const BOOKS = projections.map(({ name }) => `books.${name}`).join(', ');
+
+/** Everything that is made again from the facts. */
+export async function dropCaches(client: Pick<pg.Client, 'query'>): Promise<void> {
+  await client.query(`truncate ${BOOKS}, books.checkpoints, es.snapshots, es.checkpoints, es.due`);
+}
+
+/**
+ * Drops the caches where one of them has come further than the facts go. To be called before anything is appended.
+ * @param end the position of the last fact
+ * @returns whether it did
+ */
+export async function dropCachesAhead(connectionString: string, end: () => Promise<bigint>): Promise<boolean> {
+  const client = new pg.Client({ connectionString, application_name: 'countinghouse-start' });
+  client.on('error', () => {}); // the query in progress fails with it
+  await client.connect();
+  try {
+    if (!(await isAhead(client, end))) return false;
+    await client.query('begin');
+    await client.query('lock table books.checkpoints in access exclusive mode');
+    const still = await isAhead(client, end); // another process may have been here
+    if (still) {
+      await dropCaches(client);
+      // Other facts will have these positions.
+      await client.query('delete from es.skipped where position > $1', [await end()]);
+    }
+    await client.query('commit');
+    return still;
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * The caches are asked first: others append meanwhile. A checkpoint may be behind the last fact, where a position was drawn in
+ * vain, but not behind the last that was drawn; in EventStoreDB it may be that of what the server has written for itself.
+ */
+async function isAhead(client: pg.Client, end: () => Promise<bigint>): Promise<boolean> {
+  const { rows } = await client.query<{ booked: string | null; seen: string | null }>(
+    `select (select max(position) from books.journal) as booked,
+            greatest((select max(position) from books.checkpoints), (select max(position) from es.checkpoints)) as seen`,
+  );
+  const { booked, seen } = { booked: BigInt(rows[0]?.booked ?? -1), seen: BigInt(rows[0]?.seen ?? -1) };
+  if (booked > (await end())) return true;
+  const drawn = await client.query<{ last: string }>(
+    'select last_value as last from es.events_position_seq where exists (select from es.events)',
+  );
+  return drawn.rows[0] !== undefined && seen > BigInt(drawn.rows[0].last);
+}
