@@ -6,6 +6,7 @@ import { migrate } from '#infra';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { contentMigrations } from './content-migrations.ts';
 import { PostgresKeptAnswers } from './kept-answers.ts';
+import { PostgresStoredResponses } from './stored-responses.ts';
 
 const ANSWER = { status: 200, headers: { 'content-type': 'audio/mpeg' }, body: Buffer.from([0, 10, 255, 10]) };
 
@@ -133,6 +134,33 @@ describe('a key', () => {
     expect(await kept.find(old)).toBeUndefined();
     expect(await kept.find(young)).toBeDefined();
   });
+});
+
+test('what was stored before it was counted is counted, and removed as what came later', async () => {
+  const older = await createTestDatabase();
+  const before = contentMigrations.slice(
+    0,
+    contentMigrations.findIndex(({ id }) => id === 'stored-bytes-1'),
+  );
+  await migrate(older.url, before);
+  const books = new pg.Pool({ connectionString: older.url });
+  const payer = randomUUID();
+  await books.query(
+    `insert into app.responses (id, account_id, expires_at, sealed_by, box) values ('resp_1', $1, now() - interval '1 s', 'k', 'box')`,
+    [payer],
+  );
+  await books.query(
+    `insert into gateway.answers (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, answer)
+     values ($1, 'k', 'r', $1, 1, $1, now(), now() + interval '1 h', 'answer')`,
+    [payer],
+  );
+  await migrate(older.url, contentMigrations);
+  const stored = new PostgresStoredResponses(books);
+  expect(await stored.stored(payer)).toBe(9);
+  await stored.removeExpired(new Date().toISOString());
+  expect(await stored.stored(payer)).toBe(6);
+  await books.end();
+  await older.drop();
 });
 
 describe('an answer', () => {
