@@ -10,6 +10,7 @@ import type { Attack, Finding } from './attacks/attack.ts';
 import { clockSkew } from './attacks/clock-skew.ts';
 import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
+import { largeFacts } from './attacks/large-facts.ts';
 import { pooler } from './attacks/pooler.ts';
 import { spam } from './attacks/spam.ts';
 import { storedConversations } from './attacks/stored-conversations.ts';
@@ -19,6 +20,7 @@ const ATTACKS: readonly Attack[] = [
   clockSkew,
   heldConnections,
   history,
+  largeFacts,
   pooler,
   spam,
   storedConversations,
