@@ -3,7 +3,8 @@
  * put back to an earlier moment, they are ahead: they show what never happened, and would pass over what happens next. So they
  * are made again.
  */
-import pg from 'pg';
+import type pg from 'pg';
+import { newClient } from '#postgres';
 import { projections } from '#projections';
 
 const BOOKS = projections.map(({ name }) => `books.${name}`).join(', ');
@@ -19,8 +20,7 @@ export async function dropCaches(client: Pick<pg.Client, 'query'>): Promise<void
  * @returns whether it did
  */
 export async function dropCachesAhead(connectionString: string, end: () => Promise<bigint>): Promise<boolean> {
-  const client = new pg.Client({ connectionString, application_name: 'countinghouse-start' });
-  client.on('error', () => {}); // the query in progress fails with it
+  const client = newClient({ connectionString, name: 'start', queryWithinMs: null });
   await client.connect();
   try {
     if (!(await isAhead(client, end))) return false;

@@ -5,10 +5,11 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import pg from 'pg';
+import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { knownKeys, StartError } from '#infra';
-import type { Database, KeptTable } from './databases.ts';
+import { newClient } from '#postgres';
+import { type Database, type KeptTable, LASTS } from './databases.ts';
 import { fileOf, MANIFEST, type Manifest, newManifest, type SavedTable } from './manifest.ts';
 
 /** Only the owner: it has all the books. */
@@ -49,7 +50,7 @@ export async function createBackup(
 }
 
 async function save({ url, kept }: Database, directory: string, withFacts: boolean) {
-  const client = new pg.Client({ connectionString: url, application_name: 'countinghouse-backup' });
+  const client = newClient({ connectionString: url, name: 'backup', ...LASTS });
   await client.connect();
   try {
     await client.query('begin isolation level repeatable read read only');

@@ -30,6 +30,9 @@ const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations];
 
 export const KEPT = [...FACTS, ...CONTENT];
 
+/** Of connections: a table of millions takes as long as it takes, and between two of them a disk may be slow. */
+export const LASTS = { queryWithinMs: null, openTransactionWithinMs: null } as const;
+
 /** Does something with the databases that are configured. The embedded one runs meanwhile. */
 export async function withDatabases<T>(settings: Settings, work: (databases: readonly Database[]) => Promise<T>) {
   const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);

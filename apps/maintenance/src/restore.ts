@@ -2,11 +2,12 @@ import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import pg from 'pg';
+import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { dropCaches, migrate, StartError } from '#infra';
+import { newClient } from '#postgres';
 import { checkBackup } from './check.ts';
-import { type Database, KEPT } from './databases.ts';
+import { type Database, KEPT, LASTS } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
 
 /** Roles that run hold tables; nothing is put back beside them. */
@@ -42,7 +43,7 @@ function assertKnown(databases: readonly Database[], { migrations, tables }: Man
 }
 
 async function fill({ url, kept, migrations }: Database, manifest: Manifest, directory: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, application_name: 'countinghouse-restore' });
+  const client = newClient({ connectionString: url, name: 'restore', ...LASTS });
   await client.connect();
   try {
     await client.query(`begin; set local lock_timeout = '${WAITS_FOR_TABLES}'`);

@@ -19,7 +19,7 @@ const RATES: AbuseRates = {
   freePerDay: 5,
   freePerDayOfAddress: 6,
 };
-const hashed = { hash: (text: string) => `hash of ${text}` };
+const hashed = { digest: (text: string) => `hash of ${text}` };
 
 let database: TestDatabase;
 let pool: pg.Pool;

@@ -122,7 +122,7 @@ export class PostgresAbuseLimits extends AbuseLimits {
 
   constructor(
     private readonly pool: pg.Pool,
-    private readonly secrets: Pick<Secrets, 'hash'>,
+    private readonly secrets: Pick<Secrets, 'digest'>,
     private readonly rates: AbuseRates,
   ) {
     super();
@@ -131,13 +131,13 @@ export class PostgresAbuseLimits extends AbuseLimits {
   }
 
   async count(counted: Counted, whose = EVERYBODY): Promise<void> {
-    const hashed = this.secrets.hash(whose);
+    const hashed = this.secrets.digest(whose);
     const leftMs = this.refusedMs(counted, hashed) || (await this.consume(counted, hashed));
     if (leftMs > 0) throw new TooManyRequests(LIMITS[counted].words(this.rates), Math.ceil(leftMs / 1_000));
   }
 
   isOver(counted: Counted, whose: string): boolean {
-    return this.refusedMs(counted, this.secrets.hash(whose)) > 0;
+    return this.refusedMs(counted, this.secrets.digest(whose)) > 0;
   }
 
   async removeExpired(): Promise<void> {
