@@ -81,7 +81,9 @@ describe('an upstream that delivers nothing', () => {
         expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
         expect(answer.body).toMatchObject({ status: 'error', statusCode: status, error: { type } });
         expect(types(exchanged)).toEqual(['HoldReleased']);
-        expect(facts[0]?.data).toMatchObject({ errorCode: code, reason: answer.body.message });
+        // What a vendor says of a request is for who sent it; facts have our words.
+        const reason = code === 'invalid_request' ? 'The upstream refused the request' : answer.body.message;
+        expect(facts[0]?.data).toMatchObject({ errorCode: code, reason });
         expect(attempts(exchanged)).toEqual(tries);
         expect(record).toMatchObject({ price_in_usd: 0, error_code: code, isEstimated: false });
         expect(exchanged.spent).toBe(NOTHING);

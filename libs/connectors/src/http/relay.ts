@@ -122,7 +122,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   private full = false;
   /** The time is up, and what is still read is for nobody but the bill. */
   private catchingUp = false;
-  private readonly spoken = new Silence();
+  private readonly quiet = new Silence();
 
   constructor(private readonly options: RelayOptions) {
     this.outcome.promise.catch(() => {}); // reported by `started` or by `to`
@@ -151,7 +151,7 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   /** For how long nothing came that can be seen of an answer. @param excusedMs so long the first piece may take */
   silentMs(excusedMs: number): number {
-    return this.spoken.beyond(excusedMs);
+    return this.quiet.beyond(excusedMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -173,8 +173,11 @@ export class Relay implements Dispatcher.DispatchHandler {
     silence?.refresh();
     if (refused) this.refuse(refused, piece);
     else this.attempt(() => translator.accept(piece, this.pass));
-    if (!this.over && !this.full) this.spoken.heard(translator.generatedAtMost() > 0);
-    if (!silence && !this.over && translator.generatedAtMost() > 0) this.boundSilence();
+    if (this.over) return;
+    if (!this.full) this.quiet.heard();
+    if (this.quiet.broken || translator.generatedAtMost() === 0) return;
+    this.quiet.break();
+    this.boundSilence();
   }
 
   onResponseEnd(): void {
@@ -211,8 +214,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     const room = this.receiver(events, search);
     if (room === undefined) return;
     this.full = true;
-    this.spoken.heard(true);
-    this.spoken.wait(true);
+    this.quiet.wait(true);
     this.controller?.pause();
     void room.then(() => this.readOn());
   };
@@ -220,7 +222,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   private readOn(): void {
     if (!this.full) return;
     this.full = false;
-    this.spoken.wait(false);
+    this.quiet.wait(false);
     this.silence?.refresh();
     this.controller?.resume();
   }
@@ -254,7 +256,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     clearTimeout(this.silence);
     if (this.over) return;
     this.over = true;
-    this.spoken.wait(true);
+    this.quiet.wait(true);
     this.options.signal.removeEventListener('abort', this.abort);
     const failure = this.failure(this.catchingUp ? this.options.signal.reason : error);
     if (failure) {

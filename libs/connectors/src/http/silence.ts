@@ -8,31 +8,41 @@ export class Silence {
   private first: number | undefined;
   private since = performance.now();
   private waiting = false;
-  private speaks = false;
+  private speaking = false;
 
-  /** A piece has come. @param speaks whether anything was generated until now */
-  heard(speaks: boolean): void {
-    this.total = this.milliseconds;
+  /** Whether anything was generated until now. */
+  get broken(): boolean {
+    return this.speaking;
+  }
+
+  /** Something was generated. */
+  break(): void {
+    this.speaking = true;
+  }
+
+  /** A piece has come, whatever is in it. */
+  heard(): void {
+    const now = performance.now();
+    this.total = this.until(now);
     this.first ??= this.total;
-    this.since = performance.now();
-    this.speaks = speaks;
+    this.since = now;
   }
 
   /** Nothing is read until there is room, or is read again. */
   wait(waiting: boolean): void {
-    this.heard(this.speaks);
+    this.heard();
     this.waiting = waiting;
   }
 
   /** @param excusedMs so much of the wait for the first piece is none */
   beyond(excusedMs: number): number {
-    const { milliseconds } = this;
+    const milliseconds = this.until(performance.now());
     return milliseconds - Math.min(this.first ?? milliseconds, excusedMs);
   }
 
-  private get milliseconds(): number {
+  private until(now: number): number {
     if (this.waiting) return this.total;
-    const gap = performance.now() - this.since;
-    return !this.speaks || gap >= PAUSE_MS ? this.total + gap : this.total;
+    const gap = now - this.since;
+    return !this.speaking || gap >= PAUSE_MS ? this.total + gap : this.total;
   }
 }
