@@ -2,7 +2,7 @@ export { type ConnectionLimits, Connections, SERVER_TIMEOUTS } from './connectio
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 export { Foundation, foundationMigrations, openFoundation } from './foundation.ts';
 export { admitKeys, forgetKey, type KnownKey, knownKeys } from './known-keys.ts';
-export { drawToken, type Leadership, leaseMigrations, whileLeading } from './lease.ts';
+export { drawToken, type Leadership, leaseMigrations, Turns, whileLeading } from './lease.ts';
 export { createLog, type Log } from './log.ts';
 export { readMasterKeys } from './master-key.ts';
 export { type Migration, migrate, prepareDatabase } from './migrate.ts';

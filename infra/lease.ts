@@ -44,6 +44,29 @@ export interface Leadership {
   alarm(problem: string, error: unknown): void;
   /** How long a lease lasts without a heartbeat. */
   readonly lengthMs?: number;
+  /** Is told when a turn begins or ends. */
+  readonly turns?: Turns;
+}
+
+/** The leases that this process competes for, by name, and whether it has each at the moment. */
+export class Turns {
+  private readonly held = new Map<string, boolean>();
+
+  note(name: string, isLeading: boolean): void {
+    this.held.set(name, isLeading);
+  }
+
+  get leading(): readonly string[] {
+    return this.of(true);
+  }
+
+  get standingBy(): readonly string[] {
+    return this.of(false);
+  }
+
+  private of(wanted: boolean): readonly string[] {
+    return [...this.held].filter(([, isLeading]) => isLeading === wanted).map(([name]) => name);
+  }
 }
 
 /**
@@ -56,6 +79,7 @@ export async function whileLeading(
 ): Promise<void> {
   const { name, signal, alarm } = leadership;
   const row = new LeaseRow(leadership);
+  leadership.turns?.note(name, false);
   try {
     while (!signal.aborted) {
       try {
@@ -115,8 +139,9 @@ class LeaseRow {
     if (!turn) return;
     this.turn = turn;
     const heartbeat = this.beat(turn);
-    const { signal } = this.leadership;
+    const { name, signal, turns } = this.leadership;
     const stop = () => turn.end();
+    turns?.note(name, true);
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     try {
@@ -124,6 +149,7 @@ class LeaseRow {
       await Promise.all(parts);
     } finally {
       turn.end();
+      turns?.note(name, false);
       signal.removeEventListener('abort', stop);
       await heartbeat;
       await this.release(turn).catch(() => {}); // it expires by itself

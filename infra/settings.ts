@@ -54,6 +54,14 @@ export const SETTINGS = {
       'Port of the address of sound alone: /api/v1/audio, which the main address has as well; unset: none',
     ),
   ),
+  healthPort: optional(
+    integer(
+      'HEALTH_PORT',
+      0,
+      [0, 65_535],
+      'Port at which a projector or sagas say how they are: /health/live and /health/ready; unset: none',
+    ),
+  ),
   sandboxPort: SANDBOX.port,
   sandboxUrl: SANDBOX.url,
   publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),

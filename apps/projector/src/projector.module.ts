@@ -1,17 +1,47 @@
 import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { Foundation, type Running } from '#infra';
-import { StoresModule } from '#modules';
+import pg from 'pg';
+import { Foundation, type Running, Turns } from '#infra';
+import { Readiness, StoresModule } from '#modules';
+import { Progress, ProjectorLag, projections } from '#projections';
 import { startProjector } from './projector.ts';
+
+const NAMES = projections.map(({ name }) => name);
 
 /** The read side: facts become rows. */
 @Module({ imports: [StoresModule] })
 export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private running: Running | undefined;
 
-  constructor(private readonly foundation: Foundation) {}
+  constructor(
+    private readonly foundation: Foundation,
+    private readonly pool: pg.Pool,
+    private readonly readiness: Readiness,
+    private readonly lag: ProjectorLag,
+  ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    this.running = await startProjector(this.foundation);
+    const turns = new Turns();
+    this.running = await startProjector(this.foundation, turns);
+    this.show(turns);
+  }
+
+  /** Where each read model is, and how late the last of them, as seen at one look after the other. */
+  private show(turns: Turns): void {
+    const { store, settings } = this.foundation;
+    const progress = new Progress(this.pool);
+    this.readiness.show('projections', async () => {
+      const end = await store.end();
+      this.lag.note(end);
+      const milliseconds = await this.lag.milliseconds(progress, NAMES);
+      const positions = Object.fromEntries([...(await progress.moving(NAMES))].map(([name, at]) => [name, Number(at)]));
+      const figures = {
+        leading: turns.leading.length > 0,
+        lag_ms: Math.round(milliseconds),
+        end: Number(end),
+        positions,
+      };
+      return { ok: milliseconds <= settings.maxLagMs, ...figures };
+    });
   }
 
   async beforeApplicationShutdown(): Promise<void> {

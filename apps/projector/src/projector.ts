@@ -1,4 +1,4 @@
-import { type Foundation, type Running, whileLeading } from '#infra';
+import { type Foundation, type Running, Turns, whileLeading } from '#infra';
 import { type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
@@ -7,11 +7,10 @@ import { BOOKS_OPTIONS, type Projection, projections, rebuildIfOutdated, sinkOf 
 export const PROJECTOR = 'projector';
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
-export async function startProjector({
-  databaseUrl,
-  store: { lenient: store },
-  runtime,
-}: Foundation): Promise<Running> {
+export async function startProjector(
+  { databaseUrl, store: { lenient: store }, runtime }: Foundation,
+  turns = new Turns(),
+): Promise<Running> {
   const stop = new AbortController();
   const pool = openPool({
     connectionString: databaseUrl,
@@ -29,8 +28,9 @@ export async function startProjector({
     };
     return pump(follow, { ...sink, checkpoint }, signal, runtime);
   };
-  const leading = whileLeading({ databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm }, (lease) =>
-    projections.map((each) => project(each, lease)),
+  const leading = whileLeading(
+    { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm, turns },
+    (lease) => projections.map((each) => project(each, lease)),
   );
   const close = async () => {
     stop.abort();

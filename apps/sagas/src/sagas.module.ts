@@ -15,11 +15,13 @@ import {
   VideoResults,
 } from '#application';
 import { mediaTypeOf } from '#connectors';
-import type { Running } from '#infra';
+import { PostgresDueTable } from '#eventstore';
+import { type Running, Turns } from '#infra';
 import {
   FilesModule,
   PaymentsModule,
   ProvidersModule,
+  Readiness,
   Role,
   SecretsModule,
   StoresModule,
@@ -27,6 +29,9 @@ import {
   WalletsModule,
 } from '#modules';
 import { AutoTopupSurroundings, SagaPorts, SagaStores, startSagas, TopupSurroundings, VideoMakers } from './sagas.ts';
+
+/** A workflow whose next step has been due for so long has more to do than it can, or stands still. */
+const LATE_MS = 60_000;
 
 /** The reaction side: facts become commands. */
 @Module({
@@ -71,10 +76,18 @@ export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShu
   constructor(
     private readonly ports: SagaPorts,
     private readonly files: FileStore,
+    private readonly readiness: Readiness,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    this.running = await startSagas(this.ports, this.files);
+    const turns = new Turns();
+    this.running = await startSagas(this.ports, this.files, turns);
+    const due = new PostgresDueTable(this.ports.stores.pool);
+    this.readiness.show('workflows', async () => {
+      const overdue = await due.overdueMs();
+      const ok = Object.values(overdue).every((late) => late < LATE_MS);
+      return { ok, leading: turns.leading, standing_by: turns.standingBy, overdue_ms: overdue };
+    });
   }
 
   async beforeApplicationShutdown(): Promise<void> {

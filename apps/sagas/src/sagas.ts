@@ -18,7 +18,7 @@ import {
 } from '#application';
 import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
-import { Foundation, type Running, seeminglyDead, whileLeading } from '#infra';
+import { Foundation, type Running, seeminglyDead, type Turns, whileLeading } from '#infra';
 import { formatUsd, type Lease } from '#kernel';
 import { findTopups, payersWithHoldsOf, payersWithOverdueHolds, unclaimedChallenges } from '#projections';
 import {
@@ -85,11 +85,11 @@ export class SagaPorts {
 }
 
 /** Starts what reacts and watches: top-ups are paid and credited, holds and files expire. Each in one process at a time. */
-export async function startSagas(ports: SagaPorts, files: FileStore): Promise<Running> {
+export async function startSagas(ports: SagaPorts, files: FileStore, turns: Turns): Promise<Running> {
   const { databaseUrl, runtime } = ports.stores.foundation;
   const stop = new AbortController();
   const leading = Object.entries({ ...workflowsOf(ports), ...sweepsOf(files, ports) }).map(([name, work]) =>
-    whileLeading({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm }, work),
+    whileLeading({ databaseUrl, name, signal: stop.signal, alarm: runtime.alarm, turns }, work),
   );
   const close = async () => {
     stop.abort();

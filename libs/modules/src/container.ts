@@ -1,5 +1,8 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import type { Where } from '#infra';
+import { HealthListener } from './health-listener.ts';
+import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
 
 class RoleModule {}
@@ -18,8 +21,17 @@ export function rootOf(role: Role, modules: readonly Type[]): DynamicModule {
   return { module: Root, imports: [roleModule, ...modules] };
 }
 
-/** Starts modules that serve nothing over HTTP. */
-export async function openContext(role: Role, modules: readonly Type[]): Promise<void> {
+/**
+ * Starts modules that serve nothing over HTTP but, where `HEALTH_PORT` is set, how they are.
+ * @returns the address of that
+ */
+export async function openContext(role: Role, modules: readonly Type[]): Promise<Where> {
   const root = rootOf(role, modules);
-  await role.keep(await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false }));
+  const context = await role.keep(
+    await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false }),
+  );
+  const { settings } = role;
+  if (settings.healthPort === undefined) return {};
+  const { url } = await role.keep(await HealthListener.open(context.get(Readiness), settings.healthPort, settings));
+  return { health: url };
 }

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { HealthListener } from './health-listener.ts';
 import { Readiness } from './readiness.ts';
 
 const well = () => ({ ok: true, lag_ms: 3 });
@@ -29,4 +30,22 @@ test('a process that stops is not ready', async () => {
   readiness.require('store', well);
   readiness.draining = true;
   expect(await readiness.report()).toMatchObject({ status: 'unavailable', draining: true });
+});
+
+test('a role without an API says how it is at a port of its own', async () => {
+  const readiness = new Readiness();
+  readiness.require('store', well);
+  const listener = await HealthListener.open(readiness, 0, { host: '127.0.0.1' });
+  const ask = async (path: string) => {
+    const answer = await fetch(`${listener.url}${path}`);
+    return [answer.status, ((await answer.json()) as { status: string }).status];
+  };
+  expect(await Promise.all(['/health/live', '/health/ready', '/'].map(ask))).toEqual([
+    [200, 'ok'],
+    [200, 'ok'],
+    [404, 'error'],
+  ]);
+  readiness.draining = true;
+  expect(await ask('/health/ready')).toEqual([503, 'unavailable']);
+  listener.close();
 });

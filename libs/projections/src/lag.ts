@@ -44,7 +44,8 @@ export class ProjectorLag {
     return oldest && oldest.position > applied ? performance.now() - oldest.at : 0;
   }
 
-  private note(position: bigint): void {
+  /** An append that was seen, by whomever it was. */
+  note(position: bigint): void {
     this.latest = { position, at: performance.now() };
     const last = this.samples.at(-1);
     if (this.samples.length < MAX_SAMPLES && (!last || this.latest.at - last.at >= SAMPLE_EVERY_MS))

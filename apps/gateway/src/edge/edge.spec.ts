@@ -235,6 +235,14 @@ describe('the health of a gateway', () => {
         event_store: { ok: true, required: true },
         caught_up: { ok: true, required: true },
         projector: { ok: true, required: false, lag_ms: expect.any(Number) },
+        projections: expect.objectContaining({
+          leading: true,
+          positions: expect.objectContaining({ balances: expect.any(Number) }),
+        }),
+        workflows: expect.objectContaining({
+          leading: expect.arrayContaining(['topups', 'hold-expiry']),
+          standing_by: [],
+        }),
       }),
     });
     expect(body.checks.projector.lag_ms).toBeGreaterThanOrEqual(0);

@@ -22,6 +22,16 @@ export class PostgresDueTable implements DueTable {
     return rows.map(({ woken, ...row }) => ({ ...row, woken: Number(woken) }));
   }
 
+  /** By workflow, how long the stream has been waiting that is due for the longest time; those of which none is are left out. */
+  async overdueMs(): Promise<Readonly<Record<string, number>>> {
+    const { rows } = await this.pool.query<{ workflow: string; late: number }>({
+      name: 'due-overdue',
+      text: `select workflow, (extract(epoch from clock_timestamp() - min(at)) * 1000)::float8 as late
+               from es.due where at <= clock_timestamp() group by workflow`,
+    });
+    return Object.fromEntries(rows.map(({ workflow, late }) => [workflow, Math.round(late)]));
+  }
+
   async waiting(workflow: string): Promise<readonly string[]> {
     const { rows } = await this.pool.query<{ id: string }>({
       name: 'due-waiting',

@@ -1,0 +1,44 @@
+/** Where a role that serves nothing else over HTTP says how it is: `/health/live` and `/health/ready`, as a gateway does. */
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Settings, StartError } from '#infra';
+import type { Readiness } from './readiness.ts';
+
+const MAX_CONNECTIONS = 100;
+const RECEIVED_WITHIN_MS = 5_000;
+
+export class HealthListener {
+  private constructor(
+    private readonly server: Server,
+    /** Its address, such as `http://127.0.0.1:3001`. */
+    readonly url: string,
+  ) {}
+
+  /** @throws StartError when the port cannot be had */
+  static async open(readiness: Readiness, port: number, { host }: Pick<Settings, 'host'>): Promise<HealthListener> {
+    const timeouts = { headersTimeout: RECEIVED_WITHIN_MS, requestTimeout: RECEIVED_WITHIN_MS };
+    const server = createServer(timeouts, async ({ url }, response) => {
+      if (url === '/health/live') return answer(response, 200, { status: 'ok' });
+      if (url !== '/health/ready') return answer(response, 404, { status: 'error', message: 'There is no such path' });
+      const report = await readiness.report();
+      answer(response, report.status === 'ok' ? 200 : 503, report);
+    });
+    server.maxConnections = MAX_CONNECTIONS;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', ({ message }) => reject(new StartError(`HEALTH_PORT ${port} cannot be used: ${message}.`)));
+      server.listen(port, host, resolve);
+    });
+    const { address, port: bound, family } = server.address() as AddressInfo;
+    return new HealthListener(server, `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`);
+  }
+
+  close(): void {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json', connection: 'close' });
+  response.end(JSON.stringify(body));
+}
