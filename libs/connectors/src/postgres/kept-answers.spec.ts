@@ -149,16 +149,20 @@ test('what was stored before it was counted is counted, and removed as what came
     `insert into app.responses (id, account_id, expires_at, sealed_by, box) values ('resp_1', $1, now() - interval '1 s', 'k', 'box')`,
     [payer],
   );
-  await books.query(
-    `insert into gateway.answers (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, answer)
-     values ($1, 'k', 'r', $1, 1, $1, now(), now() + interval '1 h', 'answer')`,
-    [payer],
-  );
+  const keep = (key: string) =>
+    books.query(
+      `insert into gateway.answers (payer_id, key, request, request_id, revision, owner, leased_until, expires_at, answer)
+       values ($1, $2, 'r', $1, 1, $1, now(), now() + interval '1 h', 'answer')`,
+      [payer, key],
+    );
+  await keep('before');
   await migrate(older.url, contentMigrations);
   const stored = new PostgresStoredResponses(books);
   expect(await stored.stored(payer)).toBe(9);
   await stored.removeExpired(new Date().toISOString());
   expect(await stored.stored(payer)).toBe(6);
+  await keep('restored');
+  expect(await stored.stored(payer)).toBe(12);
   await books.end();
   await older.drop();
 });

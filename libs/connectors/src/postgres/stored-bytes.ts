@@ -48,6 +48,14 @@ export const storedBytesMigrations = [
       ) as stored group by account_id;
     `,
   },
+  {
+    id: 'stored-bytes-2',
+    // A claim comes without an answer; a backup that is restored comes with it.
+    sql: `
+      create trigger counted_at_once after insert on gateway.answers
+        for each row when (new.answer is not null) execute function gateway.count_answer();
+    `,
+  },
 ] as const;
 
 /** Any number: one process at a time removes what has expired. */
