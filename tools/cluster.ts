@@ -28,6 +28,7 @@ export interface Customer {
 /** Gateways, projector and sagas on the embedded stores of one data directory, and the sandbox they believe is the world. */
 export class Cluster {
   readonly processes = new Map<string, Started>();
+  private build = root;
 
   private constructor(
     readonly dataDir: string,
@@ -52,6 +53,12 @@ export class Cluster {
     return cluster;
   }
 
+  /** Roles that are started from now on, and the ledger, are those of another build: the directory that has its `dist`. */
+  of(build: string): this {
+    this.build = build;
+    return this;
+  }
+
   /** Roles that are started from now on have these settings. */
   with(settings: Readonly<Record<string, string>>): this {
     this.env = { ...this.env, ...settings };
@@ -68,7 +75,7 @@ export class Cluster {
   }
 
   async startRole(role: string, name = role): Promise<Started> {
-    const started = await startApp(role, { ...this.env, PORT: '0' });
+    const started = await startApp(role, { ...this.env, PORT: '0' }, this.build);
     this.processes.set(name, started);
     return started;
   }
@@ -90,7 +97,7 @@ export class Cluster {
 
   /** Runs the ledger's command line beside the cluster. @returns what it printed */
   async ledger(...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
-    return runToEnd([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env });
+    return runToEnd([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env }, this.build);
   }
 
   async stop(): Promise<void> {
@@ -143,9 +150,9 @@ export async function post(url: string, sent?: object, key?: string): Promise<Re
   return (await response.json()) as Record<string, unknown>;
 }
 
-function runToEnd([file = '', ...args]: string[], env: Record<string, string>) {
+function runToEnd([file = '', ...args]: string[], env: Record<string, string>, cwd: string) {
   return new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
-    const options = { cwd: root, env: { ...process.env, ...env }, maxBuffer: MOST_PRINTED };
+    const options = { cwd, env: { ...process.env, ...env }, maxBuffer: MOST_PRINTED };
     execFile(file, args, options, (error, output, complaint) => {
       resolve({ code: error ? Number(error.code ?? 1) : 0, output: output + complaint });
     });

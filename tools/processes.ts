@@ -56,11 +56,12 @@ export async function start(
 }
 
 /** Starts one of the built apps. What it is not told of is played by the sandbox, whatever else it is told of. */
-export function startApp(name: string, env: Record<string, string>): Promise<Started> {
+export function startApp(name: string, env: Record<string, string>, build = root): Promise<Started> {
   return start(
     [process.execPath, `dist/apps/${name}/src/main.js`],
     { LOG_LEVEL: 'info', ALLOW_SANDBOX: 'true', ...env },
     /"msg":"ready"/,
+    build,
   );
 }
 

@@ -12,6 +12,7 @@ import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
 import { largeFacts } from './attacks/large-facts.ts';
 import { pooler } from './attacks/pooler.ts';
+import { rollback } from './attacks/rollback.ts';
 import { spam } from './attacks/spam.ts';
 import { storedConversations } from './attacks/stored-conversations.ts';
 import { warmStreams } from './attacks/warm-streams.ts';
@@ -22,6 +23,7 @@ const ATTACKS: readonly Attack[] = [
   history,
   largeFacts,
   pooler,
+  rollback,
   spam,
   storedConversations,
   warmStreams,

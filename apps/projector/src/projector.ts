@@ -1,5 +1,5 @@
 import { type Foundation, type Running, Turns, whileLeading } from '#infra';
-import { type Lease, pump } from '#kernel';
+import { type Batch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
 import { BOOKS_OPTIONS, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
 
@@ -26,7 +26,16 @@ export async function startProjector(
       await rebuildIfOutdated(projection, { store, databaseUrl, drawToken: async () => token, signal });
       return sink.checkpoint();
     };
-    return pump(follow, { ...sink, checkpoint }, signal, runtime);
+    const apply = async (batch: Batch) => {
+      const { size } = sink.skipped;
+      await sink.apply(batch);
+      if (sink.skipped.size > size)
+        runtime.alarm(
+          `${sink.name} has skipped facts, so what it shows of their accounts is incomplete`,
+          new Error(`${sink.skipped.size - size} facts up to position ${batch.position}`),
+        );
+    };
+    return pump(follow, { name: sink.name, checkpoint, apply }, signal, runtime);
   };
   const leading = whileLeading(
     { databaseUrl, name: PROJECTOR, signal: stop.signal, alarm: runtime.alarm, turns },

@@ -43,7 +43,14 @@ export {
   readMedianCosts,
 } from './queries.ts';
 export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
-export { readSkipped, readStopped, type SkippedFact, type StoppedProjection, skipFact } from './skips.ts';
+export {
+  countIncomplete,
+  readSkipped,
+  readStopped,
+  type SkippedFact,
+  type StoppedProjection,
+  skipFact,
+} from './skips.ts';
 export { findTopups, readTopup, type TopupStatus, type TopupView } from './topups.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 

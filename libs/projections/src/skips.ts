@@ -154,6 +154,19 @@ export async function readSkipped(pool: Queries): Promise<readonly SkippedFact[]
   return rows.map((row) => ({ ...row, position: BigInt(row.position) }));
 }
 
+/** More are not counted. */
+const MOST_COUNTED = 1_000;
+
+/** How many accounts and other streams have facts that were skipped and never applied since. */
+export async function countIncomplete(pool: Queries): Promise<number> {
+  const { rows } = await pool.query<{ streams: number }>({
+    name: 'incomplete-streams',
+    text: `select count(*)::int as streams
+             from (select distinct stream from es.skipped where mended_at is null limit ${MOST_COUNTED}) as incomplete`,
+  });
+  return rows[0]?.streams ?? 0;
+}
+
 /** Whether a newer program's facts were skipped that this program knows. */
 export async function hasCaughtUpWithFacts(pool: Queries, reader: string): Promise<boolean> {
   const { rows } = await pool.query<{ type: string; version: number }>(
