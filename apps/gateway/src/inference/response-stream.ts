@@ -3,16 +3,16 @@ import { answerTo, UNEXPECTED } from '../edge/errors.ts';
 import { SseClient } from '../edge/sse.ts';
 
 /** OpenAI's codes for a response that failed, by the word of an error, or else by its kind. */
-const ERROR_CODES: Readonly<Record<string, string>> = {
-  context_length_exceeded: 'context_length_exceeded',
-  rate_limit_exceeded: 'rate_limit_exceeded',
-  invalid_request: 'invalid_prompt',
-};
+const ERROR_CODES: ReadonlyMap<string, string> = new Map([
+  ['context_length_exceeded', 'context_length_exceeded'],
+  ['rate_limit_exceeded', 'rate_limit_exceeded'],
+  ['invalid_request', 'invalid_prompt'],
+]);
 
 /** A client of a response. */
 export class ResponseStream extends SseClient implements ResponseOutlet {
   explain(error: unknown): ResponseError {
     const { message, kind, code } = answerTo(error) ?? UNEXPECTED;
-    return { code: ERROR_CODES[code] ?? ERROR_CODES[kind] ?? 'server_error', message };
+    return { code: ERROR_CODES.get(code) ?? ERROR_CODES.get(kind) ?? 'server_error', message };
   }
 }

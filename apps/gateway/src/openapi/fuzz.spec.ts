@@ -46,6 +46,9 @@ const ODD_TEXT = [
   'ǆ',
   "' or 1=1 --",
   '__proto__',
+  'toString',
+  'openai/gpt-5-mini:constructor',
+  'openai/gpt-5-mini:__proto__:toString',
   '%00',
   '\r\nx: y',
 ];

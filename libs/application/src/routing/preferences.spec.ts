@@ -81,6 +81,14 @@ test.each([
   expect(sent(name, given, { ...API, source: 'ui' })).toEqual(expected);
 });
 
+test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])(
+  '%s is a suffix, and a provider, like any other',
+  (name) => {
+    expect(modelNamed(`v/direct:${name}`, catalogue)).toMatchObject({ sort: undefined, passedOn: `:${name}` });
+    expect(() => modelNamed(name, catalogue)).toThrow('does not exist');
+  },
+);
+
 test('an upstream that does not know the field gets none', () => {
   expect(sent('v/direct', { zdr: true })).toBeUndefined();
 });

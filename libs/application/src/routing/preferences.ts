@@ -63,7 +63,11 @@ export interface NamedModel<M extends AnyModel = Model> {
   readonly passedOn: string;
 }
 
-const SORT_OF: Readonly<Record<string, Sort>> = { nitro: 'throughput', floor: 'price', exacto: 'exacto' };
+const SORT_OF: ReadonlyMap<string, Sort> = new Map([
+  ['nitro', 'throughput'],
+  ['floor', 'price'],
+  ['exacto', 'exacto'],
+]);
 
 const PRIVATE =
   'Private models are only reachable through the local encrypting proxy: see "Private models" in the documentation at /docs';
@@ -87,7 +91,7 @@ export function modelNamed(name: string, catalogue: Catalogue): NamedModel<AnyMo
   let passedOn = '';
   for (const suffix of suffixes) {
     if (suffix === 'online') online = true;
-    else if (suffix in SORT_OF) sort = SORT_OF[suffix];
+    else if (SORT_OF.has(suffix)) sort = SORT_OF.get(suffix);
     else if (suffix === 'thinking' || suffix === 'extended') model = variantOf(model, suffix, name, catalogue);
     else passedOn += `:${suffix}`;
   }

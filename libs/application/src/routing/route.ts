@@ -201,7 +201,7 @@ function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: Ro
 }
 
 function isUnknown(name: string, { endpoints, left = {} }: RoutedModel): boolean {
-  return !endpoints.some(({ slug }) => slug === name) && !(name in left);
+  return !endpoints.some(({ slug }) => slug === name) && !Object.hasOwn(left, name);
 }
 
 function isAbove({ tariff }: Endpoint, { prompt, completion, request }: RoutingPreferences['maxPrice']): boolean {

@@ -15,7 +15,8 @@ export function inVendorsWords(
   const told: Record<string, string | number | boolean> = {};
   for (const [name, value] of Object.entries(parameters)) {
     const theirs = words[name];
-    const word = theirs ? theirs[String(value)] : value;
+    const said = String(value);
+    const word = theirs ? (Object.hasOwn(theirs, said) ? theirs[said] : undefined) : value;
     if (word !== undefined) told[names[name] ?? usual[name] ?? name] = word;
   }
   return { ...told, ...always, ...(bringsImage ? withImage.always : {}) };

@@ -16,7 +16,10 @@ interface ChatChoice {
 }
 
 /** Why an answer ended, in Anthropic's words; one that is not known ends it as any other. */
-const STOP_REASONS: Readonly<Record<string, string>> = { length: 'max_tokens', content_filter: 'refusal' };
+const STOP_REASONS: ReadonlyMap<string, string> = new Map([
+  ['length', 'max_tokens'],
+  ['content_filter', 'refusal'],
+]);
 
 /** What a message came to, in Anthropic's words: `input_tokens`, `output_tokens` and whatever else is known. */
 export type MessageUsage = Thing;
@@ -86,7 +89,7 @@ export class MessageDraft {
   private get stop() {
     const { finish, stopSequence: stop_sequence, output } = this;
     const byItself = output.callsFunctions ? 'tool_use' : stop_sequence === null ? 'end_turn' : 'stop_sequence';
-    return { stop_reason: STOP_REASONS[finish] ?? byItself, stop_sequence };
+    return { stop_reason: STOP_REASONS.get(finish) ?? byItself, stop_sequence };
   }
 
   private wire(content: readonly object[], stop: object, usage: MessageUsage) {

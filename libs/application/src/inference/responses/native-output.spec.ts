@@ -31,6 +31,15 @@ describe('events of an upstream that speaks Responses', () => {
     expect(passed).toEqual(TEXT.map(({ sequence_number: _, ...each }) => each));
   });
 
+  test.each<[string, Thing]>([
+    ['an item', added(MESSAGE, 4_294_967_294)],
+    ['a part', event('content_part.added', { content_index: 1e9, part: PART })],
+    ['a name', event('content_part.added', { content_index: 'length', part: PART })],
+    ['what all objects have', { ...added(MESSAGE), output_index: 'constructor' }],
+  ])('that put %s where none can be are an error of the upstream', (_, odd) => {
+    expect(() => folded([added(MESSAGE), odd])).toThrow('a part that there cannot be');
+  });
+
   test('are folded, for reads before the end', () => {
     const { output } = folded(TEXT);
     expect(output.outputText).toBe('Hello');

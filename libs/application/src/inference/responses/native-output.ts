@@ -3,6 +3,7 @@
  * are, and folded, so that there is something to show when the answer breaks off.
  */
 
+import { UpstreamFailure } from '../../failures.ts';
 import type { TypedEvent } from '../vocabulary/event-client.ts';
 import { isObject, type Thing } from '../vocabulary/things.ts';
 import { withoutEncrypted } from './thoughts.ts';
@@ -20,6 +21,9 @@ const DELTAS: ReadonlyMap<string, 'text' | 'refusal' | 'arguments' | 'input'> = 
 const CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call']);
 /** What only its maker can use. */
 const OWN: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
+
+/** Of items in an answer, and of parts in one of them. */
+const MOST_PLACES = 10_000;
 
 type Item = Record<string, unknown>;
 
@@ -100,14 +104,16 @@ export class NativeOutput {
 
   /** Events are sent after they have been folded: what is changed later must be a copy. */
   private fold({ type, output_index, ...event }: TypedEvent): void {
-    if (typeof output_index !== 'number') return;
+    if (output_index === undefined || output_index === null) return;
+    assertPlace(output_index);
     if (isObject(event.item)) this.all[output_index] = structuredClone(event.item);
     const item = this.all[output_index];
     if (!item) return;
-    const at = event.content_index ?? event.summary_index;
+    const at = event.content_index ?? event.summary_index ?? undefined;
+    if (at !== undefined) assertPlace(at);
     const parts = event.summary_index === undefined ? 'content' : 'summary';
-    if (isObject(event.part) && typeof at === 'number') this.listIn(item, parts)[at] = structuredClone(event.part);
-    const part = typeof at === 'number' ? this.listIn(item, parts)[at] : item;
+    if (isObject(event.part) && at !== undefined) this.listIn(item, parts)[at] = structuredClone(event.part);
+    const part = at !== undefined ? this.listIn(item, parts)[at] : item;
     const field = DELTAS.get(type);
     if (field && isObject(part)) (part as Item)[field] = `${part[field] ?? ''}${event.delta}`;
     if (type === 'response.output_text.annotation.added' && isObject(part))
@@ -118,4 +124,10 @@ export class NativeOutput {
     if (!Array.isArray(item[field])) item[field] = [];
     return item[field] as Item[];
   }
+}
+
+/** Lists are as long as the highest place in them, and are written out. @throws UpstreamFailure */
+function assertPlace(place: unknown): asserts place is number {
+  if (Number.isInteger(place) && (place as number) >= 0 && (place as number) < MOST_PLACES) return;
+  throw new UpstreamFailure('upstream_error', 'The upstream sent a part that there cannot be');
 }

@@ -24,18 +24,18 @@ export interface Citation {
   readonly cited_text?: string;
 }
 
-const FINISH_REASONS: Readonly<Record<string, string>> = {
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  max_tokens: 'length',
-  model_context_window_exceeded: 'length',
-  tool_use: 'tool_calls',
-  refusal: 'content_filter',
-};
+const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['refusal', 'content_filter'],
+]);
 
 /** OpenAI's finish reason; one that is not known ends an answer as any other. */
 export function finishReason(stopReason: string): string {
-  return FINISH_REASONS[stopReason] ?? 'stop';
+  return FINISH_REASONS.get(stopReason) ?? 'stop';
 }
 
 /** The name that OpenRouter's clients know the format by, and send it back with. */
