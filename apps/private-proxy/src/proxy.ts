@@ -1,8 +1,9 @@
 /** The proxy as a server of this machine: two faces for programs, and a page for people. */
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
-import { type Log, StartError } from '#infra/program';
+import { Connections, type Log, SERVER_TIMEOUTS, StartError } from '#infra/program';
 import type { AttestationVerifier } from './attestation/attestation-verifier.ts';
+import { MAX_BODY_BYTES, readBodies } from './bodies.ts';
 import { refusalOfCaller } from './callers.ts';
 import { Enclaves } from './enclaves.ts';
 import { bodyOf, Exchanges } from './exchanges.ts';
@@ -19,8 +20,6 @@ import { PAGE_HEADERS, statusPage } from './status-page.ts';
 
 /** No setting: whoever reaches the proxy spends. */
 const HOST = '127.0.0.1';
-/** The gateway takes 25 MiB, encrypted. */
-const MAX_BODY_BYTES = 24 * 1024 * 1024;
 const MAX_CONNECTIONS = 1_000;
 /** What has not come by then is not waited for. */
 const REQUEST_MS = 120_000;
@@ -48,8 +47,14 @@ export async function startProxy(
   const gateway = new Gateway(settings.gateway, settings.apiKey);
   const enclaves = new Enclaves(gateway, verifier, log);
   const exchanges = new Exchanges(new ModelNames(enclaves, settings.defaultModel), new PrivateChats(gateway, enclaves));
-  const app = fastify({ bodyLimit: MAX_BODY_BYTES, exposeHeadRoutes: false, requestTimeout: REQUEST_MS });
-  app.server.maxConnections = MAX_CONNECTIONS;
+  const app = fastify({
+    bodyLimit: MAX_BODY_BYTES,
+    exposeHeadRoutes: false,
+    requestTimeout: REQUEST_MS,
+    http: SERVER_TIMEOUTS,
+  });
+  const connections = new Connections({ max: MAX_CONNECTIONS, alarm: (problem) => log.warn(problem) });
+  connections.guard(app.server);
   guard(app, log);
   serveModels(app, enclaves, exchanges);
   serveStatus(app, enclaves, settings);
@@ -64,6 +69,7 @@ export async function startProxy(
       // Those on which nothing was ever asked would be waited for.
       app.server.closeAllConnections();
       await closed;
+      connections.close();
       await gateway.close();
     },
   };
@@ -71,8 +77,7 @@ export async function startProxy(
 
 /** Everything that is decided before a body is read, how failures are told, and what is logged. */
 function guard(app: FastifyInstance, log: Log): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  readBodies(app);
   app.decorateRequest('note', undefined as unknown as Note);
   app.addHook('onRequest', async (request, reply) => {
     request.note = { face: faceOf(request).name, answered: 0 };
@@ -141,8 +146,6 @@ function faceOf({ url }: FastifyRequest): Face {
 function ownWords(error: unknown): unknown {
   if (error instanceof Failure) return error;
   const { statusCode = 500 } = error as { readonly statusCode?: number };
-  if (statusCode === 413)
-    return new Failure(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, { code: 'too_large' });
   return statusCode < 500 ? new Failure(statusCode, 'The request cannot be read') : error;
 }
 

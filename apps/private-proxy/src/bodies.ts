@@ -1,0 +1,55 @@
+/** Bodies of requests, which lie in memory until their answers have ended. */
+import type { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { Gathered } from '#application/messages';
+import { Failure } from './failure.ts';
+
+/** The gateway takes 25 MiB, encrypted. */
+export const MAX_BODY_BYTES = 24 * 1024 * 1024;
+/** Of all of them together. */
+const MAX_BYTES_IN_FLIGHT = 256 * 1024 * 1024;
+const AGAIN_SECONDS = 5;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of its body, in memory. */
+    bodyBytes: number;
+  }
+}
+
+/** For routes that are declared from now on: bodies are handed over as bytes. @param maxBytes of all that are in memory at a time */
+export function readBodies(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT): void {
+  let inMemory = 0;
+  const take = (request: FastifyRequest, bytes: number) => {
+    inMemory += bytes;
+    request.bodyBytes += bytes;
+    if (request.bodyBytes > MAX_BODY_BYTES) throw TOO_LONG;
+    if (inMemory > maxBytes) throw TOO_MUCH;
+  };
+  app.decorateRequest('bodyBytes', 0);
+  app.addHook('preParsing', async (request, reply) => {
+    reply.raw.once('close', () => {
+      inMemory -= request.bodyBytes;
+    });
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
+    if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw TOO_LONG;
+    const body = new Gathered();
+    try {
+      for await (const piece of payload.iterator({ destroyOnReturn: false })) {
+        take(request, piece.length);
+        body.add(piece);
+      }
+    } finally {
+      payload.resume();
+    }
+    return body.bytes;
+  });
+}
+
+const TOO_LONG = new Failure(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, { code: 'too_large' });
+const TOO_MUCH = new Failure(503, 'Too much is being sent at the moment', {
+  code: 'too_busy',
+  retryAfterSeconds: AGAIN_SECONDS,
+});
