@@ -251,10 +251,12 @@ describe('the program that `npm start` runs', () => {
     const outcomes = await Promise.allSettled(requests);
     expect(outcomes.filter(({ status }) => status === 'rejected').length).toBeGreaterThan(0);
     await program.ended;
-    expect(await verify()).toMatchObject({ code: 0, lines: expect.arrayContaining(['drift 0']) });
+    const { lines } = await verify(); // the read models lack what was stated last
+    expect(lines.filter((line) => /^difference(?!.* has not applied \d+ facts)/.test(line))).toEqual([]);
     expect(await postmaster()).toBeUndefined();
     program = await new Program({ SHUTDOWN_TIMEOUT_MS: '200' }).ready();
     await expectNothingLost();
+    expect(await verify()).toMatchObject({ code: 0, lines: expect.arrayContaining(['drift 0']) });
   });
 
   describe('cannot start, says why in one sentence, and ends with exit code 1:', () => {
