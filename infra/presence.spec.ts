@@ -90,13 +90,13 @@ describe('a process', () => {
     const one = await appear(SHORT_MS);
     await cutOff(one);
     await until(() => problems.length > 0);
-    expect(one.owner()).toBe(one.id);
+    expect([one.owner(), one.isWritten]).toEqual([one.id, false]);
     await until(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
     expect(() => one.owner()).toThrow(StoreUnavailable);
     expect([await dead(), problems[0]]).toEqual([[one.id], 'a heartbeat failed; trying again']);
     await reconnect();
     await until(async () => (await dead()).length === 0);
-    expect(one.owner()).toBe(one.id);
+    expect([one.owner(), one.isWritten]).toEqual([one.id, true]);
   });
 
   test('that ends in order says so, and leaves no connection behind', async () => {

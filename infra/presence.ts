@@ -45,6 +45,7 @@ export class Presence {
   private readonly pool: pg.Pool;
   private readonly stop = new AbortController();
   private shownUntil = Number.NEGATIVE_INFINITY;
+  private writing = true;
   private beating: Promise<void> = Promise.resolve();
 
   private constructor(private readonly options: PresenceOptions) {
@@ -85,6 +86,11 @@ export class Presence {
     throw new StoreUnavailable('this process cannot show that it is alive');
   }
 
+  /** Whether the database took the last heartbeat: one that is full, or read-only, takes none. */
+  get isWritten(): boolean {
+    return this.writing;
+  }
+
   /** Ends its row, so that others need not wait until it runs out. */
   async close(): Promise<void> {
     this.stop.abort();
@@ -99,7 +105,10 @@ export class Presence {
     for (;;) {
       await delay(this.lengthMs / HEARTBEATS_PER_LENGTH, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
-      await this.show().catch((error) => this.options.alarm('a heartbeat failed; trying again', error));
+      await this.show().catch((error) => {
+        this.writing = false;
+        this.options.alarm('a heartbeat failed; trying again', error);
+      });
     }
   }
 
@@ -111,6 +120,7 @@ export class Presence {
        on conflict (id) do update set backend = excluded.backend, ends_at = excluded.ends_at`,
       [this.id, this.lengthMs],
     );
+    this.writing = true;
     // Counted from before the database was asked, so never longer than the database thinks.
     this.shownUntil = asked + this.lengthMs * RELIED_ON;
   }

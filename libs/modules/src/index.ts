@@ -9,4 +9,5 @@ export { openRole, Role, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { openPool, StoresModule } from './stores.module.ts';
 export { StreamsModule } from './streams.module.ts';
+export { asUnavailable } from './unavailable.ts';
 export { WalletsModule } from './wallets.module.ts';

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { CallLimits, ClientPatience, Clock, EndpointHealth, Losses, Payers, Paying, Streams } from '#application';
 import { Foundation, Presence } from '#infra';
+import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
@@ -12,7 +13,7 @@ import { StreamsModule } from './streams.module.ts';
     { provide: CallLimits, inject: [Role], useFactory: ({ settings }: Role): CallLimits => settings },
     { provide: ClientPatience, inject: [Role], useFactory: ({ settings }: Role): ClientPatience => settings },
     { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
-    { provide: Presence, inject: [Role, Foundation], useFactory: showPresence },
+    { provide: Presence, inject: [Role, Foundation, Readiness], useFactory: showPresence },
     {
       provide: Payers,
       inject: [Streams, Clock, Presence],
@@ -37,6 +38,8 @@ import { StreamsModule } from './streams.module.ts';
 export class PayingModule {}
 
 /** Kept open until nothing is served any more: what a process holds is ended when it has died. */
-async function showPresence(role: Role, { databaseUrl, runtime }: Foundation): Promise<Presence> {
-  return role.keep(await Presence.begin({ databaseUrl, role: role.name, alarm: runtime.alarm }));
+async function showPresence(role: Role, { databaseUrl, runtime }: Foundation, readiness: Readiness): Promise<Presence> {
+  const presence = await role.keep(await Presence.begin({ databaseUrl, role: role.name, alarm: runtime.alarm }));
+  readiness.require('writable', () => ({ ok: presence.isWritten }));
+  return presence;
 }

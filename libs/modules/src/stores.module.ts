@@ -7,6 +7,7 @@ import { openPool as connect } from '#postgres';
 import { countIncomplete, ProjectorLag, readStopped } from '#projections';
 import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
+import { tellingUnavailable } from './unavailable.ts';
 
 /** The stores that every role stands on, one of each in a process: the database and the event store. */
 @Module({
@@ -62,5 +63,5 @@ export async function openPool(role: Role, connectionString: string): Promise<pg
     onBroken: (err) => role.log.warn({ err }, 'an idle database connection broke'),
   });
   await role.keep({ close: () => pool.end() });
-  return pool;
+  return tellingUnavailable(pool);
 }

@@ -1,7 +1,7 @@
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { Foundation } from '#infra';
-import { Role } from '#modules';
+import { asUnavailable, Role } from '#modules';
 import { openPool } from '#postgres';
 import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
 import { Busy } from '../edge/errors.ts';
@@ -34,7 +34,7 @@ export class HistoryReads {
     try {
       return await read;
     } catch (error) {
-      throw wasGivenUp(error) ? busy() : error;
+      throw wasGivenUp(error) ? busy() : asUnavailable(error);
     } finally {
       if (--mine.waiting === 0) this.reads.delete(accountId);
     }

@@ -251,7 +251,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof Busy) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof FilesUnavailable) return answer(BEHIND, error.message, { retryAfterSeconds: BUSY_SECONDS });
   if (error instanceof StoreUnavailable) {
-    return answer([503, 'unavailable', 'server'], 'The books cannot be written at the moment', {
+    return answer([503, 'unavailable', 'server'], 'The books cannot be reached at the moment', {
       retryAfterSeconds: 1,
     });
   }

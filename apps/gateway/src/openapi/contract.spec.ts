@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FastifyInstance } from 'fastify';
+import pg from 'pg';
 import { publicKeyIn, sealRequest } from '#ehbp';
 import { type Answer, formOf, OPENAPI_STRUCTURE, PIXEL, type TestAccount, World } from '#testing';
 import type { DocumentedResponse, OpenApiDocument, PathOperation } from './document.ts';
@@ -579,4 +580,48 @@ describe('answers that need more than an example', () => {
 
   const manage = (method: string, route: string, body?: unknown) =>
     world.send(method, route, { headers: { 'x-credit-id': account.creditId }, body });
+});
+
+// --- the last, since nothing comes back from it ------------------------------------------------------------------------
+
+/** The database takes no connection any more, and those that there were have ended. */
+async function loseDatabase(): Promise<void> {
+  const url = new URL(world.databaseUrl);
+  const name = url.pathname.slice(1);
+  const client = new pg.Client({ connectionString: Object.assign(url, { pathname: '/postgres' }).href });
+  await client.connect();
+  await client.query(`alter database ${name} allow_connections false`);
+  await client.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
+  await client.end();
+}
+
+/** Of those that are sent a body. */
+const READS: ReadonlySet<string> = new Set(['getBalance', 'countMessageTokens']);
+/** What needs neither an account nor the books. */
+const NEED_NONE = [
+  ...['/topup/payment-methods', '/topup/card', '/media/{id}/{n}', '/audio/voices', '/audio/models'],
+  ...['/data/endpoints', '/private/attestation', '/health/live', '/openapi.json', '/docs'],
+];
+
+test('while PostgreSQL is away, every read answers as documented: what needs none as ever, and all else with 503', async () => {
+  const isPaid = ({ operation }: Place) => operation.responses['402'] !== undefined;
+  const needsProof = (place: Place) => schemesOf(place.operation).join() === 'payment';
+  const asked = places
+    .filter(({ method, operation }) => method === 'GET' || READS.has(operation.operationId))
+    .filter((place) => !isPaid(place) && !needsProof(place));
+  const requests = await Promise.all(
+    asked.map(async (place) => {
+      const [address, body] = [await addressOf(place), asBody(place.operation, await freshExample(place))];
+      return () => world.send(place.method, address, { headers: allCredentials(), body });
+    }),
+  );
+  await loseDatabase();
+  const answers = await Promise.all(requests.map((send) => send()));
+  const served = new Map<string, number>();
+  for (const [i, answer] of answers.entries()) {
+    const place = asked[i] as Place;
+    expectDocumented(place, answer);
+    if (answer.status !== 503) served.set(place.path.replace(/^(\/api)?\/v1/, ''), answer.status);
+  }
+  expect(served).toEqual(new Map(NEED_NONE.map((path) => [path, 200])));
 });

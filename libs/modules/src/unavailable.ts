@@ -1,0 +1,31 @@
+import pg from 'pg';
+import { StoreUnavailable } from '#kernel';
+
+/**
+ * SQLSTATEs of a database that is away, full, read-only or being shut down: connection (08), not accepting connections (55000),
+ * no room or no more connections (53), ended or given up by the server (57), its disk (58), read-only (25006).
+ */
+const AWAY = /^(08|53|57|58|55000|25006)/;
+
+/**
+ * An error of a query that says that the database is away, as the failure that is answered with 503; any other as it is. What
+ * pg throws without an answer of the server is its own: a connection that broke or was not had, a query that was not answered.
+ */
+export function asUnavailable(error: unknown): unknown {
+  const away = error instanceof pg.DatabaseError ? AWAY.test(error.code ?? '') : isOfConnection(error);
+  return away ? new StoreUnavailable('the database did not answer', { cause: error }) : error;
+}
+
+function isOfConnection(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof TypeError) && !(error instanceof StoreUnavailable);
+}
+
+/** A pool whose queries fail with StoreUnavailable while the database is away. */
+export function tellingUnavailable(pool: pg.Pool): pg.Pool {
+  const query = pool.query.bind(pool) as (...given: readonly unknown[]) => Promise<unknown>;
+  const telling = (...given: readonly unknown[]) =>
+    query(...given).catch((error: unknown) => {
+      throw asUnavailable(error);
+    });
+  return Object.assign(pool, { query: telling as typeof pool.query });
+}
