@@ -32,7 +32,11 @@ function sent(name: string, provider: object | undefined, asked = API): unknown 
   const named = modelNamed(name, catalogue) as NamedModel;
   const body = withEnforcedRouting({ model: name, messages: [], ...(provider && { provider }) }, named, asked);
   const [first] = (named.model as Model).endpoints;
-  return first && upstreamBody(body, first, undefined).provider;
+  const told = first && upstreamBody(body, first, undefined).provider;
+  if (told === undefined) return undefined;
+  const { max_price, ...wishes } = JSON.parse(JSON.stringify(told));
+  expect(max_price).toEqual({ prompt: 1, completion: 1 }); // whatever is said: what it is sold for
+  return Object.keys(wishes).length > 0 ? wishes : undefined;
 }
 
 describe('an upstream that knows the field gets, as the provider object,', () => {
