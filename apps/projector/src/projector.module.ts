@@ -1,4 +1,4 @@
-import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import pg from 'pg';
 import { Foundation, type Running, Turns } from '#infra';
 import { Readiness, StoresModule } from '#modules';
@@ -14,7 +14,7 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
 
   constructor(
     private readonly foundation: Foundation,
-    private readonly pool: pg.Pool,
+    @Inject(pg.Pool) private readonly pool: pg.Pool, // tsc does not say its type at run time
     private readonly readiness: Readiness,
     private readonly lag: ProjectorLag,
   ) {}
