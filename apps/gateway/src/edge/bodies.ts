@@ -111,7 +111,7 @@ export class Bodies {
         if (isSmall(request)) return done(null, payload);
         void this.shareOf(reply).then(() => done(null, payload), done);
       };
-      const hooks = streamed ? [unpack] : [share, unpack];
+      const hooks = streamed ? [measure, unpack] : [measure, share, unpack];
       route.preParsing = [route.preParsing ?? [], hooks].flat() as never;
       route.onSend = [route.onSend ?? [], linger].flat() as never;
     });
@@ -129,6 +129,13 @@ function isSmall({ headers }: FastifyRequest): boolean {
   return length <= SMALL_BYTES && !headers['transfer-encoding'] && !headers['content-encoding'];
 }
 
+/** Refuses what says that it is too large, before anything is looked up for it. */
+function measure(request: FastifyRequest, _: FastifyReply, payload: Readable, done: Done): void {
+  const limit = limitOf(request);
+  if (Number(request.headers['content-length']) > limit) done(tooLarge(limit));
+  else done(null, payload);
+}
+
 function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done): void {
   try {
     done(null, plainOf(request, reply, payload));
@@ -137,11 +144,10 @@ function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable,
   }
 }
 
-/** The body without its encoding. @throws UnsupportedMedia, TooLarge */
+/** The body without its encoding. @throws UnsupportedMedia */
 function plainOf(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
   const { headers, routeOptions } = request;
   const limit = limitOf(request);
-  if (Number(headers['content-length']) > limit) throw tooLarge(limit);
   const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
   if (routeOptions.config.operation?.streamed) {
     if (encoding !== 'identity') throw new UnsupportedMedia('The body may not be compressed');
