@@ -47,10 +47,20 @@ export class Cluster {
     const env = { ...address, ...AT_ONCE, ...UNLIMITED, ...ratesIn(url), ...settings };
     const cluster = new Cluster(dataDir, env, url);
     cluster.processes.set('sandbox', sandbox);
-    await cluster.startRole('projector');
-    await cluster.startRole('sagas');
-    for (let i = 0; i < gateways; i++) await cluster.startRole('gateway', `gateway ${i + 1}`);
-    return cluster;
+    try {
+      await cluster.startRole('projector');
+      await cluster.startRole('sagas');
+      for (let i = 0; i < gateways; i++) await cluster.startRole('gateway', `gateway ${i + 1}`);
+      return cluster;
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+  }
+
+  /** The settings of roles that are started from now on. */
+  get environment(): Readonly<Record<string, string>> {
+    return this.env;
   }
 
   /** Roles that are started from now on, and the ledger, are those of another build: the directory that has its `dist`. */

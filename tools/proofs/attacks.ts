@@ -14,6 +14,7 @@ import { largeFacts } from './attacks/large-facts.ts';
 import { pooler } from './attacks/pooler.ts';
 import { rollback } from './attacks/rollback.ts';
 import { spam } from './attacks/spam.ts';
+import { standby } from './attacks/standby.ts';
 import { storedConversations } from './attacks/stored-conversations.ts';
 import { warmStreams } from './attacks/warm-streams.ts';
 
@@ -25,6 +26,7 @@ const ATTACKS: readonly Attack[] = [
   pooler,
   rollback,
   spam,
+  standby,
   storedConversations,
   warmStreams,
 ];

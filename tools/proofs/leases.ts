@@ -8,10 +8,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Cluster, type Customer, post } from '../cluster.ts';
+import { measured, until, type Work, worksOf } from './works.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
-const GIVEN_UP_AFTER_MS = 60_000;
-const LOOK_AGAIN_MS = 50;
 /** So that a process that was woken up has had time for what it was about to do. */
 const AWAKE_MS = 2_000;
 const CREDIT_USD = 1;
@@ -20,44 +19,6 @@ const FREED_WITHIN_MS = 25_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const print = (line: string) => void process.stdout.write(`${line}\n`);
-
-/** Waits for what shows that a role works. */
-type Work = (customer: Customer) => Promise<void>;
-
-/** What each role is there for: a request shows up in the history, a payment is credited (which shows what was projected). */
-function worksOf(cluster: Cluster): Readonly<Record<string, Work>> {
-  const [api = ''] = cluster.gateways;
-  const historyOf = async ({ apiKey }: Customer): Promise<number> => {
-    const headers = { authorization: `Bearer ${apiKey}` };
-    const answer = await fetch(`${api}/queries/history?page=1&page_count=100`, { headers });
-    return ((await answer.json()) as { data: unknown[] }).data.length;
-  };
-  let chats = 0;
-  return {
-    async projector(customer) {
-      const chat = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'hello' }], max_tokens: 16 };
-      const { id } = await post(`${api}/v1/chat/completions`, chat, customer.apiKey);
-      if (id === undefined) throw new Error('a chat was not answered');
-      chats++;
-      await until(async () => (await historyOf(customer)) === chats);
-    },
-    sagas: (customer) => cluster.fund(customer, CREDIT_USD),
-  };
-}
-
-async function until(happened: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + GIVEN_UP_AFTER_MS;
-  while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
-    await sleep(LOOK_AGAIN_MS);
-  }
-}
-
-async function measured(work: Promise<void>): Promise<number> {
-  const started = performance.now();
-  await work;
-  return performance.now() - started;
-}
 
 /** Stops the one that has the turn, wakes it up, and kills the one that had it meanwhile. @returns whether all was in time */
 async function prove(cluster: Cluster, customer: Customer, role: string, work: Work): Promise<boolean> {

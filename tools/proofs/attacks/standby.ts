@@ -1,0 +1,186 @@
+import { execFileSync } from 'node:child_process';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { startEmbeddedPostgres } from '#infra';
+import { Cluster, type Customer } from '../../cluster.ts';
+import { type Started, start } from '../../processes.ts';
+import { measured, until, type Work, worksOf } from '../works.ts';
+import type { Attack, Finding } from './attack.ts';
+
+const TAKEN_OVER_WITHIN_MS = 15_000;
+/** So that a process that is back has had time for what it was about to do. */
+const BACK_MS = 2_000;
+const FUNDS_USD = 1;
+/** A network of two: this machine, and a host of its own (`man ip-netns`). */
+const HOST = { namespace: 'countinghouse-host', link: 'chouse0', near: '10.213.77.1', far: '10.213.77.2' };
+
+/** A leader that PostgreSQL hears no more of, and that hears nothing of it, while neither is told so. */
+interface Distance {
+  /** Starts a role there. */
+  start(role: string, databaseUrl: string): Promise<Started>;
+  cut(): void;
+  mend(): void;
+  close(): void;
+}
+
+/** The projector and the sagas that have the turn are cut off, by their connections and with their host. */
+export const standby: Attack = {
+  name: 'standby',
+  what: 'the projector and the sagas that have the turn lose their connections, and their host, without a word',
+  async run(directory): Promise<Finding> {
+    const cluster = await Cluster.start(directory, 1);
+    const postgres = await startEmbeddedPostgres(directory);
+    const distances = [['connection', await behindCable(cluster)] as const, ...(await onOtherHost(cluster))];
+    try {
+      const customer = await cluster.customer(FUNDS_USD);
+      const took: string[] = [];
+      let held = true;
+      for (const [role, work] of Object.entries(worksOf(cluster))) {
+        for (const [what, distance] of distances) {
+          const ms = await cutOff(cluster, customer, { role, work, distance, databaseUrl: postgres.url });
+          held &&= ms <= TAKEN_OVER_WITHIN_MS;
+          took.push(`${role} without its ${what} ${(ms / 1000).toFixed(1)} s`);
+        }
+      }
+      const { output } = await cluster.ledger('verify');
+      const skipped = distances.length === 1 ? '; no network namespace can be made here, so no host was lost' : '';
+      const drift = output.trim().split('\n').at(-1);
+      return { held: held && drift === 'drift 0', measured: `taken over: ${took.join(', ')}; ${drift}${skipped}` };
+    } finally {
+      for (const [, distance] of distances) distance.close();
+      await cluster.stop();
+      await postgres.close();
+    }
+  },
+};
+
+interface CutOff {
+  readonly role: string;
+  readonly work: Work;
+  readonly distance: Distance;
+  readonly databaseUrl: string;
+}
+
+/** @returns how long the work of a role was not done, in milliseconds */
+async function cutOff(
+  cluster: Cluster,
+  customer: Customer,
+  { role, work, distance, databaseUrl }: CutOff,
+): Promise<number> {
+  const far = await distance.start(role, databaseUrl);
+  try {
+    await cluster.stopRole(role);
+    const { health } = JSON.parse(far.line) as { health: string };
+    await until(async () => leads(await (await fetch(`${health}/health/ready`)).json()));
+    await cluster.startRole(role); // stands by
+    distance.cut();
+    const took = await measured(work(customer));
+    distance.mend();
+    await new Promise((resolve) => setTimeout(resolve, BACK_MS));
+    await work(customer);
+    return took;
+  } finally {
+    await far.kill();
+  }
+}
+
+/** Whether that process has the turn of all that its role does. */
+function leads(report: unknown): boolean {
+  const { projections, workflows } = (report as { checks: Record<string, Record<string, unknown>> }).checks;
+  return projections?.leading === true || (workflows?.standing_by as unknown[] | undefined)?.length === 0;
+}
+
+/** A connection over a cable that can be cut: nothing arrives any more at either end, and neither is told. */
+async function behindCable(cluster: Cluster): Promise<Distance> {
+  const cable = new Cable();
+  return {
+    start: async (role, databaseUrl) => {
+      const url = await cable.to(databaseUrl, '127.0.0.1');
+      return startFar([], role, { ...cluster.environment, DATABASE_URL: url, HOST: '127.0.0.1' });
+    },
+    cut: () => cable.cut(),
+    mend: () => cable.mend(),
+    close: () => cable.close(),
+  };
+}
+
+/** A host of its own, whose network goes down. None where this process may not make one. */
+async function onOtherHost(cluster: Cluster): Promise<readonly (readonly [string, Distance])[]> {
+  const { namespace, link, near, far } = HOST;
+  const ip = (command: string) => execFileSync('ip', command.split(' '), { stdio: 'pipe' });
+  const inside = ['ip', 'netns', 'exec', namespace];
+  try {
+    ip(`netns add ${namespace}`);
+    ip(`link add ${link} type veth peer name ${link}far`);
+    ip(`link set ${link}far netns ${namespace}`);
+    ip(`addr add ${near}/30 dev ${link}`);
+    ip(`link set ${link} up`);
+    for (const each of [`addr add ${far}/30 dev ${link}far`, `link set ${link}far up`, 'link set lo up'])
+      ip(`-n ${namespace} ${each}`);
+  } catch {
+    return [];
+  }
+  const cable = new Cable();
+  const distance = {
+    start: async (role: string, databaseUrl: string) => {
+      const url = await cable.to(databaseUrl, near);
+      return startFar(inside, role, { ...cluster.environment, DATABASE_URL: url, HOST: far });
+    },
+    cut: () => void ip(`link set ${link} down`),
+    mend: () => void ip(`link set ${link} up`),
+    close: () => {
+      cable.close();
+      ip(`netns delete ${namespace}`);
+    },
+  };
+  return [['host', distance]];
+}
+
+function startFar(before: readonly string[], role: string, env: Readonly<Record<string, string>>): Promise<Started> {
+  const command = [...before, process.execPath, `dist/apps/${role}/src/main.js`];
+  return start(command, { LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' }, /"msg":"ready"/);
+}
+
+/** Connections that are passed on to a database, as long as the cable is whole. */
+class Cable {
+  private readonly ends = new Set<Socket>();
+  private readonly servers: ReturnType<typeof createServer>[] = [];
+  private isCut = false;
+
+  /** @returns the address of a database, by way of one at this host */
+  async to(databaseUrl: string, host: string): Promise<string> {
+    const target = Number(new URL(databaseUrl).port);
+    const server = createServer((socket) => {
+      const onward = connect(target, '127.0.0.1');
+      for (const [from, to] of [[socket, onward] as const, [onward, socket] as const]) {
+        this.ends.add(from);
+        from.on('data', (piece) => this.isCut || to.write(piece));
+        from
+          .on('error', () => {})
+          .on('close', () => {
+            this.ends.delete(from);
+            if (!this.isCut) to.destroy();
+          });
+      }
+    });
+    this.servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, host, resolve));
+    const address = new URL(databaseUrl);
+    address.host = `${host}:${(server.address() as AddressInfo).port}`;
+    return address.href;
+  }
+
+  cut(): void {
+    this.isCut = true;
+  }
+
+  /** What was sent meanwhile is lost, as are the connections. */
+  mend(): void {
+    this.isCut = false;
+    for (const end of this.ends) end.destroy();
+  }
+
+  close(): void {
+    for (const server of this.servers) server.close();
+    for (const end of this.ends) end.destroy();
+  }
+}
