@@ -13,6 +13,7 @@ import { history } from './attacks/history.ts';
 import { largeFacts } from './attacks/large-facts.ts';
 import { pooler } from './attacks/pooler.ts';
 import { rollback } from './attacks/rollback.ts';
+import { rollingRestart } from './attacks/rolling-restart.ts';
 import { spam } from './attacks/spam.ts';
 import { standby } from './attacks/standby.ts';
 import { storedConversations } from './attacks/stored-conversations.ts';
@@ -25,6 +26,7 @@ const ATTACKS: readonly Attack[] = [
   largeFacts,
   pooler,
   rollback,
+  rollingRestart,
   spam,
   standby,
   storedConversations,

@@ -1,0 +1,164 @@
+import { Agent, request as ask, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { startEmbeddedPostgres } from '#infra';
+import { newClient } from '#postgres';
+import { Cluster } from '../../cluster.ts';
+import type { Attack, Finding } from './attack.ts';
+
+/** How often the balancer asks each gateway whether it is ready. */
+const LOOK_EVERY_MS = 1_000;
+/** A request every so often, as long as it takes. */
+const ASK_EVERY_MS = 50;
+const BEFORE_AND_AFTER_MS = 2_000;
+/** Longer than the old limit of the lag. */
+const STANDING_STILL_MS = 12_000;
+/** Every tenth answer takes longer than the balancer needs to notice. */
+const LONG_ANSWER = '[[sandbox tokens=20 chunks=20 chunk_delay=400]]';
+const FUNDS_USD = 5;
+/** Of an answer that failed. */
+const MAX_SAID = 200;
+
+/** Both gateways are replaced under load; then the projector stands still, beside a long transaction of somebody else. */
+export const rollingRestart: Attack = {
+  name: 'rolling-restart',
+  what: 'two gateways behind a balancer are replaced under load, then the projector is stopped, beside a transaction in another database',
+  async run(directory): Promise<Finding> {
+    const cluster = await Cluster.start(directory, 2, { DRAIN_DELAY_MS: '5000' });
+    const postgres = await startEmbeddedPostgres(directory);
+    const balancer = await Balancer.open(cluster);
+    try {
+      const { apiKey } = await cluster.customer(FUNDS_USD);
+      const load = new Load(balancer.url, apiKey);
+      await pause(BEFORE_AND_AFTER_MS);
+      for (const old of ['gateway 1', 'gateway 2']) {
+        await cluster.startRole('gateway', old.replace(' ', ' new '));
+        await pause(2 * LOOK_EVERY_MS);
+        await cluster.stopRole(old);
+      }
+      const restarted = await load.soFar();
+      await standStill(cluster, new URL('/postgres', postgres.url).href);
+      await pause(BEFORE_AND_AFTER_MS);
+      const all = await load.end();
+      const { output } = await cluster.ledger('verify');
+      const drift = output.trim().split('\n').at(-1);
+      return {
+        held: all.failed === 0 && drift === 'drift 0',
+        measured: `${restarted.failed} of ${restarted.asked} requests failed in the restarts, ${all.failed - restarted.failed} of ${all.asked - restarted.asked} beside a projector that stood still${load.failures.length > 0 ? ` (${load.failures[0]})` : ''}; ${drift}`,
+      };
+    } finally {
+      balancer.close();
+      await cluster.stop();
+      await postgres.close();
+    }
+  },
+};
+
+async function standStill(cluster: Cluster, elsewhere: string): Promise<void> {
+  const { pid } = cluster.processes.get('projector') as { pid: number };
+  const other = newClient({ connectionString: elsewhere, name: 'other', openTransactionWithinMs: null });
+  await other.connect();
+  await other.query('begin; select pg_current_xact_id()');
+  process.kill(pid, 'SIGSTOP');
+  await pause(STANDING_STILL_MS);
+  process.kill(pid, 'SIGCONT');
+  await other.end();
+}
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Requests, one after the other and many at a time, until it is told to end. */
+class Load {
+  private asked = 0;
+  readonly failures: string[] = [];
+  private readonly running = new Set<Promise<void>>();
+  private readonly timer: NodeJS.Timeout;
+
+  constructor(
+    private readonly api: string,
+    private readonly apiKey: string,
+  ) {
+    this.timer = setInterval(() => this.ask(), ASK_EVERY_MS).unref();
+  }
+
+  /** Once all that were asked so far have been answered. */
+  async soFar(): Promise<{ readonly asked: number; readonly failed: number }> {
+    const { asked } = this;
+    await Promise.all(this.running);
+    return { asked, failed: this.failures.length };
+  }
+
+  end(): ReturnType<Load['soFar']> {
+    clearInterval(this.timer);
+    return this.soFar();
+  }
+
+  private ask(): void {
+    const isLong = this.asked++ % 10 === 0;
+    const content = isLong ? LONG_ANSWER : 'hello';
+    const body = { model: 'openai/gpt-5-mini', stream: true, messages: [{ role: 'user', content }], max_tokens: 32 };
+    const headers = { authorization: `Bearer ${this.apiKey}`, 'content-type': 'application/json' };
+    const answered = fetch(`${this.api}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) })
+      .then(async (answer) => {
+        const text = await answer.text();
+        return answer.ok && text.endsWith('data: [DONE]\n\n') ? undefined : `${answer.status} ${text.slice(-MAX_SAID)}`;
+      })
+      .catch((error) => String(error.cause ?? error))
+      .then((failure) => {
+        if (failure !== undefined) this.failures.push(failure);
+        this.running.delete(answered);
+      });
+    this.running.add(answered);
+  }
+}
+
+/** As simple as a balancer can be: in turn to those that were ready at the last look, by connections that are kept, each once. */
+class Balancer {
+  private ready: readonly string[] = [];
+  private turn = 0;
+  private readonly agent = new Agent({ keepAlive: true });
+  private readonly server = createServer((incoming, outgoing) => {
+    const api = this.ready[this.turn++ % Math.max(1, this.ready.length)];
+    if (api === undefined) return void outgoing.writeHead(502).end('no gateway is ready');
+    const { method, url, headers } = incoming;
+    const onward = ask(`${api}${url}`, { method, headers, agent: this.agent } as object, (answer) => {
+      const { connection: _, ...kept } = answer.headers;
+      outgoing.writeHead(answer.statusCode ?? 502, kept);
+      answer.pipe(outgoing).on('error', () => {});
+      answer.on('error', () => outgoing.destroy());
+    });
+    onward.on('error', ({ message }) =>
+      outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end(message),
+    );
+    incoming.pipe(onward);
+  });
+  private looking: NodeJS.Timeout | undefined;
+
+  private constructor(private readonly cluster: Cluster) {}
+
+  static async open(cluster: Cluster): Promise<Balancer> {
+    const balancer = new Balancer(cluster);
+    await balancer.look();
+    balancer.looking = setInterval(() => void balancer.look(), LOOK_EVERY_MS);
+    await new Promise<void>((resolve) => balancer.server.listen(0, '127.0.0.1', resolve));
+    return balancer;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  close(): void {
+    clearInterval(this.looking);
+    this.server.close();
+    this.server.closeAllConnections();
+    this.agent.destroy();
+  }
+
+  private async look(): Promise<void> {
+    const looks = this.cluster.gateways.map(async (api) => {
+      const { ok } = await fetch(`${api}/health/ready`).catch(() => ({ ok: false }));
+      return ok ? [api] : [];
+    });
+    this.ready = (await Promise.all(looks)).flat();
+  }
+}
