@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { type Accounts, HoldTaken, Payers, SystemClock, UpstreamFailure } from '#application';
 import { type AccountEvent, accountDecider, type Charge } from '#domain';
-import { money, Rejection, StoreUnavailable, ZERO } from '#kernel';
+import { type Cause, money, Rejection, StoreUnavailable, ZERO } from '#kernel';
 import { ClaimedPayer } from './claimed-payer.ts';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
@@ -32,6 +32,21 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
     confirm,
   );
 }
+
+test.each([
+  [true, true],
+  [false, false],
+])('holds are ended for their time by a gateway whose clock is sure (%s): %s', async (isSure, isEnded) => {
+  const clock: SystemClock = Object.create(new SystemClock(), { isSure: { value: () => isSure } });
+  let before = '';
+  const run: Accounts['run'] = async (_, command) => {
+    if (command.type === 'ExpireHolds') before = command.data.before;
+    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+  };
+  const expiresAt = clock.in(-60_000);
+  await new Payers({ accounts: { run } } as never, clock, () => 'gateway-1').endOverdueHolds('account-a', {} as Cause);
+  expect(expiresAt <= before).toBe(isEnded);
+});
 
 const release = { failure: new UpstreamFailure('timeout', ''), attempts: [] };
 

@@ -7,9 +7,10 @@ import type { Streams } from '../streams.ts';
 /** So much later than it says a hold is ended: who counts on it may be late with its charge, which would then be nobody's. */
 export const EXPIRY_MARGIN_MS = 30_000;
 
-/** Ends holds whose time is surely over. */
+/** Ends holds whose time is surely over: none by a clock that may be wrong. */
 export function expireHoldsBy(clock: Clock): HoldCommand {
-  return { type: 'ExpireHolds', data: { before: clock.in(-EXPIRY_MARGIN_MS), at: clock.now() } };
+  const before = clock.isSure() ? clock.in(-EXPIRY_MARGIN_MS) : clock.at(0);
+  return { type: 'ExpireHolds', data: { before, at: clock.now() } };
 }
 
 /** Sends commands about holds to the stream of their payer, of either kind. */

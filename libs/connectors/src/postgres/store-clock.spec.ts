@@ -87,6 +87,18 @@ test('time goes on while the store is away', async () => {
   expect(sinceStart(clock)).toBe(0);
 });
 
+test('a process that a jump of the store has left ahead ends nothing by its time until the store has caught up', async () => {
+  const clock = await open();
+  wrong.store = 60 * MINUTE;
+  await clock.look();
+  const ahead = clock.milliseconds();
+  wrong.store = 0;
+  await clock.look();
+  expect([clock.skewMs, clock.milliseconds(), clock.isSure()]).toEqual([0, ahead, false]);
+  passed += 60 * MINUTE;
+  expect(clock.isSure()).toBe(true);
+});
+
 test('when the clock of the store jumps, that is an alarm, and time never goes back', async () => {
   const clock = await open();
   const before = clock.milliseconds();

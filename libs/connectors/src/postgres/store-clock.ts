@@ -62,9 +62,14 @@ export class StoreClock extends Clock {
     return Math.round(this.machineTime() - this.monotonic() - this.offset);
   }
 
-  /** Two clocks that disagree: one of them is wrong, and it may be the store's. */
+  /** How far what is decided by is ahead of the store: it stands still since the store's clock went back. */
+  get aheadMs(): number {
+    return Math.max(0, Math.round(this.latest - this.monotonic() - this.offset));
+  }
+
+  /** Two clocks that disagree: one of them is wrong, and it may be the store's. Nor is one sure that a jump has left ahead. */
   override isSure(): boolean {
-    return Math.abs(this.skewMs) <= this.options.maxSkewMs;
+    return Math.max(Math.abs(this.skewMs), this.aheadMs) <= this.options.maxSkewMs;
   }
 
   close(): void {
