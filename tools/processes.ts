@@ -68,12 +68,14 @@ export function startApp(name: string, env: Record<string, string>, build = root
 function firstMatch(child: ChildProcess, ready: RegExp, what: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let pending = '';
+    let last = ''; // what it says last is why it ended
     const timer = setTimeout(() => reject(new Error(`${what} is not ready in time`)), START_TIMEOUT_MS);
     child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`${what} ended with code ${code}: ${pending}`)));
+    child.once('exit', (code) => reject(new Error(`${what} ended with code ${code}: ${last}${pending}`)));
     child.stdout?.on('data', (chunk) => {
       const lines = (pending + chunk).split('\n');
       pending = lines.pop() ?? '';
+      last = lines.at(-1) ?? last;
       const line = lines.find((each) => ready.test(each));
       if (line === undefined) return;
       clearTimeout(timer);
