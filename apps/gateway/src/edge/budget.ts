@@ -1,5 +1,6 @@
 /** What all requests of a process may take of something together, and what each of those who share it may. */
 import type { FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import type { Streams } from '#application';
 import { networkOf } from './addresses.ts';
 import { Busy } from './errors.ts';
@@ -16,9 +17,18 @@ const PART_OF_A_STRANGER = 1 / 8;
 /** Of all who have not paid yet. */
 const STRANGERS: Sharer = { name: 'strangers', part: 1 / 4 };
 
-/** Says whether an account has ever been credited: accounts are free. */
+/** Accounts that are known to have been credited, in each process. */
+const REMEMBERED_ACCOUNTS = 100_000;
+
+/** Says whether an account has ever been credited: accounts are free. One that has been stays so, and is not read again. */
 export function fundedIn({ accounts }: Streams): (accountId: string) => Promise<boolean> {
-  return async (accountId) => (await accounts.read(accountId)).credits.size > 0;
+  const funded = new LRUCache<string, true>({ maxSize: REMEMBERED_ACCOUNTS, sizeCalculation: () => 1 });
+  return async (accountId) => {
+    if (funded.has(accountId)) return true;
+    const isFunded = (await accounts.read(accountId)).credits.size > 0;
+    if (isFunded) funded.set(accountId, true);
+    return isFunded;
+  };
 }
 
 /**
