@@ -9,6 +9,7 @@ import { drawToken } from '#infra';
 import { formatUsd, type Head, NO_STREAM, type PicoUsd, usd } from '#kernel';
 import { BOOKS_OPTIONS, projections, rebuild } from '#projections';
 import { type Answer, BY_A_TEST, issuedChallenge, type TestAccount, World } from '#testing';
+import { ledger as runLedger } from './command-line.ts';
 import { skip } from './skip.ts';
 import { verify } from './verify.ts';
 
@@ -96,12 +97,21 @@ interface Ended {
   readonly complaint: string;
 }
 
-/** Runs the built command line against the world's database. */
-function ledger(...args: string[]): Promise<Ended> {
-  const env = { DATABASE_URL: world.databaseUrl, DATA_DIR: world.foundation.settings.dataDir };
+/** What the command line needs to find the world's database. */
+const environment = () => ({ DATABASE_URL: world.databaseUrl, DATA_DIR: world.foundation.settings.dataDir });
+
+/** The command line, run in this process. */
+async function ledger(...args: string[]): Promise<Ended> {
+  const lines: string[] = [];
+  const isRight = await runLedger(args, environment(), (line) => void lines.push(line)).catch((error) => error.message);
+  return { code: isRight === true ? 0 : 1, lines, complaint: typeof isRight === 'string' ? isRight : '' };
+}
+
+/** The built program. */
+function builtLedger(...args: string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [BUILT, ...args], { env }, (error, output, complaint) => {
-      resolve({ code: error ? Number(error.code) : 0, lines: output.trimEnd().split('\n'), complaint });
+    execFile(process.execPath, [BUILT, ...args], { env: environment() }, (error, output, complaint) => {
+      resolve({ code: error ? Number(error.code) : 0, lines: output.split('\n').slice(0, -1), complaint });
     });
   });
 }
@@ -110,7 +120,7 @@ describe('verify', () => {
   test('replays everything, compares every row, and ends with drift 0', async () => {
     const facts = await world.facts();
     const lines = facts.reduce((sum, fact) => sum + postings(fact.stream, fact).length, 0);
-    expect(await ledger('verify')).toEqual({
+    expect(await builtLedger('verify')).toEqual({
       code: 0,
       complaint: '',
       lines: [
@@ -326,10 +336,16 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
     [['skip', 'topups', '1'], usage],
   ])('ledger %j', async (args, complaint) => {
     const ended = await ledger(...args);
-    expect(ended).toMatchObject({ code: 1, lines: [''] });
+    expect(ended).toMatchObject({ code: 1, lines: [] });
     expect(ended.complaint).toContain(complaint);
     expect(ended.complaint.trimEnd()).toMatch(/^[^\n]+$/);
   });
+});
+
+test('the built program says what is wrong on standard error alone', async () => {
+  const { code, lines, complaint } = await builtLedger('audit');
+  expect([code, lines]).toEqual([1, []]);
+  expect(complaint).toMatch(/^Usage: npm run ledger -- verify [^\n]+\n$/);
 });
 
 describe('a fact that is not known', () => {

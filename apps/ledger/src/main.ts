@@ -1,119 +1,13 @@
-import { parseArgs } from 'node:util';
-import { readPayments } from '#catalogue';
-import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#infra';
-import { accountNamed } from './account.ts';
-import { autoTopup } from './auto-topup.ts';
-import { challenges } from './challenges.ts';
-import { closeJob, jobs } from './jobs.ts';
-import { forgetKeyOf, keys } from './keys.ts';
-import { replay } from './replay.ts';
-import { skip } from './skip.ts';
-import { verify } from './verify.ts';
-import { wallets } from './wallets.ts';
+import { ledger } from './command-line.ts';
 
-const OPTIONS = ['until', 'cost', 'why'] as const;
-type Option = (typeof OPTIONS)[number];
+const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-interface Given {
-  readonly foundation: Foundation;
-  /** What stands behind the command: as many words as it takes. */
-  readonly words: readonly string[];
-  readonly until: string | undefined;
-  readonly cost: string | undefined;
-  readonly why: string | undefined;
-  print(line: string): void;
-}
-
-interface Command {
-  /** What stands behind the command, as the usage says it. */
-  readonly takes?: readonly string[];
-  readonly option?: { readonly name: Option; readonly usage: string; readonly isNeeded?: true };
-  /** Returns false when what it looks at is not as it should be. */
-  run(given: Given): Promise<unknown>;
-}
-
-const UNTIL = { name: 'until', usage: '--until <ISO 8601 time or position>' } as const;
-
-const COMMANDS: Readonly<Record<string, Command>> = {
-  verify: { run: ({ foundation, print }) => verify(foundation, print) },
-  replay: { option: UNTIL, run: ({ foundation, until, print }) => replay(foundation.store, until, print) },
-  wallets: {
-    option: UNTIL,
-    run: ({ foundation: { store, settings }, until, print }) =>
-      wallets({ store, ...readPayments(settings.catalogueDir) }, until, print),
+await ledger(process.argv.slice(2), process.env, print).then(
+  (isRight) => {
+    if (!isRight) process.exitCode = 1;
   },
-  autotopup: {
-    takes: ['account'],
-    run: async ({ foundation, words: [account = ''], print }) =>
-      autoTopup(foundation.store, (await accountNamed(foundation, account)) ?? account, print),
+  (error) => {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+    process.exitCode = 1;
   },
-  account: {
-    takes: ['credit_id'],
-    run: async ({ foundation, words: [creditId = ''], print }) => {
-      const account = await accountNamed(foundation, creditId);
-      if (account === undefined) throw new StartError('There is no account of this credit_id.');
-      print(account);
-    },
-  },
-  jobs: { run: ({ foundation, print }) => jobs(foundation, print) },
-  'jobs close': {
-    takes: ['job'],
-    option: { name: 'cost', usage: '--cost <USD or none>', isNeeded: true },
-    run: ({ foundation, words: [job = ''], cost = '', print }) => closeJob(foundation, job, cost, print),
-  },
-  challenges: { run: ({ foundation, print }) => challenges(foundation, print) },
-  keys: { run: ({ foundation, print }) => keys(foundation, print) },
-  'keys forget': {
-    takes: ['fingerprint'],
-    run: ({ foundation, words: [fingerprint = ''], print }) => forgetKeyOf(foundation, fingerprint, print),
-  },
-  skip: {
-    takes: ['read model', 'position'],
-    option: { name: 'why', usage: '--why <text>', isNeeded: true },
-    run: ({ foundation, words: [readModel = '', position = ''], why = '', print }) =>
-      skip(foundation, { readModel, position, why }, print),
-  },
-};
-
-function usage(): string {
-  const lines = Object.entries(COMMANDS).map(([name, { takes = [], option }]) => {
-    const optional = option && (option.isNeeded ? option.usage : `[${option.usage}]`);
-    return [name, ...takes.map((each) => `<${each}>`), optional].filter(Boolean).join(' ');
-  });
-  return `Usage: npm run ledger -- ${lines.join(' | ')}`;
-}
-
-/** The command that the words begin with, and what stands behind it. @throws StartError with the usage */
-function chosen(words: readonly string[], options: { readonly [name in Option]?: string }) {
-  const [name, rest] = [2, 1].flatMap((length) => {
-    const found = words.slice(0, length).join(' ');
-    return words.length >= length && Object.hasOwn(COMMANDS, found) ? [[found, words.slice(length)] as const] : [];
-  })[0] ?? ['', []];
-  const command = COMMANDS[name];
-  const { takes = [], option } = command ?? {};
-  const isOptionRight = OPTIONS.every((each) =>
-    option?.name === each ? !option.isNeeded || options[each] !== undefined : options[each] === undefined,
-  );
-  if (!command || rest.length !== takes.length || !isOptionRight) throw new StartError(usage());
-  return { command, words: rest };
-}
-
-/** The finance command line: proves the books from the events alone. */
-async function main(): Promise<void> {
-  const options = { until: { type: 'string' }, cost: { type: 'string' }, why: { type: 'string' } } as const;
-  const { positionals, values } = parseArgs({ allowPositionals: true, options });
-  const { until, cost, why } = values;
-  const { command, words } = chosen(positionals, values);
-  const foundation = await openFoundation(readSettings(process.env), createLog('warn'));
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  try {
-    if ((await command.run({ foundation, words, until, cost, why, print })) === false) process.exitCode = 1;
-  } finally {
-    await foundation.close();
-  }
-}
-
-await main().catch((error) => {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
-  process.exitCode = 1;
-});
+);
