@@ -251,7 +251,7 @@ export const SETTINGS = {
   absorbedPerHour: dollars(
     'ABSORBED_USD_PER_HOUR',
     '1',
-    'What the house bears in an hour, in each gateway, of what requests of one account cost and nobody is charged for; a twentieth of what the account was charged comes on top, and beyond that its requests get 429',
+    'What the house bears in an hour, at all gateways together, of what requests of one account cost and nobody is charged for; a twentieth of what the account was charged comes on top, and beyond that its requests get 429',
   ),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { readPayments } from '#catalogue';
 import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#infra';
-import { accountNamed } from './account.ts';
+import { accountNamed, account as showAccount } from './account.ts';
 import { autoTopup } from './auto-topup.ts';
 import { challenges } from './challenges.ts';
 import { closeJob, jobs } from './jobs.ts';
@@ -49,11 +49,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   account: {
     takes: ['credit_id'],
-    run: async ({ foundation, words: [creditId = ''], print }) => {
-      const account = await accountNamed(foundation, creditId);
-      if (account === undefined) throw new StartError('There is no account of this credit_id.');
-      print(account);
-    },
+    run: ({ foundation, words: [creditId = ''], print }) => showAccount(foundation, creditId, print),
   },
   jobs: { run: ({ foundation, print }) => jobs(foundation, print) },
   'jobs close': {

@@ -218,7 +218,6 @@ export {
   type Served,
 } from './paying/idempotency.ts';
 export { type Claim, type Earlier, type Ending, type KeptAnswer, KeptAnswers } from './paying/kept-answers.ts';
-export { Losses } from './paying/losses.ts';
 export {
   actorOf,
   type Caller,

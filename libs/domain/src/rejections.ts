@@ -27,6 +27,7 @@ export type RejectionCode =
   | 'price_list_conflict'
   | 'topup_exists'
   | 'too_many_invoices'
+  | 'too_much_borne'
   | 'topup_not_found'
   | 'video_not_found';
 

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CallLimits, ClientPatience, Clock, EndpointHealth, Losses, Payers, Paying, Streams } from '#application';
+import { CallLimits, ClientPatience, Clock, EndpointHealth, Payers, Paying, Streams } from '#application';
 import { Foundation, Presence } from '#infra';
 import { Readiness } from './readiness.ts';
 import { Role } from './role.ts';
@@ -16,21 +16,15 @@ import { StreamsModule } from './streams.module.ts';
     { provide: Presence, inject: [Role, Foundation, Readiness], useFactory: showPresence },
     {
       provide: Payers,
-      inject: [Streams, Clock, Presence],
-      useFactory: (streams: Streams, clock: Clock, presence: Presence) =>
-        new Payers(streams, clock, () => presence.owner()),
-    },
-    {
-      provide: Losses,
-      inject: [Clock, Role, Foundation],
-      useFactory: (clock: Clock, { settings }: Role, { runtime }: Foundation) =>
-        new Losses(clock, settings.absorbedPerHour, runtime.alarm),
+      inject: [Streams, Clock, Presence, Role],
+      useFactory: (streams: Streams, clock: Clock, presence: Presence, { settings }: Role) =>
+        new Payers(streams, clock, () => presence.owner(), settings.absorbedPerHour),
     },
     {
       provide: Paying,
-      inject: [EndpointHealth, CallLimits, Losses, Foundation],
-      useFactory: (health: EndpointHealth, limits: CallLimits, losses: Losses, { runtime }: Foundation) =>
-        new Paying(health, limits, losses, runtime.alarm),
+      inject: [EndpointHealth, CallLimits, Foundation],
+      useFactory: (health: EndpointHealth, limits: CallLimits, { runtime }: Foundation) =>
+        new Paying(health, limits, runtime.alarm),
     },
   ],
   exports: [CallLimits, ClientPatience, EndpointHealth, Payers, Paying],

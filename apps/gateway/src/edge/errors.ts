@@ -139,6 +139,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, Kind>> = {
   price_list_conflict: CONFLICT,
   topup_exists: CONFLICT,
   too_many_invoices: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
+  too_much_borne: [429, 'rate_limit_error', 'rate_limit_exceeded', 'rate_limit_exceeded'],
   topup_not_found: NOT_FOUND,
   video_not_found: NOT_FOUND,
   no_open_cost: NOT_FOUND,

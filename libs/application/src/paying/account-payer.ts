@@ -24,10 +24,11 @@ export class AccountPayer extends Holder {
 
   async take({ holdId, lifetimeMs, priceList: _, ...wanted }: HoldRequest): Promise<Hold> {
     const { accountId, keyId } = this.caller;
-    const { clock, owner } = this.holding;
+    const { clock, owner, bearable } = this.holding;
     const at = clock.now();
     const expiresAt = clock.milliseconds() + lifetimeMs;
-    const data = { holdId, keyId, ...wanted, owner: owner(), expiresAt: clock.at(expiresAt), at };
+    const limited = bearable === undefined ? {} : { bearable };
+    const data = { holdId, keyId, ...wanted, ...limited, owner: owner(), expiresAt: clock.at(expiresAt), at };
     const { events, state } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);

@@ -21,6 +21,8 @@ export interface Holding {
   readonly funds: HeldFunds;
   readonly clock: Clock;
   readonly owner: HoldOwner;
+  /** What the house bears for an account in an hour; any amount where this is left out. */
+  readonly bearable?: PicoUsd | undefined;
 }
 
 /** A payer with a stream of its own, whose holds end the same way whatever kind it is of. */

@@ -1,5 +1,5 @@
 import type { Holds } from '#domain';
-import type { Cause } from '#kernel';
+import type { Cause, PicoUsd } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { Streams } from '../streams.ts';
 import { AccountPayer } from './account-payer.ts';
@@ -12,12 +12,14 @@ import type { Caller, Payer } from './payer.ts';
 export class Payers {
   private readonly holding: Holding;
 
+  /** @param bearable what the house bears for an account in an hour; any amount where it is left out */
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges'>,
     clock: Clock,
     owner: HoldOwner,
+    bearable?: PicoUsd,
   ) {
-    this.holding = { funds: new HeldFunds(streams), clock, owner };
+    this.holding = { funds: new HeldFunds(streams), clock, owner, bearable };
   }
 
   of(caller: Caller): Payer {

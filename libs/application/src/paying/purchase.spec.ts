@@ -6,6 +6,7 @@ import { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import type { Payer } from './payer.ts';
+import { Paying } from './paying.ts';
 import { Purchase, type Sale } from './purchase.ts';
 
 class StillClock extends Clock {
@@ -34,6 +35,7 @@ function begin(endpoints = [endpoint]) {
   const hold = { holdId: 'h', payer: 'account-a', amount: usd('1'), beside: ZERO, reach: usd('1'), expiresAt: 0 };
   const watch = { health: new EndpointHealth(new StillClock()), alarm: (problem: string) => void alarms.push(problem) };
   return {
+    ...{ sale, hold },
     purchase: new Purchase(
       sale,
       { payer: {} as Payer, hold },
@@ -125,3 +127,25 @@ describe('a purchase', () => {
     expect(begin().purchase.charge()).toBeUndefined();
   });
 });
+
+test.each(['settle', 'release'] as const)(
+  'use whose %s the store never took is in the log, with what it cost',
+  async (end) => {
+    const { sale, hold, alarms, health } = begin();
+    const away = async () => {
+      throw new Error('the store is away');
+    };
+    const payer = { id: 'account-a', take: async () => hold, [end]: away } as unknown as Payer;
+    const limits = { totalTimeoutMs: 1_000, drainTimeoutMs: 0, heldInFullTokens: 0 };
+    const paying = new Paying(health, limits, (problem) => void alarms.push(problem));
+    const serve = async (purchase: Purchase) => {
+      await purchase.ask(call);
+      await purchase.billCall(call, made({ input: 100 }));
+      if (end === 'release') throw new UpstreamFailure('upstream_error', 'it broke off');
+      return 'answer';
+    };
+    const audience = { left: new Promise<void>(() => {}), keeps: false };
+    await expect(paying.whole(payer, sale, serve, audience)).rejects.toThrow('the store is away');
+    expect(alarms).toEqual(['hold h of account-a: 307 pUSD of use are not stated']);
+  },
+);

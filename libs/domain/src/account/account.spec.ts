@@ -139,6 +139,55 @@ describe('a credit that is reversed', () => {
   });
 });
 
+describe('what the house bears', () => {
+  const limit = { bearable: usd('1') };
+  const lost = (holdId: string, dollars: string, at = later): AccountEvent => ({
+    type: 'ChargeAbsorbed',
+    data: { holdId, charge: someCharge({ price: '0', cost: pico(dollars) }), at },
+  });
+  const start = [opened, keyed(), credited('900'), held('a', '9'), held('b', '9'), held('c', '200')];
+  const isHeld = (when: string, ...past: readonly AccountEvent[]) => {
+    try {
+      return (
+        given(...start, ...past)
+          .when(hold('1', { ...limit, at: when, expiresAt: tomorrow }))
+          .events().length > 0
+      );
+    } catch {
+      return false;
+    }
+  };
+
+  test('is so much in an hour and a twentieth of what was charged, whichever process held and lost it', () => {
+    const much = [lost('x', '1'), lost('y', '0.5')];
+    expect([isHeld(later, lost('x', '1')), isHeld(later, ...much)]).toEqual([true, false]);
+    const { until } = given(...start, ...much)
+      .when(hold('1', { ...limit, at: later }))
+      .thenRefused('too_much_borne');
+    expect(until).toBe('2026-11-20T13:20:00.000Z');
+    given(...start, ...much)
+      .when(hold('1'))
+      .then(held('h1', '1', at, later));
+    expect(isHeld(later, ...much, settled('a', '9', '9'))).toBe(false);
+    expect(isHeld(later, ...much, settled('c', '200'))).toBe(true);
+    expect(isHeld(later, settled('c', '200'), ...much)).toBe(false); // an hour begins with a loss
+    expect([isHeld('2026-11-20T13:19:59.999Z', ...much), isHeld('2026-11-20T13:20:00.000Z', ...much)]).toEqual([
+      false,
+      true,
+    ]);
+  });
+
+  test('has what an answer cost beyond its hold in it, and calls that are absorbed within a charge', () => {
+    const beyond = (dollars: string): AccountEvent => {
+      const data = { ...resolved('a', '9'), charged: pico('9'), charge: charge(dollars) };
+      return { type: 'HoldSettled', data };
+    };
+    expect([isHeld(later, beyond('10.4')), isHeld(later, beyond('10.5'))]).toEqual([true, false]);
+    const { state } = given(...start, expired('b', '9'), lost('b', '0.25'), beyond('10'));
+    expect(state.losses).toEqual({ since: later, borne: usd('1.25'), charged: usd('9') });
+  });
+});
+
 describe('a hold', () => {
   test('takes what it is for from what is available', () => {
     const { state } = given(opened, keyed(), credited('5'), held('h1', '2'));

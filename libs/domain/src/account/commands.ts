@@ -17,7 +17,8 @@ export type AccountCommand =
   | Command<'RevokeKey', { keyId: string }>
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
-  | Command<'HoldFunds', HoldTerms>
+  /** `bearable`: what the house bears for the account in an hour; any amount where it is left out. */
+  | Command<'HoldFunds', HoldTerms & { bearable?: PicoUsd }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;
 

@@ -6,6 +6,7 @@ import { allowance, assertValidKey, counterOf, type Key, rolled, updated } from 
 import { assertBalanced, postings } from '../postings.ts';
 import { reject } from '../rejections.ts';
 import type { AccountCommand, HoldTerms } from './commands.ts';
+import { assertBearable } from './losses.ts';
 import { type Account, emptyAccount, evolve, spendable } from './state.ts';
 
 // decide ------------------------------------------------------------------------------------------------------------
@@ -117,12 +118,13 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: Account): readonl
 }
 
 function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly AccountEvent[] {
-  const { holdId, keyId, owner, expiresAt, query, at, atMost, part } = data;
+  const { holdId, keyId, owner, expiresAt, query, at, atMost, part, bearable } = data;
   const known = account.holds.get(holdId);
   if (known)
     return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
   if (howEnded(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   assertEnough(data, account);
+  if (bearable !== undefined) assertBearable(account.losses, bearable, at);
   const left = spendable(account, keyId, at);
   const wanted = part ? money.most(part.first, (left / part.share) as PicoUsd) : atMost;
   const amount = money.toJson(money.least(wanted, atMost, left));

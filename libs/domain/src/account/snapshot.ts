@@ -3,6 +3,7 @@ import { money, PersistentMap, type StateCodec, versionOf } from '#kernel';
 import type { Memory, OpenHold } from '../holds.ts';
 import type { Key } from '../keys.ts';
 import { KNOWN_FACTS } from '../upcasters/index.ts';
+import type { Losses } from './losses.ts';
 import type { Account } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
@@ -21,10 +22,13 @@ interface AccountJson {
   readonly reversals: Entries<string>;
   readonly resolved: MemoryJson;
   readonly expired: MemoryJson;
+  readonly losses?: LossesJson;
 }
 
+type LossesJson = Pick<Losses, 'since'> & Readonly<Record<'borne' | 'charged', string>>;
+
 /** Raised whenever `Account` changes its shape or `evolve` its meaning: older snapshots are then not used. */
-const STATE_VERSION = 6;
+const STATE_VERSION = 7;
 
 export const accountCodec: StateCodec<Account> = {
   version: `${STATE_VERSION} ${versionOf(KNOWN_FACTS)}`,
@@ -38,6 +42,7 @@ export const accountCodec: StateCodec<Account> = {
     reversals: [...account.reversals.entries()],
     resolved: encodeMemory(account.resolved),
     expired: encodeMemory(account.expired),
+    ...(account.losses ? { losses: encodeLosses(account.losses) } : {}),
   }),
   decode: (json: AccountJson): Account => ({
     status: json.status,
@@ -49,8 +54,17 @@ export const accountCodec: StateCodec<Account> = {
     reversals: PersistentMap.of(json.reversals),
     resolved: decodeMemory(json.resolved),
     expired: decodeMemory(json.expired),
+    ...(json.losses ? { losses: decodeLosses(json.losses) } : {}),
   }),
 };
+
+function encodeLosses({ since, borne, charged }: Losses): LossesJson {
+  return { since, borne: money.toJson(borne), charged: money.toJson(charged) };
+}
+
+function decodeLosses({ since, borne, charged }: LossesJson): Losses {
+  return { since, borne: money.fromJson(borne), charged: money.fromJson(charged) };
+}
 
 function encodeKey(key: Key): KeyJson {
   const limit = key.limit === null ? null : money.toJson(key.limit);

@@ -16,6 +16,7 @@ import {
   type OpenHold,
 } from '../holds.ts';
 import { allowance, counterOf, created, type Key, rolled, updated } from '../keys.ts';
+import { afterCharge, afterLoss, type Losses } from './losses.ts';
 
 export interface Account extends Holds {
   readonly status: 'none' | 'open';
@@ -26,6 +27,8 @@ export interface Account extends Holds {
   readonly credits: PersistentMap<string>;
   /** Reversal ids and their amounts, below zero where something was taken back. */
   readonly reversals: PersistentMap<string>;
+  /** Undefined where nothing was borne for it in the last hour that anything happened in. */
+  readonly losses?: Losses | undefined;
 }
 
 export const emptyAccount: Account = {
@@ -88,14 +91,22 @@ export function evolve(account: Account, event: AccountEvent): Account {
       return afterExtension(account, event.data);
     case 'HoldKept':
       return { ...account, ...afterHandover(event.data, account) };
-    case 'HoldSettled':
-      return afterEnd(account, event.data.holdId, 'settled', money.fromJson(event.data.charged));
+    case 'HoldSettled': {
+      const { holdId, charge, at } = event.data;
+      const charged = money.fromJson(event.data.charged);
+      return withLosses(
+        afterEnd(account, holdId, 'settled', charged),
+        afterCharge(account.losses, charge, charged, at),
+      );
+    }
     case 'HoldReleased':
       return afterEnd(account, event.data.holdId, 'released', ZERO);
     case 'HoldExpired':
       return afterEnd(account, event.data.holdId, 'expired', ZERO);
-    case 'ChargeAbsorbed':
-      return { ...account, ...afterAbsorbed(event.data.holdId, account) };
+    case 'ChargeAbsorbed': {
+      const { holdId, charge, at } = event.data;
+      return { ...account, ...afterAbsorbed(holdId, account), losses: afterLoss(account.losses, charge, at) };
+    }
     default:
       return unknownFact(event);
   }
@@ -160,6 +171,10 @@ function afterUse(key: Key, { counter, amount }: OpenHold, charged: PicoUsd): Ke
   const usedInAll = money.add(key.usedInAll, charged);
   if (counterOf(key) !== counter) return { ...key, usedInAll };
   return { ...key, held: money.subtract(key.held, amount), used: money.add(key.used, charged), usedInAll };
+}
+
+function withLosses(account: Account, losses: Losses | undefined): Account {
+  return losses === account.losses ? account : { ...account, losses };
 }
 
 function withKey(account: Account, keyId: string, change: (key: Key) => Key): Account {
