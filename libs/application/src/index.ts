@@ -64,6 +64,7 @@ export type { ResponsesBody } from './inference/responses/body.ts';
 export { type ChatRequest, Chats } from './inference/responses/chats.ts';
 export {
   Conversations,
+  PreviousRemoved,
   type Recalled,
   type StoredChain,
   type StoredReader,

@@ -20,8 +20,13 @@ const STRANGERS: Sharer = { name: 'strangers', part: 1 / 4 };
 /** Accounts that are known to have been credited, in each process. */
 const REMEMBERED_ACCOUNTS = 100_000;
 
-/** Says whether an account has ever been credited: accounts are free. One that has been stays so, and is not read again. */
-export function fundedIn({ accounts }: Streams): (accountId: string) => Promise<boolean> {
+/** Whether an account has ever been credited. */
+export type IsFunded = (accountId: string) => Promise<boolean>;
+/** The one of a process, for all that asks. */
+export const IS_FUNDED = Symbol('whether an account was ever credited');
+
+/** Accounts are free. One that has been credited stays so, and is not read again. */
+export function fundedIn({ accounts }: Streams): IsFunded {
   const funded = new LRUCache<string, true>({ maxSize: REMEMBERED_ACCOUNTS, sizeCalculation: () => 1 });
   return async (accountId) => {
     if (funded.has(accountId)) return true;
@@ -38,7 +43,7 @@ export function fundedIn({ accounts }: Streams): (accountId: string) => Promise<
  */
 export async function sharersOf(
   { caller, visitor, ip }: FastifyRequest,
-  isFunded: (accountId: string) => Promise<boolean>,
+  isFunded: IsFunded,
 ): Promise<readonly Sharer[]> {
   if (visitor && 'proof' in visitor) return [{ name: visitor.proof.challengeId, part: PART_OF_A_PAYER }];
   if (!caller) return [{ name: networkOf(ip), part: PART_OF_A_STRANGER }, STRANGERS];

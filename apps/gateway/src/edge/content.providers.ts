@@ -1,11 +1,11 @@
 /** The database of what lies beside the books: stored Responses, and answers that are kept. It may be one of its own. */
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
-import { StorageRoom, Streams } from '#application';
+import { StorageRoom } from '#application';
 import { contentMigrations } from '#connectors';
 import { Foundation, prepareDatabase, StartError } from '#infra';
 import { openPool, Role } from '#modules';
-import { fundedIn } from './budget.ts';
+import { IS_FUNDED, type IsFunded } from './budget.ts';
 
 export class ContentDatabase {
   constructor(readonly pool: pg.Pool) {}
@@ -15,9 +15,8 @@ export const contentProviders: readonly Provider[] = [
   { provide: ContentDatabase, inject: [Role, Foundation, pg.Pool], useFactory: openContent },
   {
     provide: StorageRoom,
-    inject: [Role, Streams],
-    useFactory: ({ settings }: Role, streams: Streams) =>
-      new StorageRoom(settings.storedBytesPerAccount, fundedIn(streams)),
+    inject: [Role, IS_FUNDED],
+    useFactory: ({ settings }: Role, isFunded: IsFunded) => new StorageRoom(settings.storedBytesPerAccount, isFunded),
   },
 ];
 

@@ -24,7 +24,7 @@ import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
 import { Bodies } from './bodies.ts';
 import { BooksReader } from './books-reader.ts';
-import { fundedIn } from './budget.ts';
+import { fundedIn, IS_FUNDED, type IsFunded } from './budget.ts';
 import { Authenticator } from './caller.ts';
 import { challengeProviders } from './challenges/challenges.providers.ts';
 import { Doors } from './challenges/doors.ts';
@@ -86,17 +86,18 @@ const NOTED_PAYERS = Symbol('noted payers');
       useFactory: (refused: RefusedRequests, clock: Clock, { runtime }: Foundation) =>
         new Refusals(refused, clock, runtime.alarm),
     },
+    { provide: IS_FUNDED, inject: [Streams], useFactory: fundedIn },
     {
       provide: Bodies,
-      inject: [Role, Streams],
-      useFactory: ({ settings }: Role, streams: Streams) =>
-        new Bodies({ maxBytes: settings.maxBytesInFlight, isFunded: fundedIn(streams) }),
+      inject: [Role, IS_FUNDED],
+      useFactory: ({ settings }: Role, isFunded: IsFunded) =>
+        new Bodies({ maxBytes: settings.maxBytesInFlight, isFunded }),
     },
     {
       provide: Uploads,
-      inject: [Role, Foundation, Streams],
-      useFactory: async (role: Role, { runtime }: Foundation, streams: Streams) =>
-        role.keep(await openUploads(role, streams, runtime.alarm)),
+      inject: [Role, Foundation, IS_FUNDED],
+      useFactory: async (role: Role, { runtime }: Foundation, isFunded: IsFunded) =>
+        role.keep(await openUploads(role, isFunded, runtime.alarm)),
     },
     {
       provide: PaidRequests,
@@ -140,9 +141,9 @@ const NOTED_PAYERS = Symbol('noted payers');
 })
 export class EdgeModule {}
 
-function openUploads({ settings }: Role, streams: Streams, alarm: Runtime['alarm']): Promise<Uploads> {
+function openUploads({ settings }: Role, isFunded: IsFunded, alarm: Runtime['alarm']): Promise<Uploads> {
   const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;
-  return Uploads.open({ directory: uploadsDir, maxBytes, isFunded: fundedIn(streams), alarm });
+  return Uploads.open({ directory: uploadsDir, maxBytes, isFunded, alarm });
 }
 
 async function openKeptAnswers(role: Role, { runtime }: Foundation, { pool }: ContentDatabase, secrets: Secrets) {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import {
   Conversations,
+  PreviousRemoved,
   type Recalled,
   Secrets,
   StorageRoom,
@@ -66,6 +67,22 @@ describe('a stored response', () => {
     expect(second.usage.cost).toBe(chat.usage.cost);
     const third = (await ask('[[sandbox tokens=3]]', { previous_response_id: second.id })).body;
     expect(third.usage.input_tokens).toBeGreaterThan(second.usage.input_tokens);
+  });
+
+  test('is stored whole where what it goes on from is deleted while it is answered, and paid for once', async () => {
+    const payer = await world.account(1.05);
+    const first = (await ask('One two three [[sandbox tokens=3]]', {}, payer)).body;
+    const more = { previous_response_id: first.id, store: true };
+    const answering = ask('[[sandbox tokens=3 latency=300]]', more, payer);
+    await world.until(async () => (await world.facts(payer)).at(-1)?.type === 'FundsHeld');
+    expect((await remove(first.id, payer)).status).toBe(200);
+    const { status, body: second } = await answering;
+    expect([status, second.store, (await rows(first.id)).length]).toEqual([200, true, 0]);
+    expect((await read(second.id, payer)).body).toEqual(second);
+    const third = (await ask('[[sandbox tokens=3]]', { previous_response_id: second.id }, payer)).body;
+    expect(third.usage.input_tokens).toBeGreaterThan(second.usage.input_tokens);
+    const facts = (await world.facts(payer)).map(({ type }) => type);
+    expect(facts.filter((type) => type === 'HoldSettled')).toHaveLength(3);
   });
 
   test('can be continued on any gateway at once', async () => {
@@ -428,17 +445,38 @@ describe('what is stored', () => {
     expect(await left('resp_a', 'resp_b', 'resp_c')).toEqual([]);
   });
 
+  test('is not removed from beneath one that begins to go on from it, nor gone on from when it is gone', async () => {
+    await save('resp_before');
+    const saving = await pool.connect();
+    await saving.query('begin');
+    await saving.query(
+      `with used as materialized (select app.stored_for_update($1))
+       insert into app.responses (id, account_id, previous_id, expires_at, sealed_by, box)
+       select 'resp_behind', $1, 'resp_before', $2, 'k', 'b' from used`,
+      [account.creditId, at(1)],
+    );
+    const removed = stored().remove(account.creditId, 'resp_before', at(0));
+    const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%stored_for_update($3)%'`;
+    await world.until(async () => (await pool.query(waits)).rowCount === 1);
+    await saving.query('commit');
+    saving.release();
+    expect(await removed).toBe(true);
+    expect(await find('resp_before')).toBeUndefined();
+    expect((await find('resp_behind'))?.parts).toHaveLength(2);
+    await expect(save('resp_late', { previousId: 'resp_gone' })).rejects.toBeInstanceOf(PreviousRemoved);
+  });
+
   test('is limited by account, also where much comes at once, and what is deleted makes room', async () => {
     const { creditId } = await world.account();
     const whose = { accountId: creditId };
-    await save('resp_first', whose, 100, 1_000);
-    const all = Array.from({ length: 30 }, (_, i) => save(`resp_many_${i}`, whose, 100, 1_000));
-    expect((await Promise.all(all)).filter((kept) => kept)).toHaveLength(9);
-    expect(await bytes(creditId)).toBe(1_000);
+    const all = Array.from({ length: 30 }, (_, i) => save(`resp_many_${i}`, whose, 100, 500));
+    const kept = await Promise.all(all);
+    expect(kept.filter((each) => each)).toHaveLength(5);
+    expect(await bytes(creditId)).toBe(500);
     expect(await save('resp_other', { accountId: other.creditId }, 100, 1_000_000)).toBe(true);
-    expect(await stored().remove(creditId, 'resp_first', at(0))).toBe(true);
-    expect(await bytes(creditId)).toBe(900);
-    expect(await save('resp_again', whose, 100, 1_000)).toBe(true);
+    expect(await stored().remove(creditId, `resp_many_${kept.indexOf(true)}`, at(0))).toBe(true);
+    expect(await bytes(creditId)).toBe(400);
+    expect(await save('resp_again', whose, 100, 500)).toBe(true);
   });
 });
 

@@ -22,6 +22,8 @@ import type { CallLimits } from './paying.ts';
 const RETRY_AFTER_SECONDS = 2;
 /** Answers are kept for a day, each from its own time on. */
 const ROOM_AGAIN_SECONDS = 3_600;
+/** Room is looked at before a request is served; what runs at once may fill it so many times, and not more. */
+const ROOM_FOR_RUNNING = 2;
 const ACCOUNTS = streamName(ACCOUNT, '');
 /** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
 const LEASE_MARGIN_MS = 60_000;
@@ -156,8 +158,11 @@ export class Idempotency {
 
   /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
   private async end(claim: Claim, ending: Ending): Promise<void> {
+    const { kept, room } = this.ports;
     try {
-      await this.ports.kept.end(claim, ending);
+      const accountId = claim.payer.startsWith(ACCOUNTS) ? claim.payer.slice(ACCOUNTS.length) : undefined;
+      if (accountId === undefined || typeof ending === 'string') await kept.end(claim, ending);
+      else await kept.end(claim, ending, ROOM_FOR_RUNNING * (await room.of(accountId)));
     } catch (error) {
       this.ports.alarm('an answer could not be kept', error);
     }

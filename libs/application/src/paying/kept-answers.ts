@@ -58,7 +58,8 @@ export abstract class KeptAnswers {
    */
   abstract confirm(claim: Claim): Promise<boolean>;
 
-  abstract end(claim: Claim, ending: Ending): Promise<boolean>;
+  /** @param atMost bytes that its payer may have stored then: beyond them an answer is not kept, and is lost */
+  abstract end(claim: Claim, ending: Ending, atMost?: number): Promise<boolean>;
 
   /** @throws Error when it was sealed with another master key */
   abstract open(answer: Buffer): Promise<KeptAnswer>;

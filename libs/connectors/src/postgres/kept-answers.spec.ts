@@ -181,6 +181,18 @@ describe('an answer', () => {
     for (const { payer } of [first, second]) expect(await kept.claim({ ...claimOf({ payer }), key: 'third' })).toBe(0);
   });
 
+  test('of many at once is kept within the limit, and lost beyond it: its request is not served again', async () => {
+    const { payer } = claimOf();
+    const running = Array.from({ length: 8 }, (_, i) => ({ ...claimOf({ payer }), key: `k${i}` }));
+    for (const each of running) await kept.claim(each);
+    const body = randomBytes(300);
+    const ended = await Promise.all(running.map((each) => kept.end(each, { ...ANSWER, body }, 1_500)));
+    expect(ended.filter((isKept) => isKept)).toHaveLength(3);
+    const found = await Promise.all(running.map((each) => kept.find(each)));
+    expect(found.map((each) => each?.lost)).toEqual(ended.map((isKept) => !isKept));
+    expect(await kept.claim({ ...claimOf({ payer }), key: 'next' })).toBeLessThanOrEqual(1_500);
+  });
+
   test('comes back byte for byte, and only by the same master key', async () => {
     const claim = await claimed();
     await kept.end(claim, ANSWER);

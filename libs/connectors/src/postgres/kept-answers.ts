@@ -110,7 +110,7 @@ export class PostgresKeptAnswers extends KeptAnswers {
     });
   }
 
-  end(claim: Claim, ending: Ending): Promise<boolean> {
+  end(claim: Claim, ending: Ending, atMost = Number.MAX_SAFE_INTEGER): Promise<boolean> {
     switch (ending) {
       case 'lost':
         return this.change('lose', claim, { sql: 'update gateway.answers set lost = true' });
@@ -119,7 +119,7 @@ export class PostgresKeptAnswers extends KeptAnswers {
       case 'unpaid':
         return this.change('forget', claim, { sql: 'delete from gateway.answers' });
       default:
-        return this.keep(claim, ending);
+        return this.keep(claim, ending, atMost);
     }
   }
 
@@ -133,10 +133,17 @@ export class PostgresKeptAnswers extends KeptAnswers {
     await this.pool.query(`delete from gateway.answers where expires_at <= now() and ${mayRemove}`);
   }
 
-  private async keep(claim: Claim, { status, headers, body }: KeptAnswer): Promise<boolean> {
+  private async keep(claim: Claim, { status, headers, body }: KeptAnswer, atMost: number): Promise<boolean> {
     const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
     const sealed = this.secrets.sealBytes(await compressed(Buffer.concat([head, body])));
-    return this.change('keep', claim, { sql: 'update gateway.answers set answer = $4', values: [sealed] });
+    const isKept = await this.change('keep', claim, {
+      // Its count is locked: of many at once none passes the limit.
+      sql: 'with used as materialized (select app.stored_for_update($1) as bytes) update gateway.answers set answer = $4',
+      and: '(select bytes from used) + octet_length($4::bytea) <= $5',
+      values: [sealed, atMost],
+    });
+    if (!isKept) await this.end(claim, 'lost');
+    return isKept;
   }
 
   /** Only its owner changes a row: who was taken for dead does not. */

@@ -56,6 +56,21 @@ export const storedBytesMigrations = [
         for each row when (new.answer is not null) execute function gateway.count_answer();
     `,
   },
+  {
+    id: 'stored-bytes-3',
+    // A row is there to be locked from the first byte on: each of its statements sees what others have committed.
+    sql: `
+      create function app.stored_for_update(account uuid) returns bigint language plpgsql as $$
+      declare stored bigint;
+      begin
+        loop
+          insert into app.stored_bytes values (account, 0) on conflict do nothing;
+          select bytes into stored from app.stored_bytes where account_id = account for update;
+          if found then return stored; end if;
+        end loop;
+      end $$;
+    `,
+  },
 ] as const;
 
 /** Any number: one process at a time removes what has expired. */

@@ -1,5 +1,11 @@
-import type pg from 'pg';
-import { type StoredChain, type StoredResponse, StoredResponses, type WantedResponse } from '#application';
+import pg from 'pg';
+import {
+  PreviousRemoved,
+  type StoredChain,
+  type StoredResponse,
+  StoredResponses,
+  type WantedResponse,
+} from '#application';
 import type { Instant } from '#domain';
 import { mayRemove, storedBytes } from './stored-bytes.ts';
 
@@ -42,6 +48,7 @@ export const storedResponseMigrations = [
   },
 ] as const;
 
+const FOREIGN_KEY_VIOLATION = '23503';
 /** What is read together with where it lies: most conversations. */
 const READ_AT_ONCE_BYTES = 64 * 1024;
 
@@ -73,6 +80,9 @@ const removalFrom = (start: string) => `
   )
   delete from app.responses where id in (select id from gone)`;
 
+/** The count is locked before any response, as by who saves one that goes on from it: so neither waits for the other. */
+const REMOVED = 'r.id = $2 and (select app.stored_for_update($3)) is not null';
+
 /** Responses in PostgreSQL, as they were sealed. */
 export class PostgresStoredResponses extends StoredResponses {
   constructor(private readonly pool: pg.Pool) {
@@ -81,14 +91,14 @@ export class PostgresStoredResponses extends StoredResponses {
 
   async save(response: StoredResponse, atMost: number): Promise<boolean> {
     const { id, accountId, previousId, expiresAt, sealed, itemIds } = response;
-    const { rows } = await this.pool.query<{ saved: boolean }>({
+    const saving = this.pool.query<{ saved: boolean }>({
       name: 'response-save',
-      // The row of the account is locked: of many at once none passes the limit.
+      // The count of the account is locked: of many at once none passes the limit.
       text: `
-        with used as (select bytes from app.stored_bytes where account_id = $2 for update),
+        with used as materialized (select app.stored_for_update($2) as bytes),
         response as (
           insert into app.responses (id, account_id, previous_id, expires_at, sealed_by, box)
-          select $1, $2, $3, $4::timestamptz, $5, $6 where coalesce((select bytes from used), 0) + octet_length($6) <= $8
+          select $1, $2, $3, $4::timestamptz, $5, $6 from used where bytes + octet_length($6) <= $8
           returning id
         ),
         items as (
@@ -97,6 +107,9 @@ export class PostgresStoredResponses extends StoredResponses {
         )
         select exists (select from response) as saved`,
       values: [id, accountId, previousId, expiresAt, sealed.key, sealed.box, itemIds, atMost],
+    });
+    const { rows } = await saving.catch((error: unknown) => {
+      throw isOfMissing(error) ? new PreviousRemoved() : error;
     });
     return rows[0]?.saved === true;
   }
@@ -120,18 +133,28 @@ export class PostgresStoredResponses extends StoredResponses {
       text: 'update app.responses set expires_at = $3 where id = $1 and account_id = $2 and expires_at > $3',
       values: [id, accountId, now],
     });
-    await this.pool.query({ name: 'response-remove', text: removalFrom('r.id = $2'), values: [now, id] });
+    await this.removeOnce({ name: 'response-remove', text: removalFrom(REMOVED), values: [now, id, accountId] });
     return rowCount === 1;
   }
 
   async removeExpired(now: Instant): Promise<void> {
     const removal = { name: 'responses-remove', text: removalFrom(mayRemove), values: [now] };
-    while (((await this.pool.query(removal)).rowCount ?? 0) > 0);
+    while (await this.removeOnce(removal));
     await this.pool.query('delete from app.stored_bytes where bytes <= 0');
   }
 
   stored(accountId: string): Promise<number> {
     return storedBytes(this.pool, accountId);
+  }
+
+  /** Whether anything was removed, and nothing else began to go on from it: then it stays, until that has expired as well. */
+  private async removeOnce(removal: pg.QueryConfig): Promise<boolean> {
+    try {
+      return ((await this.pool.query(removal)).rowCount ?? 0) > 0;
+    } catch (error) {
+      if (isOfMissing(error)) return false;
+      throw error;
+    }
   }
 
   /** Those of rows that were only measured. Undefined where one has been removed meanwhile. */
@@ -149,6 +172,11 @@ export class PostgresStoredResponses extends StoredResponses {
     if (boxes.size < measured.length) return undefined;
     return measured.map((row) => ({ ...row, box: boxes.get(row.id) ?? null }));
   }
+}
+
+/** A response would go on from one that is not there. */
+function isOfMissing(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION;
 }
 
 interface StoredRow {

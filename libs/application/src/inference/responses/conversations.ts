@@ -58,9 +58,12 @@ export interface WantedResponse extends StoredReader {
   readonly alone?: boolean;
 }
 
+/** What a response goes on from was removed while it was answered. */
+export class PreviousRemoved extends Error {}
+
 /** The store of sealed responses. Expired ones are not found, but stay for as long as others go on from them. */
 export abstract class StoredResponses {
-  /** @returns false where the account would have more than `atMost` bytes */
+  /** @returns false where the account would have more than `atMost` bytes @throws PreviousRemoved */
   abstract save(response: StoredResponse, atMost: number): Promise<boolean>;
   abstract find(wanted: WantedResponse): Promise<StoredChain | undefined>;
   /** Whether there was one. */
@@ -119,10 +122,21 @@ export class Conversations {
     return kept;
   }
 
-  private async save({ accountId, id, conversation, answered = [], recalled = [] }: NewResponse): Promise<boolean> {
-    const { stored, room, secrets, clock } = this.ports;
+  /** What was removed while it was read is part of this conversation, which then stands alone. */
+  private async save(response: NewResponse): Promise<boolean> {
+    const { conversation, recalled = [] } = response;
     const written = writtenFrom(conversation, recalled);
-    if (written === undefined) return false;
+    try {
+      return written !== undefined && (await this.write(response, written));
+    } catch (error) {
+      if (!(error instanceof PreviousRemoved)) throw error;
+      const whole = wholeOf(conversation);
+      return whole !== undefined && this.write(response, whole);
+    }
+  }
+
+  private async write({ accountId, id, answered = [] }: NewResponse, written: Written): Promise<boolean> {
+    const { stored, room, secrets, clock } = this.ports;
     const itemIds = answered.map((item) => item.id).filter(isItemId);
     const { previousId, text } = written;
     const expiresAt = clock.in(KEPT_FOR_MS);
@@ -212,10 +226,7 @@ export class Conversations {
  * What is written of a conversation: what is new beside the one that it goes on from, or all of it where that would be put
  * together from too much. Undefined where it is too long to be kept.
  */
-function writtenFrom(
-  conversation: Conversation,
-  [before, ...others]: readonly Recalled[],
-): { readonly previousId: string | null; readonly text: string } | undefined {
+function writtenFrom(conversation: Conversation, [before, ...others]: readonly Recalled[]): Written | undefined {
   const elsewhere = new Set(others.flatMap(({ items }) => items));
   const copied = conversation.items.filter((item) => elsewhere.has(item));
   if (copied.length > 0 && JSON.stringify(copied).length > MAX_COPIED) return undefined;
@@ -223,8 +234,17 @@ function writtenFrom(
     const text = JSON.stringify(partOf(conversation, before.items));
     if (before.length + text.length <= MAX_LENGTH) return { previousId: before.id, text };
   }
+  return wholeOf(conversation);
+}
+
+function wholeOf(conversation: Conversation): Written | undefined {
   const text = JSON.stringify(conversation);
   return text.length > MAX_LENGTH ? undefined : { previousId: null, text };
+}
+
+interface Written {
+  readonly previousId: string | null;
+  readonly text: string;
 }
 
 function itemsById(conversations: readonly Conversation[]): readonly (readonly [string, Thing])[] {
