@@ -99,20 +99,22 @@ export class Bodies {
   }
 
   /**
-   * Adds hooks to every operation that is declared from now on, behind that which finds the caller: they find the body's share of
-   * the memory, and unpack it.
+   * Adds a hook to every operation that is declared from now on, behind that which finds the caller: it refuses what says that it is
+   * too large, before anything is looked up for it, finds the body's share of the memory, and unpacks it.
    */
   unpackAt(fastify: FastifyInstance): void {
     fastify.addHook('onRoute', (route) => {
       const { config, bodyLimit } = route;
       if (!config?.operation || bodyLimit === undefined) return;
       const { streamed } = config.operation;
-      const share = (request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done) => {
-        if (isSmall(request)) return done(null, payload);
-        void this.shareOf(reply).then(() => done(null, payload), done);
+      const admit = (request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done) => {
+        const limit = limitOf(request);
+        if (Number(request.headers['content-length']) > limit) done(tooLarge(limit));
+        else if (isSmall(request)) done(null, payload);
+        else if (streamed) unpack(request, reply, payload, done);
+        else this.shareOf(reply).then(() => unpack(request, reply, payload, done), done);
       };
-      const hooks = streamed ? [measure, unpack] : [measure, share, unpack];
-      route.preParsing = [route.preParsing ?? [], hooks].flat() as never;
+      route.preParsing = [route.preParsing ?? [], admit].flat() as never;
       route.onSend = [route.onSend ?? [], linger].flat() as never;
     });
   }
@@ -124,16 +126,10 @@ const STREAM = 'application/x-stream';
 
 type Done = (error: Error | null, payload?: Readable) => void;
 
+/** It is as long as it says, and as it is. */
 function isSmall({ headers }: FastifyRequest): boolean {
   const length = Number(headers['content-length'] ?? 0);
   return length <= SMALL_BYTES && !headers['transfer-encoding'] && !headers['content-encoding'];
-}
-
-/** Refuses what says that it is too large, before anything is looked up for it. */
-function measure(request: FastifyRequest, _: FastifyReply, payload: Readable, done: Done): void {
-  const limit = limitOf(request);
-  if (Number(request.headers['content-length']) > limit) done(tooLarge(limit));
-  else done(null, payload);
 }
 
 function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done): void {
