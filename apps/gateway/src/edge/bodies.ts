@@ -4,7 +4,7 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Gathered } from '#application';
-import { assertParsable } from './bounds.ts';
+import { assertBounded, assertParsable } from './bounds.ts';
 import { Budget, Share, sharersOf } from './budget.ts';
 import { MAX_VISITOR_BYTES, MAX_VISITOR_UPLOAD_BYTES } from './caller.ts';
 import { InvalidRequest, TooLarge, UnsupportedMedia } from './errors.ts';
@@ -218,11 +218,18 @@ function bounded(payload: Readable, limit: number): Readable {
   return payload.pipe(counted);
 }
 
+/** @throws InvalidRequest where it is no JSON, or goes beyond the bounds of any body, whether anybody looks into it or not */
 function parsed(text: string): unknown {
   if (text === '') return undefined;
   assertParsable(text);
+  const body = jsonIn(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
+  assertBounded(body);
+  return body;
+}
+
+function jsonIn(text: string): unknown {
   try {
-    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
+    return JSON.parse(text);
   } catch {
     throw new InvalidRequest('The body is not valid JSON');
   }

@@ -31,8 +31,8 @@ export class ValidationPipe implements PipeTransform {
   transform(sent: unknown, { type, metatype, data }: ArgumentMetadata): unknown {
     if (type === 'custom') return sent;
     const value = sent instanceof Upload ? asTyped(sent.fields, metatype) : sent;
-    if (type === 'body') assertBounded(value);
-    else assertShort(value, data ?? '');
+    if (type !== 'body') assertShort(value, data ?? '');
+    else if (sent instanceof Upload) assertBounded(value); // JSON was checked as it was read
     if (metatype === undefined || !this.hasRules(metatype)) return value;
     return valid(metatype, type === 'body' ? withModelId(value) : value);
   }

@@ -1,6 +1,9 @@
 /** A body with one member that is malformed, at every depth and for every protocol behind us: never our fault, never charged. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Malformed, malformed, type TestAccount, World } from '#testing';
+import type { OpenApiDocument } from './document.ts';
 
 /** OpenAI's protocol, one that is translated to Anthropic's, and one to Responses. */
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex'];
@@ -273,4 +276,63 @@ describe('a private model', () => {
       expect((await world.facts()).length).toBe(before);
     },
   );
+});
+
+describe('every operation that takes a body', () => {
+  /** More than who pays for one request may send: files of his go to disk. */
+  const LARGE = 100 * 1024 * 1024;
+  let operations: readonly { method: string; path: string; isPublic: boolean; type: string; asks: boolean }[];
+  beforeAll(async () => {
+    const { paths }: OpenApiDocument = (await world.get('/openapi.json')).body;
+    operations = Object.entries(paths).flatMap(([template, methods]) =>
+      Object.entries(methods).flatMap(([method, { requestBody, security, parameters, responses }]) => {
+        if (!requestBody) return [];
+        const example = (name: string) => String(parameters.find((each) => each.name === name)?.example ?? 'x');
+        const path = template.replaceAll(/\{(\w+)\}/g, (_, name) => example(name));
+        const isPublic = security.length === 0 || security.some((each) => Object.keys(each).length === 0);
+        const [type = ''] = Object.keys(requestBody.content);
+        return [{ method: method.toUpperCase(), path, isPublic, type, asks: responses['402'] !== undefined }];
+      }),
+    );
+  });
+
+  /** The status for a body of which nothing is ever sent. */
+  async function unsent(method: string, path: string, headers: object): Promise<number | undefined> {
+    const sent = request(`${world.api}${path}`, { method, headers: { ...headers }, agent: false });
+    sent.on('error', () => {});
+    sent.flushHeaders();
+    const [answer] = (await once(sent, 'response', { signal: AbortSignal.timeout(5_000) })) as [IncomingMessage];
+    sent.destroy();
+    return answer.statusCode;
+  }
+
+  test('refuses a large one of a stranger before a byte of it is read', async () => {
+    expect(operations.length).toBeGreaterThan(30);
+    const asked = operations.flatMap((each) => [
+      { ...each, length: { 'content-length': LARGE } },
+      ...(each.isPublic || each.asks ? [] : [{ ...each, length: { 'transfer-encoding': 'chunked' } }]),
+    ]);
+    const answers = asked.map(async ({ method, path, type, length }) => {
+      return [method, path, await unsent(method, path, { 'content-type': `${type}; boundary=x`, ...length })];
+    });
+    const read = (await Promise.all(answers)).filter(([, , status]) => ![401, 402, 413].includes(status as number));
+    expect(read).toEqual([]);
+  });
+
+  test('refuses JSON that is nested deeper than 64 levels', async () => {
+    const body = `{"a":${'['.repeat(64)}${']'.repeat(64)}}`;
+    const credentials = { authorization: `Bearer ${account.apiKey}`, 'x-credit-id': account.creditId };
+    const headers = { 'content-type': 'application/json', ...credentials };
+    const { length: before } = await world.facts();
+    const answers = operations
+      .filter(({ type }) => type === 'application/json')
+      .map(async ({ method, path }) => {
+        const answer = await fetch(`${world.api}${path}`, { method, headers, body });
+        const text = await answer.text();
+        return [method, path, answer.status, text.includes('nested deeper than 64 levels')];
+      });
+    const taken = (await Promise.all(answers)).filter(([, , status, isNamed]) => status !== 400 || !isNamed);
+    expect(taken).toEqual([]);
+    expect((await world.facts()).length).toBe(before);
+  });
 });
