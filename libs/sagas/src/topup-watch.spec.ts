@@ -294,6 +294,11 @@ describe('a payment', () => {
     ['with a refund of more than there is', { reversals: [{ id: 'r', units: -(10n ** 200n), why: '' }] }],
     ['in a year of five digits, which would be in time', { receivedAt: '+033658-09-27T01:46:39.000Z' }],
     ['with a NUL in its id', { id: 'a\u0000' }],
+    ['with a refund for an endless reason', { reversals: [{ id: 'r', units: -1n, why: 'x'.repeat(10_000) }] }],
+    [
+      'with more fees than any has',
+      { fees: Array.from({ length: 2_000 }, (_, i) => ({ id: `f${i}`, units: 1n, why: '' })) },
+    ],
   ])('%s is an alarm, never a fact, and is credited once the node says what is true', async (_, lie) => {
     await issue('aa');
     node.pay('aa');

@@ -7,6 +7,7 @@ import type { Clock } from '../clock.ts';
 import { UpstreamFailure } from '../failures.ts';
 import { randomBase62, type Secrets } from '../secrets.ts';
 import type { Streams } from '../streams.ts';
+import { assertRequested } from '../topups/believable-payment.ts';
 import type { ExchangeRates } from '../topups/exchange-rates.ts';
 import { type CheckedInvoice, checkedInvoice } from '../topups/lightning-invoice.ts';
 import type { OfferedMethod, OfferedPayments } from '../topups/offered-payments.ts';
@@ -91,6 +92,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
       ...{ topupId: randomBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
       ...{ memo: description, expirySeconds: INVOICE_SECONDS, confirmations: terms.confirmations },
     });
+    assertRequested(made);
     const at = clock.now();
     const invoice = made.destination.value;
     const known = made.paymentHash === undefined ? {} : { paymentHash: made.paymentHash };

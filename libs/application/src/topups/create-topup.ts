@@ -15,6 +15,7 @@ import { Clock } from '../clock.ts';
 import { UnservableRequest, UpstreamFailure } from '../failures.ts';
 import { randomBase62 } from '../secrets.ts';
 import { Streams } from '../streams.ts';
+import { assertRequested } from './believable-payment.ts';
 import { ExchangeRates } from './exchange-rates.ts';
 import { checkedInvoice } from './lightning-invoice.ts';
 import { type OfferedMethod, OfferedPayments } from './offered-payments.ts';
@@ -83,6 +84,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     const asked = { topupId, coin, kind, units: priced.units, memo: MEMO, expirySeconds, confirmations, ...more };
     await this.allow({ accountId, topupId, expiresAt: endOf(asked, at), at }, cause);
     const made = await backend.request(asked);
+    assertRequested(made);
     if (made.destination.kind !== kind) throw new UpstreamFailure('upstream_error', `${backend.name} made no ${kind}`);
     const data: InvoiceIssued['data'] = {
       ...{ accountId, method: terms.method, coin: coin.code, requested },

@@ -3,6 +3,8 @@ import { UpstreamFailure } from '../failures.ts';
 
 /** The default of BOLT 11. */
 const DEFAULT_EXPIRY_SECONDS = 3600;
+/** Of the year 9999. */
+const LAST_SECOND = 253_402_300_800;
 const HASH = /^[0-9a-f]{64}$/;
 
 /** What an invoice must say before it is handed out. */
@@ -40,7 +42,7 @@ export function checkedInvoice(invoice: string, { msat, paymentHash, now }: Expe
   const sections = sectionsOf(invoice);
   const hash = String(sections.get('payment_hash'));
   const seconds = Number(sections.get('timestamp')) + Number(sections.get('expiry') ?? DEFAULT_EXPIRY_SECONDS);
-  const expiresAt = new Date(seconds * 1000).toISOString();
+  const expiresAt = seconds < LAST_SECOND ? new Date(seconds * 1000).toISOString() : '';
   const asked =
     HASH.test(hash) &&
     (paymentHash === undefined || hash === paymentHash) &&

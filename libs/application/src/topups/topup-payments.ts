@@ -1,6 +1,6 @@
 import { isLate, type Payment, type PaymentsWanted, type TopupCommand, worth } from '#domain';
 import type { Clock } from '../clock.ts';
-import { assertBelievable, isOfNothing } from './believable-payment.ts';
+import { assertBelievable, believableWorth, isOfNothing } from './believable-payment.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
 import type { OfferedPayments } from './offered-payments.ts';
 import type { BackendPayment } from './payment-backend.ts';
@@ -48,6 +48,6 @@ export class TopupPayments {
     const rate = await this.rates.usdPer(code).catch((error) => {
       if (late) throw error;
     });
-    return rate && { rate, amount: worth(units, coin, rate.value) };
+    return rate && { rate, amount: believableWorth(worth(units, coin, rate.value)) };
   }
 }

@@ -1,7 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
+import fc from 'fast-check';
 import {
+  type BackendPayment,
   Clock,
   CreateTopup,
   CreateTopupHandler,
@@ -12,11 +14,14 @@ import {
   PaymentBackends,
   type PaymentRequest,
   type RequestedPayment,
+  TopupPayments,
+  UpstreamFailure,
 } from '#application';
 import { readPayments } from '#catalogue';
+import { type Change, type TopupEvent, topupDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { NO_SNAPSHOTS, START } from '#kernel';
-import { BY_A_TEST } from '#testing';
+import { NO_SNAPSHOTS, Rejection, START } from '#kernel';
+import { BY_A_TEST, issuedInvoice } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
 const NOW = '2026-11-20T12:00:00.000Z';
@@ -155,6 +160,7 @@ describe('an invoice', () => {
     ['for another payment hash', { paymentHash: createHash('sha256').update('other').digest() }],
     ['that has expired', { timestamp: Date.parse(NOW) / 1000 - 900 }],
     ['that expires at once', { expirySeconds: 0 }],
+    ['that expires when no calendar goes', { expirySeconds: 10 ** 14 }],
   ])('%s is not handed out, and leaves nothing in the books', async (_, lies) => {
     node.lies = lies;
     await expect(request()).rejects.toMatchObject({ name: 'UpstreamFailure', code: 'upstream_error' });
@@ -171,5 +177,60 @@ describe('an invoice', () => {
     node.damage = damage;
     await expect(request()).rejects.toMatchObject({ name: 'UpstreamFailure', code: 'upstream_error' });
     expect(await facts()).toEqual([]);
+  });
+});
+
+describe('whatever a back end says of a payment, and whatever rate is believed, is refused or makes facts that every read model has room for', () => {
+  const { coins } = readPayments();
+  const most = 10n ** 20n - 1n;
+  const amount = fc.constantFrom(0n, 1n, 100_000n, 100_000_000_000n, most, most, 10n ** 40n);
+  const words = fc.constantFrom(...Array(12).fill('refunded'), 'x'.repeat(300), 'x'.repeat(9_999), '\0');
+  const signed = fc.oneof(
+    amount,
+    amount.map((units) => -units),
+  );
+  const change: fc.Arbitrary<Change> = fc.record({ id: words, units: signed, why: words });
+  const changes = fc.oneof(fc.constant([]), fc.tuple(change), fc.tuple(change, change));
+  const payments: fc.Arbitrary<BackendPayment> = fc.record({
+    ...{ reference: fc.constant('r'), id: fc.oneof(fc.constant('p'), words), units: amount },
+    confirmations: fc.constantFrom<BackendPayment['confirmations']>(
+      'final',
+      'pending',
+      'lost',
+      0,
+      Number.MAX_SAFE_INTEGER,
+    ),
+    receivedAt: fc.constantFrom(NOW, '2026-11-20T23:00:00.000Z', '9999-12-31T23:59:59.999Z'),
+    ...{ fees: changes, reversals: changes },
+  });
+  const rate = fc.constantFrom('0.000000000001', '1', '999999999999.999999999999');
+
+  test.each(coins.map((coin) => [coin.code, coin] as const))('%s', async (_, coin) => {
+    const offered = { coin: () => coin } as unknown as OfferedPayments;
+    await fc.assert(
+      fc.asyncProperty(payments, rate, async (payment, value) => {
+        const rates = { usdPer: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
+        const invoice = issuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
+        const wanted = { ...invoice, kind: invoice.destination.kind, seen: ['p'], received: [] };
+        const recorded = new TopupPayments(rates, offered, new StandingClock()).recording(wanted, [payment]);
+        const refused = (error: unknown) => {
+          expect([UpstreamFailure, Rejection].some((kind) => error instanceof kind)).toBe(true);
+          return [];
+        };
+        let topup = topupDecider.evolve(topupDecider.initial(), { type: 'InvoiceIssued', data: invoice });
+        for (const command of await recorded.catch(refused)) {
+          const state = topup;
+          const decided = await new Promise<readonly TopupEvent[]>((resolve) =>
+            resolve(topupDecider.decide(command, state)),
+          ).catch(refused);
+          for (const fact of decided) {
+            topup = topupDecider.evolve(topup, fact);
+            const text = JSON.stringify(fact.data);
+            expect([text.length < 4_096, text.match(/"-?\d{37,}"/)]).toEqual([true, null]);
+          }
+        }
+      }),
+      { numRuns: 400, seed: 20_261_123 },
+    );
   });
 });
