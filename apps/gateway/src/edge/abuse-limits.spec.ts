@@ -1,4 +1,5 @@
 /** What costs nothing is limited, on all gateways together, and what a balance pays for is not. */
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type Answer, type TestAccount, World } from '#testing';
@@ -85,6 +86,16 @@ test('wrong credentials are limited by address: a good one is served all the sam
   const unknownHere = await world.account(0.105);
   expect(await statuses(3, () => chat('192.0.2.8', unknownHere.apiKey))).toEqual([200, 200, 200]);
   expect((await balance({ 'x-credit-id': unknownHere.creditId })).status).toBe(200);
+});
+
+test('proofs of payment are credentials: wrong ones are limited by address', async () => {
+  const prove = (route: string) => {
+    const authorization = `L402 ${randomBytes(32).toString('base64url')}:${'0'.repeat(64)}`;
+    return send('GET', route, '192.0.2.10', { authorization });
+  };
+  expect(await statuses(4, () => prove('/v1/payments/charge'))).toEqual([401, 401, 401, 429]);
+  expect((await prove('/v1/videos/unknown')).status).toBe(429);
+  expect((await prove('/v1/data/x/search?query=x')).status).toBe(429);
 });
 
 test('nothing limits what is paid for, and where nothing can be counted nothing else is served', async () => {

@@ -60,10 +60,9 @@ const NOTED_PAYERS = Symbol('noted payers');
     },
     {
       provide: Authenticator,
-      inject: [BooksReader, Secrets, Clock, AbuseLimits, Role],
-      useFactory: (
-        ...[books, secrets, clock, limits, { settings }]: [BooksReader, Secrets, Clock, AbuseLimits, Role]
-      ) => new Authenticator({ books, secrets, clock, lookUps: new LookUps(limits) }, settings.creditIdInference),
+      inject: [BooksReader, Secrets, Clock, LookUps, Role],
+      useFactory: (...[books, secrets, clock, lookUps, { settings }]: [BooksReader, Secrets, Clock, LookUps, Role]) =>
+        new Authenticator({ books, secrets, clock, lookUps }, settings.creditIdInference),
     },
     { provide: KeptAnswers, inject: [Role, Foundation, ContentDatabase, Secrets], useFactory: openKeptAnswers },
     {

@@ -4,11 +4,13 @@ import { AbuseLimits, FreeUse, Secrets } from '#application';
 import { abuseLimitMigrations, PostgresAbuseLimits } from '#connectors';
 import { Foundation, prepareDatabase } from '#infra';
 import { Role } from '#modules';
+import { LookUps } from './look-ups.ts';
 
 const SWEEP_EVERY_MS = 60_000;
 
 export const limitProviders: readonly Provider[] = [
   { provide: AbuseLimits, inject: [Role, Foundation, pg.Pool, Secrets], useFactory: openLimits },
+  { provide: LookUps, inject: [AbuseLimits], useFactory: (limits: AbuseLimits) => new LookUps(limits) },
   { provide: FreeUse, inject: [AbuseLimits], useFactory: (limits: AbuseLimits) => new FreeUse(limits) },
 ];
 

@@ -11,6 +11,7 @@ import {
   Secrets,
   Streams,
 } from '#application';
+import { LookUps } from '../look-ups.ts';
 import { PublicAddress } from '../public-address.ts';
 import { Doors } from './doors.ts';
 
@@ -38,9 +39,10 @@ export const challengeProviders: readonly Provider[] = [
   },
   {
     provide: Doors,
-    inject: [CommandBus, OfferedPayments, Proofs, AbuseLimits, Secrets, PublicAddress],
+    inject: [LookUps, CommandBus, OfferedPayments, Proofs, AbuseLimits, Secrets, PublicAddress],
     useFactory: (
-      ...[commands, offered, proofs, limits, secrets, address]: [
+      ...[lookUps, commands, offered, proofs, limits, secrets, address]: [
+        LookUps,
         CommandBus,
         OfferedPayments,
         Proofs,
@@ -48,6 +50,6 @@ export const challengeProviders: readonly Provider[] = [
         Secrets,
         PublicAddress,
       ]
-    ) => new Doors({ commands, offered, proofs, limits, secrets, address }),
+    ) => new Doors({ lookUps, commands, offered, proofs, limits, secrets, address }),
   },
 ];

@@ -23,6 +23,7 @@ import type { RejectionCode } from '#domain';
 import { Rejection, startedBy } from '#kernel';
 import { networkOf } from '../addresses.ts';
 import { InvalidRequest, Unauthorized } from '../errors.ts';
+import type { LookUps } from '../look-ups.ts';
 import type { PublicAddress } from '../public-address.ts';
 import { sendChallenge, type WhyAsked } from './challenge-answer.ts';
 import { shownBy } from './credentials.ts';
@@ -45,7 +46,15 @@ const FAULTS: Partial<Record<RejectionCode, ProofFault>> = {
 };
 const RETRY_AFTER_SECONDS = 5;
 
+/** Nothing of the kind was asked for, or it was not paid. */
+class WrongProof extends Unauthorized {
+  constructor(readonly fault: ProofFault) {
+    super('The proof of payment is not valid');
+  }
+}
+
 interface Ports {
+  readonly lookUps: LookUps;
   readonly commands: CommandBus;
   readonly offered: OfferedPayments;
   readonly proofs: Proofs;
@@ -65,7 +74,8 @@ export class Doors {
   async visitor(request: FastifyRequest): Promise<Visitor | undefined> {
     const shown = shownBy(request);
     if (shown === 'account') return undefined;
-    const checked = typeof shown === 'object' ? await this.ports.proofs.check(shown, this.realm) : shown;
+    const checked =
+      typeof shown === 'object' ? await this.looked(request, () => this.ports.proofs.check(shown, this.realm)) : shown;
     if (typeof checked === 'object') return { proof: checked };
     if (!takesChallenges(this.ports.offered)) return undefined;
     await this.count(request);
@@ -74,12 +84,13 @@ export class Doors {
 
   /**
    * Who sends a request with a proof of payment, whatever that was used for; undefined where it has none.
-   * @throws Unauthorized when the proof is not right
+   * @throws Unauthorized when the proof is not right; TooManyRequests
    */
   async prover(request: FastifyRequest): Promise<Visitor | undefined> {
     const shown = shownBy(request);
     if (shown === 'account' || shown === 'nothing') return undefined;
-    const known = shown === 'malformed' ? shown : await this.ports.proofs.known(shown, this.realm);
+    const known =
+      shown === 'malformed' ? shown : await this.looked(request, () => this.ports.proofs.known(shown, this.realm));
     if (typeof known === 'object') return { proof: known };
     throw new Unauthorized('The proof of payment is not valid');
   }
@@ -119,6 +130,20 @@ export class Doors {
    */
   digestOf({ method, url, body }: FastifyRequest): string {
     return this.ports.secrets.digest(`request of a payment ${method} ${pathOf(url)}\n${canonical(body)}`);
+  }
+
+  /** A proof is a credential: who tries many that pay for nothing has them looked up as other wrong ones are. */
+  private async looked({ ip }: FastifyRequest, look: () => Promise<Proof | ProofFault>): Promise<Proof | ProofFault> {
+    try {
+      return await this.ports.lookUps.make(ip, false, async () => {
+        const found = await look();
+        if (found === 'unknown' || found === 'unpaid') throw new WrongProof(found);
+        return found;
+      });
+    } catch (error) {
+      if (error instanceof WrongProof) return error.fault;
+      throw error;
+    }
   }
 
   private count({ ip }: FastifyRequest): Promise<void> {
