@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ChatDelta, ResponseOutput, readResponsesRequest, type Thing, type TypedEvent } from '#application';
+import { CollectedChat } from '../vocabulary/collected-chat.ts';
 import { thoughtsIn } from './thoughts.ts';
 
 /** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
@@ -320,4 +321,23 @@ test('what was open when the answer broke off is incomplete', () => {
   output.accept({ content: 'Ye' });
   output.breakOff();
   expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
+});
+
+test('what a vendor sends in ever so many places takes a time that grows with it', () => {
+  const PLACES = 30_000;
+  const began = performance.now();
+  const calls = Array.from({ length: PLACES }, (_, i) => ({
+    index: i,
+    id: `c${i}`,
+    function: { name: 'f', arguments: '' },
+  }));
+  const chat = new CollectedChat();
+  for (const tool_calls of [calls, calls.map(({ index }) => ({ index, function: { arguments: '{}' } }))])
+    chat.accept({ choices: [{ index: 0, delta: { tool_calls } }] });
+  const [choice] = chat.body.choices as readonly { readonly message: { readonly tool_calls: readonly unknown[] } }[];
+  expect(choice?.message.tool_calls.at(-1)).toEqual({ id: `c${PLACES - 1}`, function: { name: 'f', arguments: '{}' } });
+  const thoughts = calls.map(({ index }) => ({ reasoning_details: [{ type: 'reasoning.text', text: 'x', index }] }));
+  const { output, events } = written([{ tool_calls: calls }, ...thoughts]);
+  expect([output.kept.length, events.at(-1)?.output_index]).toEqual([PLACES + 1, PLACES - 1]);
+  expect(performance.now() - began).toBeLessThan(3_000); // to look through all of them for each takes 11 s
 });

@@ -16,7 +16,7 @@ import {
   type SearchItem,
   type TextPart,
 } from './output-items.ts';
-import { merged, sealed, withoutEncrypted } from './thoughts.ts';
+import { sealed, Thoughts, withoutEncrypted } from './thoughts.ts';
 import { inputIn, Toolset } from './toolset.ts';
 
 /** A call while it is made: models write the plain text of a tool as the arguments of a function. */
@@ -28,6 +28,8 @@ interface OpenCall {
 export class ResponseOutput {
   /** With everything that the next answer can use. */
   readonly kept: OutputItem[] = [];
+  /** Where each stands among them. */
+  private readonly places = new Map<OutputItem, number>();
   /** The message or the reasoning that is being filled: the next thing that is not of its kind ends it. */
   private text: MessageItem | ReasoningItem | undefined;
   /** By their index in the chat answer. They stay open to the end: their arguments may come by turns. */
@@ -37,7 +39,7 @@ export class ResponseOutput {
   /** Sources that came before the text that they are sources of. */
   private citations: Thing[] = [];
   /** Of the reasoning that is being filled: what its maker wants back. */
-  private details: readonly Thing[] = [];
+  private details = new Thoughts();
   private events: TypedEvent[] = [];
 
   /**
@@ -112,7 +114,7 @@ export class ResponseOutput {
   private keepThoughts(details: readonly Thing[]): void {
     if (details.length === 0) return;
     this.reasoningItem();
-    this.details = merged(this.details, details);
+    this.details.add(details);
   }
 
   private reasoningItem(): ReasoningItem {
@@ -121,7 +123,7 @@ export class ResponseOutput {
     const item: ReasoningItem = { type: 'reasoning', id: this.newId('reasoning'), status: 'in_progress', summary: [] };
     this.add(item);
     this.text = item;
-    this.details = [];
+    this.details = new Thoughts();
     return item;
   }
 
@@ -250,7 +252,7 @@ export class ResponseOutput {
 
   /** What its maker wants back is known when all of it has come. */
   private endReasoning(item: ReasoningItem): void {
-    if (this.details.length > 0) item.encrypted_content = sealed(this.details);
+    if (this.details.all.length > 0) item.encrypted_content = sealed(this.details.all);
     const [part] = item.summary;
     if (!part) return;
     this.emit('response.reasoning_summary_text.done', item, { summary_index: 0, text: part.text });
@@ -272,17 +274,18 @@ export class ResponseOutput {
 
   private add(item: OutputItem): void {
     const output_index = this.kept.push(item) - 1;
+    this.places.set(item, output_index);
     this.events.push({ type: 'response.output_item.added', output_index, item: this.shown(structuredClone(item)) });
   }
 
   private done(item: OutputItem, status: 'completed' | 'incomplete' | 'failed'): void {
     item.status = status;
-    const output_index = this.kept.indexOf(item);
+    const output_index = this.places.get(item);
     this.events.push({ type: 'response.output_item.done', output_index, item: this.shown(structuredClone(item)) });
   }
 
   private emit(type: string, item: OutputItem, more: Thing): void {
-    this.events.push({ type, item_id: item.id, output_index: this.kept.indexOf(item), ...more });
+    this.events.push({ type, item_id: item.id, output_index: this.places.get(item), ...more });
   }
 
   private shown(item: OutputItem): OutputItem {

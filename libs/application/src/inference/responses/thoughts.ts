@@ -35,15 +35,25 @@ export function thoughtsIn(item: Thing, param: string): readonly Thing[] {
 }
 
 /** Pieces of reasoning as they come, in whole ones: those of one index and type belong together. */
-export function merged(known: readonly Thing[], pieces: readonly Thing[]): readonly Thing[] {
-  const all = [...known];
-  for (const piece of pieces) {
-    const at = all.findIndex(({ index, type }) => index === piece.index && type === piece.type);
-    const before = piece.index === undefined ? undefined : all[at];
-    if (before === undefined) all.push(piece);
-    else all[at] = { ...before, ...stated(piece), ...joined(before, piece) };
+export class Thoughts {
+  readonly all: Thing[] = [];
+  /** By what their pieces have in common. */
+  private readonly places = new Map<string, number>();
+
+  add(pieces: readonly Thing[]): void {
+    for (const piece of pieces) {
+      const { index, type } = piece;
+      const name = index === undefined ? undefined : JSON.stringify([index, type]);
+      const at = name === undefined ? undefined : this.places.get(name);
+      if (at === undefined) {
+        if (name !== undefined) this.places.set(name, this.all.length);
+        this.all.push(piece);
+      } else {
+        const before = this.all[at] as Thing;
+        this.all[at] = { ...before, ...stated(piece), ...joined(before, piece) };
+      }
+    }
   }
-  return all;
 }
 
 function stated(piece: Thing): Thing {

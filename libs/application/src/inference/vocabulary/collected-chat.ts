@@ -97,12 +97,22 @@ function add(to: Fields, piece: Thing): void {
   }
 }
 
+/** The members of a list by their index: to look through it for each piece would take long. */
+const members = new WeakMap<unknown[], Map<number, Fields>>();
+
 function addedList(list: unknown[], pieces: readonly unknown[]): unknown[] {
+  const byIndex = members.get(list) ?? new Map<number, Fields>();
+  members.set(list, byIndex);
   for (const piece of pieces) {
     const at = indexIn(piece);
-    const known = at === undefined ? undefined : list.find((each) => indexIn(each) === at);
-    if (known === undefined) list.push(structuredClone(piece));
-    else add(known as Fields, piece as Thing);
+    const known = at === undefined ? undefined : byIndex.get(at);
+    if (known) {
+      add(known, piece as Thing);
+      continue;
+    }
+    const member = structuredClone(piece);
+    list.push(member);
+    if (at !== undefined) byIndex.set(at, member as Fields);
   }
   return list;
 }

@@ -14,6 +14,7 @@ import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { instantIn, jsonIn } from '../exact-json.ts';
 import { lookOneByOne } from '../lightning.ts';
+import { linesOf } from '../lines.ts';
 
 /** A line of the subscription; an invoice is a few kilobytes. */
 const MAX_LINE = 1024 * 1024;
@@ -71,15 +72,10 @@ export class LndNode implements PaymentBackend {
   }
 
   async *hints(signal: AbortSignal): AsyncGenerator<string> {
-    let pending = '';
-    for await (const piece of await this.http.follow('/v1/invoices/subscribe', this.headers, signal)) {
-      if (pending.length > MAX_LINE) this.http.unreadable();
-      const lines = (pending + piece).split('\n');
-      pending = lines.pop() ?? '';
-      for (const line of lines.filter((each) => each.trim() !== '')) {
-        const reference = settledIn(line);
-        if (reference !== undefined) yield reference;
-      }
+    const pieces = await this.http.follow('/v1/invoices/subscribe', this.headers, signal);
+    for await (const line of linesOf(pieces, MAX_LINE, () => this.http.unreadable())) {
+      const reference = line.trim() === '' ? undefined : settledIn(line);
+      if (reference !== undefined) yield reference;
     }
   }
 

@@ -10,7 +10,11 @@ import { readPayments } from '#catalogue';
 import { LndNode } from '#connectors';
 import type { CoinTerms } from '#domain';
 import { selfSigned } from '../../../../testing/src/self-signed.ts';
+import { linesOf } from '../lines.ts';
 
+const tooLong = (): never => {
+  throw new Error('too long');
+};
 const MACAROON = '0201036c6e64';
 const NOWHERE = 'http://127.0.0.1:1';
 const HASH = 'fb'.repeat(32);
@@ -281,6 +285,24 @@ describe('the report of payments', () => {
     const everywhere = Array.from(whole, (_, i) => whole.subarray(i, i + 1));
     const node = await start(sending([whole, '\n', ...everywhere]));
     expect(await collect(node)).toHaveLength(6);
+  });
+
+  test('is read in a time that grows with it, and no line without end', async () => {
+    async function linesIn(text: string, most: number) {
+      const byCharacter = (async function* () {
+        yield* text;
+      })();
+      const lines: string[] = [];
+      for await (const each of linesOf(byCharacter, most, tooLong)) lines.push(each);
+      return lines;
+    }
+    const long = 'x'.repeat(300_000);
+    const began = performance.now();
+    expect(await linesIn(`${long}\ny\n`, 300_000)).toEqual([long, 'y']);
+    expect(performance.now() - began).toBeLessThan(2_000); // to look at the line again for each piece takes 4 s, and a minute for one of a million
+    for (const text of [`${long}\n`, long]) {
+      await expect(linesIn(text, 299_999)).rejects.toThrow('too long');
+    }
   });
 
   test('that ends within a line does not report that one', async () => {
