@@ -72,6 +72,14 @@ export interface PriceLine extends Sold {
 /** What is known of a call, beside its seller. */
 export type Use = Pick<Item, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
 
+/** Longer than any id that a vendor gives. */
+const MAX_VENDOR_ID = 200;
+
+/** An id that can be one: whatever else a vendor says in its place would be in the books for ever, if they take it at all. */
+export function namedByVendor(vendorId: string | undefined): Pick<Item, 'vendorId'> {
+  return vendorId === undefined || vendorId.length > MAX_VENDOR_ID ? {} : { vendorId };
+}
+
 /** A call with its amounts, rounded once. @throws UnpricedUnit */
 export function itemOf(
   { of, provider, creditor, prices }: Tariff,
@@ -83,7 +91,7 @@ export function itemOf(
     provider,
     creditor,
     ...(beside ? { beside } : {}),
-    ...(vendorId === undefined ? {} : { vendorId }),
+    ...namedByVendor(vendorId),
     usage: usageToJson(usage),
     ...(terms === undefined ? {} : { terms }),
     estimated,

@@ -22,6 +22,7 @@ export {
   chargeOf,
   type Item,
   itemOf,
+  namedByVendor,
   type PriceLine,
   type Sold,
   type Tariff,

@@ -141,6 +141,10 @@ test("what vendors say of us and of our customers' prompts stays where it was sa
   expect([...OURS, ...keys].filter((each) => answers.includes(each))).toEqual([]);
   const left = { facts: await world.facts(), stored: await everythingStored(world.databaseUrl), log: log.text };
   const facts = JSON.stringify(left.facts, (_, value) => (typeof value === 'bigint' ? '' : value));
+  const sizes = left.facts
+    .filter(({ type }) => type !== 'PriceListPublished')
+    .map(({ data }) => JSON.stringify(data).length);
+  expect(Math.max(...sizes)).toBeLessThan(16 * 1024);
   expect(facts).toContain('HoldReleased');
   expect(left.log).toContain('a request failed');
   for (const place of [facts, left.stored, left.log])

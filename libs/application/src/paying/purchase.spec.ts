@@ -52,6 +52,23 @@ const call = { make: async () => 'answer', counted };
 const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, delivered: () => '', vendorId });
 
 describe('a purchase', () => {
+  test.each([200, 5_000_000])(
+    'by way of many vendors with ids of %i characters has a charge that fits into the books',
+    async (length) => {
+      const { purchase } = begin(Array.from({ length: 32 }, (_, i) => ({ ...endpoint, slug: `endpoint ${i}` })));
+      const vendorId = 'x'.repeat(length);
+      const failure = new UpstreamFailure('upstream_error', 'no', { status: 400, vendorId });
+      await expect(purchase.ask({ make: async () => Promise.reject(failure), counted })).rejects.toBe(failure);
+      for (let round = 0; round < 32; round++) {
+        await purchase.billCall(call, made({ input: 100 }, vendorId));
+        purchase.billSearches(search, 1, vendorId);
+      }
+      const { attempts, items } = purchase.charge(failure) ?? {};
+      expect([attempts?.length, items?.length]).toEqual([32, 64]);
+      expect(JSON.stringify({ attempts, items }).length).toBeLessThan(64 * 1024);
+    },
+  );
+
   test.each<[string, () => unknown, number, boolean]>([
     ['an exception of our own', () => new RangeError('Maximum call stack size exceeded'), 2, false],
     ['a failure of the vendor', () => new UpstreamFailure('upstream_error', 'The upstream answered with 500'), 4, true],

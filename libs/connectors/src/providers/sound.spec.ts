@@ -97,6 +97,12 @@ describe('Deepgram', () => {
     });
   });
 
+  test('has no id that a fact has no room for', async () => {
+    const { request_id: _, ...metadata } = HEARD.metadata;
+    server.answer = json({ ...HEARD, metadata: { ...metadata, request_id: 'x'.repeat(2_000_000) } });
+    expect(await listen('deepgram')).toMatchObject({ vendorId: undefined });
+  });
+
   test('says what it heard, and what it bills, rounded up to a millisecond', async () => {
     server.answer = json(HEARD);
     expect(await listen('deepgram')).toEqual({

@@ -1,7 +1,7 @@
 /** Deepgram's transcriptions: https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded */
 import { createReadStream } from 'node:fs';
 import { type SpokenWord, type Transcript, type TranscriptionCall, UpstreamFailure } from '#application';
-import { millisecondsIn, secondsIn, textIn } from '../../http/reported.ts';
+import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/reported.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import { deepgramRefusal, requestIdIn } from './refusal.ts';
 
@@ -37,7 +37,7 @@ interface Channel {
 
 function transcriptIn(answer: unknown, id: string | undefined): Transcript {
   const { metadata, results } = (answer ?? {}) as Heard;
-  const vendorId = textIn(metadata?.request_id) ?? id;
+  const vendorId = vendorIdIn({ id: metadata?.request_id }) ?? id;
   const [channel] = Array.isArray(results?.channels) ? results.channels : [];
   const [heard] = Array.isArray(channel?.alternatives) ? channel.alternatives : [];
   if (typeof heard?.transcript !== 'string')

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { VendorHook, VideoMaker } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { AnsweringServer, json } from '../../../../testing/src/answering-server.ts';
 import { VendorHttp } from '../../http/vendor-http.ts';
 import { FalHooks } from './hooks.ts';
 import { fal } from './index.ts';
@@ -64,6 +65,21 @@ test('what it has surely not taken has a status, or was not sent; an answer that
   const nobody = at('http://127.0.0.1:9/fal');
   await expect(nobody.videos.submit(order())).rejects.toMatchObject({ status: undefined, unsent: true });
   await nobody.close();
+});
+
+test('places to look at it that no fact has room for are none', async () => {
+  const liar = new AnsweringServer();
+  const lying = at(await liar.listen());
+  const status_url = `http://127.0.0.1/${'x'.repeat(2_000_000)}`;
+  liar.answer = json({
+    request_id: 'r',
+    status_url,
+    response_url: 'http://127.0.0.1/r',
+    cancel_url: 'http://127.0.0.1/c',
+  });
+  await expect(lying.videos.submit(order())).rejects.toMatchObject({ code: 'upstream_error', vendorId: 'r' });
+  await lying.close();
+  await liar.close();
 });
 
 test('an address that is not its own is never asked', async () => {

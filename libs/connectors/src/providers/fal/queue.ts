@@ -59,7 +59,7 @@ export class FalQueue {
     const told = (await answer.json()) as Readonly<Record<string, unknown>> | null;
     const requestId = vendorIdIn({ id: told?.request_id });
     const { status_url: statusUrl, response_url: responseUrl, cancel_url: cancelUrl } = told ?? {};
-    if (requestId !== undefined && isText(statusUrl) && isText(responseUrl) && isText(cancelUrl))
+    if (requestId !== undefined && isPlace(statusUrl) && isPlace(responseUrl) && isPlace(cancelUrl))
       return { requestId, statusUrl, responseUrl, cancelUrl };
     throw new UpstreamFailure('upstream_error', 'The upstream does not say where its answer will be', {
       ...(requestId === undefined ? {} : { vendorId: requestId }),
@@ -148,6 +148,7 @@ function isPassing({ code, status }: UpstreamFailure, { aborted }: AbortSignal, 
   return !aborted && (code === 'rate_limited' || status === undefined || status >= from);
 }
 
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
+/** Facts keep where a job is looked at. */
+function isPlace(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]{1,1000}$/.test(value);
 }

@@ -14,7 +14,7 @@ import {
   UpstreamFailure,
 } from '#application';
 import { refusal } from '../../http/http-endpoint.ts';
-import { millisecondsIn, secondsIn, textIn } from '../../http/reported.ts';
+import { millisecondsIn, secondsIn, textIn, vendorIdIn } from '../../http/reported.ts';
 import { soundOf } from '../../http/sound-answer.ts';
 import type { VendorHttp } from '../../http/vendor-http.ts';
 import type { AnswerHeaders } from '../../http/vendor-request.ts';
@@ -63,7 +63,7 @@ export async function openAiTranscription(
 }
 
 function requestIdIn(headers: AnswerHeaders): string | undefined {
-  return textIn(headers['x-request-id'])?.slice(0, 200);
+  return vendorIdIn({ id: headers['x-request-id'] });
 }
 
 interface Heard {
