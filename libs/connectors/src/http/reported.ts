@@ -9,9 +9,17 @@ export function vendorIdIn(answer: unknown): string | undefined {
   return typeof id === 'string' && VENDOR_ID.test(id) ? id : undefined;
 }
 
-/** A number of tokens; undefined when it is none. */
+/** Of tokens, characters or milliseconds: several times what any model reads or writes in one call. */
+const MOST_COUNTED = 100_000_000;
+
+/**
+ * A number of tokens; undefined when it is none, or more than there can be: what a vendor has miscounted takes neither all that is
+ * held from its customer, nor counts as a loss that he caused.
+ */
 export function tokenCount(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MOST_COUNTED
+    ? (value as number)
+    : undefined;
 }
 
 /** A number in a header of the answer. */
