@@ -81,6 +81,13 @@ describe('the bound of the input tokens', () => {
 
   test.each([
     ['a file that is fetched', file('https://files.example/report.pdf')],
+    ['a file that may have a token for each sign', bytes('application/javascript', 1_000)],
+    ['a file that may be packed', bytes('application/vnd.openxmlformats', 1_000)],
+    ['a PDF that says it is text', file('data:text/plain,%PDF-1.7')],
+    [
+      'what is packed and says it is text',
+      file(`data:text/csv;base64,${Buffer.from('PK\x03\x04').toString('base64')}`),
+    ],
     ['a file that the upstream has', [{ type: 'file', file: { file_id: 'file-1' } }]],
     ['a video that is fetched', [{ type: 'video_url', video_url: { url: 'https://files.example/a.mp4' } }]],
     [
@@ -105,8 +112,9 @@ describe('the bound of the input tokens', () => {
   });
 
   test('counts a text that is attached by its size', () => {
-    expect(boundInputTokens(request(bytes('text/plain', 4_000)))).toBeLessThan(3_000);
-    expect(boundInputTokens(request(bytes('text/plain', 4_000)))).toBeGreaterThan(1_000);
+    const text = request(file(`data:text/plain;base64,${'YWFh'.repeat(1_000)}`));
+    expect(boundInputTokens(text)).toBeLessThan(3_000);
+    expect(boundInputTokens(text)).toBeGreaterThan(1_000);
   });
 
   test('counts a text that is attached as if it stood there', async () => {

@@ -23,6 +23,9 @@ const PER_PDF = 300_000;
 /** Parts that are counted by their size, as far as that says anything. */
 const ATTACHED: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
+/** Within which a file says what it is. */
+const HEAD_CHARACTERS = 1_024;
+const PDF_DATA = /^data:application\/pdf\b/;
 /** Takes some ten milliseconds to count. */
 const ESTIMATED_CHARACTERS = 200_000;
 /** Deeper than any schema in use, and far from what overflows a stack. */
@@ -86,9 +89,18 @@ function hidden({ type, file, input_audio }: Part): number {
   return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
 }
 
+/** Whatever is neither may be a program of one token for each sign, or a spreadsheet that is packed. */
 function boundFile(data: unknown): number {
-  if (typeof data !== 'string' || !data.startsWith('data:')) return Number.POSITIVE_INFINITY;
-  return TEXT_DATA.test(data) ? boundText(textIn(data)) : PER_PDF;
+  if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
+  if (PDF_DATA.test(data)) return PER_PDF;
+  const text = TEXT_DATA.test(data) ? textIn(data) : undefined;
+  return text === undefined || isDisguised(text) ? Number.POSITIVE_INFINITY : boundText(text);
+}
+
+/** Vendors also go by the name of a file, or its content. */
+function isDisguised(text: string): boolean {
+  const head = text.slice(0, HEAD_CHARACTERS);
+  return head.includes('%PDF-') || /\p{Cc}/u.test(head.replace(/\s/g, ''));
 }
 
 /** Attached text counts as text. */
