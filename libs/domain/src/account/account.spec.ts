@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type AccountCommand, type AccountEvent, accountDecider, type HoldTerms } from '#domain';
+import { type AccountCommand, type AccountEvent, accountCodec, accountDecider, type HoldTerms } from '#domain';
 import { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from '#kernel';
 import { decisions, someCharge } from '#testing';
 
@@ -141,10 +141,18 @@ describe('a credit that is reversed', () => {
 
 describe('what the house bears', () => {
   const limit = { bearable: usd('1') };
-  const lost = (holdId: string, dollars: string, at = later): AccountEvent => ({
+  const absorbed = (holdId: string, dollars: string): AccountEvent => ({
     type: 'ChargeAbsorbed',
-    data: { holdId, charge: someCharge({ price: '0', cost: pico(dollars) }), at },
+    data: { holdId, charge: someCharge({ price: '0', cost: pico(dollars) }), at: later },
   });
+  const lost = (holdId: string, dollars: string): readonly AccountEvent[] => {
+    const why = { errorCode: 'upstream_error', reason: 'it failed', attempts: [] };
+    return [
+      held(holdId, '0.01'),
+      { type: 'HoldReleased', data: { ...resolved(holdId, '0.01'), ...why } },
+      absorbed(holdId, dollars),
+    ];
+  };
   const start = [opened, keyed(), credited('900'), held('a', '9'), held('b', '9'), held('c', '200')];
   const isHeld = (when: string, ...past: readonly AccountEvent[]) => {
     try {
@@ -159,8 +167,8 @@ describe('what the house bears', () => {
   };
 
   test('is so much in an hour and a twentieth of what was charged, whichever process held and lost it', () => {
-    const much = [lost('x', '1'), lost('y', '0.5')];
-    expect([isHeld(later, lost('x', '1')), isHeld(later, ...much)]).toEqual([true, false]);
+    const much = [...lost('x', '1'), ...lost('y', '0.5')];
+    expect([isHeld(later, ...lost('x', '1')), isHeld(later, ...much)]).toEqual([true, false]);
     const { until } = given(...start, ...much)
       .when(hold('1', { ...limit, at: later }))
       .thenRefused('too_much_borne');
@@ -183,8 +191,14 @@ describe('what the house bears', () => {
       return { type: 'HoldSettled', data };
     };
     expect([isHeld(later, beyond('10.4')), isHeld(later, beyond('10.5'))]).toEqual([true, false]);
-    const { state } = given(...start, expired('b', '9'), lost('b', '0.25'), beyond('10'));
+    const { state } = given(...start, ...lost('x', '0.25'), beyond('10'));
     expect(state.losses).toEqual({ since: later, borne: usd('1.25'), charged: usd('9') });
+    const kept = JSON.parse(JSON.stringify(accountCodec.encode(state))) as never;
+    expect(accountCodec.decode(kept).losses).toEqual(state.losses);
+  });
+
+  test('is not what came too late for its hold: a gateway or the store was away', () => {
+    expect(given(...start, expired('c', '200'), absorbed('c', '150')).state.losses).toBe(undefined);
   });
 });
 

@@ -1,7 +1,8 @@
 /**
  * What the house bears: calls that vendors invoice and nobody is charged for, and what an answer cost beyond its hold. However it
  * comes about, one account causes only so much of it in an hour. It is decided with the hold, so it holds for all gateways
- * together; what was never stated, since the store was away until the hold had expired, is nobody's doing and counts for nobody.
+ * together. What came too late for its hold, or was never stated, since a process or the store was away, counts for nobody: it
+ * would lock out those who asked for most at that moment.
  */
 import { money, type PicoUsd, ZERO } from '#kernel';
 import type { Charge } from '../charge.ts';

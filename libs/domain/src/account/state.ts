@@ -12,6 +12,7 @@ import {
   afterHandover,
   bytesOfHolds,
   type Holds,
+  howEnded,
   NOTHING_REMEMBERED,
   type OpenHold,
 } from '../holds.ts';
@@ -105,7 +106,10 @@ export function evolve(account: Account, event: AccountEvent): Account {
       return afterEnd(account, event.data.holdId, 'expired', ZERO);
     case 'ChargeAbsorbed': {
       const { holdId, charge, at } = event.data;
-      return { ...account, ...afterAbsorbed(holdId, account), losses: afterLoss(account.losses, charge, at) };
+      // One that came too late for its hold, since a process or the store was away, is not the account's doing.
+      const isItsDoing = howEnded(holdId, account) === 'released';
+      const losses = isItsDoing ? afterLoss(account.losses, charge, at) : account.losses;
+      return withLosses({ ...account, ...afterAbsorbed(holdId, account) }, losses);
     }
     default:
       return unknownFact(event);
