@@ -256,9 +256,17 @@ describe('a wrong setting is refused in one sentence that names it', () => {
   test.each([
     ['CATALOGUE_DIR', '/nowhere', 'a directory'],
     ['PRIVATE_SOURCES', 'http://10.0.0.7/pictures', 'addresses that start with http:// or https:// and have no path'],
-    ...['gateway', '10.0.0.0/0', '10.0.0.0/33', '10.0.0.7/', '::/129', '10.0.0.7,,', 'fe80::1%eth0'].map(
-      (value) => ['TRUSTED_PROXIES', value, 'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8'] as const,
-    ),
+    ...[
+      'gateway',
+      '10.0.0.0/0',
+      '10.0.0.0/33',
+      '10.0.0.7/',
+      '::/129',
+      '10.0.0.7,,',
+      'fe80::1%eth0',
+      '0.0.0.0/1,128.0.0.0/1',
+      '::/80',
+    ].map((value) => ['TRUSTED_PROXIES', value, 'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8'] as const),
     ['PRIVATE_SOURCES', 'http://a, ftp://b', 'addresses that start with http:// or https:// and have no path'],
     ['UPLOADS_MAX_BYTES', '1000', 'a whole number from 67108864 to 1099511627776'],
     ['PORT', '65536', 'a whole number from 0 to 65535'],

@@ -56,6 +56,7 @@ describe('nothing that must not be read goes over a wire in clear:', () => {
     ['DATABASE_URL', 'postgres://u:p@db.example.org/books', 'db.example.org'],
     ['DATABASE_URL', 'postgres://u:p@10.0.0.5/books?sslmode=disable', '10.0.0.5'],
     ['EVENTSTORE_URL', 'esdb://eventstore:2113?tls=false', 'eventstore'],
+    ['EVENTSTORE_URL', 'esdb://eventstore:2113?tls=true&TLS=false', 'eventstore'],
     ['S3_ENDPOINT', 'http://minio:9000', 'minio'],
   ])('%s=%s', (variable, value, host) => {
     expect(beside({ [variable]: value })).toEqual([expect.stringMatching(`^${variable} has no TLS, and ${host} is`)]);

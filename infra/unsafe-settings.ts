@@ -105,10 +105,16 @@ function plaintextHostOf(env: Environment, variable: string): string | undefined
       return postgresWithoutTls(value, given(env, 'PGSSLMODE'));
     case 'esdb:':
     case 'esdb+discover:':
-      return searchParams.get('tls')?.toLowerCase() === 'false' ? host : undefined;
+      return saysNoTls(searchParams) ? host : undefined;
     default:
       return protocol === 'http:' ? host : undefined;
   }
+}
+
+/** As the client reads it: in any case, and of several the last, whatever stands before it. */
+function saysNoTls(options: URLSearchParams): boolean {
+  const said = [...options].filter(([name]) => name.toLowerCase() === 'tls').at(-1)?.[1];
+  return said?.trim().toLowerCase() === 'false';
 }
 
 /** As the client reads it; a path is a socket on this machine. */
