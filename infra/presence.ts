@@ -15,6 +15,9 @@ const HEARTBEATS_PER_LENGTH = 4;
 /** The process counts on this part of the length: its clock may run more slowly than that of the database. */
 const RELIED_ON = 0.95;
 const ID_LENGTH = 8;
+/** A heartbeat of its own changes a row in place, and that needs no room: this query needs some, for a file that is gone after it. */
+const NEEDS_ROOM = 'select count(*) from generate_series(1, 10000)';
+const SPILLS = '-c work_mem=64kB';
 /** Longer than anything is held: behind it nobody asks any more. */
 const KEPT_FOR = '1 day';
 
@@ -59,6 +62,7 @@ export class Presence {
       keepIdle: true,
       connectWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
       queryWithinMs: lengthMs / HEARTBEATS_PER_LENGTH,
+      options: SPILLS,
     });
   }
 
@@ -86,7 +90,7 @@ export class Presence {
     throw new StoreUnavailable('this process cannot show that it is alive');
   }
 
-  /** Whether the database took the last heartbeat: one that is full, or read-only, takes none. */
+  /** Whether the database took the last heartbeat, and has room for more: one that is read-only takes none. */
   get isWritten(): boolean {
     return this.writing;
   }
@@ -120,9 +124,23 @@ export class Presence {
        on conflict (id) do update set backend = excluded.backend, ends_at = excluded.ends_at`,
       [this.id, this.lengthMs],
     );
-    this.writing = true;
     // Counted from before the database was asked, so never longer than the database thinks.
     this.shownUntil = asked + this.lengthMs * RELIED_ON;
+    this.writing = await this.hasRoom();
+  }
+
+  /** Without a loss of the connection, by whose end others would see that this process has died. */
+  private async hasRoom(): Promise<boolean> {
+    const client = await this.pool.connect();
+    try {
+      await client.query(NEEDS_ROOM);
+      return true;
+    } catch (error) {
+      this.options.alarm('the database has no room for more', error);
+      return false;
+    } finally {
+      client.release();
+    }
   }
 }
 

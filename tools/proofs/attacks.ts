@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Attack, Finding } from './attacks/attack.ts';
 import { clockSkew } from './attacks/clock-skew.ts';
+import { fullDisk } from './attacks/full-disk.ts';
 import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
 import { largeFacts } from './attacks/large-facts.ts';
@@ -21,6 +22,7 @@ import { warmStreams } from './attacks/warm-streams.ts';
 
 const ATTACKS: readonly Attack[] = [
   clockSkew,
+  fullDisk,
   heldConnections,
   history,
   largeFacts,
