@@ -72,6 +72,7 @@ class Load {
   readonly failures: string[] = [];
   private readonly running = new Set<Promise<void>>();
   private readonly timer: NodeJS.Timeout;
+  private readonly since = performance.now();
 
   constructor(
     private readonly api: string,
@@ -93,6 +94,7 @@ class Load {
   }
 
   private ask(): void {
+    const began = performance.now();
     const isLong = this.asked++ % 10 === 0;
     const content = isLong ? LONG_ANSWER : 'hello';
     const body = { model: 'openai/gpt-5-mini', stream: true, messages: [{ role: 'user', content }], max_tokens: 32 };
@@ -104,7 +106,8 @@ class Load {
       })
       .catch((error) => String(error.cause ?? error))
       .then((failure) => {
-        if (failure !== undefined) this.failures.push(failure);
+        const at = ((began - this.since) / 1_000).toFixed(1);
+        if (failure !== undefined) this.failures.push(`asked after ${at} s: ${failure}`);
         this.running.delete(answered);
       });
     this.running.add(answered);
@@ -113,11 +116,11 @@ class Load {
 
 /** As simple as a balancer can be: in turn to those that were ready at the last look, by connections that are kept, each once. */
 class Balancer {
-  private ready: readonly string[] = [];
+  private readonly ready = new Set<string>();
   private turn = 0;
   private readonly agent = new Agent({ keepAlive: true });
   private readonly server = createServer((incoming, outgoing) => {
-    const api = this.ready[this.turn++ % Math.max(1, this.ready.length)];
+    const api = [...this.ready][this.turn++ % Math.max(1, this.ready.size)];
     if (api === undefined) return void outgoing.writeHead(502).end('no gateway is ready');
     const { method, url, headers } = incoming;
     const onward = ask(`${api}${url}`, { method, headers, agent: this.agent } as object, (answer) => {
@@ -154,11 +157,17 @@ class Balancer {
     this.agent.destroy();
   }
 
+  /** At each by itself: one that says nothing is not ready, and keeps nobody from noticing that another one leaves. */
   private async look(): Promise<void> {
-    const looks = this.cluster.gateways.map(async (api) => {
-      const { ok } = await fetch(`${api}/health/ready`).catch(() => ({ ok: false }));
-      return ok ? [api] : [];
-    });
-    this.ready = (await Promise.all(looks)).flat();
+    const { gateways } = this.cluster;
+    for (const gone of [...this.ready].filter((api) => !gateways.includes(api))) this.ready.delete(gone);
+    await Promise.all(
+      gateways.map(async (api) => {
+        const signal = AbortSignal.timeout(LOOK_EVERY_MS);
+        const { ok } = await fetch(`${api}/health/ready`, { signal }).catch(() => ({ ok: false }));
+        if (ok) this.ready.add(api);
+        else this.ready.delete(api);
+      }),
+    );
   }
 }
