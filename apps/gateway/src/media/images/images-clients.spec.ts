@@ -46,6 +46,24 @@ describe("OpenAI's client", () => {
     expect(await decoded(Buffer.from(data[0]?.b64_json ?? '', 'base64'))).toEqual({ format: 'webp', isWide: false });
   });
 
+  test('gets an event for each image where it asks for a stream, in base64 whatever else it says', async () => {
+    const made = { model: GPT, prompt: 'A coin', n: 2, stream: true, partial_images: 1 } as const;
+    const edited = { model: GPT, prompt: 'A coin', image: await picture(), stream: true } as const;
+    const streams = [
+      await client.images.generate({ ...made, response_format: 'url' }),
+      await client.images.edit(edited),
+    ];
+    const seen: unknown[] = [];
+    for (const stream of streams) {
+      for await (const event of stream) {
+        const { format } = await decoded(Buffer.from(event.b64_json, 'base64'));
+        seen.push([event.type, event.type.endsWith('.completed') && event.output_format, format]);
+      }
+    }
+    const generated = ['image_generation.completed', 'png', 'png'];
+    expect(seen).toEqual([generated, generated, ['image_edit.completed', 'png', 'png']]);
+  });
+
   test('edits one, with a mask, or several of which the first is used', async () => {
     const mask = await picture();
     for (const image of [await picture(), [await picture(), await picture()]]) {

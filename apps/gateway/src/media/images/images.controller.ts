@@ -1,14 +1,22 @@
 import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, type ImageAnswer, type ImageBody, MakeImages, type UploadedImages } from '#application';
+import {
+  type Caller,
+  type DeliveredImage,
+  type ImageAnswer,
+  type ImageBody,
+  MakeImages,
+  sseEvent,
+  type UploadedImages,
+} from '#application';
 import { usdNumber } from '#kernel';
 import { Authenticated } from '../../edge/caller.ts';
 import { PaidRequests, sourceOf } from '../../edge/paid-requests.ts';
 import { Upload, type UploadedFile } from '../../edge/uploads/upload.ts';
-import { json, Operation } from '../../openapi/operation.ts';
+import { events, json, Operation } from '../../openapi/operation.ts';
 import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';
-import { ImageList } from './images.schemas.ts';
+import { ImageEvent, ImageList } from './images.schemas.ts';
 
 const ERRORS = [402, 404, 409, 429, 502, 504];
 /** Of each file. */
@@ -16,7 +24,7 @@ const MAX_PICTURE_BYTES = 25 * 1024 * 1024;
 /** OpenAI's clients may send several pictures, of which the first is used, and a mask. */
 const MAX_FILES = 17;
 
-type Wanted = ImageBody & { readonly response_format?: string | null };
+type Wanted = ImageBody & { readonly response_format?: string | null; readonly stream?: boolean | null };
 
 @Controller()
 export class ImagesController {
@@ -38,7 +46,7 @@ export class ImagesController {
     challenge: true,
     body: ImageGenerationRequest,
     example: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' },
-    answer: json(ImageList),
+    answer: { ...json(ImageList), ...events(ImageEvent) },
     errors: ERRORS,
   })
   async generate(
@@ -63,7 +71,7 @@ export class ImagesController {
     upload: { maxBytes: MAX_PICTURE_BYTES, files: ['image', 'mask'], optional: ['mask'], maxFiles: MAX_FILES },
     body: ImageEditRequest,
     example: { model: 'openai/gpt-image-1.5', prompt: 'The same at night' },
-    answer: json(ImageList),
+    answer: { ...json(ImageList), ...events(ImageEvent) },
     errors: ERRORS,
   })
   async edit(
@@ -82,12 +90,19 @@ export class ImagesController {
     body: Wanted,
   ): Promise<void> {
     const upload = request.body instanceof Upload ? request.body : undefined;
-    const as = (body.response_format ?? (upload ? 'b64_json' : 'url')) === 'url' ? 'addresses' : 'bytes';
+    const isStreamed = body.stream === true;
+    const isUrl = !isStreamed && (body.response_format ?? (upload ? 'b64_json' : 'url')) === 'url';
+    const as = isUrl ? 'addresses' : 'bytes';
     await this.paid.once(request, reply, caller, async (payer, audience) => {
       const asked = { requestId: request.id, source: sourceOf(request), audience, as } as const;
       const make = () =>
         this.commands.execute(new MakeImages(payer, asked, body, upload ? picturesOf(upload) : undefined));
-      reply.type('application/json').send(wire(await (upload ? upload.during(make) : make())));
+      const answer = await (upload ? upload.during(make) : make());
+      if (isStreamed)
+        reply
+          .type('text/event-stream; charset=utf-8')
+          .send(streamed(answer, upload ? 'image_edit' : 'image_generation'));
+      else reply.type('application/json').send(wire(answer));
     });
   }
 }
@@ -97,12 +112,31 @@ function picturesOf({ files }: Upload): UploadedImages {
   return { image: file('image') as UploadedFile, mask: file('mask') };
 }
 
-function wire({ model, images, charged }: ImageAnswer) {
-  const data = images.map((image) => {
-    const content_type = image.mediaType;
-    return 'url' in image
-      ? { url: image.url, content_type }
-      : { b64_json: Buffer.from(image.bytes).toString('base64'), content_type };
+function shown(image: DeliveredImage) {
+  const content_type = image.mediaType;
+  return 'url' in image
+    ? { url: image.url, content_type }
+    : { b64_json: Buffer.from(image.bytes).toString('base64'), content_type };
+}
+
+/** OpenAI's event of a finished image, for each. No vendor sends images in parts, so there is no other. */
+function streamed({ model, images, charged }: ImageAnswer, made: 'image_generation' | 'image_edit'): string {
+  const type = `${made}.completed`;
+  const cost = usdNumber(charged);
+  const created_at = Math.floor(Date.now() / 1_000);
+  return images
+    .map((image) => {
+      const output_format = image.mediaType.slice('image/'.length);
+      return sseEvent(JSON.stringify({ type, created_at, model, cost, output_format, ...shown(image) }), type);
+    })
+    .join('');
+}
+
+function wire({ model, images, charged }: ImageAnswer): string {
+  return JSON.stringify({
+    created: Math.floor(Date.now() / 1_000),
+    model,
+    cost: usdNumber(charged),
+    data: images.map(shown),
   });
-  return JSON.stringify({ created: Math.floor(Date.now() / 1_000), model, cost: usdNumber(charged), data });
 }

@@ -83,7 +83,10 @@ class ImageFields implements ImageBody {
   user?: string | null;
 
   @IsOptional()
-  @Field({ description: 'Images do not come in parts: this changes nothing' })
+  @Field({
+    description:
+      'true: an event for each image, when all are made, with the image in base64; parts of images are not sent',
+  })
   @IsBoolean({ message: 'stream must be a boolean' })
   stream?: boolean | null;
 }

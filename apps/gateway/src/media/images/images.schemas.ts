@@ -19,3 +19,16 @@ export const ImageList = named(
     ),
   }),
 );
+
+export const ImageEvent = named(
+  'ImageEvent',
+  object({
+    type: text('What has happened', { enum: ['image_generation.completed', 'image_edit.completed'] }),
+    created_at: seconds('When it was made'),
+    model: STRING,
+    cost: usd('Charged for all images of the request'),
+    output_format: text('What it is, by its content', { examples: ['png'] }),
+    b64_json: text('The image itself in base64'),
+    content_type: text('Its media type', { examples: ['image/png'] }),
+  }),
+);
