@@ -1,10 +1,10 @@
 export { type ConnectionLimits, Connections, SERVER_TIMEOUTS } from './connections.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 export { Foundation, foundationMigrations, openFoundation } from './foundation.ts';
-export { admitKeys, forgetKey, type KnownKey, knownKeys } from './known-keys.ts';
+export { admitKeys, assertFirst, assertHas, forgetKey, type KnownKey, knownKeys } from './known-keys.ts';
 export { drawToken, type Leadership, leaseMigrations, Turns, whileLeading } from './lease.ts';
 export { createLog, type Log } from './log.ts';
-export { readMasterKeys } from './master-key.ts';
+export { masterKeysThere, readMasterKeys } from './master-key.ts';
 export { type Migration, migrate, prepareDatabase } from './migrate.ts';
 export { openTogether } from './open-together.ts';
 export { Presence, seeminglyDead } from './presence.ts';

@@ -51,9 +51,7 @@ export async function admitKeys(
     await client.query('begin');
     await client.query('lock table es.master_keys in exclusive mode');
     if ((await knownKeys(client)).length === 0) await note(client, await firstUsed());
-    const used = (await knownKeys(client)).filter(({ forgotten }) => !forgotten);
-    const missing = used.find(({ id }) => !ring.includes(id));
-    if (missing) throw lacking(missing, ring);
+    const used = await assertHas(client, ring);
     await note(client, ring[0]);
     await client.query('commit');
     return used[0]?.id ?? (ring[0] as string);
@@ -63,6 +61,31 @@ export async function admitKeys(
   } finally {
     client.release();
   }
+}
+
+/**
+ * Checks that a ring has every key that is in use.
+ * @returns them, from the oldest on
+ * @throws StartError
+ */
+export async function assertHas(
+  database: Pick<pg.Pool, 'query'>,
+  ring: readonly string[],
+): Promise<readonly KnownKey[]> {
+  const used = (await knownKeys(database)).filter(({ forgotten }) => !forgotten);
+  const missing = used.find(({ id }) => !ring.includes(id));
+  if (missing) throw lacking(missing, ring);
+  return used;
+}
+
+/** @throws StartError where secrets are under a key already, so that a new one would not open them */
+export async function assertFirst(pool: pg.Pool, firstUsed: () => Promise<string | undefined>): Promise<void> {
+  const known = await knownKeys(pool);
+  const used = known.length === 0 ? await firstUsed() : known.find(({ forgotten }) => !forgotten)?.id;
+  if (used !== undefined)
+    throw new StartError(
+      `MASTER_KEY is not set and DATA_DIR has no master.key, while secrets are under the key with the fingerprint ${used}: put it back.`,
+    );
 }
 
 /** A key that was given up and is used again is one that is in use. */

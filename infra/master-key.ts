@@ -5,19 +5,39 @@ import { dataDirectory } from './data-directory.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
-/**
- * The keys behind all sealed and hashed secrets, that of what is new first: the setting, or one that is made once in the data
- * directory.
- */
-export async function readMasterKeys(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
+/** The keys behind all sealed and hashed secrets, that of what is new first: the setting, or one in the data directory. None where neither is there. */
+export async function masterKeysThere(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
   const { masterKeys, dataDir } = settings;
   if (masterKeys) return masterKeys.map((key) => Buffer.from(key, 'hex'));
-  const file = path.join(await dataDirectory(dataDir), 'master.key');
-  await writeFile(file, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx' }).catch((error) => {
+  const file = await fileIn(dataDir);
+  const text = await readFile(file, 'utf8').catch((error) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text === undefined) return [];
+  if (!/^[0-9a-f]{64}$/.test(text.trim()))
+    throw new StartError(`${file} does not hold a master key of 64 hexadecimal digits.`);
+  return [Buffer.from(text.trim(), 'hex')];
+}
+
+/**
+ * The same, and where there is none one is made in the data directory, once.
+ * @param assertFirst throws where secrets are under another one already
+ */
+export async function readMasterKeys(
+  settings: Pick<Settings, 'masterKeys' | 'dataDir'>,
+  assertFirst: () => Promise<void>,
+): Promise<readonly Buffer[]> {
+  const there = await masterKeysThere(settings);
+  if (there.length > 0) return there;
+  await assertFirst();
+  const made = randomBytes(32).toString('hex');
+  await writeFile(await fileIn(settings.dataDir), made, { mode: 0o600, flag: 'wx' }).catch((error) => {
     if (error.code !== 'EEXIST') throw error;
   });
-  const text = (await readFile(file, 'utf8')).trim();
-  if (!/^[0-9a-f]{64}$/.test(text))
-    throw new StartError(`${file} does not hold a master key of 64 hexadecimal digits.`);
-  return [Buffer.from(text, 'hex')];
+  return masterKeysThere(settings);
+}
+
+async function fileIn(dataDir: string): Promise<string> {
+  return path.join(await dataDirectory(dataDir), 'master.key');
 }

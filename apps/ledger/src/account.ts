@@ -1,7 +1,8 @@
-import { accountIdsOf, openStreams, Secrets } from '#application';
+import { accountIdsOf, keyIdOf, openStreams, Secrets } from '#application';
 import { ACCOUNT } from '#domain';
-import { type Foundation, readMasterKeys, StartError } from '#infra';
+import { assertHas, type Foundation, masterKeysThere, StartError } from '#infra';
 import { formatUsd, NO_SNAPSHOTS, streamName } from '#kernel';
+import { inDatabase } from './keys.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -18,14 +19,18 @@ export async function account(foundation: Foundation, named: string, print: (lin
 }
 
 /**
- * The id that the books know an account by. It needs the master key: nothing that is stored says which `credit_id` it has.
+ * The id that the books know an account by. It needs the master keys: nothing that is stored says which `credit_id` it has.
  * @param named its `credit_id`, or the id itself
+ * @throws StartError where there is none, and a key is missing by which there might be
  */
-export async function accountNamed({ settings, store }: Foundation, named: string): Promise<string | undefined> {
+export async function accountNamed(foundation: Foundation, named: string): Promise<string | undefined> {
   if (!UUID.test(named)) return undefined;
+  const { settings, store, databaseUrl } = foundation;
   const name = named.toLowerCase();
-  const [masterKey, ...others] = await readMasterKeys(settings);
-  for (const id of [name, ...accountIdsOf(name, new Secrets(masterKey as Buffer, others))])
-    if (await store.head(streamName(ACCOUNT, id))) return id;
+  const [masterKey, ...others] = await masterKeysThere(settings);
+  const ids = masterKey ? accountIdsOf(name, new Secrets(masterKey, others)) : [];
+  for (const id of [name, ...ids]) if (await store.head(streamName(ACCOUNT, id))) return id;
+  const ring = masterKey ? [masterKey, ...others].map(keyIdOf) : [];
+  await inDatabase(databaseUrl, (pool) => assertHas(pool, ring));
   return undefined;
 }

@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { type Foundation, forgetKey, knownKeys, StartError } from '#infra';
+import { keyIdOf } from '#application';
+import { type Foundation, forgetKey, knownKeys, masterKeysThere, StartError } from '#infra';
 import { openPool } from '#postgres';
 
 type Print = (line: string) => void;
@@ -19,14 +20,19 @@ export async function keys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, pri
 }
 
 /** Gives a master key up: processes start without it, and what is under it is lost. */
-export async function forgetKeyOf({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, id: string, print: Print) {
+export async function forgetKeyOf({ databaseUrl, settings }: Foundation, id: string, print: Print): Promise<void> {
+  if ((await masterKeysThere(settings)).some((key) => keyIdOf(key) === id))
+    throw new StartError(
+      `${id} is in MASTER_KEY, or master.key in DATA_DIR: take it out, and stop what was started with it.`,
+    );
   await inDatabase(databaseUrl, async (pool) => {
     if (!(await forgetKey(pool, id))) throw new StartError(`No master key ${id} is in use here.`);
     print(`${id} is given up: what is sealed or hashed under it is lost`);
   });
 }
 
-async function inDatabase(connectionString: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
+/** Does something in the database, and waits for it. */
+export async function inDatabase(connectionString: string, work: (pool: pg.Pool) => Promise<unknown>): Promise<void> {
   const pool = openPool({ connectionString, name: 'ledger', max: 1 });
   try {
     await work(pool);

@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -340,6 +342,25 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
     expect(ended.complaint).toContain(complaint);
     expect(ended.complaint.trimEnd()).toMatch(/^[^\n]+$/);
   });
+});
+
+test('a master key that is in use is not given up, and nobody is said to be unknown where a key is missing', async () => {
+  const [line = ''] = (await ledger('keys')).lines;
+  const [id = ''] = line.split(':');
+  expect(line).toMatch(/: in use, since /);
+  expect((await ledger('keys', 'forget', id)).complaint).toContain('take it out');
+  const elsewhere = async (env: Readonly<Record<string, string>>) =>
+    runLedger(['account', OWED], { ...environment(), ...env }, () => {}).catch((error) => error.message);
+  expect(await elsewhere({ MASTER_KEY: randomBytes(32).toString('hex') })).toContain(
+    `lacks the key with the fingerprint ${id}`,
+  );
+  const empty = path.join(world.foundation.settings.dataDir, 'elsewhere');
+  expect(await elsewhere({ DATA_DIR: empty })).toContain(id);
+  expect(await readdir(empty)).toEqual([]);
+  await expect(World.open({ DATABASE_URL: world.databaseUrl, DATA_DIR: empty })).rejects.toThrow(
+    `DATA_DIR has no master.key, while secrets are under the key with the fingerprint ${id}`,
+  );
+  expect(await readdir(empty)).not.toContain('master.key');
 });
 
 test('the built program says what is wrong on standard error alone', async () => {

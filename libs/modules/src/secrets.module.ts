@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { keyIdOf, Secrets } from '#application';
 import type { DomainEvent } from '#domain';
-import { admitKeys, Foundation, readMasterKeys } from '#infra';
+import { admitKeys, assertFirst, Foundation, readMasterKeys } from '#infra';
 import { type FactReader, START } from '#kernel';
 import { Role } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -17,9 +17,10 @@ export class SecretsModule {}
 
 /** @throws StartError when a key is missing that secrets are under */
 async function openSecrets({ settings }: Role, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
-  const [masterKey, ...others] = await readMasterKeys(settings);
+  const firstUsed = () => firstKeyUsed(store);
+  const [masterKey, ...others] = await readMasterKeys(settings, () => assertFirst(pool, firstUsed));
   const ring = [masterKey as Buffer, ...others];
-  const oldest = await admitKeys(pool, ring.map(keyIdOf), () => firstKeyUsed(store));
+  const oldest = await admitKeys(pool, ring.map(keyIdOf), firstUsed);
   return new Secrets(masterKey as Buffer, others, oldest);
 }
 
