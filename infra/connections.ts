@@ -108,7 +108,8 @@ export class Connections {
   sweep(): void {
     const now = this.now();
     for (const [socket, connection] of this.open) {
-      if (isUnread(socket, connection, now)) socket.destroy();
+      if (isUnread(socket, connection, now))
+        socket.resetAndDestroy(); // else the system keeps what it has for it, some 4 MB
       else if (comesTooSlowly(socket, connection, now)) refuse(socket, connection);
     }
   }

@@ -12,20 +12,23 @@ import type { Held } from './holder.ts';
 const SILENT = 8_000;
 const STALLED = 40;
 const UNREAD = 1_000;
+/** Of these the answers are longer than what the sockets between take, some 4 MB: they must be ended. */
+const FULL = 8;
 const BODY_BYTES = 20 * 1024 * 1024;
 const SENT_BYTES = 1024 * 1024;
+const CHAT = { model: 'openai/gpt-5-mini' };
 /** Requests of others, at an even pace: how long they take is measured, not how many there can be. */
 const EVERY_MS = 20;
 const MEASURED_MS = 15_000;
-/** Silent connections and uploads that stand still must be gone by then. */
-const GONE_WITHIN_MS = 45_000;
+/** Silent connections, uploads that stand still and full answers must be gone by then: of the last nothing is taken for a minute. */
+const GONE_WITHIN_MS = 130_000;
 const MOST_MORE_MB = 400;
 /** Below which twice the usual time is no sign of anything. */
 const FLOOR_MS = 25;
 
 export const heldConnections: Attack = {
   name: 'held-connections',
-  what: `${SILENT} silent connections, ${STALLED} uploads that stand still, ${UNREAD} answers that nobody reads`,
+  what: `${SILENT} silent connections, ${STALLED} uploads that stand still, ${UNREAD} streams that nobody reads, ${FULL} more that fill their sockets`,
   run: attacked,
 };
 
@@ -36,25 +39,27 @@ async function attacked(directory: string): Promise<Finding> {
     const [api = ''] = cluster.gateways;
     const pid = cluster.processes.get('gateway 1')?.pid ?? 0;
     const honest = await cluster.customer(5);
-    const attacker = await cluster.customer(5);
+    const [attacker, filler] = [await cluster.customer(100), await cluster.customer(100)];
     await latencies(api, honest, MEASURED_MS / 3);
     const usual = await latencies(api, honest, MEASURED_MS);
     const before = megabytesOf(pid);
-    const during = latencies(api, honest, MEASURED_MS);
-    held.push(...(await Promise.all(holds(Number(new URL(api).port), attacker).map(holding))));
-    const attackedP99 = await during;
-    const peak = megabytesOf(pid);
     const since = performance.now();
+    held.push(...(await Promise.all(holds(Number(new URL(api).port), attacker, filler).map(holding))));
+    const attackedP99 = await latencies(api, honest, MEASURED_MS);
+    const peak = megabytesOf(pid);
     const patient = held.slice(0, 2);
-    while ((await heldBy(patient)) > 0 && performance.now() - since < GONE_WITHIN_MS) await delay(500);
-    const [left, unread] = [await heldBy(patient), await heldBy(held.slice(2))];
+    // Whoever reads nothing does not see the end either: it shows in what is held for him.
+    const areFullOnesOver = async () => (await cluster.balance(filler)).held_usd === 0;
+    const areGone = async () => (await heldBy(patient)) === 0 && (await areFullOnesOver());
+    while (!(await areGone()) && performance.now() - since < GONE_WITHIN_MS) await delay(500);
+    const [left, areOver] = [await heldBy(patient), await areFullOnesOver()];
     const isQuick = attackedP99 <= Math.max(2 * usual, FLOOR_MS);
     return {
-      held: isQuick && left === 0 && peak - before <= MOST_MORE_MB,
+      held: isQuick && left === 0 && areOver && peak - before <= MOST_MORE_MB,
       measured: [
         `p99 of others ${usual.toFixed(1)} ms, attacked ${attackedP99.toFixed(1)} ms`,
         `memory ${before} MB, attacked ${peak} MB`,
-        `left after ${Math.round((performance.now() - since) / 1_000)} s: ${left} silent or still, ${unread} unread`,
+        `left after ${Math.round((performance.now() - since) / 1_000)} s: ${left} silent or still, full streams ${areOver ? 'ended' : 'not ended'}`,
       ].join('; '),
     };
   } finally {
@@ -63,14 +68,27 @@ async function attacked(directory: string): Promise<Finding> {
   }
 }
 
-function holds(port: number, { apiKey }: Customer): readonly Held[] {
+function holds(port: number, attacker: Customer, filler: Customer): readonly Held[] {
   const head = (line: string, ...more: string[]) => [`${line} HTTP/1.1`, 'host: a', ...more, '', ''].join('\r\n');
-  const upload = [`authorization: Bearer ${apiKey}`, 'content-type: application/json', `content-length: ${BODY_BYTES}`];
-  const stalled = head('POST /v1/chat/completions', ...upload) + '{'.padEnd(SENT_BYTES);
+  const post = (bytes: number, { apiKey } = attacker) =>
+    head(
+      'POST /v1/chat/completions',
+      ...[`authorization: Bearer ${apiKey}`, 'content-type: application/json', `content-length: ${bytes}`],
+    );
+  const stalled = post(BODY_BYTES) + '{'.padEnd(SENT_BYTES);
+  const stream = (said: string, customer = attacker) => {
+    const body = JSON.stringify({
+      ...CHAT,
+      stream: true,
+      messages: [{ role: 'user', content: `[[sandbox ${said}]]` }],
+    });
+    return post(body.length, customer) + body;
+  };
   return [
     { port, connections: SILENT, addresses: 100, sent: '', reads: true },
     { port, connections: STALLED, addresses: 4, sent: stalled, reads: true },
-    { port, connections: UNREAD, addresses: 10, sent: head('GET /openapi.json'), reads: false },
+    { port, connections: FULL, addresses: 4, sent: stream('tokens=200000 chunks=20000', filler), reads: false },
+    { port, connections: UNREAD, addresses: 10, sent: stream('tokens=200 chunks=100 chunk_delay=2000'), reads: false },
   ];
 }
 
@@ -95,7 +113,7 @@ async function latencies(api: string, { apiKey }: Customer, forMs: number): Prom
   const dispatcher = new Agent({ connections: 64 });
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const messages = [{ role: 'user', content: '[[sandbox tokens=5]]' }];
-  const body = JSON.stringify({ model: 'openai/gpt-5-mini', messages, max_tokens: 5 });
+  const body = JSON.stringify({ ...CHAT, messages, max_tokens: 5 });
   const taken: Promise<number>[] = [];
   const ask = async () => {
     const began = performance.now();
