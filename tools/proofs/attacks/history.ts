@@ -1,8 +1,12 @@
+import { once } from 'node:events';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '#infra';
 import { Cluster, type Customer } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
+import type { PagesRead, Readers } from './history-readers.ts';
 
 /** Records of one account, beside a tenth of that of another: 2,000,000 unless the environment says otherwise; making them takes the most time. */
 const RECORDS = Number(process.env.HISTORY_RECORDS ?? 2_000_000);
@@ -89,8 +93,9 @@ interface Figures {
 /** How long answers took while so many read without a pause. */
 async function underLoad(cluster: Cluster, large: Customer, other: Customer, readers: number) {
   const [api = ''] = cluster.gateways;
-  const stop = new AbortController();
-  const pages: number[] = [];
+  const readingOf = { api, apiKey: large.apiKey, readers, asked: ASKED } satisfies Readers;
+  const worker = new Worker(path.join(import.meta.dirname, 'history-readers.js'), { workerData: readingOf });
+  let isOver = false;
   let failed = 0;
   const read = async ({ apiKey }: Customer, path: string, took: number[], method = 'GET') => {
     const started = performance.now();
@@ -99,12 +104,9 @@ async function underLoad(cluster: Cluster, large: Customer, other: Customer, rea
     took.push(performance.now() - started);
     if (!response.ok) failed++;
   };
-  const reading = Array.from({ length: readers }, async (_, i) => {
-    for (let n = i; !stop.signal.aborted; n++) await read(large, `/queries/history?${ASKED[n % ASKED.length]}`, pages);
-  });
   const [balances, firstPages, largest]: [number[], number[], number[]] = [[], [], []];
   const every = async (milliseconds: number, ask: (n: number) => Promise<void>) => {
-    for (let n = 0; !stop.signal.aborted; n++) {
+    for (let n = 0; !isOver; n++) {
       await ask(n);
       await delay(milliseconds);
     }
@@ -116,11 +118,15 @@ async function underLoad(cluster: Cluster, large: Customer, other: Customer, rea
   if (readers === 0)
     probing.push(every(50, (n) => read(large, `/queries/history?${FIRST_PAGES[n % FIRST_PAGES.length]}`, largest)));
   await delay(LASTS_MS);
-  stop.abort();
-  await Promise.all([...reading, ...probing]);
+  isOver = true;
+  await Promise.all(probing);
+  const answered = once(worker, 'message');
+  worker.postMessage('stop');
+  const [pages] = (await answered) as [PagesRead];
+  await worker.terminate();
   return {
     ...{ balances: figures(balances), firstPages: figures(firstPages), largest: figures(largest) },
-    ...{ pages: figures(pages), failed },
+    ...{ pages: figures(pages.took), failed: failed + pages.failed },
   };
 }
 
