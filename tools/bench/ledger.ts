@@ -2,36 +2,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Accounts, openStreams, Payers, SystemClock } from '#application';
-import { type Endpoint, type Model, readCatalogue } from '#catalogue';
-import { type Charge, chargeOf, itemOf, type Usage } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#infra';
 import { type PicoUsd, startedBy, usd } from '#kernel';
+import { charge, query } from '../sample-facts.ts';
 
 const WARM_UP_MS = 1_000;
 const MEASURE_MS = 5_000;
-
-export const query = {
-  model: 'openai/gpt-5-mini',
-  type: 'chat_completion',
-  source: 'api',
-  online: false,
-  free: false,
-} as const;
-
-/** A charge that follows from its usage and prices, as an audit wants it. */
-export const charge = someCharge({ input: 100, output: 30, request: 1 });
-
-function someCharge(usage: Usage): Charge {
-  const catalogue = readCatalogue();
-  const { tariff } = (catalogue.find(query.model) as Model).endpoints[0] as Endpoint;
-  const { provider, creditor } = tariff;
-  const vendorId = 'chatcmpl-0123456789abcdef0123456789abcdef';
-  return chargeOf([itemOf(tariff, { usage, estimated: false, vendorId })], {
-    priceList: catalogue.priceList.version,
-    attempts: [{ provider, creditor, model: query.model, outcome: 'ok', milliseconds: 345 }],
-  });
-}
 
 export interface LedgerFigure {
   readonly accounts: number;

@@ -6,10 +6,9 @@ import { openStreams, Payers, SystemClock } from '#application';
 import type { DomainEvent } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
-import { usd } from '#kernel';
 import { accountNamed } from '../../apps/ledger/src/account.ts';
 import { Cluster, type Customer } from '../cluster.ts';
-import { charge, query } from './ledger.ts';
+import { charge, HELD, HOLD_MS, opening, pair, query, type SampleAccount } from '../sample-facts.ts';
 import { inParallel, median, oneByOne, type Target } from './load.ts';
 
 const HOT_EVENTS = 1_000_000;
@@ -18,9 +17,6 @@ const OTHER_ACCOUNTS = 1_000;
 const PAIRS_PER_APPEND = 20;
 const APPENDS_AT_ONCE = 64;
 const LOOK_MS = 250;
-const HOLD_MS = 600_000;
-const HELD = usd('0.0001');
-const CREDIT = usd('1000').toString();
 const WARM_UP_SECONDS = 4;
 const SECONDS = 3;
 const ROUNDS = 3;
@@ -110,9 +106,7 @@ async function useOneAccount(foundation: Foundation, accountId: string, events: 
   await pool.end();
 }
 
-interface Account {
-  readonly id: string;
-  readonly keyId: string;
+interface Account extends SampleAccount {
   revision: number;
 }
 
@@ -140,26 +134,6 @@ async function useManyAccounts({ store }: Foundation, events: number): Promise<v
     }
   };
   await Promise.all(Array.from({ length: APPENDS_AT_ONCE }, worker));
-}
-
-function opening({ id, keyId }: Account): readonly DomainEvent[] {
-  const at = new Date().toISOString();
-  const key = { keyId, name: 'Default', hash: id, secret: { key: '', box: '' } };
-  return [
-    { type: 'AccountOpened', data: { at } },
-    { type: 'KeyCreated', data: { ...key, limit: null, resetPeriod: null, expireAt: null, at } },
-    { type: 'CreditAdded', data: { creditId: id, method: 'btc-lightning', amount: CREDIT, bonus: '0', at } },
-  ];
-}
-
-function pair({ keyId }: Account): readonly DomainEvent[] {
-  const at = new Date().toISOString();
-  const use = { holdId: randomUUID(), keyId, query, at };
-  const expiresAt = new Date(Date.now() + HOLD_MS).toISOString();
-  return [
-    { type: 'FundsHeld', data: { ...use, amount: HELD.toString(), expiresAt } },
-    { type: 'HoldSettled', data: { ...use, held: HELD.toString(), heldAt: at, charged: charge.price, charge } },
-  ];
 }
 
 async function unprojected(databaseUrl: string): Promise<number> {

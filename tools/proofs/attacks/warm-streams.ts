@@ -2,22 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { openStreams } from '#application';
-import type { DomainEvent } from '#domain';
 import { type EventStore, NO_SNAPSHOTS, type Recorded, WarmStreams } from '#kernel';
+import { opening, pair } from '../../sample-facts.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const MIB = 1024 * 1024;
 const BUDGET_MIB = 64;
 /** What is estimated may take twice as much. */
 const MOST_MIB = 2 * BUDGET_MIB;
-const AT = '2026-11-22T12:00:00.000Z';
-const QUERY = {
-  model: 'openai/gpt-5-mini',
-  type: 'chat_completion',
-  source: 'api',
-  online: false,
-  free: false,
-} as const;
 
 /** Accounts of two kinds: so many, each with so many requests behind it or running now. */
 const WAVES = [
@@ -61,20 +53,12 @@ function collector(): () => number {
 
 /** As text, so that no two accounts share a fact. */
 function factsOf(ended: number, running: number): () => readonly Recorded[] {
-  const held = (holdId: string): DomainEvent => ({
-    type: 'FundsHeld',
-    data: { holdId, keyId: null, amount: '1000', owner: 'gateway-1f3a9c02', expiresAt: AT, query: QUERY, at: AT },
-  });
-  const settled = (holdId: string) => ({ type: 'HoldSettled', data: { holdId, keyId: null, charged: '7' } });
   return () => {
-    const facts: unknown[] = [{ type: 'AccountOpened', data: { at: AT } }];
-    for (let i = 0; i < ended + running; i++) {
-      const holdId = randomUUID();
-      facts.push(held(holdId));
-      if (i < ended) facts.push(settled(holdId));
-    }
-    const text = JSON.stringify(facts.map((fact, i) => ({ ...(fact as object), id: randomUUID(), revision: i })));
-    return (JSON.parse(text) as Recorded[]).map((fact) => ({ ...fact, position: 1n }));
+    const account = { id: randomUUID(), keyId: randomUUID() };
+    const pairs = Array.from({ length: ended + running }, () => pair(account));
+    const used = pairs.flatMap(([held, settled], i) => (i < ended ? [held, settled] : [held]));
+    const facts = [...opening(account), ...used].map((fact, revision) => ({ ...fact, id: randomUUID(), revision }));
+    return (JSON.parse(JSON.stringify(facts)) as Recorded[]).map((fact) => ({ ...fact, position: 1n }));
   };
 }
 

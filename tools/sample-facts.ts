@@ -1,0 +1,58 @@
+/** Facts of accounts that are used, for benchmarks and proofs that need many of them at once. */
+import { randomUUID } from 'node:crypto';
+import { type Endpoint, type Model, readCatalogue } from '#catalogue';
+import { type Charge, chargeOf, type DomainEvent, itemOf, type Usage } from '#domain';
+import { usd } from '#kernel';
+
+/** Held for each request. */
+export const HELD = usd('0.0001');
+export const HOLD_MS = 600_000;
+const CREDIT = usd('1000').toString();
+
+export const query = {
+  model: 'openai/gpt-5-mini',
+  type: 'chat_completion',
+  source: 'api',
+  online: false,
+  free: false,
+} as const;
+
+/** A charge that follows from its usage and prices, as an audit wants it. */
+export const charge = someCharge({ input: 100, output: 30, request: 1 });
+
+function someCharge(usage: Usage): Charge {
+  const catalogue = readCatalogue();
+  const { tariff } = (catalogue.find(query.model) as Model).endpoints[0] as Endpoint;
+  const { provider, creditor } = tariff;
+  const vendorId = 'chatcmpl-0123456789abcdef0123456789abcdef';
+  return chargeOf([itemOf(tariff, { usage, estimated: false, vendorId })], {
+    priceList: catalogue.priceList.version,
+    attempts: [{ provider, creditor, model: query.model, outcome: 'ok', milliseconds: 345 }],
+  });
+}
+
+export interface SampleAccount {
+  readonly id: string;
+  readonly keyId: string;
+}
+
+export function opening({ id, keyId }: SampleAccount): readonly DomainEvent[] {
+  const at = new Date().toISOString();
+  const key = { keyId, name: 'Default', hash: id, secret: { key: '', box: '' } };
+  return [
+    { type: 'AccountOpened', data: { at } },
+    { type: 'KeyCreated', data: { ...key, limit: null, resetPeriod: null, expireAt: null, at } },
+    { type: 'CreditAdded', data: { creditId: id, method: 'btc-lightning', amount: CREDIT, bonus: '0', at } },
+  ];
+}
+
+/** A hold and its settlement. */
+export function pair({ keyId }: SampleAccount): readonly [DomainEvent, DomainEvent] {
+  const at = new Date().toISOString();
+  const use = { holdId: randomUUID(), keyId, query, at };
+  const expiresAt = new Date(Date.now() + HOLD_MS).toISOString();
+  return [
+    { type: 'FundsHeld', data: { ...use, amount: HELD.toString(), expiresAt } },
+    { type: 'HoldSettled', data: { ...use, held: HELD.toString(), heldAt: at, charged: charge.price, charge } },
+  ];
+}
