@@ -122,4 +122,24 @@ describe('connections', () => {
     later((64 * MIB) / 4_096);
     await until(() => connections.count === 0);
   });
+
+  test('of a process that ends are waited for as long as they are answered, and each ends with its answer', async () => {
+    const answers: ServerResponse[] = [];
+    onRequest = (_, response) => void answers.push(response);
+    const [asked, askedLater] = [await opened('127.0.0.1'), await opened('127.0.0.2')];
+    await connections.idle(60_000);
+    await begun(asked, 0, '');
+    connections.leave();
+    await begun(askedLater, 0, '');
+    let isIdle = false;
+    const idle = connections.idle(60_000).then(() => {
+      isIdle = true;
+    });
+    const said = saidBy(askedLater);
+    answers[1]?.end('done');
+    expect(await said).toMatch(/connection: close.*done/is);
+    expect(isIdle).toBe(false);
+    asked.destroy();
+    await idle;
+  });
 });

@@ -1,6 +1,7 @@
 /** The connections of a process that serves HTTP: how many there may be, and how slow one may be. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
 const SWEEP_EVERY_MS = 5_000;
 /** A body that comes, or an answer that is taken, more slowly than this is not waited for. */
@@ -9,6 +10,8 @@ const LOWEST_BYTES_PER_SECOND = 4 * 1024;
 const RATE_OVER_MS = 15_000;
 /** An answer of which nothing was taken for so long, and for as long as the lowest rate allows for what waits, is dropped. */
 const UNREAD_MS = 60_000;
+/** How often a process that ends looks whether something still runs. */
+const LOOK_EVERY_MS = 20;
 /** Between two alarms of the same kind. */
 const ALARM_EVERY_MS = 60_000;
 
@@ -51,6 +54,7 @@ export class Connections {
   private readonly alarmedAt = new Map<string, number>();
   private readonly sweeping: NodeJS.Timeout;
   private readonly now: () => number;
+  private isLeaving = false;
 
   constructor(private readonly limits: ConnectionLimits) {
     this.now = limits.now?.bind(limits) ?? (() => performance.now());
@@ -64,12 +68,31 @@ export class Connections {
 
   guard(server: Server): void {
     server.on('connection', (socket: Socket) => this.accept(server, socket));
-    server.on('request', (request, response) => {
+    // Before whoever answers, who may do so at once.
+    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
       const connection = this.open.get(request.socket);
       if (!connection) return;
       connection.request = request;
       connection.response = response;
+      if (this.isLeaving) response.setHeader('connection', 'close');
     });
+  }
+
+  /** From now on each connection ends with its answer, and the next request takes another. */
+  leave(): void {
+    this.isLeaving = true;
+  }
+
+  /** Waits until no request is being answered, at most that long. */
+  async idle(withinMs: number): Promise<void> {
+    const end = performance.now() + withinMs;
+    while (this.isAnswering && performance.now() < end) await delay(LOOK_EVERY_MS);
+  }
+
+  /** Answers of a connection follow each other: the last one is also the last that ends. */
+  private get isAnswering(): boolean {
+    for (const { response } of this.open.values()) if (response && !response.closed) return true;
+    return false;
   }
 
   close(): void {

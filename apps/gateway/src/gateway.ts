@@ -6,7 +6,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AbuseLimits } from '#application';
 import { Connections, SERVER_TIMEOUTS, type Settings, StartError } from '#infra';
 import { type Role, rootOf } from '#modules';
-import { placesBehind } from './edge/addresses.ts';
 import { Bodies } from './edge/bodies.ts';
 import { Authenticator, findCallers, MAX_BODY_BYTES } from './edge/caller.ts';
 import { Doors } from './edge/challenges/doors.ts';
@@ -15,7 +14,6 @@ import { watchMethods } from './edge/methods.ts';
 import { refuseBroken, refuseOddities } from './edge/no-request.ts';
 import { PublicAddress } from './edge/public-address.ts';
 import { recordSent } from './edge/recording.ts';
-import { RunningRequests } from './edge/running-requests.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { AudioListener } from './media/sound/audio-listener.ts';
@@ -45,20 +43,11 @@ const RECEIVED_WITHIN_MS = 300_000;
  */
 export async function openGateway(role: Role, ...beside: readonly Type[]) {
   const app = await createApp(role, beside);
-  const connections = await guardConnections(role, app);
+  const connections = app.get(Connections);
+  connections.guard(app.getHttpServer());
   const api = await listen(app, role.settings);
   app.get(PublicAddress).url = role.settings.publicBaseUrl ?? api;
   return { app, api, audioApi: await listenForSound(app, role.settings, api, connections) };
-}
-
-async function guardConnections(role: Role, app: NestFastifyApplication): Promise<Connections> {
-  const { maxConnections: max, maxConnectionsPerAddress: maxPerPlace, trustedProxies } = role.settings;
-  const alarm = (problem: string) => role.log.warn(problem);
-  const connections = await role.keep(
-    new Connections({ max, maxPerPlace, placeOf: placesBehind(trustedProxies), alarm }),
-  );
-  connections.guard(app.getHttpServer());
-  return connections;
 }
 
 async function createApp(role: Role, beside: readonly Type[]): Promise<NestFastifyApplication> {
@@ -89,7 +78,6 @@ async function createApp(role: Role, beside: readonly Type[]): Promise<NestFasti
   const bodies = app.get(Bodies);
   bodies.readAt(fastify);
   prepare(fastify);
-  app.get(RunningRequests).count(fastify);
   findCallers(fastify, app.get(Authenticator), app.get(Doors), app.get(AbuseLimits));
   app.get(AudioListener).guard(fastify);
   bodies.unpackAt(fastify);

@@ -34,17 +34,22 @@ export class SystemClock extends Clock {
   }
 }
 
-/** Prints instants that mostly follow each other: a second is printed once, since a date takes as long as a decision. */
+/** Prints instants that mostly follow each other: each is printed once, and its second as well, since a date takes as long as a decision. */
 class Printer {
   private second = Number.NaN;
   private beginning = '';
+  private last = Number.NaN;
+  private printed = '';
 
   print(milliseconds: number): Instant {
+    if (milliseconds === this.last) return this.printed;
     const second = Math.floor(milliseconds / 1000);
     if (second !== this.second) {
       this.second = second;
       this.beginning = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
     }
-    return `${this.beginning}${String(Math.floor(milliseconds) - second * 1000).padStart(3, '0')}Z`;
+    this.last = milliseconds;
+    this.printed = `${this.beginning}${String(Math.floor(milliseconds) - second * 1000).padStart(3, '0')}Z`;
+    return this.printed;
   }
 }

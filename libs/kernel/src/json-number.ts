@@ -8,11 +8,16 @@ declare global {
   }
 }
 
-const NOTHING = JSON.rawJSON('0');
+/** Below it JavaScript prints numbers with an exponent; below the other each is printed with the decimals that it was read from. */
+const LEAST_PLAIN = 1_000_000n;
+const MOST_EXACT = 1_000_000_000_000_000n;
+const PER_USD = 1e12;
 
 /** Money as a bare JSON number in plain decimals: strict clients refuse quotes, exponents and rounding. */
-export function usdNumber(amount: PicoUsd): object {
-  return amount === ZERO ? NOTHING : JSON.rawJSON(formatUsd(amount));
+export function usdNumber(amount: PicoUsd): object | number {
+  if (amount === ZERO) return 0;
+  const isPlain = amount >= LEAST_PLAIN && amount < MOST_EXACT; // most are, and text takes several times as long
+  return isPlain ? Number(amount) / PER_USD : JSON.rawJSON(formatUsd(amount));
 }
 
 /** A decimal as it is, as a bare JSON number. */

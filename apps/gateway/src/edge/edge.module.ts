@@ -19,9 +19,10 @@ import {
   Streams,
 } from '#application';
 import { PostgresKeptAnswers } from '#connectors';
-import { Foundation } from '#infra';
+import { Connections, Foundation } from '#infra';
 import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
+import { placesBehind } from './addresses.ts';
 import { Bodies } from './bodies.ts';
 import { BooksReader } from './books-reader.ts';
 import { fundedIn, IS_FUNDED, type IsFunded } from './budget.ts';
@@ -34,7 +35,6 @@ import { limitProviders } from './limits.providers.ts';
 import { LookUps } from './look-ups.ts';
 import { type PaidRequestPorts, PaidRequests } from './paid-requests.ts';
 import { PublicAddress } from './public-address.ts';
-import { RunningRequests } from './running-requests.ts';
 import { Uploads } from './uploads/uploads.ts';
 import { ValidationPipe } from './validation.ts';
 
@@ -47,7 +47,7 @@ const NOTED_PAYERS = Symbol('noted payers');
   imports: [PayingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicAddress,
-    RunningRequests,
+    { provide: Connections, inject: [Role], useFactory: openConnections },
     ...challengeProviders,
     ...limitProviders,
     ...contentProviders,
@@ -127,7 +127,7 @@ const NOTED_PAYERS = Symbol('noted payers');
     ContentDatabase,
     StorageRoom,
     PublicAddress,
-    RunningRequests,
+    Connections,
     Doors,
     BooksReader,
     Authenticator,
@@ -139,6 +139,12 @@ const NOTED_PAYERS = Symbol('noted payers');
   ],
 })
 export class EdgeModule {}
+
+function openConnections(role: Role): Promise<Connections> {
+  const { maxConnections: max, maxConnectionsPerAddress: maxPerPlace, trustedProxies } = role.settings;
+  const alarm = (problem: string) => role.log.warn(problem);
+  return role.keep(new Connections({ max, maxPerPlace, placeOf: placesBehind(trustedProxies), alarm }));
+}
 
 function openUploads({ settings }: Role, isFunded: IsFunded, alarm: Runtime['alarm']): Promise<Uploads> {
   const { uploadsDir = path.join(settings.dataDir, 'uploads'), uploadsMaxBytes: maxBytes } = settings;

@@ -124,7 +124,7 @@ export class PaidRequests {
     if ('status' in served) return replay(served, reply);
     if ('ended' in served) this.record(reply, served.ended);
     reply.header('x-generation-id', `gen-${reply.request.id}`);
-    const payer = this.ports.freeUse.payerOf(served.payer, networkOf(reply.request.ip));
+    const payer = this.ports.freeUse.payerOf(served.payer, () => networkOf(reply.request.ip));
     await working(reply, () => job.serve(payer, new WholeAudience(reply)));
   }
 

@@ -33,7 +33,7 @@ function usageWire(receipt: Receipt) {
     },
     completion_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     // OpenRouter's strict clients refuse usage without the two parts.
-    cost_details: costDetails(receipt, ['prompt', 'completions']),
+    cost_details: costDetails(receipt, 'completions'),
   };
 }
 

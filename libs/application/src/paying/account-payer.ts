@@ -22,13 +22,13 @@ export class AccountPayer extends Holder {
     return actorOf(this.caller);
   }
 
-  async take({ holdId, lifetimeMs, priceList: _, ...wanted }: HoldRequest): Promise<Hold> {
+  async take({ holdId, query, atLeast, atMost, part, lifetimeMs }: HoldRequest): Promise<Hold> {
     const { accountId, keyId } = this.caller;
     const { clock, owner, bearable } = this.holding;
     const at = clock.now();
     const expiresAt = clock.milliseconds() + lifetimeMs;
-    const limited = bearable === undefined ? {} : { bearable };
-    const data = { holdId, keyId, ...wanted, ...limited, owner: owner(), expiresAt: clock.at(expiresAt), at };
+    const wanted = { holdId, keyId, query, atLeast, atMost, part, bearable };
+    const data = { ...wanted, owner: owner(), expiresAt: clock.at(expiresAt), at };
     const { events, state } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);

@@ -26,7 +26,7 @@ async function take(limits: AbuseLimits, free: boolean): Promise<unknown> {
   const payer = { id: 'account', take: async () => hold } as unknown as Payer;
   const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free } as const;
   const request = { holdId: 'h', query, atLeast: ZERO, atMost: ZERO, priceList: 'p', lifetimeMs: 1 };
-  return new FreeUse(limits).payerOf(payer, '192.0.2.1').take(request);
+  return new FreeUse(limits).payerOf(payer, () => '192.0.2.1').take(request);
 }
 
 test('what is free is counted by account and by address, and what is paid for is not', async () => {

@@ -7,8 +7,8 @@ export class FreeUse {
   constructor(private readonly limits: AbuseLimits) {}
 
   /** The same payer, within the limits where what it pays for costs nothing. */
-  payerOf(payer: Payer, address: string): Payer {
-    return new LimitedPayer(payer, () => this.count(payer.id, address));
+  payerOf(payer: Payer, address: () => string): Payer {
+    return new LimitedPayer(payer, () => this.count(payer.id, address()));
   }
 
   /** What one limit refuses is not counted by the next. @throws TooManyRequests, StoreUnavailable */
@@ -27,8 +27,7 @@ class LimitedPayer extends PayerBefore {
     super(payer);
   }
 
-  override async take(request: HoldRequest): Promise<Hold> {
-    if (request.query.free) await this.count();
-    return this.payer.take(request);
+  override take(request: HoldRequest): Promise<Hold> {
+    return request.query.free ? this.count().then(() => this.payer.take(request)) : this.payer.take(request);
   }
 }

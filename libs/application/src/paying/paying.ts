@@ -1,7 +1,5 @@
 /** The one money path: hold → serve → settle. Everything that is sold is sold here. */
-import { LRUCache } from 'lru-cache';
 import type { Charge } from '#domain';
-import { Rejection } from '#kernel';
 import { asFailure, type FailureCode, UpstreamFailure } from '../failures.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import type { Hold, Payer } from './payer.ts';
@@ -9,9 +7,6 @@ import { type Deadline, NOTHING, Purchase, type Receipt, type Sale } from './pur
 
 /** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
 const HOLD_MARGIN_MS = 60_000;
-
-/** Payers that are known to be refused for what was borne for them: the log says so once. */
-const MOST_REFUSED = 10_000;
 
 /**
  * What a request comes to nothing by is the caller's own doing: what was used for it until then, such as a search before the
@@ -52,8 +47,6 @@ export interface SoldAnswer<A> {
 
 export class Paying {
   private readonly running = new RunningTasks();
-  /** Until when. */
-  private readonly refused = new LRUCache<string, string>({ max: MOST_REFUSED });
 
   constructor(
     private readonly health: EndpointHealth,
@@ -140,21 +133,10 @@ export class Paying {
     return new Purchase(sale, funds, task, { health: this.health, alarm: this.alarm });
   }
 
-  private async hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Sale): Promise<Hold> {
+  private hold(payer: Payer, { id, query, priceList, atLeast, atMost, part }: Sale): Promise<Hold> {
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
-    try {
-      return await payer.take({ holdId: id, query, priceList: priceList.version, atLeast, atMost, part, lifetimeMs });
-    } catch (error) {
-      if (error instanceof Rejection && error.code === 'too_much_borne') this.sayRefused(payer, error);
-      throw error;
-    }
-  }
-
-  private sayRefused({ id }: Payer, { details: { until = '' } }: Rejection): void {
-    if (this.refused.get(id) === until) return;
-    this.refused.set(id, until);
-    this.alarm(`${id} is refused until ${until}: its requests have cost the house too much`, undefined);
+    return payer.take({ holdId: id, query, priceList: priceList.version, atLeast, atMost, part, lifetimeMs });
   }
 
   /** Ends a request that nothing came of. */
@@ -163,7 +145,7 @@ export class Paying {
     if (endpoint) this.health.failed(sale.model, endpoint, failure);
     const charge = purchase.charge(failure);
     if (charge && CALLERS_DOING.has(failure.code) && charge.price !== '0') return this.settle(payer, purchase, failure);
-    await this.stated(purchase, charge, payer.release(hold, { failure, attempts, absorbed: charge }));
+    await payer.release(hold, { failure, attempts, absorbed: charge }).catch(this.unstated(purchase, charge));
     return NOTHING;
   }
 
@@ -171,20 +153,18 @@ export class Paying {
     const charge = purchase.charge(failure);
     if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
     await purchase.cover(charge);
-    return purchase.receipt(await this.stated(purchase, charge, payer.settle(purchase.hold, charge)));
+    return purchase.receipt(await payer.settle(purchase.hold, charge).catch(this.unstated(purchase, charge)));
   }
 
   /**
    * What could not be stated before its hold expired is in no books, though vendors invoice it: it is said in the log. It counts
    * for no limit, since it is the store's doing.
    */
-  private async stated<T>({ hold }: Purchase, charge: Charge | undefined, end: Promise<T>): Promise<T> {
-    try {
-      return await end;
-    } catch (error) {
+  private unstated({ hold }: Purchase, charge: Charge | undefined) {
+    return (error: unknown): never => {
       if (charge) this.alarm(`hold ${hold.holdId} of ${hold.payer}: ${charge.cost} pUSD of use are not stated`, error);
       throw error;
-    }
+    };
   }
 
   /** A client that goes is not waited for longer than it takes to drain, and not at all where that saves anything. */

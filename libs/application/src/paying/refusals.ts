@@ -1,4 +1,4 @@
-/** Requests that were refused for lack of money are shown in the query history, as far as they are not too many. */
+/** Holds that are refused: for lack of money, which the query history shows as far as they are not too many, and for losses, which the log says. */
 import { LRUCache } from 'lru-cache';
 import { refusalsOf } from '#domain';
 import { Rejection, type Runtime, startedBy } from '#kernel';
@@ -8,11 +8,13 @@ import { actorOf, type Caller, type Hold, type HoldRequest, type Payer, PayerBef
 
 /** Rejections that say that there is no money. */
 const NO_MONEY: ReadonlySet<string> = new Set(['insufficient_balance', 'key_limit_exceeded']);
-/** Streams that are known to be full: what comes then costs nothing at all. */
-const KNOWN_FULL = 10_000;
+/** Streams that are known to be full, where what comes costs nothing at all, and accounts of which the log has said it. */
+const KNOWN = 10_000;
 
 export class Refusals {
-  private readonly full = new LRUCache<string, true>({ max: KNOWN_FULL });
+  private readonly full = new LRUCache<string, true>({ max: KNOWN });
+  /** Accounts that the house bears no more for, and until when. */
+  private readonly costly = new LRUCache<string, string>({ max: KNOWN });
 
   constructor(
     private readonly refused: RefusedRequests,
@@ -20,9 +22,18 @@ export class Refusals {
     private readonly alarm: Runtime['alarm'],
   ) {}
 
-  /** The same payer; what it refuses for lack of money is noted before the refusal is answered. */
+  /** The same payer; what it refuses is noted before the refusal is answered. */
   payerOf(payer: Payer, caller: Caller): Payer {
-    return new NotedPayer(payer, (request, code) => this.note(request, caller, code));
+    return new NotedPayer(payer, async (request, { code, details: { until = '' } }) => {
+      if (NO_MONEY.has(code)) await this.note(request, caller, code);
+      else if (code === 'too_much_borne') this.say(payer.id, until);
+    });
+  }
+
+  private say(account: string, until: string): void {
+    if (this.costly.get(account) === until) return;
+    this.costly.set(account, until);
+    this.alarm(`${account} is refused until ${until}: its requests have cost the house too much`, undefined);
   }
 
   /** A refusal that cannot be noted is a refusal all the same. */
@@ -47,7 +58,7 @@ export class Refusals {
 class NotedPayer extends PayerBefore {
   constructor(
     payer: Payer,
-    private readonly note: (request: HoldRequest, errorCode: string) => Promise<void>,
+    private readonly note: (request: HoldRequest, refusal: Rejection) => Promise<void>,
   ) {
     super(payer);
   }
@@ -56,7 +67,7 @@ class NotedPayer extends PayerBefore {
     try {
       return await this.payer.take(request);
     } catch (error) {
-      if (error instanceof Rejection && NO_MONEY.has(error.code)) await this.note(request, error.code);
+      if (error instanceof Rejection) await this.note(request, error);
       throw error;
     }
   }

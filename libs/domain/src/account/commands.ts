@@ -18,7 +18,7 @@ export type AccountCommand =
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
   /** `bearable`: what the house bears for the account in an hour; any amount where it is left out. */
-  | Command<'HoldFunds', HoldTerms & { bearable?: PicoUsd }>
+  | Command<'HoldFunds', HoldTerms & { bearable?: PicoUsd | undefined }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;
 
@@ -48,7 +48,7 @@ export interface HoldTerms {
   readonly atLeast: PicoUsd;
   readonly atMost: PicoUsd;
   /** All of it is held where this is left out. */
-  readonly part?: HoldPart;
+  readonly part?: HoldPart | undefined;
   /** The process that serves the request: once it has died the hold ends. */
   readonly owner?: string;
   readonly expiresAt: Instant;

@@ -123,17 +123,16 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: Account): readonly Accoun
   if (known)
     return known.amount <= atMost ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
   if (howEnded(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
-  assertEnough(data, account);
+  const left = enough(data, account);
   if (bearable !== undefined) assertBearable(account.losses, bearable, at);
-  const left = spendable(account, keyId, at);
   const wanted = part ? money.most(part.first, (left / part.share) as PicoUsd) : atMost;
   const amount = money.toJson(money.least(wanted, atMost, left));
   const owned = owner === undefined ? {} : { owner };
   return [{ type: 'FundsHeld', data: { holdId, keyId, amount, ...owned, expiresAt, query, at } }];
 }
 
-/** @throws Rejection when there is too little for a new hold */
-function assertEnough(data: DataOf<'HoldFunds'>, account: Account): void {
+/** What is left for a new hold. @throws Rejection when it is too little */
+function enough(data: DataOf<'HoldFunds'>, account: Account): PicoUsd {
   const { keyId, at } = data;
   const key = keyId === null ? null : rolled(usableKey(keyId, at, account), at);
   const allowed = key && allowance(key, at);
@@ -147,6 +146,7 @@ function assertEnough(data: DataOf<'HoldFunds'>, account: Account): void {
   const required = needed(data, available, account.held);
   if (available < required)
     reject('insufficient_balance', 'Insufficient balance', shortage(required, left, account.held));
+  return left;
 }
 
 /**

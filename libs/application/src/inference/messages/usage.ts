@@ -15,6 +15,6 @@ export function usageWire(receipt: Receipt): MessageUsage {
     output_tokens_details: { thinking_tokens: quantityOf('reasoning', usage) },
     service_tier: 'standard',
     cost: usdNumber(charged),
-    cost_details: costDetails(receipt, ['input', 'output']),
+    cost_details: costDetails(receipt, 'others'),
   };
 }

@@ -182,7 +182,7 @@ function usageWire(receipt: Receipt) {
     output_tokens_details: { reasoning_tokens: quantityOf('reasoning', usage) },
     total_tokens: input + output,
     cost: usdNumber(charged),
-    cost_details: costDetails(receipt, ['input', 'output']),
+    cost_details: costDetails(receipt, 'others'),
   };
 }
 

@@ -1,0 +1,41 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BeforeApplicationShutdown } from '@nestjs/common';
+import type { HttpAdapterHost } from '@nestjs/core';
+import type { Paying } from '#application';
+import type { Connections, Settings } from '#infra';
+import type { Readiness } from '#modules';
+
+/** How long clients may keep a connection open after the last answer. */
+const LINGER_MS = 1_000;
+
+export interface ShutdownPorts {
+  readonly settings: Settings;
+  readonly readiness: Readiness;
+  readonly connections: Connections;
+  readonly paying: Paying;
+  readonly host: HttpAdapterHost;
+}
+
+/** How the gateway ends, without a request that fails for it. */
+export class Shutdown implements BeforeApplicationShutdown {
+  constructor(private readonly ports: ShutdownPorts) {}
+
+  /**
+   * Says that it wants no more traffic, and serves until balancers have noticed; then takes no new connections, and finishes
+   * what runs, or settles it as it is when its time is over.
+   */
+  async beforeApplicationShutdown(): Promise<void> {
+    const { settings, readiness, connections, paying, host } = this.ports;
+    const { drainDelayMs, totalTimeoutMs, shutdownTimeoutMs = totalTimeoutMs } = settings;
+    readiness.draining = true;
+    connections.leave();
+    await delay(drainDelayMs);
+    const { httpAdapter } = host;
+    const closed = httpAdapter.close();
+    // What its client has left is no request any more, and is paid for nevertheless.
+    await Promise.all([paying.drain(shutdownTimeoutMs), connections.idle(shutdownTimeoutMs)]);
+    const leave = setTimeout(() => httpAdapter.getHttpServer().closeAllConnections(), LINGER_MS);
+    await closed;
+    clearTimeout(leave);
+  }
+}
