@@ -18,11 +18,7 @@ export class HeldFunds {
   constructor(private readonly streams: Pick<Streams, 'accounts' | 'challenges'>) {}
 
   /** @param payer the name of its stream, as a hold has it. @throws Rejection, StoreUnavailable */
-  async run(
-    payer: string,
-    command: HoldCommand,
-    cause: Cause,
-  ): Promise<{ readonly events: readonly HoldEvent[]; readonly state: Holds }> {
+  run(payer: string, command: HoldCommand, cause: Cause): Promise<Ended> {
     const id = idOf({ stream: payer });
     const [category] = payer.split('-', 1);
     const { accounts, challenges } = this.streams;
@@ -33,7 +29,7 @@ export class HeldFunds {
 }
 
 /** Commands about holds are followed by facts about holds, in any stream. */
-interface Ended {
+export interface Ended {
   readonly events: readonly HoldEvent[];
   readonly state: Holds;
 }

@@ -150,9 +150,10 @@ export class Paying {
   }
 
   private async settle(payer: Payer, purchase: Purchase, failure?: UpstreamFailure): Promise<Receipt> {
+    const { sale } = purchase;
     const charge = purchase.charge(failure);
     if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
-    await purchase.cover(charge);
+    if (sale.part !== undefined) await purchase.cover(charge);
     return purchase.receipt(await payer.settle(purchase.hold, charge).catch(this.unstated(purchase, charge)));
   }
 

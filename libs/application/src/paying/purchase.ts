@@ -159,7 +159,7 @@ export class Purchase {
   async cover({ price }: Charge): Promise<void> {
     const { amount } = this.hold;
     const due = money.fromJson(price);
-    if (this.sale.part === undefined || due <= amount) return;
+    if (due <= amount) return;
     await this.grow({ atLeast: picoUsd(amount + 1n), to: due }).catch(() => {}); // shows when it is settled
   }
 

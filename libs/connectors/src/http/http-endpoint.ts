@@ -6,7 +6,7 @@ import type { Allowed } from './allowed.ts';
 import { type EventTranslator, type Headers, Relay } from './relay.ts';
 import { retryAfterIn } from './retry-after.ts';
 import { USER_AGENT } from './user-agent.ts';
-import { WholeReader } from './whole-body.ts';
+import { type WholeBody, WholeReader } from './whole-body.ts';
 
 /** Whole answers and streams are had at one address. */
 const ACCEPT = 'application/json, text/event-stream';
@@ -54,9 +54,12 @@ export class HttpEndpoint {
     const sent = this.sent(body);
     const reader = new WholeReader(signal);
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, headersTimeout: 0 }, reader);
-    const answer = await reader.body.catch((error) => {
+    let answer: WholeBody;
+    try {
+      answer = await reader.body;
+    } catch (error) {
       throw failureFrom(error, signal);
-    });
+    }
     if (answer.status !== 200) throw this.refusalOf(answer.status, answer.headers, answer.text);
     if (answer.broken === undefined) return answer.text;
     // An answer that breaks off has been generated, and may be invoiced, as far as it came.

@@ -20,7 +20,7 @@ export class ChatQuotes {
   ) {}
 
   /** @throws UnservableRequest for what does not exist or is not available */
-  async orderOf(payer: Payer, request: ChatRequest, stream: boolean): Promise<ChatOrder> {
+  orderOf(payer: Payer, request: ChatRequest, stream: boolean): ChatOrder | Promise<ChatOrder> {
     const { health, lengths, limits } = this;
     const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), limitDemanded } = request;
     const asked = quotedChat(request, this.catalogues.current, health, responses && boundCarried(responses));

@@ -71,7 +71,7 @@ export class CompleteChatHandler extends Chats implements ICommandHandler<Comple
  * How it is answered: in one way for each in which the web is searched for it, and in one for none.
  * @throws UpstreamFailure when a search that comes before the answer fails
  */
-async function answering(order: ChatOrder, purchase: Purchase, providers: Providers): Promise<Answering> {
+function answering(order: ChatOrder, purchase: Purchase, providers: Providers): Answering | Promise<Answering> {
   const { plan } = order;
   switch (plan?.kind) {
     case 'before':

@@ -56,9 +56,12 @@ export class OneCall implements Answering {
     const ask = upstreamCall(order, purchase, providers, native);
     this.call = {
       make: async (endpoint) => {
-        if (!this.grows(endpoint)) return ask(endpoint, { body, limit: await this.grant(), stream: order.stream });
-        await loadTokenizer();
-        return ask(endpoint, { body, limit: outputLimit(order, purchase.hold.reach), stream: true });
+        if (this.grows(endpoint)) {
+          await loadTokenizer();
+          return await ask(endpoint, { body, limit: outputLimit(order, purchase.hold.reach), stream: true });
+        }
+        if (purchase.sale.part !== undefined) await this.takeShare();
+        return await ask(endpoint, { body, limit: outputLimit(order, purchase.hold.amount), stream: order.stream });
       },
       counted: (delivered) => counted(body, delivered),
     };
@@ -161,14 +164,12 @@ export class OneCall implements Answering {
     return !isWhole && onDisconnect === 'stops' && mayGrow(this.order.plan);
   }
 
-  /** What may be asked for where the hold must do: one that was taken to grow takes its share of what there is first. */
-  private async grant(): Promise<number | undefined> {
-    const { order, purchase } = this;
-    const { part, atMost } = purchase.sale;
+  /** Where the hold must do, one that was taken to grow takes its share of what there is before more is asked for. */
+  private async takeShare(): Promise<void> {
+    const { purchase } = this;
     const { amount, beside } = purchase.hold;
-    const share = money.least(shareOfFixed(money.add(amount, beside)), atMost);
-    if (part && amount < share) await purchase.grow({ atLeast: amount, to: share });
-    return outputLimit(order, purchase.hold.amount);
+    const share = money.least(shareOfFixed(money.add(amount, beside)), purchase.sale.atMost);
+    if (amount < share) await purchase.grow({ atLeast: amount, to: share });
   }
 
   private tookOutput(failure?: UpstreamFailure): void {
