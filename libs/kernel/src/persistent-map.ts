@@ -101,8 +101,15 @@ function bucketOf(hash: number): number {
   return (hash >>> FORK_BITS) & (FORKS - 1);
 }
 
+/** A decision looks for the same key in several maps, and then puts it into one. */
+let hashed = '';
+let hashOfHashed = 0;
+
 function hashOf(key: string): number {
+  if (key === hashed) return hashOfHashed;
   let hash = 0;
   for (let i = 0; i < key.length; i++) hash = (hash * 31 + key.charCodeAt(i)) | 0;
-  return hash ^ (hash >>> 16);
+  hashed = key;
+  hashOfHashed = hash ^ (hash >>> 16);
+  return hashOfHashed;
 }

@@ -171,13 +171,18 @@ export class Paying {
   /** A client that goes is not waited for longer than it takes to drain, and not at all where that saves anything. */
   private patience({ left, keeps }: Audience, task: RunningTask) {
     let drain: NodeJS.Timeout | undefined;
-    let isOver = false;
-    const gone = left.then(() => {
-      if (!isOver) drain = setTimeout(() => task.cutShort(clientGone()), this.limits.drainTimeoutMs);
+    let [isOver, isGone] = [false, false];
+    let begun: Purchase | undefined;
+    void left.then(() => {
+      isGone = true;
+      if (isOver) return;
+      drain = setTimeout(() => task.cutShort(clientGone()), this.limits.drainTimeoutMs);
+      if (!keeps) begun?.abandon(clientGone());
     });
     return {
       with: (purchase: Purchase): Purchase => {
-        void gone.then(() => isOver || keeps || purchase.abandon(clientGone()));
+        begun = purchase;
+        if (isGone && !keeps) purchase.abandon(clientGone());
         return purchase;
       },
       over: () => {
