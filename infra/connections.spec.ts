@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Connections } from './connections.ts';
 
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 const MIB = 1024 * 1024;
 const PLACES = { '127.0.0.1': 'one', '127.0.0.2': 'two', '127.0.0.3': undefined } as const;
 
@@ -121,6 +122,47 @@ describe('connections', () => {
     expect(connections.count).toBe(1);
     later((64 * MIB) / 4_096);
     await until(() => connections.count === 0);
+  });
+
+  test('that send request after request without waiting for answers are ended, and what is too many reaches nobody', async () => {
+    let answering = 0;
+    onRequest = () => void answering++;
+    const socket = await opened('127.0.0.1');
+    const said = saidBy(socket);
+    socket.write(GET.repeat(1_000));
+    expect(await said).toBe('');
+    expect(answering).toBe(16);
+    expect(alarms).toEqual(['a connection is closed: it has 16 requests without an answer, and sends more']);
+  });
+
+  test('that send ahead a few requests get all answers, however many they send in all', async () => {
+    const socket = await opened('127.0.0.1');
+    let answers = 0;
+    const answered = new Promise<void>((resolve) => {
+      socket.setEncoding('latin1').on('data', (piece: string) => {
+        for (const _ of piece.matchAll(/HTTP.1.1 200/g)) {
+          if (++answers === 100) resolve();
+          if (answers + 8 <= 100) socket.write(GET);
+        }
+      });
+    });
+    socket.write(GET.repeat(8));
+    await answered;
+    expect(connections.count).toBe(1);
+  });
+
+  test('of a server that is closed are kept until their clients have what was answered, others are closed', async () => {
+    const used = await opened('127.0.0.2');
+    used.write(GET);
+    await once(used.resume(), 'data');
+    onRequest = (_, response) => void response.writeHead(200, { connection: 'close' }).end(Buffer.alloc(64 * MIB));
+    const slow = await opened('127.0.0.1');
+    slow.pause();
+    await begun(slow, 0, '');
+    const closed = new Promise((resolve) => void server.close(resolve));
+    await until(() => connections.count <= 1);
+    expect((await saidBy(slow.resume())).length).toBeGreaterThan(64 * MIB);
+    await closed;
   });
 
   test('of a process that ends are waited for as long as they are answered, and each ends with its answer', async () => {

@@ -1,5 +1,5 @@
 /** The connections of a process that serves HTTP: how many there may be, and how slow one may be. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -10,6 +10,8 @@ const LOWEST_BYTES_PER_SECOND = 4 * 1024;
 const RATE_OVER_MS = 15_000;
 /** An answer of which nothing was taken for so long, and for as long as the lowest rate allows for what waits, is dropped. */
 const UNREAD_MS = 60_000;
+/** Requests that one connection sends ahead of their answers: more than any client does, and each takes memory and time. */
+const MAX_UNANSWERED = 16;
 /** How often a process that ends looks whether something still runs. */
 const LOOK_EVERY_MS = 20;
 /** Between two alarms of the same kind. */
@@ -35,6 +37,8 @@ interface Connection {
   readonly place: string | undefined;
   request: IncomingMessage | undefined;
   response: ServerResponse | undefined;
+  /** Answers to earlier requests that are not finished. */
+  unanswered: readonly ServerResponse[];
   /** The body whose rate is measured, from when on, and how much had come by then. */
   measured: IncomingMessage | undefined;
   measuredFrom: number;
@@ -43,6 +47,8 @@ interface Connection {
   taken: number;
   unreadSince: number;
 }
+
+const NONE: readonly ServerResponse[] = [];
 
 /**
  * Counts and watches connections. A client that holds one for nothing loses it: what has no request is up to the timeouts of
@@ -66,16 +72,45 @@ export class Connections {
     return this.open.size;
   }
 
+  /** Of a server that has who answers its requests: they do not hear of those that come too many. */
   guard(server: Server): void {
     server.on('connection', (socket: Socket) => this.accept(server, socket));
-    // Before whoever answers, who may do so at once.
-    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-      const connection = this.open.get(request.socket);
-      if (!connection) return;
-      connection.request = request;
-      connection.response = response;
-      if (this.isLeaving) response.setHeader('connection', 'close');
+    const answerers = server.listeners('request') as RequestListener[];
+    server.removeAllListeners('request');
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      if (this.admits(request, response)) for (const answer of answerers) answer.call(server, request, response);
     });
+    const closeIdle = server.closeIdleConnections.bind(server);
+    server.closeIdleConnections = () => this.exceptAnswering(closeIdle);
+  }
+
+  /** Node takes a connection for idle as soon as its answer is written, though the client may not have got it yet. */
+  private exceptAnswering(close: () => void): void {
+    const answering = [...this.open]
+      .filter(([, { response }]) => response && !response.closed)
+      .map(([socket]) => socket);
+    for (const socket of answering) socket.destroy = () => socket;
+    try {
+      close();
+    } finally {
+      for (const socket of answering) Reflect.deleteProperty(socket, 'destroy');
+    }
+  }
+
+  private admits(request: IncomingMessage, response: ServerResponse): boolean {
+    const connection = this.open.get(request.socket);
+    // What was sent before its connection was closed is still read to the end of a piece.
+    if (!connection || request.socket.destroyed) return false;
+    connection.unanswered = unanswered(connection);
+    if (connection.unanswered.length >= MAX_UNANSWERED) {
+      request.socket.destroy();
+      this.alarm(`a connection is closed: it has ${MAX_UNANSWERED} requests without an answer, and sends more`);
+      return false;
+    }
+    connection.request = request;
+    connection.response = response;
+    if (this.isLeaving) response.setHeader('connection', 'close');
+    return true;
   }
 
   /** From now on each connection ends with its answer, and the next request takes another. */
@@ -114,7 +149,7 @@ export class Connections {
     }
     if (place !== undefined) this.byPlace.set(place, ofPlace + 1);
     const unmeasured = { measured: undefined, measuredFrom: 0, readBefore: 0, taken: -1, unreadSince: 0 };
-    this.open.set(socket, { server, place, request: undefined, response: undefined, ...unmeasured });
+    this.open.set(socket, { server, place, request: undefined, response: undefined, unanswered: NONE, ...unmeasured });
     socket.once('close', () => this.forget(socket));
   }
 
@@ -175,4 +210,10 @@ function comesTooSlowly(socket: Socket, connection: Connection, now: number): bo
 function refuse(socket: Socket, { server, response }: Connection): void {
   const error = Object.assign(new Error('The body comes too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
   if (response?.headersSent || !server.emit('clientError', error, socket)) socket.destroy();
+}
+
+/** Before another request: answers are finished in the order of their requests, and few connections have more than one. */
+function unanswered({ response, unanswered: before }: Connection): readonly ServerResponse[] {
+  if (!response || response.writableFinished) return NONE;
+  return [...before, response].filter((each) => !each.writableFinished);
 }

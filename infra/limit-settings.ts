@@ -14,7 +14,7 @@ export const LIMITS = {
     'INVOICES_PER_HOUR_OF_ADDRESS',
     1_000,
     [1, MOST],
-    'Invoices for top-ups that may be created from one address in an hour',
+    'Invoices for top-ups that may be created, and wallets that may be connected, from one address in an hour',
   ),
   invoicesPerHourOfAccount: integer(
     'INVOICES_PER_HOUR_OF_ACCOUNT',

@@ -48,7 +48,7 @@ export function readBodies(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT)
   });
 }
 
-const TOO_LONG = new Failure(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, { code: 'too_large' });
+export const TOO_LONG = new Failure(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, { code: 'too_large' });
 const TOO_MUCH = new Failure(503, 'Too much is being sent at the moment', {
   code: 'too_busy',
   retryAfterSeconds: AGAIN_SECONDS,

@@ -1,6 +1,8 @@
 /** A request of a caller's, from its JSON to the last byte of its answer. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isObject, type Thing } from '#application/messages';
+import { isObject, isParsable, type Thing } from '#application/messages';
+import { MAX_BODY_BYTES, TOO_LONG } from './bodies.ts';
 import type { Face } from './faces/face.ts';
 import { Failure } from './failure.ts';
 import { jsonIn, PREFIX } from './gateway.ts';
@@ -9,6 +11,8 @@ import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
 import { identify, sendEvents } from './served.ts';
 
 const STOPPED = new Failure(503, 'The proxy is stopping', { code: 'stopped', final: true });
+/** How long callers may take to read the end of what was stopped. */
+const LINGER_MS = 1_000;
 /** Seen by nobody but the log. */
 const LEFT = new Failure(499, 'The caller left', { code: 'caller_left' });
 
@@ -44,14 +48,11 @@ export class Exchanges {
     plan: (body: Thing, model: MeantModel) => Exchange,
   ): Promise<FastifyReply> {
     const { note } = request;
-    const body = bodyOf(request);
-    const model = await this.names.meant(body.model);
-    const { streams, chat, whole, events } = plan(body, model);
-    const bytes = written(chat);
-    Object.assign(note, { model: PREFIX + model.id, asked: bytes.length });
+    const { id, bytes, streams, whole, events } = await this.planned(request, plan);
+    Object.assign(note, { model: PREFIX + id, asked: bytes.length });
     const signal = this.signalOf(reply);
     const ask = async () => {
-      const answer = await this.chats.ask(model.id, bytes, signal);
+      const answer = await this.chats.ask(id, bytes, signal);
       note.requestId = answer.requestId;
       return answer;
     };
@@ -74,13 +75,20 @@ export class Exchanges {
     return reply.type('application/json').send(answer);
   }
 
-  /** Waits until nothing is running; what still is after so many milliseconds is ended. */
+  /** Without the body as it was parsed, which takes many times its bytes and is not kept until the answer. */
+  private async planned(request: FastifyRequest, plan: (body: Thing, model: MeantModel) => Exchange) {
+    const body = bodyOf(request);
+    const model = await this.names.meant(body.model);
+    const { chat, ...exchange } = plan(body, model);
+    return { ...exchange, id: model.id, bytes: written(chat) };
+  }
+
+  /** Waits until nothing is running; what still is after so many milliseconds is ended, and not waited for if nobody reads that. */
   async drained(withinMs: number): Promise<void> {
-    const late = setTimeout(() => {
-      for (const { controller } of this.running) controller.abort(STOPPED);
-    }, withinMs);
-    await Promise.all([...this.running].map(({ ended }) => ended));
-    clearTimeout(late);
+    const ended = Promise.all([...this.running].map(({ ended }) => ended));
+    await Promise.race([ended, delay(withinMs, undefined, { ref: false })]);
+    for (const { controller } of this.running) controller.abort(STOPPED);
+    await Promise.race([ended, delay(LINGER_MS, undefined, { ref: false })]);
   }
 
   /** Aborted when the caller leaves, and when the proxy stops. */
@@ -102,16 +110,25 @@ export class Exchanges {
 
 /** @throws Failure for what is no JSON object */
 export function bodyOf(request: FastifyRequest): Thing {
-  const body = jsonIn(request.body as Buffer);
+  const text = String(request.body);
   // The text is as long as the request runs otherwise.
   request.body = undefined;
+  if (!isParsable(text)) throw new Failure(400, 'The body has too many objects, lists and fields');
+  const body = jsonIn(text);
   if (!isObject(body)) throw new Failure(400, 'The body must be a JSON object');
   return body;
 }
 
 function written(chat: Thing): Buffer {
+  const bytes = Buffer.from(textOf(chat));
+  // Numbers may be longer than they were.
+  if (bytes.length > MAX_BODY_BYTES) throw TOO_LONG;
+  return bytes;
+}
+
+function textOf(chat: Thing): string {
   try {
-    return Buffer.from(JSON.stringify(chat));
+    return JSON.stringify(chat);
   } catch {
     throw new Failure(400, 'The body is nested too deeply');
   }

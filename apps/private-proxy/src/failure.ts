@@ -1,6 +1,8 @@
 interface FailureDetails {
   /** What is wrong, in a word for programs. */
   readonly code?: string;
+  /** The word for the log, where the code is one of the enclave's: it may be one of the request. */
+  readonly logged?: string;
   /** The kind of error in OpenAI's words, where that does not follow from the status. */
   readonly type?: string;
   /** The field of the request that is at fault. */
@@ -22,12 +24,13 @@ export interface Money {
 
 /**
  * Why there is no answer, or no end of one. The message is for the caller alone and may have words of the gateway or of the
- * enclave: of a failure nothing is logged but its status and its code.
+ * enclave: of a failure nothing is logged but its status and a word of ours, or of the gateway's.
  */
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly status: number;
   readonly code: string;
+  readonly logged: string;
   readonly type: string | undefined;
   readonly param: string | null;
   readonly retryAfterSeconds: number | undefined;
@@ -37,9 +40,10 @@ export class Failure extends Error {
 
   constructor(status: number, message: string, details: FailureDetails = {}) {
     super(message);
-    const { code, type, param, retryAfterSeconds, final, money, requestId } = details;
+    const { code, logged, type, param, retryAfterSeconds, final, money, requestId } = details;
     this.status = status;
     this.code = code ?? (status < 500 ? 'invalid_request' : 'proxy_error');
+    this.logged = logged ?? this.code;
     this.type = type;
     this.param = param ?? null;
     this.retryAfterSeconds = retryAfterSeconds;

@@ -148,7 +148,10 @@ export class Gateway {
       signal,
     });
     if (answer.status !== 200) throw await refusalOf(answer);
-    const body = jsonIn(await answer.read(bytes));
+    const read = answer.read(bytes).catch((error: unknown) => {
+      throw error instanceof Failure ? error : this.notReached(codeOf(error), false);
+    });
+    const body = jsonIn(await read);
     if (!isObject(body))
       throw new Failure(502, 'The gateway answered with something that is not JSON', { code: 'gateway_error' });
     return body;

@@ -6,6 +6,7 @@ import type { Enclaves } from './enclaves.ts';
 import { BROKEN, errorIn, Failure } from './failure.ts';
 import { type Gateway, jsonIn, refusalOf, type SealedAnswer, wholeOf } from './gateway.ts';
 
+const ENCLAVE_ERROR = 'enclave_error';
 const MAX_ERROR_BYTES = 256 * 1024;
 
 /** What an enclave answers, and nobody between could have written. */
@@ -94,7 +95,8 @@ async function enclaveRefusal(
   const said = errorIn(jsonIn(await wholeOf(pieces, MAX_ERROR_BYTES)));
   const isError = status >= 400 && status <= 599;
   return new Failure(isError ? status : 502, said?.message ?? `The enclave answered with status ${status}`, {
-    code: said?.code ?? 'enclave_error',
+    code: said?.code ?? ENCLAVE_ERROR,
+    logged: ENCLAVE_ERROR,
     ...(said?.type ? { type: said.type } : {}),
     ...(requestId ? { requestId } : {}),
   });

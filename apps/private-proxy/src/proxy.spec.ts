@@ -502,7 +502,7 @@ test('the log has sizes, statuses and words for what failed, and nothing that wa
       await post(path, { ...MESSAGE, messages: [{ role: 'user', content }] });
       gateway.answer = encrypted([PLANTED]);
       await post(path, { ...MESSAGE, stream: true });
-      gateway.answer = encrypted([JSON.stringify({ error: { message: PLANTED } })], 400);
+      gateway.answer = encrypted([JSON.stringify({ error: { message: PLANTED, code: PLANTED, type: PLANTED } })], 400);
       await post(path, MESSAGE);
     }
     await post(path, `{"messages": "${PLANTED}`);

@@ -71,7 +71,7 @@ export async function sendEvents(
 
 function failureOf(error: unknown, note: Note): Failure {
   const failure = error instanceof Failure ? error : UNEXPECTED;
-  note.failed = failure.code;
+  note.failed = failure.logged;
   note.requestId ??= failure.requestId;
   return failure;
 }

@@ -206,6 +206,7 @@ export {
 } from './media/videos/video-hooks.ts';
 export { type VideoBody, type VideoQuote, VideoQuotes } from './media/videos/video-quotes.ts';
 export { NoVideo, type StoredVideo, VideoResults } from './media/videos/video-results.ts';
+export { isParsable, MAX_PARTS } from './parsable.ts';
 export { AskingPayer, PaymentWanted } from './paying/asking-payer.ts';
 export type { ProvenChallenge } from './paying/challenge-payer.ts';
 export { FreeUse } from './paying/free-use.ts';

@@ -15,7 +15,8 @@ export function autoTopupWire(view: AutoTopupView | undefined, now: string) {
 }
 
 function fieldsOf(view: AutoTopupView, now: string) {
-  const { wallet, attempt, paused, error, paidAt, changedAt, connectedAt } = view;
+  const { wallet, attempt, paused, paidAt, changedAt, connectedAt } = view;
+  const error = errorOf(view);
   const isPaused = paused !== undefined && paused.until > now;
   return {
     connected: wallet !== undefined,
@@ -39,6 +40,14 @@ function fieldsOf(view: AutoTopupView, now: string) {
     created_at: wallet ? connectedAt : null,
     updated_at: changedAt,
   };
+}
+
+/** A wallet that says nothing, or that it has paid, has made no mistake that it told. */
+function errorOf({ attempt, error, connectedAt }: AutoTopupView): AutoTopupView['error'] {
+  if (error || !attempt || attempt.state !== 'expired' || attempt.requests === 0) return error;
+  if (attempt.endedAt === null || attempt.endedAt < connectedAt) return undefined; // it was another wallet
+  const message = 'The wallet was asked to pay an invoice, and no payment came before it expired';
+  return { code: 'EXPIRED', message, at: attempt.endedAt };
 }
 
 function stateOf({ wallet, attempt }: AutoTopupView, isPaused: boolean): string {

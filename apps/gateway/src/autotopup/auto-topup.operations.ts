@@ -16,7 +16,7 @@ export const connectWallet: OperationNotes = {
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
   answer: json(AutoTopup),
-  gives: 'changes',
+  gives: 'wallets',
 };
 
 export const getAutoTopup: OperationNotes = {

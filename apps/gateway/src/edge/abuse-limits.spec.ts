@@ -69,6 +69,14 @@ test('changes of keys are limited by account, and reading them is not', async ()
   expect(await statuses(3, () => send('GET', '/keys', '192.0.2.5', headers))).toEqual([200, 200, 200]);
 });
 
+test('wallets are limited by address as well: each has us wait for its relays, and make an invoice', async () => {
+  const connect = async () => {
+    const { creditId } = await world.account();
+    return send('POST', '/nwc-auto-topup/connect', '192.0.2.11', { 'x-credit-id': creditId }, { nwc_url: 'none' });
+  };
+  expect(await statuses(5, connect)).toEqual([400, 400, 400, 400, 429]);
+});
+
 test('free models are limited by address as well', async () => {
   const [one, other] = [await world.account(), await world.account()];
   const answers = [await chat('192.0.2.6', one.apiKey, FREE), await chat('192.0.2.6', other.apiKey, FREE)];

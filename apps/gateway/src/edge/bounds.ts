@@ -2,6 +2,7 @@
  * Limits of everything in a request but its content: names, ids, roles, tags. They are checked before anything looks
  * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
  */
+import { isParsable, MAX_PARTS } from '#application';
 import { InvalidRequest } from './errors.ts';
 
 /** Nesting of objects and lists. */
@@ -65,23 +66,9 @@ const CONTENT: ReadonlySet<string> = new Set([
 /** Fields below which everything is content: JSON Schemas, and the arguments of calls. */
 const ALL_CONTENT: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
 
-/** Signs of JSON that are dear to parse: objects, lists and fields. */
-const DEAR_SIGNS = ['{', '[', ':'];
-const MAX_DEAR_SIGNS = MAX_ELEMENTS + MAX_FIELDS;
-
-/**
- * Refuses JSON with more objects, lists and fields than a body may have, before it is parsed: that would take seconds.
- * Signs that stand in a text are counted as well; a text with so many is longer than any model reads.
- * @throws InvalidRequest
- */
+/** @throws InvalidRequest for JSON with more objects, lists and fields than a body may have, before it is parsed */
 export function assertParsable(json: string): void {
-  if (json.length <= MAX_DEAR_SIGNS) return;
-  let left = MAX_DEAR_SIGNS;
-  for (const sign of DEAR_SIGNS) {
-    for (let at = json.indexOf(sign); at >= 0; at = json.indexOf(sign, at + 1)) {
-      if (left-- === 0) throw tooMany('objects, lists and fields', MAX_DEAR_SIGNS);
-    }
-  }
+  if (!isParsable(json)) throw tooMany('objects, lists and fields', MAX_PARTS);
 }
 
 /** @throws InvalidRequest that names the field */

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { AbuseLimits } from '#application';
 import { networkOf } from './addresses.ts';
 
-export type Given = 'accounts' | 'invoices' | 'changes';
+export type Given = 'accounts' | 'invoices' | 'wallets' | 'changes';
 
 /** @throws TooManyRequests, StoreUnavailable */
 export async function countGiven(limits: AbuseLimits, given: Given, { ip, caller }: FastifyRequest): Promise<void> {
@@ -12,6 +12,10 @@ export async function countGiven(limits: AbuseLimits, given: Given, { ip, caller
       return limits.count('accounts of an address', networkOf(ip));
     case 'changes':
       return limits.count('changes of an account', caller.accountId);
+    case 'wallets':
+      // Its relays are waited for, and what it is asked to pay at once is an invoice.
+      await limits.count('changes of an account', caller.accountId);
+      return limits.count('invoices of an address', networkOf(ip));
     default:
       // The narrowest first: who is over it uses up nothing of what others share with him.
       if (caller.keyId !== null) await limits.count('invoices of a key', caller.keyId);

@@ -26,8 +26,8 @@ export const HEADERS = {
   },
   'www-authenticate': {
     description:
-      'What is to be paid, in the words of the `Payment` scheme and of L402, where no account’s credential came',
-    schema: { type: 'string', pattern: '^Payment .*, L402 ' },
+      'What is to be paid, where no account’s credential came: two headers, in the words of the `Payment` scheme and of L402',
+    schema: { type: 'string', pattern: '^(Payment|L402) ' },
   },
   'x-books-behind': {
     description: 'The answer may be older than the last change, which could not be read in time',

@@ -20,10 +20,9 @@ export class HeldFunds {
   /** @param payer the name of its stream, as a hold has it. @throws Rejection, StoreUnavailable */
   run(payer: string, command: HoldCommand, cause: Cause): Promise<Ended> {
     const id = idOf({ stream: payer });
-    const [category] = payer.split('-', 1);
     const { accounts, challenges } = this.streams;
-    if (category === CHALLENGE) return challenges.run(id, command, cause) as Promise<Ended>;
-    if (category === ACCOUNT) return accounts.run(id, command, cause) as Promise<Ended>;
+    if (payer.startsWith(`${ACCOUNT}-`)) return accounts.run(id, command, cause) as Promise<Ended>;
+    if (payer.startsWith(`${CHALLENGE}-`)) return challenges.run(id, command, cause) as Promise<Ended>;
     throw new Error(`${payer} holds no money`);
   }
 }

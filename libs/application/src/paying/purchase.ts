@@ -155,7 +155,10 @@ export class Purchase {
     return 'grown';
   }
 
-  /** What came behind the last count may be more than is held. What there is no money for is the loss of the house. */
+  /**
+   * What came behind the last count may be more than is held, where the hold was taken in parts. What there is no money for is
+   * the loss of the house.
+   */
   async cover({ price }: Charge): Promise<void> {
     const { amount } = this.hold;
     const due = money.fromJson(price);

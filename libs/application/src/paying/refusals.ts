@@ -1,4 +1,7 @@
-/** Holds that are refused: for lack of money, which the query history shows as far as they are not too many, and for losses, which the log says. */
+/**
+ * Holds that are refused: for lack of money, which the query history shows as far as they are not too many, and for what the
+ * house has borne, which the log says.
+ */
 import { LRUCache } from 'lru-cache';
 import { refusalsOf } from '#domain';
 import { Rejection, type Runtime, startedBy } from '#kernel';

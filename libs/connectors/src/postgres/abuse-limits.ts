@@ -73,7 +73,7 @@ const LIMITS: Readonly<Record<Counted, Limit>> = {
   'invoices of an address': {
     rate: 'invoicesPerHourOfAddress',
     seconds: HOUR_SECONDS,
-    words: () => 'Too many invoices are created from your address',
+    words: () => 'Too many invoices are created, or wallets connected, from your address',
   },
   'invoices of an account': {
     rate: 'invoicesPerHourOfAccount',

@@ -22,8 +22,8 @@ export interface Losses {
 
 /** After a charge that was taken from a hold. */
 export function afterCharge(losses: Losses | undefined, charge: Charge, charged: PicoUsd, at: Instant) {
-  if (losses === undefined && isPaid(charge, charged)) return undefined;
-  return added(losses, borneOf(charge, charged), charged, at);
+  const borne = borneOf(charge, charged);
+  return borne === ZERO && losses === undefined ? undefined : added(losses, borne, charged, at);
 }
 
 /** After a charge that nobody pays. */
@@ -54,11 +54,6 @@ function isOver(losses: Losses, at: Instant): boolean {
 
 function endOf({ since }: Losses): number {
   return Date.parse(since) + HOUR_MS;
-}
-
-/** Nothing of it is borne: this is asked with each charge. */
-function isPaid({ items, price }: Charge, charged: PicoUsd): boolean {
-  return money.fromJson(price) <= charged && items.every(({ absorbed }) => absorbed === undefined);
 }
 
 /** Of a charge: calls that are absorbed, and what the hold had no money for. */

@@ -14,6 +14,9 @@ const LOOK_AT_REST_MS = 3_600_000;
 /** How long after its expiry an invoice that was paid in time may show it. */
 const EXPIRY_MARGIN_MS = 60_000;
 
+/** Wallets that are being asked, beside what else is at work: their relays may take seconds, and each account may have such. */
+const MAX_ASKED = 1_024;
+
 export type AutoTopupQuestion =
   /** Is the account below the threshold? Then this attempt begins. */
   | { readonly of: 'balance'; readonly attempt: number; readonly threshold: PicoUsd }
@@ -88,6 +91,7 @@ export const autoTopupWorkflow: Workflow<AutoTopupCommand, AutoTopup, AutoTopupE
   next,
   concerns,
   effects: {
+    aside: MAX_ASKED,
     started({ attempt }) {
       if (!attempt?.begun) return undefined;
       return { key: keyOf({ attempt: attempt.number, request: attempt.requests }), token: attempt.begun.token };

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { formOf, type TestAccount, World } from '#testing';
 
@@ -36,6 +37,16 @@ test('sound has an address of its own, with everything about sound and nothing e
 test('the main address has it as well, whether there is another or not', async () => {
   for (const api of [gateway.api, world.api])
     expect((await world.send('GET', '/api/v1/audio/models', { api })).status).toBe(200);
+});
+
+test('a stranger who sends request after request, and waits for no answer, is shown out at both', async () => {
+  const head =
+    'POST /api/v1/audio/speech HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk-wrong\r\nContent-Length: 0\r\n\r\n';
+  for (const api of [gateway.api, gateway.audioApi]) {
+    const socket = connect(Number(new URL(api).port), '127.0.0.1').on('error', () => {});
+    socket.resume().write(head.repeat(1_000));
+    await new Promise((closed) => void socket.once('close', closed));
+  }
 });
 
 test('a port that is taken stops the start with a sentence', async () => {

@@ -38,11 +38,11 @@ export class AudioListener {
   async listen(fastify: FastifyInstance, port: number, { host, connections }: Where): Promise<string> {
     const { requestTimeout, keepAliveTimeout } = fastify.server;
     const server = createServer({ requestTimeout, keepAliveTimeout, ...SERVER_TIMEOUTS, requireHostHeader: false });
-    connections.guard(server);
     server.on('request', (request, response) => {
       this.received.add(request);
       fastify.routing(request, response);
     });
+    connections.guard(server);
     server.on('clientError', refuseBroken as never);
     refuseOddities(server);
     this.server = server;

@@ -4,6 +4,7 @@
  */
 export { UnservableRequest } from '../../failures.ts';
 export { Gathered } from '../../gathered.ts';
+export { isParsable } from '../../parsable.ts';
 export type { ChatBody } from '../vocabulary/chat-body.ts';
 export { CollectedChat } from '../vocabulary/collected-chat.ts';
 export type { TypedEvent } from '../vocabulary/event-client.ts';

@@ -24,10 +24,12 @@ export async function converse<T>(
     await session.open();
     const info = await session.info();
     if (!info) throw new WalletUnreached('its relays know nothing of the wallet');
+    const { encryption } = info;
+    if (!encryption) throw new WalletUnreached('it takes no encryption that is known here');
     return await talk(async (method, params) => {
       const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof resultOf>[0]>();
       const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), ANSWERED_WITHIN_MS);
-      session.ask({ method, params }, info.encryption, resolve).catch(reject);
+      session.ask({ method, params }, encryption, resolve).catch(reject);
       return resultOf(await promise.finally(() => clearTimeout(timer)));
     });
   } finally {

@@ -1,23 +1,15 @@
 /**
- * One conversation with a wallet over its relays, by NDK's core. NDK's own wallet class is not used: it believes answers
- * that others have signed, and shares relays among customers.
+ * One conversation with a wallet over its relays. NDK signs and encrypts. Its connections and its checks of signatures are not
+ * used: it remembers for the whole process, by ids that a relay can make up, which signatures are right, and a relay that hangs
+ * up at the wrong moment ends the process.
  */
-import NDK, {
-  NDKEvent,
-  type NDKFilter,
-  NDKPrivateKeySigner,
-  NDKRelay,
-  NDKRelayAuthPolicies,
-  NDKRelaySet,
-  type NDKSubscription,
-  NDKUser,
-  normalizeRelayUrl,
-} from '@nostr-dev-kit/ndk';
+import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
+import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
 import { type WalletConnection, WalletUnreached } from '#application';
 import { PrivateAddress } from '../../http/public-address.ts';
 import type { Dialling } from './dialling.ts';
 import type { Nip47Response } from './nip47.ts';
-import { type RelaySockets, socketsFor } from './relay-socket.ts';
+import { type Filter, Relay } from './relay.ts';
 
 const INFO = 13_194;
 const REQUEST = 23_194;
@@ -30,90 +22,60 @@ const TAKEN_WITHIN_MS = 6_000;
 /** A relay says that it has understood a subscription; one that does not is written to all the same. */
 const SUBSCRIBED_WITHIN_MS = 2_000;
 const INFO_TIMEOUT_MS = 5_000;
-
-// NDK has each relay compute every 30 s, for ever, which part of its events is verified. Here all are.
-Object.defineProperty(NDKRelay.prototype, 'updateValidationRatio', { value: () => {} });
+/** Signatures that are checked for one subscription at one relay: each takes a millisecond, and one event is asked for. */
+const MAX_CHECKED = 5;
 
 /** What a wallet publishes about itself. */
 export interface WalletInfo {
   readonly methods: readonly string[];
-  readonly encryption: WalletConnection['encryption'];
+  /** Undefined where it has none that is known here. */
+  readonly encryption: WalletConnection['encryption'] | undefined;
 }
 
 export class NostrSession {
-  private readonly ndk: NDK;
-  private readonly relays: readonly NDKRelay[];
+  private readonly relays: readonly Relay[];
   private readonly signer: NDKPrivateKeySigner;
-  private readonly failures = new Set<string>();
+  private readonly user: NDKUser;
+  private readonly refusals = new Set<string>();
   private isClosed = false;
-
-  private readonly sockets: RelaySockets;
 
   constructor(
     private readonly wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,
     dialling: Dialling,
   ) {
-    this.sockets = socketsFor(dialling, (error) => this.failed(error));
     this.signer = new NDKPrivateKeySigner(wallet.secret);
-    const named = new Set(wallet.relays.map((each) => normalizeRelayUrl(each)));
-    const relayConnectionFilter = (url: string) => named.has(normalizeRelayUrl(url));
-    const options = { autoConnectUserRelays: false, enableOutboxModel: false, relayConnectionFilter };
-    this.ndk = new NDK({
-      ...{
-        explicitRelayUrls: [...wallet.relays],
-        signer: this.signer,
-        initialValidationRatio: 1,
-        lowestValidationRatio: 1,
-      },
-      ...options,
-    });
-    this.ndk.relayAuthDefaultPolicy = NDKRelayAuthPolicies.signIn({ ndk: this.ndk, signer: this.signer });
-    this.relays = [...this.ndk.pool.relays.values()];
-    for (const relay of this.relays) this.dialOurselves(relay);
+    this.user = new NDKUser({ pubkey: wallet.pubkey });
+    this.relays = wallet.relays.map((url) => new Relay(url, dialling, (template) => this.signed(template)));
+    for (const { connected } of this.relays) connected.catch((error: unknown) => this.failed(error));
   }
 
   /** @throws WalletUnreached when no relay can be connected to */
   async open(): Promise<void> {
-    const connected = this.relays.map(
-      (relay) =>
-        new Promise<void>((resolve, reject) => {
-          relay.once('connect', resolve);
-          relay.once('disconnect', () => reject(new Error('refused')));
-          relay.connect(undefined, false).catch((error: Error) => {
-            this.failed(error);
-            reject(error);
-          });
-        }),
-    );
+    const connected = this.relays.map((relay) => relay.connected);
     try {
       await within(CONNECT_TIMEOUT_MS, Promise.any(connected));
       await within(OTHERS_WITHIN_MS, Promise.allSettled(connected)).catch(() => {});
     } catch {
-      throw new WalletUnreached([...this.failures].join('; ') || 'no relay of the wallet can be connected to');
+      throw new WalletUnreached([...this.refusals].join('; ') || 'no relay of the wallet can be connected to');
     }
   }
 
   /** @returns undefined when no relay has it */
   async info(): Promise<WalletInfo | undefined> {
+    const events: NostrEvent[] = [];
     const filter = { kinds: [INFO], authors: [this.wallet.pubkey], limit: 1 };
-    const events: NDKEvent[] = [];
-    const all = new Promise<void>((onEose) => {
-      this.subscribe(filter, true, { onEvent: (event) => events.push(event), onEose });
-    });
-    await within(INFO_TIMEOUT_MS, all).catch(() => {}); // then with what has come
-    const newest = events
-      .filter((event) => this.isFromWallet(event))
-      .toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0))[0];
+    const all = this.subscribe(filter, (event) => events.push(event));
+    await within(INFO_TIMEOUT_MS, Promise.all(all)).catch(() => {}); // then with what has come
+    const newest = events.toSorted((a, b) => b.created_at - a.created_at)[0];
     if (!newest) return undefined;
-    const schemes = newest.tagValue('encryption')?.split(/\s+/) ?? [];
     const methods = newest.content.split(/[\s,]+/).filter((each) => each !== '');
-    return { methods, encryption: schemes.includes('nip44_v2') ? 'nip44_v2' : 'nip04' };
+    return { methods, encryption: encryptionOf(newest) };
   }
 
   /**
    * Sends a request, once, and returns when a relay has taken it.
    * @param hear gets each response that the wallet has signed, until the session is closed
-   * @throws Error when it is not known whether it has left
+   * @throws WalletUnreached when it has not left; Error when that is not known
    */
   async ask(
     { method, params }: { readonly method: string; readonly params: object },
@@ -122,107 +84,91 @@ export class NostrSession {
   ): Promise<void> {
     const event = await this.request(JSON.stringify({ method, params }), encryption);
     const filter = { kinds: [RESPONSE], authors: [this.wallet.pubkey], '#e': [event.id] };
-    let answered = () => {};
-    const firstAnswer = new Promise<void>((resolve) => {
-      answered = resolve;
+    const { promise: firstAnswer, resolve: answered } = Promise.withResolvers<void>();
+    const subscribed = this.subscribe(filter, async (response) => {
+      const read = await this.read(response);
+      if (!read || this.isClosed) return;
+      answered();
+      hear(read);
     });
-    await this.subscribed(filter, (response) => {
-      if (!this.isFromWallet(response) || !response.getMatchingTags('e').some(([, id]) => id === event.id)) return;
-      void this.read(response).then((read) => {
-        if (!read || this.isClosed) return;
-        answered();
-        hear(read);
-      });
-    });
-    const taken = this.connected.map((relay) => relay.publish(event, TAKEN_WITHIN_MS));
-    const takenByOne = Promise.any(taken).catch(() => {
+    await within(SUBSCRIBED_WITHIN_MS, Promise.all(subscribed)).catch(() => {});
+    const taken = this.reached.map((relay) => relay.publish(event));
+    if (taken.length === 0) throw new WalletUnreached('every relay of the wallet has ended the connection');
+    const takenByOne = within(TAKEN_WITHIN_MS, Promise.any(taken)).catch(() => {
       throw new Error('no relay has said that it took the request');
     });
     await Promise.race([firstAnswer, takenByOne]);
   }
 
   close(): void {
-    if (this.isClosed) return;
     this.isClosed = true;
-    for (const subscription of this.ndk.subManager.subscriptions.values()) subscription.stop();
-    for (const relay of this.relays) {
-      relay.connectivity.disconnect();
-      relay.connectivity.resetReconnectionState(); // else it connects again
-      relay.removeAllListeners();
-    }
-    this.ndk.pool.removeAllListeners();
+    for (const relay of this.relays) relay.close();
   }
 
-  /** NDK constructs the global class when it connects, and each time it connects again, before anything else runs. */
-  private dialOurselves({ connectivity }: NDKRelay): void {
-    const connect = connectivity.connect.bind(connectivity);
-    connectivity.connect = (timeout, reconnect) => {
-      if (this.isClosed) return Promise.resolve();
-      const theirs = globalThis.WebSocket;
-      globalThis.WebSocket = this.sockets as unknown as typeof theirs;
-      try {
-        return connect(timeout, reconnect);
-      } finally {
-        globalThis.WebSocket = theirs;
-      }
-    };
+  /** Connections that are lost are not made again: what is asked for is asked again, and an answer is only a hint. */
+  private get reached(): readonly Relay[] {
+    return this.relays.filter((relay) => relay.isOpen);
+  }
+
+  /**
+   * @param hear gets what the wallet has signed and the filter asks for
+   * @returns for each relay, when it has understood
+   */
+  private subscribe(filter: Filter, hear: (event: NostrEvent) => unknown): readonly Promise<void>[] {
+    return this.reached.map((relay) => {
+      let checked = 0;
+      return relay.subscribe(filter, (event) => {
+        if (this.isClosed || !isAskedFor(event, filter) || ++checked > MAX_CHECKED) return;
+        if (verifyEvent(event)) hear(event);
+      });
+    });
   }
 
   /** Only what we refuse is told: what a host answers to a stranger's wish is not the stranger's to know. */
-  private failed(error: Error): void {
-    if (error instanceof PrivateAddress) this.failures.add(error.message);
+  private failed(error: unknown): void {
+    if (error instanceof PrivateAddress) this.refusals.add(error.message);
   }
 
-  private async request(content: string, encryption: WalletConnection['encryption']): Promise<NDKEvent> {
-    const event = new NDKEvent(this.ndk, { kind: REQUEST, content, tags: [['p', this.wallet.pubkey]] } as never);
-    if (encryption === 'nip44_v2') event.tags.push(['encryption', encryption]);
-    await event.encrypt(this.user, this.signer, encryption === 'nip04' ? 'nip04' : 'nip44');
+  private async request(content: string, encryption: WalletConnection['encryption']): Promise<NostrEvent> {
+    const isNew = encryption === 'nip44_v2';
+    const tags = [['p', this.wallet.pubkey], ...(isNew ? [['encryption', encryption]] : [])];
+    const sealed = await this.signer.encrypt(this.user, content, isNew ? 'nip44' : 'nip04');
+    return this.signed({ kind: REQUEST, created_at: Math.floor(Date.now() / 1_000), tags, content: sealed });
+  }
+
+  private async signed(template: EventTemplate): Promise<NostrEvent> {
+    const event = new NDKEvent(undefined, template);
     await event.sign(this.signer);
-    return event;
-  }
-
-  /** One that is not would be waited for, and NDK complains about it. */
-  private get connected(): readonly NDKRelay[] {
-    return this.relays.filter((relay) => relay.connected);
-  }
-
-  private get user(): NDKUser {
-    return new NDKUser({ pubkey: this.wallet.pubkey });
-  }
-
-  /** NDK verifies as well; it is repeated here because money hangs on it. */
-  private isFromWallet(event: NDKEvent): boolean {
-    return event.pubkey === this.wallet.pubkey && event.verifySignature(false) === true;
+    return event.rawEvent() as NostrEvent;
   }
 
   /** @returns undefined for what cannot be decrypted, or is no object */
-  private async read(event: NDKEvent): Promise<Nip47Response | undefined> {
+  private async read({ content }: NostrEvent): Promise<Nip47Response | undefined> {
     try {
-      await event.decrypt(this.user, this.signer);
-      const response: unknown = JSON.parse(event.content);
+      const scheme = content.includes('?iv=') ? 'nip04' : 'nip44';
+      const response: unknown = JSON.parse(await this.signer.decrypt(this.user, content, scheme));
       return typeof response === 'object' && response !== null ? response : undefined;
     } catch {
       return undefined;
     }
   }
+}
 
-  /** Returns when relays have the subscription, or soon. */
-  private async subscribed(filter: NDKFilter, onEvent: (event: NDKEvent) => void): Promise<void> {
-    const understood = new Promise<void>((onEose) => {
-      this.subscribe(filter, false, { onEvent, onEose });
-    });
-    await within(SUBSCRIBED_WITHIN_MS, understood).catch(() => {});
-  }
+/** Its signature is not checked here. */
+function isAskedFor(event: unknown, { kinds, authors, '#e': requests }: Filter): event is NostrEvent {
+  if (typeof event !== 'object' || event === null) return false;
+  const { kind, pubkey, tags } = event as Partial<Record<keyof NostrEvent, unknown>>;
+  if (typeof kind !== 'number' || typeof pubkey !== 'string' || !Array.isArray(tags)) return false;
+  if (!kinds.includes(kind) || !authors.includes(pubkey)) return false;
+  return !requests || tags.some((tag) => Array.isArray(tag) && tag[0] === 'e' && requests.includes(tag[1]));
+}
 
-  private subscribe(
-    filter: NDKFilter,
-    closeOnEose: boolean,
-    handlers: { onEvent(event: NDKEvent): void; onEose(): void },
-  ): NDKSubscription {
-    const relaySet = new NDKRelaySet(new Set(this.connected), this.ndk);
-    const options = { closeOnEose, groupable: false, relaySet, subId: undefined };
-    return this.ndk.subscribe(filter, options, handlers);
-  }
+/** Wallets that say nothing of it are old. */
+function encryptionOf({ tags }: NostrEvent): WalletInfo['encryption'] {
+  const tag = tags.find(([name]) => name === 'encryption');
+  const schemes = (tag?.[1] ?? '').split(/[\s,]+/);
+  if (schemes.includes('nip44_v2')) return 'nip44_v2';
+  return tag === undefined || schemes.includes('nip04') ? 'nip04' : undefined;
 }
 
 /** @throws Error when it takes longer */

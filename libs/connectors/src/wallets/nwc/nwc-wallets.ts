@@ -22,7 +22,7 @@ const HEARD_FOR_MS = 120_000;
 /** Conversations in which an answer is waited for. Beyond them the oldest is left: an answer is only a hint. */
 const MAX_HEARD = 256;
 /** Wallets that are asked at the same time what they can do: each may hold connections for seconds. */
-const MAX_DESCRIBED = 64;
+const MAX_DESCRIBED = 256;
 
 export interface NwcOptions {
   /** Relays that may be anywhere, also without TLS. */
@@ -52,6 +52,7 @@ export class NwcWallets extends Wallets {
     if (!info) throw refused('its relays know nothing of the wallet');
     if (!info.methods.includes('pay_invoice'))
       throw refused('the wallet does not let itself be asked to pay (pay_invoice)');
+    if (!info.encryption) throw refused('the wallet takes neither of the encryptions nip44_v2 and nip04');
     return { ...named, encryption: info.encryption };
   }
 

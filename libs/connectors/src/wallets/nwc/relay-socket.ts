@@ -1,40 +1,102 @@
 /** WebSockets to relays that strangers name: dialled are only addresses that were checked, and what they send is bounded. */
+import type { ClientRequest } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
 import { isPublic, PrivateAddress, publicAddresses } from '../../http/public-address.ts';
 import { type Dialling, isAdmitted } from './dialling.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
-/** Of one connection: an info event, a handful of answers and what relays say about themselves. */
-const MAX_MESSAGES = 500;
+/** In how many pieces a message may come. */
+const MAX_FRAGMENTS = 64;
+/** Of one connection, pings with them: an info event, a handful of answers and what relays say about themselves. */
+const MAX_FRAMES = 200;
+const MAX_BYTES = 1024 * 1024;
 const HANDSHAKE_TIMEOUT_MS = 5_000;
-
-export type RelaySockets = new (url: string | URL) => WebSocket;
+/** Answers before the answer (100 to 199): as many as one likes may come, and each is parsed. */
+const MAX_INTERIM_ANSWERS = 5;
 
 /**
- * A class of sockets as browsers have it, for one dialling. What a name resolves to is looked up and checked once for
+ * A socket that gives at most so many messages, and then ends. What a name resolves to is looked up and checked once for
  * each connection, and that is what is dialled: between a check and another lookup the answer could change.
  */
-export function socketsFor(dialling: Dialling, failed: (error: Error) => void = () => {}): RelaySockets {
-  return class RelaySocket extends WebSocket {
-    private messages = 0;
+export class RelaySocket {
+  private readonly socket: WebSocket;
+  private frames = 0;
+  private bytes = 0;
+  private isOver = false;
 
-    constructor(url: string | URL) {
-      super(url, optionsFor(String(url), dialling));
-      this.on('message', () => {
-        if (++this.messages > MAX_MESSAGES) this.terminate();
-      });
-      this.on('error', failed); // `close` follows, which its owner waits for
-    }
-  };
+  /**
+   * @param hears `said` gets what the relay says, `ended` is called once, at the end or when there is no connection
+   * @throws PrivateAddress, Error
+   */
+  constructor(
+    url: string,
+    dialling: Dialling,
+    private readonly hears: { opened(): void; said(text: string): void; ended(error?: Error): void },
+  ) {
+    let problem: Error | undefined;
+    this.socket = new WebSocket(url, optionsFor(url, dialling));
+    this.socket.on('open', () => {
+      if (!this.isOver) hears.opened();
+    });
+    this.socket.on('message', (data: Buffer, isBinary) => {
+      if (this.takes(data) && !isBinary) hears.said(data.toString());
+    });
+    this.socket.on('ping', (data) => this.takes(data));
+    this.socket.on('pong', (data) => this.takes(data));
+    this.socket.on('error', (error) => {
+      problem = error; // `close` follows
+    });
+    this.socket.on('close', () => this.end(problem));
+  }
+
+  get isOpen(): boolean {
+    return !this.isOver && this.socket.readyState === WebSocket.OPEN;
+  }
+
+  send(text: string): void {
+    if (this.isOpen) this.socket.send(text, () => {}); // where it fails, `close` follows
+  }
+
+  /** At once: who waits for the other side to agree keeps the connection as long as it likes. */
+  close(): void {
+    this.end();
+  }
+
+  private end(error?: Error): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.socket.terminate();
+    this.hears.ended(error);
+  }
+
+  /** What has come already is given to us even after the end. */
+  private takes({ length }: Buffer): boolean {
+    if (this.isOver) return false;
+    this.frames++;
+    this.bytes += length;
+    const isWithin = this.frames <= MAX_FRAMES && this.bytes <= MAX_BYTES;
+    if (!isWithin) this.end();
+    return isWithin;
+  }
+}
+
+function finishRequest(request: ClientRequest): void {
+  let interim = 0;
+  request.on('information', () => {
+    if (++interim > MAX_INTERIM_ANSWERS) request.destroy(new Error('the relay answers without end'));
+  });
+  request.end();
 }
 
 function optionsFor(url: string, { resolve, admitted }: Dialling): ClientOptions {
   const bounds: ClientOptions = {
     maxPayload: MAX_MESSAGE_BYTES,
+    maxFragments: MAX_FRAGMENTS,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     perMessageDeflate: false,
     followRedirects: false,
+    finishRequest,
   };
   if (isAdmitted(url, admitted)) return bounds;
   const { protocol, hostname } = new URL(url);

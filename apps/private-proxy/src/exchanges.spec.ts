@@ -1,0 +1,59 @@
+import { EventEmitter } from 'node:events';
+import { describe, expect, test } from '@jest/globals';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { bodyOf, Exchanges } from './exchanges.ts';
+import { OPENAI } from './faces/openai.ts';
+import type { ModelNames } from './model-names.ts';
+import type { EnclaveAnswer, PrivateChats } from './private-chats.ts';
+
+const whole = async () => 'an answer';
+const events = async function* () {};
+
+function asked(body: string): FastifyRequest {
+  return { body: Buffer.from(body), note: {} } as FastifyRequest;
+}
+
+function exchangesWith(chats: Partial<PrivateChats>): Exchanges {
+  const names = { meant: async () => ({ id: 'one' }) } as unknown as ModelNames;
+  const explained = async (error: unknown) => error;
+  return new Exchanges(names, { explained, ...chats } as PrivateChats);
+}
+
+test('a proxy that stops waits for no caller who does not read what he is told', async () => {
+  const heard = Promise.withResolvers<unknown>();
+  const exchanges = exchangesWith({
+    ask: (_model, _request, signal) => {
+      signal.addEventListener('abort', () => heard.resolve(signal.reason.code));
+      return new Promise<EnclaveAnswer>(() => {});
+    },
+  });
+  const reply = { raw: new EventEmitter() } as FastifyReply;
+  void exchanges.serve(asked('{}'), reply, OPENAI, (chat) => ({ streams: false, chat, whole, events }));
+  await new Promise(setImmediate);
+  await exchanges.drained(10);
+  expect(await heard.promise).toBe('stopped');
+});
+
+describe('a body is refused', () => {
+  test.each([
+    ['of lists without end', `{"messages":[${'[],'.repeat(600_000)}[]]}`],
+    ['that is as deep as it is long', '['.repeat(24_000_000)],
+  ])('%s, before it is parsed', (_, body) => {
+    expect(() => bodyOf(asked(body))).toThrow('The body has too many objects, lists and fields');
+  });
+
+  test('whose numbers are longer than it was', async () => {
+    const served = exchangesWith({}).serve(
+      asked(`{"x":[${'1e20,'.repeat(1_500_000)}1]}`),
+      {} as FastifyReply,
+      OPENAI,
+      (chat) => ({
+        streams: false,
+        chat,
+        whole,
+        events,
+      }),
+    );
+    await expect(served).rejects.toMatchObject({ status: 413 });
+  });
+});

@@ -1,0 +1,28 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Gateway } from './gateway.ts';
+
+let answer: (response: ServerResponse) => void;
+const server = createServer((_, response) => answer(response));
+let gateway: Gateway;
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  gateway = new Gateway(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 'sk-key');
+});
+afterAll(async () => {
+  await gateway.close();
+  server.close();
+});
+
+test('a list, or what shows an enclave, that breaks off is a failure of the gateway’s', async () => {
+  answer = (response) => {
+    response.writeHead(200, { 'content-length': 1_000 }).write('{"data":[');
+    setTimeout(() => response.destroy(), 20);
+  };
+  const failed = { status: 502, code: 'gateway_unreachable' };
+  await expect(gateway.models()).rejects.toMatchObject(failed);
+  await expect(gateway.bundle('one', false)).rejects.toMatchObject(failed);
+});
