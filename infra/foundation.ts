@@ -1,8 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES, KNOWN_FACTS } from '#domain';
-import { eventStoreMigrations, type OpenedEventStore, openEventStore } from '#eventstore';
-import type { FactReader, Runtime } from '#kernel';
+import {
+  eventStoreDbAddress,
+  eventStoreMigrations,
+  type OpenedEventStore,
+  openEventStore,
+  UserRefused,
+} from '#eventstore';
+import type { Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { masterKeyMigrations } from './known-keys.ts';
@@ -18,8 +24,6 @@ import { StartError } from './start-error.ts';
 
 /** How often the embedded database is checked. */
 const WATCH_MS = 500;
-/** It need not exist. */
-const ANY_STREAM = 'start';
 
 /** The tables that every role stands on. */
 export const foundationMigrations: readonly Migration[] = [
@@ -81,10 +85,12 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
 }
 
 /** @throws StartError that names the address, without its credentials */
-async function assertAnswers(store: FactReader, url: string | undefined): Promise<void> {
-  await store.head(ANY_STREAM).catch((cause) => {
-    const where = url === undefined ? 'in PostgreSQL' : `at ${new URL(url).host}`;
-    throw new StartError(`The event store ${where} does not answer.`, { cause });
+async function assertAnswers(store: OpenedEventStore, url: string | undefined): Promise<void> {
+  await store.check().catch((cause) => {
+    const nodes = url === undefined ? undefined : eventStoreDbAddress(url)?.nodes;
+    const where = nodes ? `at ${nodes.map(({ host, port }) => `${host}:${port}`).join(', ')}` : 'in PostgreSQL';
+    const what = cause instanceof UserRefused ? cause.message : 'does not answer';
+    throw new StartError(`The event store ${where} ${what}.`, { cause });
   });
 }
 

@@ -125,19 +125,27 @@ export function flag(variable: string, meaning: string): Setting<boolean> {
 }
 
 export function url(variable: string, protocols: readonly string[], meaning: string, byDefault = ''): Setting<string> {
+  const isRight = (value: string) => URL.canParse(value) && protocols.includes(new URL(value).protocol);
+  return address({ variable, protocols, meaning, byDefault, isRight });
+}
+
+/** An address that is right where `isRight` says so. */
+export function address(setting: {
+  readonly variable: string;
+  readonly protocols: readonly string[];
+  readonly meaning: string;
+  readonly byDefault: string;
+  isRight(value: string): boolean;
+}): Setting<string> {
+  const { variable, protocols, meaning, byDefault, isRight } = setting;
+  const must = `an address that starts with ${protocols.map((each) => `${each}//`).join(' or ')}`;
   return {
     variable,
     meaning,
     byDefault,
     read(env) {
       const value = given(env, variable) ?? byDefault;
-      const valid = URL.canParse(value) && protocols.includes(new URL(value).protocol);
-      if (!valid)
-        wrong(
-          variable,
-          `an address that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`,
-          withoutSecrets(value),
-        );
+      if (!isRight(value)) wrong(variable, must, withoutSecrets(value));
       return value.replace(/\/+$/, '');
     },
   };

@@ -111,6 +111,7 @@ describe('a setting', () => {
     ['PUBLIC_BASE_URL', 'https://api.example.org/', 'publicBaseUrl', 'https://api.example.org'],
     ['DATABASE_URL', 'postgresql://a:b@db/books', 'databaseUrl', 'postgresql://a:b@db/books'],
     ['EVENTSTORE_URL', 'esdb+discover://a:b@es:2113', 'eventStoreUrl', 'esdb+discover://a:b@es:2113'],
+    ['EVENTSTORE_URL', 'esdb://a:2113,b:2113,c?tls=true', 'eventStoreUrl', 'esdb://a:2113,b:2113,c?tls=true'],
     ['MASTER_KEY', KEY.toUpperCase(), 'masterKeys', [KEY]],
     ['MASTER_KEY', `${KEY}, ${'7e'.repeat(32)}`, 'masterKeys', [KEY, '7e'.repeat(32)]],
     ['SANDBOX_URL', 'http://sandbox:3100/', 'sandboxUrl', 'http://sandbox:3100'],
@@ -291,6 +292,7 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['COINBASE_URL', '//coinbase', 'an address that starts with http:// or https://'],
     ['DATABASE_URL', 'mysql://db/books', 'an address that starts with postgres:// or postgresql://'],
     ['EVENTSTORE_URL', 'http://es:2113', 'an address that starts with esdb:// or esdb+discover://'],
+    ['EVENTSTORE_URL', 'esdb://a:b:c,d', 'an address that starts with esdb:// or esdb+discover://'],
     ['LND_TLS_CERT', '/nowhere/tls.cert', 'a file that can be read'],
     ['LND_TLS_CERT', import.meta.dirname, 'a file that can be read'],
   ])('%s=%s', (variable, value, must) => {

@@ -1,5 +1,6 @@
 /** Settings of what is kept: where it lies, and under which keys. */
-import { choice, optional, ring, url } from './setting-kinds.ts';
+import { eventStoreDbAddress } from '#eventstore';
+import { address, choice, optional, ring, url } from './setting-kinds.ts';
 
 export const STORES = {
   databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
@@ -16,7 +17,13 @@ export const STORES = {
     'Who changes the tables of the database for a new version: start: the first role that starts; command: "npm run migrate", and roles do not start before',
   ),
   eventStoreUrl: optional(
-    url('EVENTSTORE_URL', ['esdb:', 'esdb+discover:'], 'EventStoreDB; unset: the event store in PostgreSQL'),
+    address({
+      variable: 'EVENTSTORE_URL',
+      protocols: ['esdb:', 'esdb+discover:'],
+      meaning: 'EventStoreDB, one node or several with commas between them; unset: the event store in PostgreSQL',
+      byDefault: '',
+      isRight: (value) => eventStoreDbAddress(value) !== undefined,
+    }),
   ),
   masterKeys: optional(
     ring(

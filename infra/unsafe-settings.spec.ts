@@ -57,6 +57,7 @@ describe('nothing that must not be read goes over a wire in clear:', () => {
     ['DATABASE_URL', 'postgres://u:p@10.0.0.5/books?sslmode=disable', '10.0.0.5'],
     ['EVENTSTORE_URL', 'esdb://eventstore:2113?tls=false', 'eventstore'],
     ['EVENTSTORE_URL', 'esdb://eventstore:2113?tls=true&TLS=false', 'eventstore'],
+    ['EVENTSTORE_URL', 'esdb://127.0.0.1:2113,es-2:2113?tls=false', 'es-2'],
     ['S3_ENDPOINT', 'http://minio:9000', 'minio'],
   ])('%s=%s', (variable, value, host) => {
     expect(beside({ [variable]: value })).toEqual([expect.stringMatching(`^${variable} has no TLS, and ${host} is`)]);

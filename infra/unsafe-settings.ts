@@ -4,6 +4,7 @@
  */
 import { BlockList, isIP } from 'node:net';
 import pg from 'pg';
+import { eventStoreDbAddress } from '#eventstore';
 import {
   isPaidElsewhere,
   PAYMENT_BACKENDS,
@@ -81,40 +82,39 @@ function inPlaintext(env: Environment, vendors: readonly VendorSettings[], real:
   const admitted = given(env, 'PLAINTEXT_STORES')?.toLowerCase().split(',') ?? [];
   const mayBeRead = (host: string) => !isLoopback(host) && !admitted.some((each) => each.trim() === host);
   const stores = STORES.flatMap((variable) => {
-    const host = plaintextHostOf(env, variable);
-    if (host === undefined || !mayBeRead(host)) return [];
+    const host = plaintextHostsOf(env, variable).find(mayBeRead);
+    if (host === undefined) return [];
     return `${variable} has no TLS, and ${host} is another machine, while ${real} is real: use TLS, or name the host in PLAINTEXT_STORES.`;
   });
   const addresses = [...vendors.map((vendor) => `${vendor.env}_BASE_URL`), ...ADDRESSES].flatMap((variable) => {
-    const host = plaintextHostOf(env, variable);
-    if (host === undefined || !isPublic(host)) return [];
+    const host = plaintextHostsOf(env, variable).find(isPublic);
+    if (host === undefined) return [];
     return `${variable} must begin with https://: what goes to ${host} is read on the way.`;
   });
   return [...stores, ...addresses];
 }
 
-/** The host of an address without TLS. */
-function plaintextHostOf(env: Environment, variable: string): string | undefined {
+/** The hosts of an address without TLS. */
+function plaintextHostsOf(env: Environment, variable: string): readonly string[] {
   const value = given(env, variable);
-  if (value === undefined || !URL.canParse(value)) return undefined;
-  const { protocol, searchParams } = new URL(value);
-  const host = hostOf(env, variable);
+  if (value === undefined) return [];
+  const [protocol] = value.split('://', 1);
   switch (protocol) {
-    case 'postgres:':
-    case 'postgresql:':
-      return postgresWithoutTls(value, given(env, 'PGSSLMODE'));
-    case 'esdb:':
-    case 'esdb+discover:':
-      return saysNoTls(searchParams) ? host : undefined;
+    case 'postgres':
+    case 'postgresql':
+      return some(postgresWithoutTls(value, given(env, 'PGSSLMODE')));
+    case 'esdb':
+    case 'esdb+discover': {
+      const address = eventStoreDbAddress(value);
+      return !address || address.hasTls ? [] : address.nodes.map(({ host }) => host);
+    }
     default:
-      return protocol === 'http:' ? host : undefined;
+      return protocol?.toLowerCase() === 'http' ? some(hostOf(env, variable)) : [];
   }
 }
 
-/** As the client reads it: in any case, and of several the last, whatever stands before it. */
-function saysNoTls(options: URLSearchParams): boolean {
-  const said = [...options].filter(([name]) => name.toLowerCase() === 'tls').at(-1)?.[1];
-  return said?.trim().toLowerCase() === 'false';
+function some(host: string | undefined): readonly string[] {
+  return host === undefined ? [] : [host];
 }
 
 /** As the client reads it; a path is a socket on this machine. */

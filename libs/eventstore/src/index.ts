@@ -1,3 +1,5 @@
+export { eventStoreDbAddress } from './eventstoredb/address.ts';
+export { UserRefused } from './eventstoredb/connection.ts';
 export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb/eventstoredb-event-store.ts';
 export { MemoryEventStore } from './memory-event-store.ts';
 export { type ClosableEventStore, type OpenedEventStore, openEventStore } from './open-event-store.ts';

@@ -2,10 +2,15 @@ import { type DecodedEventStore, decoded, type EventStore, type FactReader, type
 import { EventStoreDbEventStore } from './eventstoredb/eventstoredb-event-store.ts';
 import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 
-export type ClosableEventStore = EventStore & { close(): Promise<void> };
+export interface ClosableEventStore extends EventStore {
+  /** Whether it answers, and can be used. @throws StoreUnavailable, UserRefused */
+  check(): Promise<void>;
+  close(): Promise<void>;
+}
 
 /** An event store whose facts are all of today's versions. */
 export interface OpenedEventStore extends DecodedEventStore {
+  check(): Promise<void>;
   close(): Promise<void>;
 
   /** The facts in the versions in which they were written, of all types. For audits. */
@@ -24,7 +29,8 @@ export interface EventStoreAddress {
 /** Opens the event store that is configured. */
 export function openEventStore({ knownFacts, ...address }: EventStoreAddress): OpenedEventStore {
   const stored = openAdapter(address);
-  return { ...decoded(stored, knownFacts), stored, close: () => stored.close() };
+  const [check, close] = [() => stored.check(), () => stored.close()];
+  return { ...decoded(stored, knownFacts), stored, check, close };
 }
 
 function openAdapter(address: Omit<EventStoreAddress, 'knownFacts'>): ClosableEventStore {

@@ -162,27 +162,28 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     this.warm.keep(this, this.folded ? (this.options.bytesOf?.(this.folded.state) ?? 0) : 0);
   }
 
+  /** Answers each command of a group. Not an async function: each group would pay for it. */
+  private serve(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
+    return this.commit(group).catch((error: unknown) => this.fail(group, error));
+  }
+
   /**
-   * Answers each command of a group. A group that the store refuses is tried in halves, at last command by command, so
-   * that neither what is too large together nor one command that cannot be stored takes others with it.
+   * A group that the store refuses is tried in halves, at last command by command, so that neither what is too large together
+   * nor one command that cannot be stored takes others with it.
    */
-  private async serve(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
-    try {
-      await this.commit(group);
-    } catch (error) {
-      if (error instanceof Refused && group.length > 1) {
-        const middle = group.length >> 1;
-        await this.serve(group.slice(0, middle));
-        return this.serve(group.slice(middle));
-      }
-      this.folded = undefined; // what is stored is no longer known: fold again before the next decision
-      const reason = error instanceof Refused ? error.reason : error;
-      const { runtime } = this.options;
-      if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
-      else if (error instanceof Refused)
-        runtime.alarm(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
-      for (const waiting of group) waiting.reject(reason);
+  private async fail(group: readonly Waiting<Command, State, Event>[], error: unknown): Promise<void> {
+    if (error instanceof Refused && group.length > 1) {
+      const middle = group.length >> 1;
+      await this.serve(group.slice(0, middle));
+      return this.serve(group.slice(middle));
     }
+    this.folded = undefined; // what is stored is no longer known: fold again before the next decision
+    const reason = error instanceof Refused ? error.reason : error;
+    const { runtime } = this.options;
+    if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
+    else if (error instanceof Refused)
+      runtime.alarm(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
+    for (const waiting of group) waiting.reject(reason);
   }
 
   /**
@@ -197,8 +198,11 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
       if (appended.length > 0) {
         this.folded = base; // should the append be refused, this is still what the stream comes to
         const head = await this.appendSurely(base.revision, appended);
-        const last = appended.at(-1)?.id as string;
-        if (head !== 'stale') return this.settle(group, decisions, { ...head, state, last });
+        if (head !== 'stale') {
+          const { revision, position } = head;
+          const { id: last } = appended[appended.length - 1] as NewEvent;
+          return this.settle(group, decisions, { revision, position, state, last });
+        }
       } else if (confirmed) {
         return this.settle(group, decisions, base);
       }

@@ -81,6 +81,8 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
   private readonly lease: Lease;
   private readonly streams: FoldedStreams<Command, State, Event, S>;
   private readonly atWork = new Map<string, Due>();
+  /** Of those at work, whose effects occupy no place. */
+  private readonly aside = new Set<string>();
   private readonly working = new Set<Promise<void>>();
   private readonly waiting: WaitingStreams;
   private done: PutOff[] = [];
@@ -157,13 +159,16 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     if (rows.length === 0) return;
     await this.ports.due.putOff(this.workflow.name, this.lease.token, rows);
     this.done = this.done.slice(rows.length);
-    for (const { id } of rows) this.atWork.delete(id);
+    for (const { id } of rows) {
+      this.atWork.delete(id);
+      this.aside.delete(id);
+    }
   }
 
   private async begin(): Promise<void> {
     this.crowded = true;
-    if (this.atWork.size >= MAX_AT_WORK) return;
-    const found = await this.ports.due.due(this.workflow.name, this.ports.now(), 2 * MAX_AT_WORK);
+    if (this.places <= 0) return;
+    const found = await this.ports.due.due(this.workflow.name, this.ports.now(), 2 * MAX_AT_WORK + this.aside.size);
     const waiting = found.filter(({ id }) => !this.atWork.has(id));
     const rows = this.takenOf(waiting);
     this.crowded = rows.length < waiting.length;
@@ -178,11 +183,15 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     }
   }
 
+  private get places(): number {
+    return MAX_AT_WORK - this.atWork.size + this.aside.size;
+  }
+
   private takenOf(rows: readonly Due[]): readonly Due[] {
-    const lookedAt = [...this.atWork.values()].filter(({ ahead }) => !ahead).length;
+    const lookedAt = [...this.atWork.values()].filter(({ id, ahead }) => !ahead && !this.aside.has(id)).length;
     const ahead = rows.filter((row) => row.ahead);
     const again = rows.filter((row) => !row.ahead).slice(0, Math.max(0, MAX_LOOKED_AT - lookedAt));
-    return [...ahead, ...again].slice(0, MAX_AT_WORK - this.atWork.size);
+    return [...ahead, ...again].slice(0, Math.max(0, this.places));
   }
 
   /** What is next for a stream; undefined where that cannot be found out now. */
@@ -243,11 +252,18 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
     const started = await this.run(id, effects.begin(step, lease.token, ports.now()));
     if (started.length === 0) return; // it was started before
     this.assertHolds();
+    this.setAside(id, effects.aside);
     const outcome = await ports.perform(step, id, lease.signal).then(
       (answer) => ({ known: true, answer }) as const,
       (error: unknown) => ({ known: false, why: error instanceof Error ? error.message : String(error) }) as const,
     );
     await this.run(id, effects.end(step.key, outcome, ports.now()));
+  }
+
+  private setAside(id: string, most = 0): void {
+    if (this.aside.size >= most) return;
+    this.aside.add(id);
+    if (this.crowded) this.sleep.abort(); // others wait
   }
 
   private assertHolds(): void {

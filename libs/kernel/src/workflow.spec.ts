@@ -132,6 +132,29 @@ describe('a workflow', () => {
   });
 });
 
+test('effects that may take long leave their places to other streams', async () => {
+  const world = open();
+  world.workflow = { ...parcels, effects: { ...(parcels.effects as NonNullable<typeof parcels.effects>), aside: 400 } };
+  const slow = Array.from({ length: 400 }, (_, i) => `slow${i}`);
+  for (const id of slow) await world.order(id);
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  let begun = 0;
+  const ended = async () => {
+    if (begun === 400) await world.order('quick'); // which is nothing new the second time
+    if (begun < 400 || !world.announced.has('quick')) return false;
+    expect(world.announced.size).toBe(1);
+    release();
+    return true;
+  };
+  await world.process(ended, async (what, work) => {
+    if (what === 'ship' && ++begun <= 400) await released;
+    return work();
+  });
+  await world.process(announced(world, ...slow));
+  expect(new Set(world.shipped).size).toBe(401);
+  expect(world.shipped).toHaveLength(401);
+});
+
 describe('a fact of another category', () => {
   /** Deliveries concern the parcel that they name. */
   const watching = (world: ParcelWorld): ParcelWorld => {

@@ -60,6 +60,8 @@ export interface Effects<Command extends Message, State, S extends Step> {
   begin(step: Extract<S, { step: 'do' }>, token: number, at: string): Command;
   /** The command whose fact records the result. An answer may come after a fact that said "unknown". */
   end(key: string, outcome: EffectOutcome, at: string): Command;
+  /** So many that are being done occupy no place of other streams: where strangers say how long they take. */
+  readonly aside?: number;
 }
 
 export interface Workflow<Command extends Message, State, Event extends Message, S extends Step> {

@@ -4,6 +4,7 @@ import {
   InvalidArgumentError,
   MaxAppendSizeExceededError,
   StreamDeletedError,
+  TimeoutError,
 } from '@eventstore/db-client';
 import { AppendTooLarge, StoreUnavailable } from '#kernel';
 
@@ -12,6 +13,9 @@ import { AppendTooLarge, StoreUnavailable } from '#kernel';
 is configured otherwise, and resets what is beyond ("Bandwidth exhausted", KurrentDB-Client-NodeJS issue 167).
  */
 const CALLS_IN_FLIGHT = 64;
+
+/** So long an append is sent again that the server gives up on; then it is unavailable. */
+const ASKED_AGAIN_FOR_MS = 4_000;
 
 /** Refusals, which a retry cannot change. */
 const REFUSALS = [AccessDeniedError, InvalidArgumentError, StreamDeletedError];
@@ -54,6 +58,43 @@ export function failed(problem: string, error: unknown): Error {
     return new AppendTooLarge(`the server takes ${error.maxAppendSize} bytes in an append`, { cause: error });
   if (REFUSALS.some((Refusal) => error instanceof Refusal)) return error as Error;
   return new StoreUnavailable(problem, { cause: error });
+}
+
+/**
+ * Sends an append again with the same ids where the server says that it has given up on it: so it does with one that arrives
+ * while the same append is in flight, after two seconds, and then answers as for one that is stored.
+ */
+export async function askedAgain<Answer>(append: () => Promise<Answer>): Promise<Answer> {
+  const until = performance.now() + ASKED_AGAIN_FOR_MS;
+  for (;;) {
+    try {
+      return await append();
+    } catch (error) {
+      if (!(error instanceof TimeoutError) || performance.now() > until) throw error;
+    }
+  }
+}
+
+/** gRPC's code for credentials that are refused; the client has one class for these and for rights that are missing. */
+const UNAUTHENTICATED = 16;
+
+/** The server refuses the user that it is asked as. The message is the end of a sentence that begins with the server. */
+export class UserRefused extends Error {
+  override readonly name = 'UserRefused';
+}
+
+/** @throws UserRefused that names the right; whatever else `call` throws */
+export async function assertMay(right: string, call: () => Promise<unknown>): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    const reason = error instanceof StoreUnavailable ? error.cause : error;
+    if (!(reason instanceof AccessDeniedError)) throw error;
+    const isUnknown = reason.code === UNAUTHENTICATED;
+    throw new UserRefused(isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${right}`, {
+      cause: error,
+    });
+  }
 }
 
 /** Limits concurrent calls; the others wait for their turn. */

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
 import {
   BACKWARDS,
   END,
@@ -20,10 +20,11 @@ import {
   StoreUnavailable,
 } from '#kernel';
 import { assertListed, isListed } from '../listed.ts';
+import { type Page, SharedLog } from '../shared-log.ts';
 import { written } from '../written.ts';
-import { connect, failed, Gate } from './connection.ts';
-import { recordedIn, toEventData } from './events.ts';
-import { Feed, toPosition } from './feed.ts';
+import { askedAgain, assertMay, connect, failed, Gate } from './connection.ts';
+import { recordedIn, toEventData, toPosition } from './events.ts';
+import { Pace } from './pace.ts';
 
 /** Events per call: of one stream, of all. */
 const STREAM_PAGE = 2_000;
@@ -32,8 +33,6 @@ const LOG_PAGE = 4_000;
 const END_PAGE = 100;
 /** Of 1 MiB, which a server takes in one append unless it is configured otherwise (`MaxAppendSize`). */
 const MAX_APPEND_BYTES = 1_000_000;
-/** A follower that is not behind takes a batch at most this often, so that facts gather. */
-const GATHER_MS = 15;
 
 export interface EventStoreDbOptions {
   /** `esdb://…` or `esdb+discover://…`, with credentials and TLS options as all clients of EventStoreDB take them. */
@@ -54,6 +53,11 @@ export class EventStoreDbEventStore implements EventStore {
   private readonly streamPrefixes: readonly string[];
   private readonly onProblem: (problem: string, error: unknown) => void;
   private readonly gate = new Gate();
+  private readonly pace = new Pace();
+  private readonly log = new SharedLog({
+    page: async (after) => this.pace.noted(await this.logPage(after), after),
+    grown: (_, signal) => this.pace.turn(signal),
+  });
   private readonly closing = new AbortController();
 
   constructor({ connectionString, streamPrefixes, onProblem = () => {} }: EventStoreDbOptions) {
@@ -61,6 +65,25 @@ export class EventStoreDbEventStore implements EventStore {
     this.client = connect(connectionString);
     this.streamPrefixes = streamPrefixes;
     this.onProblem = onProblem;
+  }
+
+  /**
+   * Whether the server answers, and lets its user do what this program does. Nothing is stored.
+   * @throws UserRefused, StoreUnavailable
+   */
+  async check(): Promise<void> {
+    const stream = `${this.streamPrefixes[0]}start`; // which need not exist
+    const atNone = { expectedRevision: BigInt(Number.MAX_SAFE_INTEGER), requiresLeader: true } as const;
+    const probe = toEventData({ id: randomUUID(), type: 'Probe', data: {}, metadata: {} });
+    await assertMay(`read streams such as ${stream}`, () => this.head(stream));
+    await assertMay('read $all: give it one of the readRoles ("$r") in the metadata of $all', () =>
+      this.ask(() => recordedIn(this.client.readAll({ maxCount: 1 }))),
+    );
+    await assertMay(`append to streams such as ${stream}`, () =>
+      this.client.appendToStream(stream, [probe], atNone).catch((error) => {
+        if (!(error instanceof WrongExpectedVersionError)) throw failed('the event store did not answer', error);
+      }),
+    );
   }
 
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
@@ -73,7 +96,9 @@ export class EventStoreDbEventStore implements EventStore {
       requiresLeader: true,
     } as const;
     try {
-      const { success, position } = await this.gate.pass(() => this.client.appendToStream(stream, data, options));
+      const { success, position } = await this.gate.pass(() =>
+        askedAgain(() => this.client.appendToStream(stream, data, options)),
+      );
       if (!success) return 'stale'; // instead of an error, where the connection string asks for it
       if (!position) throw new Error('the server did not return the position of an append');
       return { revision: expected + events.length, position: position.commit };
@@ -110,39 +135,25 @@ export class EventStoreDbEventStore implements EventStore {
     }
   }
 
-  /** The client cannot filter such a read on the server; what is not ours is dropped here. */
   async *history(after: bigint): AsyncGenerator<Batch> {
     let next = this.logPage(after);
-    for (let position = after; ; ) {
-      const entries = await next;
-      const last = entries.at(-1)?.position ?? position;
-      const more = entries.length >= LOG_PAGE;
-      if (more) {
-        next = this.logPage(last);
+    for (;;) {
+      const { events, position, full } = await next;
+      if (full) {
+        next = this.logPage(position);
         next.catch(() => {}); // thrown where it is awaited
       }
-      const events = entries.filter(({ stream }) => isListed(stream, this.streamPrefixes));
-      if (last > position) yield { events, position: last };
-      if (!more) return;
-      position = last;
+      if (position > after) yield { events, position };
+      if (!full) return;
     }
   }
 
+  /**
+   * All followers of a process share one reader, which asks for pages. A subscription for each would be dropped: a server
+   * keeps 32 messages for one that is live, those about its search included, and then ends it ("Consumer too slow").
+   */
   async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
-    const until = AbortSignal.any([signal, this.closing.signal]);
-    if (until.aborted) return;
-    const feed = new Feed(this.client, this.streamPrefixes, after);
-    try {
-      for (;;) {
-        const batch = await feed.next(until);
-        if (!batch) return;
-        const gathering = delay(GATHER_MS);
-        yield batch;
-        await gathering;
-      }
-    } finally {
-      feed.close();
-    }
+    yield* this.log.follow(after, AbortSignal.any([signal, this.closing.signal]));
   }
 
   /** Ends all followers and calls. The connection goes with the process, or when the server closes it. */
@@ -163,11 +174,16 @@ export class EventStoreDbEventStore implements EventStore {
     );
   }
 
-  /** Entries of the log behind a position. The server begins with the one at that position, which is left out. */
-  private async logPage(after: bigint): Promise<Recorded[]> {
+  /**
+   * What is behind a position. The server begins with the entry at that position, which is left out; the client cannot filter
+   * such a read on the server, so what is not ours is dropped here.
+   */
+  private async logPage(after: bigint): Promise<Page> {
     const options = { fromPosition: toPosition(after), maxCount: LOG_PAGE + 1 };
-    const entries = await this.ask(() => recordedIn(this.client.readAll(options)));
-    return entries.filter(({ position }) => position > after);
+    const read = await this.ask(() => recordedIn(this.client.readAll(options)));
+    const entries = read.filter(({ position }) => position > after);
+    const events = entries.filter(({ stream }) => isListed(stream, this.streamPrefixes));
+    return { events, position: entries.at(-1)?.position ?? after, full: entries.length >= LOG_PAGE };
   }
 
   /** Asks twice: the client notices a lost connection only by a call that fails, and then reconnects. */

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START, StoreUnavailable } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { assertListed } from '../listed.ts';
+import { type Page, SharedLog } from '../shared-log.ts';
 import { AppendLane, MAX_APPEND_BYTES } from './append-lane.ts';
 import { Tail } from './tail.ts';
 
@@ -11,8 +12,6 @@ const STREAM_PAGE = 2_000;
 const LOG_PAGE = 4_000;
 /** Other processes are woken at most this often. */
 const NOTIFY_EVERY_MS = 10;
-/** Pages that are kept for followers that come to the same place. */
-const KEPT_PAGES = 4;
 /** A database that does not answer within this time has an unknown outcome. */
 const QUERY_TIMEOUT_MS = 10_000;
 const RECONNECT_MS = 250;
@@ -40,7 +39,10 @@ export class PostgresEventStore implements EventStore {
   private readonly pool: pg.Pool;
   private readonly lane: AppendLane;
   private readonly tail: Tail;
-  private readonly recentPages = new Map<string, Promise<readonly Recorded[]>>();
+  private readonly log = new SharedLog({
+    page: (after) => this.page(after, this.tail.position),
+    grown: (after, signal) => this.tail.beyond(after, signal),
+  });
   private readonly onProblem: (problem: string, error: unknown) => void;
   private readonly connectionString: string;
   private readonly streamPrefixes: readonly string[];
@@ -67,11 +69,20 @@ export class PostgresEventStore implements EventStore {
     this.lane = new AppendLane(this.pool, () => this.announce());
   }
 
-  async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
-    if (events.length === 0) throw new RangeError('an append needs at least one event');
-    assertListed(stream, this.streamPrefixes);
-    if (/[\n\\]/.test(stream)) throw new RangeError(`not a stream name: ${JSON.stringify(stream)}`);
-    return this.lane.append(stream, expected, events);
+  async check(): Promise<void> {
+    await this.head('start'); // which need not exist
+  }
+
+  /** Not an async function: each append would pay for it. */
+  append(stream: string, expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+    try {
+      if (events.length === 0) throw new RangeError('an append needs at least one event');
+      assertListed(stream, this.streamPrefixes);
+      if (/[\n\\]/.test(stream)) throw new RangeError(`not a stream name: ${JSON.stringify(stream)}`);
+      return this.lane.append(stream, expected, events);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
@@ -103,16 +114,7 @@ export class PostgresEventStore implements EventStore {
 
   async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
     await this.listen();
-    let position = after;
-    while (!signal.aborted) {
-      await this.tail.beyond(position, signal);
-      if (signal.aborted) return;
-      for await (const batch of this.pages(position, this.tail.position)) {
-        position = batch.position;
-        yield batch;
-        if (signal.aborted) return;
-      }
-    }
+    yield* this.log.follow(after, signal);
   }
 
   async close(): Promise<void> {
@@ -128,30 +130,21 @@ export class PostgresEventStore implements EventStore {
   private async *pages(after: bigint, end: bigint): AsyncGenerator<Batch> {
     let next = this.page(after, end);
     for (;;) {
-      const events = await next;
-      const last = events.at(-1)?.position ?? end;
-      const more = events.length === LOG_PAGE;
-      if (more) {
-        next = this.page(last, end);
+      const { events, position, full } = await next;
+      if (full) {
+        next = this.page(position, end);
         next.catch(() => {}); // thrown where it is awaited
       }
-      if (events.length > 0) yield { events, position: more ? last : end };
-      if (!more) return;
+      if (events.length > 0) yield { events, position };
+      if (!full) return;
     }
   }
 
-  /** Followers advance together, so they ask for the same pages: one reads, all get what it read. */
-  private page(after: bigint, end: bigint): Promise<readonly Recorded[]> {
-    const place = `${after}-${end}`;
-    const known = this.recentPages.get(place);
-    if (known) return known;
+  private async page(after: bigint, end: bigint): Promise<Page> {
     const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE}`;
-    const page = this.events({ name: 'log', text, values: [after, end] });
-    this.recentPages.set(place, page);
-    page.catch(() => this.recentPages.delete(place));
-    const [oldest] = this.recentPages.keys();
-    if (this.recentPages.size > KEPT_PAGES) this.recentPages.delete(oldest as string);
-    return page;
+    const events = await this.events({ name: 'log', text, values: [after, end] });
+    const full = events.length === LOG_PAGE;
+    return { events, position: full ? (events.at(-1) as Recorded).position : end, full };
   }
 
   private async events(query: pg.QueryConfig): Promise<Recorded[]> {

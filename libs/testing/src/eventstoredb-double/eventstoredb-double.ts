@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import gossipServices from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 import gossip from '@eventstore/db-client/generated/gossip_pb.js';
 import featureServices from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
@@ -6,14 +7,16 @@ import features from '@eventstore/db-client/generated/serverfeatures_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streamServices from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { type Metadata, Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
-import { append, batchAppend } from './appends.ts';
-import { type Appended, EventLog } from './log.ts';
-import { read } from './reads.ts';
-import { notLeader, notReady, unsupported } from './wire.ts';
+import { append, batchAppend, type Store } from './appends.ts';
+import { type Appended, EventLog, type Proposed } from './log.ts';
+import { read, type Tell } from './reads.ts';
+import { commitTimeout, denied, notLeader, notReady, unknownUser, unsupported } from './wire.ts';
 
 const HOST = '127.0.0.1';
 const MAX_APPEND_BYTES = 1024 * 1024;
 const MAX_MESSAGE_BYTES = 17 * 1024 * 1024;
+/** After this the server gives up on an append that it has not committed; 2 s on a real one. */
+const COMMIT_TIMEOUT_MS = 50;
 const METHODS = ['read', 'append', 'batchappend'];
 
 /**
@@ -21,17 +24,22 @@ const METHODS = ['read', 'append', 'batchappend'];
  * memory, and fails on demand. What a real server does beyond that (deletion, links, metadata, TLS) it does not know.
  */
 export class EventStoreDbDouble {
-  /** What the server has seen: calls by name, subscriptions that had all there was, and reads that are open now. */
-  readonly seen = { read: 0, subscribe: 0, append: 0, batchAppend: 0, caughtUp: 0, open: 0 };
+  /**
+   * What the server has seen: calls by name, entries of the whole log that were read, subscriptions that had all there was or
+   * were dropped, and reads that are open now.
+   */
+  readonly seen = { read: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, caughtUp: 0, dropped: 0, open: 0 };
   private readonly log = new EventLog(MAX_APPEND_BYTES);
   private server: Server | undefined;
   private port = 0;
   private restarted: Promise<void> = Promise.resolve();
   private refusing = false;
   private leader: EventStoreDbDouble | undefined;
+  private denied: Parameters<EventStoreDbDouble['deny']>[0];
   private losing = false;
   private held: Promise<void> | undefined;
-  private closing = new AbortController();
+  /** Appends that are not committed so far, by the ids of their first events. */
+  private readonly committing = new Set<string>();
   private readonly waiting = new Set<() => void>();
 
   static async start(): Promise<EventStoreDbDouble> {
@@ -68,6 +76,11 @@ export class EventStoreDbDouble {
     this.refusing = refusing;
   }
 
+  /** Refuses the credentials of all callers, or denies them a right. */
+  deny(what: 'credentials' | 'reading $all' | 'appending' | undefined): void {
+    this.denied = what;
+  }
+
   /** Redirects clients that require the cluster's leader to another node. */
   obey(leader: EventStoreDbDouble): void {
     this.leader = leader;
@@ -91,12 +104,6 @@ export class EventStoreDbDouble {
       this.held = undefined;
       resolve();
     };
-  }
-
-  /** Ends all subscriptions without an error. */
-  endSubscriptions(): void {
-    this.closing.abort();
-    this.closing = new AbortController();
   }
 
   async until(isMet: (seen: EventStoreDbDouble['seen']) => boolean): Promise<void> {
@@ -126,10 +133,8 @@ export class EventStoreDbDouble {
   private streams() {
     return {
       read: (call: Parameters<typeof read>[1]) => this.read(call),
-      append: append((call, ...proposed) => this.answered('append', call, () => this.log.append(...proposed))),
-      batchAppend: batchAppend((call, ...proposed) =>
-        this.answered('batchAppend', call, () => this.log.append(...proposed)),
-      ),
+      append: append((...sent) => this.answered('append', ...sent)),
+      batchAppend: batchAppend((...sent) => this.answered('batchAppend', ...sent)),
       delete: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
       tombstone: (_: unknown, answer: sendUnaryData<unknown>) => answer(unsupported()),
     };
@@ -137,23 +142,24 @@ export class EventStoreDbDouble {
 
   private read(call: Parameters<typeof read>[1]): void {
     this.count(call.request.getOptions()?.hasSubscription() ? 'subscribe' : 'read');
-    const refusal = this.refusalOf(call);
+    const wantsAll = call.request.getOptions()?.hasAll();
+    const refusal = this.refusalOf(call, wantsAll ? 'reading $all' : 'reading');
     if (refusal) {
       call.emit('error', refusal);
       return;
     }
     this.count('open');
-    void read(this.log, call, this.closing.signal, () => this.count('caughtUp')).finally(() => this.count('open', -1));
+    const onEvent: Tell = (what) => this.count(what);
+    void read(this.log, call, onEvent).finally(() => this.count('open', -1));
   }
 
   private async answered(
     name: 'append' | 'batchAppend',
-    call: { readonly metadata: Metadata },
-    append: () => Appended,
+    ...[call, stream, expected, events]: Parameters<Store>
   ): Promise<Appended> {
-    const refusal = this.refusalOf(call);
+    const refusal = this.refusalOf(call, 'appending');
     if (refusal) throw refusal;
-    const appended = append();
+    const appended = await this.committed(stream, expected, events);
     this.count(name);
     if (this.losing) {
       this.losing = false;
@@ -163,8 +169,23 @@ export class EventStoreDbDouble {
     return appended;
   }
 
-  private refusalOf({ metadata }: { readonly metadata: Metadata }) {
+  /** A repeated append whose first one is not committed so far is dropped: the server expects it to be sent again. */
+  private async committed(stream: string, expected: number, events: readonly Proposed[]): Promise<Appended> {
+    const [id = ''] = events.map((event) => event.id);
+    if (this.committing.has(id)) {
+      await delay(COMMIT_TIMEOUT_MS);
+      throw commitTimeout();
+    }
+    this.committing.add(id);
+    await turn();
+    this.committing.delete(id);
+    return this.log.append(stream, expected, events);
+  }
+
+  private refusalOf({ metadata }: { readonly metadata: Metadata }, what: string) {
     if (this.refusing) return notReady();
+    if (this.denied === 'credentials') return unknownUser();
+    if (this.denied === what) return denied();
     const insists = metadata.get('requires-leader')[0] === 'true';
     return this.leader && insists ? notLeader(HOST, this.leader.port) : undefined;
   }

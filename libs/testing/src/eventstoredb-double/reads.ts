@@ -11,21 +11,23 @@ import {
   failure,
   nameOf,
   notFoundResponse,
+  tooSlow,
   unsupported,
 } from './wire.ts';
 
 const BACKWARDS = 1;
 /** Entries of one page while a subscription catches up. */
 const PAGE = 32;
+/** Messages that wait for a subscription that is live, checkpoints included; one that lets more wait is dropped. */
+const MAX_LIVE = 32;
 
 type Call = ServerWritableStream<ReadReq, ReadResp>;
 type Options = ReadReq.Options;
 
 /**
- * `Read`: a stream or all of them, once or as a subscription, which `closing` ends in good order. What is written waits
- * for the client to take it.
+ * `Read`: a stream or all of them, once or as a subscription. What is written waits for the client to take it.
  */
-export async function read(log: EventLog, call: Call, closing: AbortSignal, onCaughtUp: () => void): Promise<void> {
+export async function read(log: EventLog, call: Call, tell: Tell): Promise<void> {
   const gone = new AbortController();
   for (const event of ['cancelled', 'close', 'error']) call.on(event, () => gone.abort());
   const send = async (response: ReadResp) => {
@@ -34,10 +36,9 @@ export async function read(log: EventLog, call: Call, closing: AbortSignal, onCa
   };
   try {
     const options = call.request.getOptions() as Options;
-    const over = AbortSignal.any([gone.signal, closing]);
-    if (options.hasSubscription()) await subscribe(log, options, { send, onCaughtUp }, over);
+    if (options.hasSubscription()) await subscribe(log, options, { send, tell }, gone.signal);
     else if (options.hasStream()) await readStream(log, options, send);
-    else await readAll(log, options, send);
+    else await readAll(log, options, { send, tell });
     if (!gone.signal.aborted) call.end();
   } catch (error) {
     if (!gone.signal.aborted) call.emit('error', error);
@@ -46,10 +47,12 @@ export async function read(log: EventLog, call: Call, closing: AbortSignal, onCa
 
 type Send = (response: ReadResp) => Promise<void>;
 
-interface Subscriber {
+/** An entry of the whole log was sent, a subscription has had all there was, or was dropped. */
+export type Tell = (what: 'entries' | 'caughtUp' | 'dropped') => void;
+
+interface Reader {
   readonly send: Send;
-  /** All that there was has been sent. */
-  onCaughtUp(): void;
+  readonly tell: Tell;
 }
 
 async function readStream(log: EventLog, options: Options, send: Send): Promise<void> {
@@ -67,17 +70,21 @@ async function readStream(log: EventLog, options: Options, send: Send): Promise<
 }
 
 /** Forwards from an entry on, that one included, or backwards from the one before it. */
-async function readAll(log: EventLog, options: Options, send: Send): Promise<void> {
+async function readAll(log: EventLog, options: Options, { send, tell }: Reader): Promise<void> {
   if (options.hasFilter()) throw unsupported();
   const count = Number(options.getCount());
+  const sendEntry = (entry: Entry) => {
+    tell('entries');
+    return send(eventResponse(entry));
+  };
   if (options.getReadDirection() === BACKWARDS) {
     const end = endIn(log, options);
-    for (const entry of log.entries.slice(Math.max(0, end - count), end).reverse()) await send(eventResponse(entry));
+    for (const entry of log.entries.slice(Math.max(0, end - count), end).reverse()) await sendEntry(entry);
     return;
   }
   const place = placeIn(log, options);
   const first = log.indexBehind({ commit: place.commit, prepare: place.prepare - 1n });
-  for (const entry of log.entries.slice(first, first + count)) await send(eventResponse(entry));
+  for (const entry of log.entries.slice(first, first + count)) await sendEntry(entry);
 }
 
 /**
@@ -85,12 +92,7 @@ async function readAll(log: EventLog, options: Options, send: Send): Promise<voi
  * far the log has been searched: live they name an entry; on the way there they may name the place where the next
  * entry will begin, which has not been seen yet (prepare position 0).
  */
-async function subscribe(
-  log: EventLog,
-  options: Options,
-  { send, onCaughtUp }: Subscriber,
-  over: AbortSignal,
-): Promise<void> {
+async function subscribe(log: EventLog, options: Options, { send, tell }: Reader, over: AbortSignal): Promise<void> {
   const filter = options.getFilter();
   const prefixes = filter?.getStreamIdentifier()?.getPrefixList() ?? [];
   if (!options.hasAll() || prefixes.length === 0) throw unsupported();
@@ -107,10 +109,15 @@ async function subscribe(
   }
   await send(searchedSoFar());
   await send(caughtUpResponse());
-  onCaughtUp();
+  tell('caughtUp');
 
   for (let searched = 1; !over.aborted; searched++) {
     await log.reaches(index, over);
+    const messages = log.entries.slice(index).filter(isWanted).length + (log.entries.length - index) / interval;
+    if (messages > MAX_LIVE) {
+      tell('dropped');
+      throw tooSlow();
+    }
     const entry = log.entries[index++];
     if (!entry) return;
     if (isWanted(entry)) await send(eventResponse(entry));

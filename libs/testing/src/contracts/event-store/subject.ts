@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import type { ClosableEventStore } from '#eventstore';
 import { type EventStore, type Head, type NewEvent, NO_STREAM, type Recorded } from '#kernel';
 
 /** What takes a second or two may take this on a machine that does other things as well. */
 export const SLOW_MACHINE_MS = 30_000;
 
+type Closable = EventStore & { close(): Promise<void> };
+
 /** A store under test. */
 export interface Opened {
-  readonly store: ClosableEventStore & { readonly maxAppendBytes: number };
+  readonly store: Closable & { readonly maxAppendBytes: number };
   /** A further store on the same facts, as another process has it. */
-  another(): ClosableEventStore;
+  another(): Closable;
   /** How the names of all streams begin that the store follows. */
   readonly prefix: string;
   /** Closes what was opened, and leaves nothing behind. */
