@@ -22,13 +22,26 @@ const CHECKS = [
 const SEED = '1';
 const EXAMPLES_PER_OPERATION = '8';
 const CREDIT_USD = 500;
+const IMAGE_MODEL = 'qwen/qwen-image';
+const VIDEO_MODEL = 'kling/kling-2.5-turbo';
 const RUN_WITHIN_MS = 900_000;
 const ENDED_WITHIN_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
 
+/** What succeeds with more than a request that this document describes; that it does is shown by other proofs. */
+const SHOWN_ELSEWHERE = [
+  'images/edits', // forms with files: prove:media
+  'audio/transcriptions',
+  'topup/webhooks', // signed by others: prove:invoices
+  'videos/webhooks', // prove:jobs
+  'payments/charge', // with a proof of payment: prove:challenges
+  'private/v1', // encrypted: prove:private
+];
+
 interface Operation {
   readonly operationId: string;
   readonly parameters?: { name: string; in: string; example?: unknown }[];
+  readonly requestBody?: { content: Readonly<Record<string, { example?: object }>> };
 }
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
@@ -52,12 +65,21 @@ async function withIds(cluster: Cluster, customer: Customer): Promise<Document> 
     topup: async () => {
       return (await post(`${api}/topup/create/btc-lightning`, { amount: 1, currency: 'USD' }, apiKey)).invoice_id;
     },
+    videos: async () => (await post(`${api}/v1/videos`, { model: VIDEO_MODEL, prompt: 'A harbour' }, apiKey)).id,
   };
+  const image = await post(`${api}/v1/images/generations`, { model: IMAGE_MODEL, prompt: 'A harbour' }, apiKey);
+  const { pathname, searchParams } = new URL((image.data as { url: string }[])[0]?.url ?? '');
+  const [id, n] = pathname.split('/').slice(-2);
+  const media: Readonly<Record<string, unknown>> = { id, n, ...Object.fromEntries(searchParams) };
+  const { nwc_url } = await post(`${cluster.sandbox}/nwc/wallets`, {});
   for (const [at, methods] of Object.entries(document.paths)) {
     const makeId = make[at.split('/').find((part) => part in make) ?? ''];
-    for (const { parameters = [] } of Object.values(methods)) {
+    for (const { parameters = [], requestBody } of Object.values(methods)) {
       const id = parameters.find(({ name, in: where }) => name === 'id' && where === 'path');
       if (id && makeId) id.example = await makeId();
+      if (at.includes('/media/')) for (const each of parameters) each.example = media[each.name];
+      const example = requestBody?.content['application/json']?.example;
+      if (example && 'nwc_url' in example) Object.assign(example, { nwc_url });
     }
   }
   return document;
@@ -104,7 +126,8 @@ async function answersIn(har: string): Promise<readonly Answered[]> {
 }
 
 function neverServed({ paths }: Document, answers: readonly Answered[]): readonly string[] {
-  return Object.entries(paths).flatMap(([at, methods]) => {
+  const here = Object.entries(paths).filter(([at]) => !SHOWN_ELSEWHERE.some((each) => at.includes(each)));
+  return here.flatMap(([at, methods]) => {
     const pattern = new RegExp(`^${at.replaceAll(/\{\w+\}/g, at.includes('models') ? '.+' : '[^/]+')}$`);
     return Object.keys(methods)
       .map((method) => method.toUpperCase())
