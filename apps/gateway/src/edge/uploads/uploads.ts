@@ -137,7 +137,11 @@ class Spool {
         yield piece;
       }
     }.bind(this);
-    await pipeline(bytes, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 })).catch((error) => {
+    const written = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+    // A pipeline that breaks off does not wait until the file is open, and it would be made after it was deleted.
+    const closed = new Promise<void>((resolve) => written.once('close', resolve));
+    await pipeline(bytes, counted, written).catch(async (error) => {
+      await closed;
       if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
       this.alarm('an upload cannot be written', error);
       throw new Busy(NO_ROOM);
