@@ -11,7 +11,7 @@ import { Uploads } from '../edge/uploads/uploads.ts';
 import type { OpenApiDocument, PathOperation } from '../openapi/document.ts';
 import type { Schema } from '../openapi/operation.ts';
 
-const RUNS = 70;
+const RUNS = 35;
 const SEED = 20_261_122;
 const MEDIA = /^\/v1\/(images|videos|audio)\//;
 

@@ -12,8 +12,8 @@ import type { Schema } from './operation.ts';
 /** Of the sandbox; those that are answered at once. */
 const FAULTS = ['400', 'cut', 'malformed', 'no_usage', 'zero'];
 const FUNDED = 1.05;
-const RUNS = 60;
-const CHAT_RUNS = 120;
+const RUNS = 30;
+const CHAT_RUNS = 60;
 const SEED = 20_261_121;
 const LARGE = 100_000;
 
