@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type Batch, type Recorded, START } from '#kernel';
-import { type Page, SharedLog } from './shared-log.ts';
+import type { Page } from './pages.ts';
+import { SharedLog } from './shared-log.ts';
 
 const PAGE = 10;
 

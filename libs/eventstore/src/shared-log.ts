@@ -1,10 +1,5 @@
 import type { Batch } from '#kernel';
-
-/** What one call returned of the log. */
-export interface Page extends Batch {
-  /** There was no room for more, so there is probably more already. */
-  readonly full: boolean;
-}
+import type { Page } from './pages.ts';
 
 /** How a store reads its log. */
 export interface LogSource {

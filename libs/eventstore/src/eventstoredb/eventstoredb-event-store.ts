@@ -20,7 +20,8 @@ import {
   StoreUnavailable,
 } from '#kernel';
 import { assertListed, isListed } from '../listed.ts';
-import { type Page, SharedLog } from '../shared-log.ts';
+import { type Page, pagesBehind } from '../pages.ts';
+import { SharedLog } from '../shared-log.ts';
 import { written } from '../written.ts';
 import { askedAgain, assertMay, connect, failed, Gate } from './connection.ts';
 import { recordedIn, toEventData, toPosition } from './events.ts';
@@ -135,17 +136,8 @@ export class EventStoreDbEventStore implements EventStore {
     }
   }
 
-  async *history(after: bigint): AsyncGenerator<Batch> {
-    let next = this.logPage(after);
-    for (;;) {
-      const { events, position, full } = await next;
-      if (full) {
-        next = this.logPage(position);
-        next.catch(() => {}); // thrown where it is awaited
-      }
-      if (position > after) yield { events, position };
-      if (!full) return;
-    }
+  history(after: bigint): AsyncGenerator<Batch> {
+    return pagesBehind(after, (position) => this.logPage(position));
   }
 
   /**

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Page } from '../shared-log.ts';
+import type { Page } from '../pages.ts';
 
 /** How long facts gather until they are asked for, where some came just now. */
 const GATHER_MS = 15;

@@ -2,7 +2,8 @@ import type pg from 'pg';
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START, StoreUnavailable } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { assertListed } from '../listed.ts';
-import { type Page, SharedLog } from '../shared-log.ts';
+import { type Page, pagesBehind } from '../pages.ts';
+import { SharedLog } from '../shared-log.ts';
 import { AppendLane, MAX_APPEND_BYTES } from './append-lane.ts';
 import { Tail } from './tail.ts';
 
@@ -109,7 +110,7 @@ export class PostgresEventStore implements EventStore {
 
   async *history(after: bigint): AsyncGenerator<Batch> {
     const end = await this.tail.end().catch(failed);
-    if (end > after) yield* this.pages(after, end);
+    if (end > after) yield* pagesBehind(after, (position) => this.page(position, end));
   }
 
   async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
@@ -126,20 +127,7 @@ export class PostgresEventStore implements EventStore {
     await this.pool.end();
   }
 
-  /** Pages of the log behind `after` up to `end`; the next page is on its way while the last is used. */
-  private async *pages(after: bigint, end: bigint): AsyncGenerator<Batch> {
-    let next = this.page(after, end);
-    for (;;) {
-      const { events, position, full } = await next;
-      if (full) {
-        next = this.page(position, end);
-        next.catch(() => {}); // thrown where it is awaited
-      }
-      if (events.length > 0) yield { events, position };
-      if (!full) return;
-    }
-  }
-
+  /** Of the log behind `after`, up to `end`. */
   private async page(after: bigint, end: bigint): Promise<Page> {
     const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE}`;
     const events = await this.events({ name: 'log', text, values: [after, end] });

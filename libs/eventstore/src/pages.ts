@@ -1,0 +1,22 @@
+import type { Batch } from '#kernel';
+
+/** What one call returned of the log. */
+export interface Page extends Batch {
+  /** There was no room for more, so there is probably more already. */
+  readonly full: boolean;
+}
+
+/** What is behind a position now, page by page: the next one is on its way while one is used. */
+export async function* pagesBehind(after: bigint, read: (after: bigint) => Promise<Page>): AsyncGenerator<Batch> {
+  let next = read(after);
+  for (let last = after; ; ) {
+    const { events, position, full } = await next;
+    if (full) {
+      next = read(position);
+      next.catch(() => {}); // thrown where it is awaited
+    }
+    if (position > last) yield { events, position };
+    if (!full) return;
+    last = position;
+  }
+}
