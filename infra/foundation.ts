@@ -10,6 +10,7 @@ import {
 } from '#eventstore';
 import type { Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
+import { quietAlarm } from './alarm.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { masterKeyMigrations } from './known-keys.ts';
 import { leaseMigrations } from './lease.ts';
@@ -61,7 +62,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     const runtime: Runtime = {
       newId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
-      alarm: (problem, err) => log.warn({ err }, problem),
+      alarm: quietAlarm((problem, err) => log.warn({ err }, problem)),
     };
     const { eventStoreUrl } = settings;
     const store = openEventStore({
