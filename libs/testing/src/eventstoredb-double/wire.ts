@@ -83,13 +83,15 @@ export const notLeader = (host: string, port: number) =>
     'leader-endpoint-port': String(port),
   });
 export const notReady = () => failure(status.UNAVAILABLE, 'Server Is Not Ready');
-// These two were heard from EventStoreDB 23.10.6, the two behind them are by its protocol alone.
+// These two were heard from EventStoreDB 23.10.6.
 export const commitTimeout = () => failure(status.ABORTED, 'Operation timed out: Commit phase timeout');
 export const tooSlow = () =>
   failure(
     status.ABORTED,
     'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.',
   );
-export const unknownUser = () => failure(status.UNAUTHENTICATED, 'Received HTTP status code 401');
+// These two are as its source has them: github.com/EventStore/EventStore at oss-v23.10.6, in src/EventStore.Core/Services/Transport
+// Http/AuthenticationMiddleware.cs and Grpc/RpcExceptions.cs.
+export const unknownUser = () => failure(status.UNAUTHENTICATED, 'Unauthenticated');
 export const denied = () => failure(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
 export const unsupported = () => failure(status.UNIMPLEMENTED, 'the double does not serve this');
