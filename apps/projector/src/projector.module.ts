@@ -33,12 +33,17 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
       const end = await store.end();
       this.lag.note(end);
       const milliseconds = await this.lag.milliseconds(progress, NAMES);
-      const positions = Object.fromEntries([...(await progress.moving(NAMES))].map(([name, at]) => [name, Number(at)]));
+      const places = [...(await progress.moving(NAMES))];
+      const positions = Object.fromEntries(places.map(([name, { position }]) => [name, Number(position)]));
+      const rebuilt = places.flatMap(([name, { rebuiltTo }]) =>
+        rebuiltTo === undefined ? [] : [[name, Number(rebuiltTo)]],
+      );
       const figures = {
         leading: turns.leading.length > 0,
         lag_ms: Math.round(milliseconds),
         end: Number(end),
         positions,
+        ...(rebuilt.length > 0 ? { rebuilt_to: Object.fromEntries(rebuilt) } : {}),
       };
       return { ok: milliseconds <= settings.maxLagMs, ...figures };
     });

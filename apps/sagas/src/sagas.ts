@@ -20,7 +20,14 @@ import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresDueTable } from '#eventstore';
 import { Foundation, type Running, seeminglyDead, type Turns, whileLeading } from '#infra';
 import { formatUsd, type Lease } from '#kernel';
-import { findTopups, payersWithHoldsOf, payersWithOverdueHolds, unclaimedChallenges } from '#projections';
+import {
+  Progress,
+  payersWithHoldsOf,
+  payersWithOverdueHolds,
+  TopupsByReference,
+  UpToDate,
+  unclaimedChallenges,
+} from '#projections';
 import {
   expireFiles,
   expireHolds,
@@ -147,6 +154,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
   const { runtime } = foundation;
   const facts = foundation.store.lenient;
   const payers = new HeldFunds(streams);
+  const known = new TopupsByReference(pool, new UpToDate(facts, new Progress(pool)));
   return {
     topups: (lease) =>
       watchTopups(
@@ -155,7 +163,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
           looksPerSecond: foundation.settings.looksPerSecond,
           due: new PostgresDueTable(pool),
           checkpoints: new PostgresCheckpoints(pool),
-          byReference: async (backend, reference) => (await findTopups(pool, backend, [reference]))[0],
+          byReference: (backend, references) => known.find(backend, references, 0),
         },
         lease,
       ),

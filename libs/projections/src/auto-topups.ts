@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { AUTO_TOPUP, type AutoTopupEvent, type DomainEvent, idOf, type WalletConnected } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { asWritten, type FoldProjection } from './projection.ts';
+import { asWritten, type Fact, type FoldProjection, rowOf } from './projection.ts';
 
 const FACTS: ReadonlySet<DomainEvent['type']> = new Set<AutoTopupEvent['type']>([
   'WalletConnected',
@@ -178,6 +178,12 @@ export async function readAutoTopup(pool: pg.Pool, accountId: string): Promise<A
     types: asWritten,
   });
   return rows[0] && viewOf(rows[0]);
+}
+
+/** The same as the facts of its stream have it, for a read model that is behind them. */
+export function autoTopupOf(facts: readonly Fact[]): AutoTopupView | undefined {
+  const row = rowOf(autoTopups, facts);
+  return row && viewOf(row);
 }
 
 function viewOf(row: AutoTopupRow): AutoTopupView {

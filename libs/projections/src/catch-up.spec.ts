@@ -1,22 +1,34 @@
 import { expect, test } from '@jest/globals';
+import { START } from '#kernel';
 import { CatchUp } from './catch-up.ts';
+import type { Place } from './progress.ts';
 
-/** Two read models that are found at one pair of positions after the other. */
-function found(...places: (readonly [bigint, bigint])[]) {
+const END = 10n;
+
+/** Where `balances` and `keys` are, and how far the new table of `keys` is. */
+type Places = readonly [balances: bigint, keys: bigint, rebuiltTo?: bigint];
+
+/** Two read models that are found at one pair of places after the other. */
+function found(...places: readonly Places[]) {
   let look = 0;
   const moving = async () => {
-    const [balances, keys] = places[Math.min(look++, places.length - 1)] as readonly bigint[];
-    return new Map([
-      ['balances', balances ?? 0n],
-      ['keys', keys ?? 0n],
+    const [balances, keys, rebuiltTo] = places[Math.min(look++, places.length - 1)] as Places;
+    return new Map<string, Place>([
+      ['balances', { position: balances, rebuiltTo: undefined }],
+      ['keys', { position: keys, rebuiltTo }],
     ]);
   };
   return { moving };
 }
 
-const asked = async (catchUp: CatchUp) => [await catchUp.over(), await catchUp.over(), await catchUp.over()];
+const waits = async (catchUp: CatchUp) => {
+  const behind = [await catchUp.behind(), await catchUp.behind(), await catchUp.behind()];
+  return behind.map((each) => [...each.keys()].join());
+};
 
-test.each<[string, readonly (readonly [bigint, bigint])[], number, readonly boolean[]]>([
+const BOTH = 'balances,keys';
+
+test.each<[string, readonly Places[], number, readonly string[]]>([
   [
     'each has applied what there was',
     [
@@ -25,7 +37,7 @@ test.each<[string, readonly (readonly [bigint, bigint])[], number, readonly bool
       [11n, 10n],
     ],
     60_000,
-    [false, false, true],
+    [BOTH, 'keys', ''],
   ],
   [
     'those that still move have',
@@ -35,14 +47,29 @@ test.each<[string, readonly (readonly [bigint, bigint])[], number, readonly bool
       [10n, 3n],
     ],
     0,
-    [false, false, true],
+    [BOTH, 'balances', ''],
   ],
-  ['none moves', [[4n, 3n]], 0, [false, true, true]],
+  ['none moves', [[4n, 3n]], 0, [BOTH, '', '']],
+  [
+    'a new table is filled beside the one that stands',
+    [
+      [10n, 3n, 1n],
+      [10n, 3n, 8n],
+      [10n, 10n],
+    ],
+    0,
+    ['keys', 'keys', ''],
+  ],
+  ['a projector has begun, where none ever was', [[START, START]], 0, [BOTH, 'keys', 'keys']],
 ])('a process is waited for until %s', async (_, places, patienceMs, expected) => {
-  expect(await asked(new CatchUp(10n, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
+  expect(await waits(new CatchUp(END, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
+});
+
+test('where nothing was ever committed, nothing is waited for', async () => {
+  expect(await waits(new CatchUp(START, found([START, START]), ['balances', 'keys']))).toEqual(['', '', '']);
 });
 
 test('what has been caught up with once is not asked about again', async () => {
-  const catchUp = new CatchUp(10n, found([10n, 10n], [2n, 2n]), ['balances', 'keys']);
-  expect(await asked(catchUp)).toEqual([true, true, true]);
+  const catchUp = new CatchUp(END, found([10n, 10n], [2n, 2n]), ['balances', 'keys']);
+  expect(await waits(catchUp)).toEqual(['', '', '']);
 });

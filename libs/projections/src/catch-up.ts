@@ -1,37 +1,53 @@
-import type { Progress } from './progress.ts';
+import { START } from '#kernel';
+import type { Place, Progress } from './progress.ts';
 
-/** A read model that has not moved for so long will not by our waiting for it. Longer than a standby takes to take over. */
-const PATIENCE_MS = 30_000;
+/**
+ * A read model that has not moved for so long will not by our waiting for it: longer than a standby takes to take over, and
+ * than a projector that is started with this process may come after it.
+ */
+const PATIENCE_MS = 120_000;
+/** Without it no customer is told from a stranger. */
+const NEEDED = 'keys';
 
 /**
  * Whether the read models show everything up to a position: where all ended when this process started. A process that
- * starts beside a projector that is far behind would answer with balances of yesterday. Where the projector stands still, so
- * would all others, and there is nothing to wait for.
+ * starts beside a projector that is far behind would answer with balances of yesterday, and know no key that was made
+ * since. Where the projector stands still, so would all others, and there is nothing to wait for; but where it has never
+ * been there is nobody to serve.
  */
 export class CatchUp {
   private isOver = false;
-  private readonly seen = new Map<string, { readonly position: bigint; readonly at: number }>();
+  private readonly seen = new Map<string, { readonly place: Place; readonly at: number }>();
 
   constructor(
-    private readonly target: bigint,
+    readonly target: bigint,
     private readonly progress: Pick<Progress, 'moving'>,
     private readonly projections: readonly string[],
     private readonly patienceMs = PATIENCE_MS,
   ) {}
 
-  /** True once each has come so far, or does not move any more; from then on always. */
-  async over(): Promise<boolean> {
-    if (this.isOver) return true;
-    const positions = await this.progress.moving(this.projections);
-    const behind = [...positions].filter((each) => this.moves(...each) && each[1] < this.target);
+  /**
+   * Where those are that have not come so far, and move or may. Once there were none, there are none for ever.
+   */
+  async behind(): Promise<ReadonlyMap<string, Place>> {
+    if (this.isOver) return new Map();
+    const places = await this.progress.moving(this.projections);
+    const behind = [...places].filter((each) => this.isWaitedFor(...each) && each[1].position < this.target);
     this.isOver = behind.length === 0;
-    return this.isOver;
+    return new Map(behind);
   }
 
-  private moves(projection: string, position: bigint): boolean {
+  private isWaitedFor(projection: string, place: Place): boolean {
     const last = this.seen.get(projection);
-    if (last?.position === position) return performance.now() - last.at < this.patienceMs;
-    this.seen.set(projection, { position, at: performance.now() });
+    if (last && isSame(last.place, place)) {
+      const isEmpty = projection === NEEDED && place.position === START;
+      return isEmpty || performance.now() - last.at < this.patienceMs;
+    }
+    this.seen.set(projection, { place, at: performance.now() });
     return true;
   }
+}
+
+function isSame(one: Place, other: Place): boolean {
+  return one.position === other.position && one.rebuiltTo === other.rebuiltTo;
 }

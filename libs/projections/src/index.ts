@@ -10,7 +10,7 @@ import { skipMigrations } from './skips.ts';
 import { topups } from './topups.ts';
 import { videoJobs } from './video-jobs.ts';
 
-export { type AutoTopupView, readAutoTopup } from './auto-topups.ts';
+export { type AutoTopupView, autoTopupOf, readAutoTopup } from './auto-topups.ts';
 export { type Balance, readBalance } from './balances.ts';
 export { CatchUp } from './catch-up.ts';
 export { type ChallengeView, readChallenges, unclaimedChallenges } from './challenges.ts';
@@ -26,7 +26,7 @@ export {
 export { type OwnerOfHolds, payersWithHoldsOf, payersWithOverdueHolds } from './holds.ts';
 export { findKey, type KeyOwner, type KeyView, readKey, readKeys } from './keys.ts';
 export { ProjectorLag } from './lag.ts';
-export { Progress } from './progress.ts';
+export { type Place, Progress } from './progress.ts';
 export {
   asWritten,
   BOOKS_OPTIONS,
@@ -51,7 +51,9 @@ export {
   type StoppedProjection,
   skipFact,
 } from './skips.ts';
-export { findTopups, readTopup, type TopupStatus, type TopupView } from './topups.ts';
+export { findTopups, type TopupStatus, type TopupView, topupOf } from './topups.ts';
+export { type FoundTopups, TopupsByReference } from './topups-by-reference.ts';
+export { UpToDate } from './up-to-date.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 
 /** Every read model. The order is that of their migrations. */

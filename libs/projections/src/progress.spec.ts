@@ -6,7 +6,7 @@ const WAIT_MS = 600;
 
 /** A database whose checkpoint stands where `at` says. */
 function progressOf(at: () => bigint) {
-  const rows = () => [{ projection: 'keys', position: String(at()) }];
+  const rows = () => [{ projection: 'keys', position: String(at()), rebuilt_to: null }];
   return new Progress({ query: async () => ({ rows: rows() }) } as unknown as pg.Pool);
 }
 

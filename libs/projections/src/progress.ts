@@ -6,10 +6,20 @@ const LOOK_EVERY_MS = 3;
 /** How long others wait for a projection that somebody has waited for in vain, as long as it does not move. */
 const IMPATIENT_MS = 200;
 
+/** How far a projection is. */
+export interface Place {
+  /** Everything up to here is applied; `START` also where it has never begun. */
+  readonly position: bigint;
+  /** How far the table is filled anew beside the one that is read, while that is done. */
+  readonly rebuiltTo: bigint | undefined;
+}
+
+const NOWHERE: Place = { position: START, rebuiltTo: undefined };
+
 /** How far the projections have come, for readers that want to see what they have just written. */
 export class Progress {
   private readonly pool: pg.Pool;
-  private positions = new Map<string, bigint>();
+  private places: ReadonlyMap<string, Place> = new Map();
   /** Projections that stand before a fact. */
   private stopped: ReadonlySet<string> = new Set();
   /** Whether any fact was skipped and never applied since. */
@@ -29,7 +39,7 @@ export class Progress {
    */
   async reached(projections: readonly string[], position: bigint, timeoutMs: number): Promise<boolean> {
     const started = performance.now();
-    const at = (name: string) => this.positions.get(name) ?? START;
+    const at = (name: string) => this.placeOf(name).position;
     const behind = () => projections.filter((name) => at(name) < position);
     while (behind().length > 0) {
       await this.look();
@@ -38,12 +48,23 @@ export class Progress {
       if (late.some((name) => this.stopped.has(name))) return false;
       const stuck = late.some((name) => this.stuck.get(name) === at(name));
       if (performance.now() - started > (stuck ? Math.min(IMPATIENT_MS, timeoutMs) : timeoutMs)) {
-        for (const name of late) this.stuck.set(name, at(name));
+        if (timeoutMs > IMPATIENT_MS) for (const name of late) this.stuck.set(name, at(name));
         return false;
       }
       await delay(LOOK_EVERY_MS);
     }
     return true;
+  }
+
+  /** Whether `projection` has skipped a fact of this type, as far as it was seen to have come: rows that it makes may be missing. */
+  async lacks(projection: string, type: string): Promise<boolean> {
+    if (!this.skipped) return false;
+    const { rowCount } = await this.pool.query({
+      name: 'lacks',
+      text: 'select from es.skipped where reader = $1 and type = $2 and mended_at is null limit 1',
+      values: [projection, type],
+    });
+    return rowCount !== 0;
   }
 
   /** Whether one of `projections` has skipped a fact of one of these streams: their rows are not what the facts say. */
@@ -60,14 +81,18 @@ export class Progress {
   /** The position up to which all of `projections` have applied everything. */
   async applied(projections: readonly string[]): Promise<bigint> {
     await this.look();
-    return projections.map((name) => this.positions.get(name) ?? START).reduce((a, b) => (a < b ? a : b));
+    return projections.map((name) => this.placeOf(name).position).reduce((a, b) => (a < b ? a : b));
   }
 
-  /** The positions up to which each of `projections` has applied everything; none for one that stands before a fact. */
-  async moving(projections: readonly string[]): Promise<ReadonlyMap<string, bigint>> {
+  /** Where each of `projections` is, without those that stand before a fact. */
+  async moving(projections: readonly string[]): Promise<ReadonlyMap<string, Place>> {
     await this.look();
     const moving = projections.filter((name) => !this.stopped.has(name));
-    return new Map(moving.map((name) => [name, this.positions.get(name) ?? START]));
+    return new Map(moving.map((name) => [name, this.placeOf(name)]));
+  }
+
+  private placeOf(name: string): Place {
+    return this.places.get(name) ?? NOWHERE;
   }
 
   /** One query serves all that wait. */
@@ -82,15 +107,20 @@ export class Progress {
     const { rows } = await this.pool.query<{
       readonly projection: string;
       readonly position: string;
+      readonly rebuilt_to: string | null;
       readonly stopped: boolean;
       readonly skipped: boolean;
     }>({
       name: 'progress',
-      text: `select projection, position, stopped_at is not null as stopped,
+      text: `select projection, position, rebuilt_to, stopped_at is not null as stopped,
                     exists (select from es.skipped where mended_at is null) as skipped from books.checkpoints`,
     });
     this.stopped = new Set(rows.flatMap(({ projection, stopped }) => (stopped ? [projection] : [])));
     this.skipped = rows.some(({ skipped }) => skipped);
-    this.positions = new Map(rows.map(({ projection, position }) => [projection, BigInt(position)]));
+    this.places = new Map(
+      rows.map(({ projection, position, rebuilt_to: to }) => {
+        return [projection, { position: BigInt(position), rebuiltTo: to === null ? undefined : BigInt(to) }];
+      }),
+    );
   }
 }

@@ -59,6 +59,12 @@ export interface FoldProjection<R extends Row = Row> extends Table<R> {
 
 export type Projection = LogProjection | FoldProjection;
 
+/** The row of one key after all its facts; undefined where there is none. */
+export function rowOf<R extends Row>(projection: FoldProjection<R>, facts: readonly Fact[]): R | undefined {
+  const its = facts.filter((fact) => projection.keyOf(fact) !== undefined);
+  return its.reduce<R | null>((row, fact) => projection.evolve(row ?? undefined, fact), null) ?? undefined;
+}
+
 export const checkpointMigrations = [
   {
     id: 'projections-1',
@@ -76,6 +82,10 @@ export const checkpointMigrations = [
   {
     id: 'projections-3',
     sql: 'alter table books.checkpoints add column version integer not null default 1; -- of the rows',
+  },
+  {
+    id: 'projections-4',
+    sql: 'alter table books.checkpoints add column rebuilt_to bigint; -- how far a new table is filled beside this one',
   },
 ];
 
@@ -111,7 +121,7 @@ export function sinkOf(projection: Projection, pool: pg.Pool, token: number): Pr
     kept.clear();
     const { rows } = await pool.query<{ position: string }>(
       `insert into checkpoints as c (projection, position, writer, version) values ($1, $2, $3, $4)
-       on conflict (projection) do update set writer = excluded.writer where c.writer <= excluded.writer
+       on conflict (projection) do update set writer = excluded.writer, rebuilt_to = null where c.writer <= excluded.writer
        returning c.position`,
       [name, START, token, projection.version],
     );

@@ -170,6 +170,21 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
 describe('a rebuild', () => {
   const [balances, journal] = projections as [Projection, Projection];
 
+  test('shows how far it is while the old table stands still, and then no more', async () => {
+    await store.appendUpTo(facts.length);
+    await sinkOf(balances, books.pool, await drawToken()).checkpoint();
+    const progress = new Progress(books.pool);
+    const place = async () => (await progress.moving(['balances'])).get('balances');
+    const end = (await store.all()).at(-1)?.position;
+    store.meanwhile = async (reading) => {
+      if (reading === 2) expect(await place()).toEqual({ position: START, rebuiltTo: end });
+    };
+    expect(await place()).toEqual({ position: START, rebuiltTo: undefined });
+    await rebuild(balances, options());
+    expect(store.readings).toBe(2);
+    expect(await place()).toEqual({ position: end, rebuiltTo: undefined });
+  });
+
   test('shows readers the old table until the new one is complete', async () => {
     await store.appendUpTo(100);
     goLive();

@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import { type FactReader, type Sink, StoppedAtFact, TurnLost } from '#kernel';
 import { newClient, openPool } from '#postgres';
 import { BOOKS_OPTIONS, type Projection, sinkOf } from './projection.ts';
@@ -48,7 +49,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
       create table ${draft}.${name} (like books.${name} including all);
       create table ${draft}.checkpoints (like books.checkpoints including all)`);
     const sink = sinkOf(projection, pool, await drawToken());
-    let replayed = await replay(sink, options);
+    let replayed = await replay(sink, options, (position) => noteProgress(admin, name, position));
     const client = await admin.connect();
     try {
       await client.query('begin');
@@ -61,7 +62,8 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
         `insert into books.checkpoints as c (projection, position, writer, version)
          select projection, position, $1, version from ${draft}.checkpoints
          on conflict (projection) do update
-            set position = excluded.position, writer = excluded.writer, version = excluded.version
+            set position = excluded.position, writer = excluded.writer, version = excluded.version,
+                rebuilt_to = null
           where c.writer <= excluded.writer`,
         [await drawToken()],
       );
@@ -85,12 +87,22 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
   }
 }
 
-async function replay(sink: Sink, { store, signal }: RebuildOptions): Promise<number> {
+async function replay(
+  sink: Sink,
+  { store, signal }: RebuildOptions,
+  note: (position: bigint) => Promise<unknown> = async () => {},
+): Promise<number> {
   let replayed = 0;
   for await (const batch of store.history(await sink.checkpoint())) {
     signal?.throwIfAborted();
     await sink.apply(batch);
+    await note(batch.position);
     replayed += batch.events.length;
   }
   return replayed;
+}
+
+/** The old table's checkpoint stands still meanwhile: without this its projector would seem to stand still too. */
+function noteProgress(admin: pg.Pool, name: string, position: bigint): Promise<unknown> {
+  return admin.query('update books.checkpoints set rebuilt_to = $2 where projection = $1', [name, position]);
 }

@@ -9,7 +9,7 @@ import {
   type TopupEvent,
 } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import { asWritten, type FoldProjection } from './projection.ts';
+import { type Fact, type FoldProjection, rowOf } from './projection.ts';
 
 const TOPUP_FACTS: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['type']>([
   'InvoiceIssued',
@@ -191,28 +191,27 @@ export interface TopupView {
   readonly status: TopupStatus;
 }
 
-export async function readTopup(pool: pg.Pool, topupId: string, now: string): Promise<TopupView | undefined> {
-  const { rows } = await pool.query<TopupRow>({
-    name: 'read-topup',
-    text: 'select * from books.topups where topup_id = $1',
-    values: [topupId],
-    types: asWritten,
-  });
-  return rows[0] && viewOf(rows[0], now);
+/**
+ * A top-up as the facts of its stream have it: they are few, and nobody who has paid waits for a read model.
+ * @returns undefined when there are none
+ */
+export function topupOf(facts: readonly Fact[], now: string): TopupView | undefined {
+  const row = rowOf(topups, facts);
+  return row && viewOf(row, now);
 }
 
-/** The ids of the top-ups that a back end knows by these references. */
+/** The ids of the top-ups that a back end knows by these references, by reference. */
 export async function findTopups(
   pool: pg.Pool,
   backend: string,
   references: readonly string[],
-): Promise<readonly string[]> {
-  const { rows } = await pool.query<Pick<TopupRow, 'topup_id'>>({
+): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await pool.query<Pick<TopupRow, 'topup_id' | 'reference'>>({
     name: 'find-topups',
-    text: 'select topup_id from books.topups where backend = $1 and reference = any($2)',
+    text: 'select topup_id, reference from books.topups where backend = $1 and reference = any($2)',
     values: [backend, references],
   });
-  return rows.map(({ topup_id }) => topup_id);
+  return new Map(rows.map(({ topup_id, reference }) => [reference, topup_id]));
 }
 
 function viewOf(row: TopupRow, now: string): TopupView {

@@ -209,7 +209,11 @@ function watch(): void {
     ...watchTopups(
       {
         ...{ facts: store, accounts, topups, payments, due, checkpoints: checkpointsOf(alive), clock: time, runtime },
-        ...{ backends: new PaymentBackends([node]), byReference: async () => undefined, looksPerSecond: 1_000 },
+        ...{
+          backends: new PaymentBackends([node]),
+          byReference: async () => ({ ids: new Map(), complete: true }),
+          looksPerSecond: 1_000,
+        },
       },
       lease,
     ),

@@ -107,6 +107,8 @@ let positions: Map<string, bigint>;
 let node: Node;
 let market: Market;
 let alarms: string[];
+/** Whether it is known by now which top-ups there are. */
+let known: boolean;
 let processes: Process[];
 let books: Process;
 let runtime: Runtime;
@@ -135,7 +137,11 @@ class Process {
   watch(token = processes.length): this {
     const lease = { token, signal: this.over.signal, holds: () => !this.over.signal.aborted };
     const { accounts, topups } = this.streams;
-    const byReference = async (backend: string, reference: string) => (await issued(backend, reference))?.topupId;
+    const byReference = async (backend: string, references: readonly string[]) => {
+      const found = await Promise.all(references.map((each) => issued(backend, each)));
+      const ids = references.flatMap((each, i) => (found[i] && known ? [[each, found[i].topupId] as const] : []));
+      return { ids: new Map(ids), complete: known };
+    };
     this.parts = watchTopups(
       {
         ...{ facts: store, accounts, topups, payments: this.payments, due, checkpoints, clock: time, runtime },
@@ -161,7 +167,7 @@ beforeEach(() => {
     new Node(),
     new Market(),
   ];
-  [alarms, processes] = [[], []];
+  [alarms, processes, known] = [[], [], true];
   runtime = {
     newId: randomUUID,
     sleep: (milliseconds, signal) =>
@@ -256,6 +262,21 @@ describe('a payment', () => {
     books.watch();
     await node.say({ hint: 'aa' });
     expect([await typesOf('aa'), alarms]).toEqual([['InvoiceIssued'], []]);
+  });
+
+  test('that the node hints at before it is known of which top-up is credited once that is known', async () => {
+    await issue('aa', { expiresAt: '2020-01-01T00:00:00.000Z' }); // so long ago that only a hint has it looked at
+    market.rate = '100000.00';
+    books.watch();
+    await time.pass(SECOND);
+    known = false;
+    await node.say(node.pay('aa'));
+    await node.say(node.pay('other'));
+    await time.pass(MINUTE);
+    expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
+    known = true;
+    await time.pass(3 * SECOND);
+    expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
   });
 
   test('of an invoice that is not ours, or was recorded before, changes nothing', async () => {

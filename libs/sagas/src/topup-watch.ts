@@ -15,6 +15,8 @@ import { type PacedLooks, pacedLooks } from './paced-looks.ts';
 /** A back end whose hints break off is asked for them again after this long, which doubles each time up to a minute. */
 const RESUBSCRIBE_MS = 1_000;
 const LONGEST_RESUBSCRIBE_MS = 60_000;
+/** How often the top-up of a hint is asked for, while what says so is late. */
+const LATE_AGAIN_MS = 2_000;
 
 export interface TopupWatchPorts {
   readonly facts: FactReader;
@@ -28,14 +30,20 @@ export interface TopupWatchPorts {
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
-  /** The id of the top-up that a back end knows by a reference, where it is known already. */
-  byReference(backend: string, reference: string): Promise<string | undefined>;
+  /** The ids of the top-ups that a back end knows by these references; `complete` where there are no others. */
+  byReference(
+    backend: string,
+    references: readonly string[],
+  ): Promise<{ readonly ids: ReadonlyMap<string, string>; readonly complete: boolean }>;
 }
 
 /** Looks for the payments of top-ups and credits them, as long as this process has the turn. */
 export function watchTopups(ports: TopupWatchPorts, lease: Lease): readonly Promise<void>[] {
   const watch = startWorkflow(topupWorkflow, workflowPorts(ports, lease.signal), lease);
-  const listening = ports.backends.all.map((backend) => listen(backend, ports, watch.wake, lease.signal));
+  const listening = ports.backends.all.flatMap((backend) => {
+    const hints = new Hints(backend.name, ports, watch.wake);
+    return [listen(backend, ports, hints, lease.signal), hints.followUp(lease.signal)];
+  });
   return [...watch.parts, ...listening];
 }
 
@@ -71,21 +79,49 @@ async function learn(
   return backend ? payments.recording(question, await backend.look(question.reference, ahead, question.received)) : [];
 }
 
-/** Has what a back end hints at looked at now. A hint that comes before its top-up is known is found by looking later. */
+/** Has what a back end hints at looked at now; a hint that may be of a top-up that is not known yet, as soon as it is. */
+class Hints {
+  private late = new Set<string>();
+
+  constructor(
+    private readonly backend: string,
+    private readonly ports: Pick<TopupWatchPorts, 'byReference' | 'runtime'>,
+    private readonly wake: (topupId: string) => Promise<void>,
+  ) {}
+
+  async take(...references: readonly string[]): Promise<void> {
+    const { ids, complete } = await this.ports.byReference(this.backend, references);
+    for (const topupId of ids.values()) await this.wake(topupId);
+    const unknown = references.filter((each) => !ids.has(each));
+    if (!complete) for (const reference of unknown) this.late.add(reference);
+  }
+
+  async followUp(signal: AbortSignal): Promise<void> {
+    const { runtime } = this.ports;
+    while (!signal.aborted) {
+      await runtime.sleep(LATE_AGAIN_MS, signal);
+      if (signal.aborted || this.late.size === 0) continue;
+      const references = [...this.late];
+      this.late = new Set();
+      await this.take(...references).catch((error) => {
+        for (const reference of references) this.late.add(reference);
+        runtime.alarm(`the top-ups that ${this.backend} reports payments of could not be found; trying again`, error);
+      });
+    }
+  }
+}
+
 async function listen(
   backend: PaymentBackend,
-  { byReference, clock, runtime }: TopupWatchPorts,
-  wake: (topupId: string) => Promise<void>,
+  { clock, runtime }: TopupWatchPorts,
+  hints: Hints,
   signal: AbortSignal,
 ): Promise<void> {
   let wait = RESUBSCRIBE_MS;
   while (!signal.aborted) {
     const began = clock.milliseconds();
     try {
-      for await (const reference of backend.hints(signal)) {
-        const topupId = await byReference(backend.name, reference);
-        if (topupId !== undefined) await wake(topupId);
-      }
+      for await (const reference of backend.hints(signal)) await hints.take(reference);
     } catch (error) {
       if (!signal.aborted) runtime.alarm(`${backend.name} no longer reports payments; asking it again`, error);
     }

@@ -1,9 +1,12 @@
 /** What was decided is answered while the read models stand still, and what is read says that it may be older. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { CommandBus } from '@nestjs/cqrs';
 import pg from 'pg';
+import { OpenAccount } from '#application';
+import { startedBy } from '#kernel';
 import { type Answer, type TestAccount, World } from '#testing';
 
-const TESTS = 6;
+const TESTS = 8;
 
 let world: World;
 let prepared: { readonly account: TestAccount; readonly keyId: string }[];
@@ -17,8 +20,7 @@ beforeAll(async () => {
   prepared = await Promise.all(Array.from({ length: TESTS }, prepare));
   lock = new pg.Client({ connectionString: world.databaseUrl });
   await lock.connect();
-  await lock.query('begin');
-  await lock.query('lock table books.checkpoints in exclusive mode');
+  await stand();
 });
 afterAll(async () => {
   await lock.end();
@@ -27,6 +29,13 @@ afterAll(async () => {
 beforeEach(() => {
   ({ account, keyId } = prepared.pop() as (typeof prepared)[0]);
 });
+
+const stand = () => lock.query('begin; lock table books.checkpoints in exclusive mode');
+
+/** An account that this gateway has not opened. */
+async function elsewhere(): Promise<TestAccount> {
+  return world.part(CommandBus).execute(new OpenAccount(startedBy('another gateway', 'x')));
+}
 
 async function prepare() {
   const own = await world.account(1.05);
@@ -110,5 +119,34 @@ describe('while the projector stands still,', () => {
     expect([unseen.status, unseen.headers.get('retry-after')]).toEqual([503, '1']);
     const { body: opened } = await world.send('POST', '/accounts/create');
     expect((await world.post('/credits/balance', { credit_id: opened.credit_id })).status).toBe(503);
+  });
+
+  test('a key that another gateway has made is never wrong: it is found, or 503 in a moment', async () => {
+    const made = await elsewhere();
+    const about = await send('GET', `/queries/history?api_key=${made.apiKey}`, undefined, made);
+    const asked = [await world.chat(made), await world.post('/credits/balance', undefined, made), about];
+    expect(asked.map(({ status, headers }) => [status, headers.get('retry-after')])).toEqual(
+      asked.map(() => [503, '1']),
+    );
+    expect(asked[0]?.body.error).toMatchObject({ type: 'unavailable', metadata: { error_type: 'server' } });
+    const began = performance.now();
+    expect((await world.chat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(503);
+    expect(performance.now() - began).toBeLessThan(1_500); // it was waited for before, and has not moved
+    await lock.query('rollback');
+    try {
+      await world.until(async () => (await world.chat(made)).status === 402);
+      expect((await world.chat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(401);
+    } finally {
+      await stand();
+    }
+  });
+
+  test('a wallet is connected, and shown as it is', async () => {
+    const before = await send('GET', '/nwc-auto-topup');
+    expect([before.status, before.body.connected]).toEqual([200, false]);
+    const { nwc_url } = await world.nwcWallet();
+    const connected = await send('POST', '/nwc-auto-topup/connect', { nwc_url });
+    const shown = await send('GET', '/nwc-auto-topup');
+    for (const { status, body } of [connected, shown]) expect([status, body.connected]).toEqual([200, true]);
   });
 });

@@ -1,6 +1,5 @@
-import { Body, Controller, Delete, Get, HttpCode, Post, Res } from '@nestjs/common';
+import { Body, Controller, Delete, Get, HttpCode, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import type { FastifyReply } from 'fastify';
 import { type Caller, Clock, ConnectWallet, DisconnectWallet } from '#application';
 import { type Cause, money } from '#kernel';
 import { BooksReader } from '../edge/books-reader.ts';
@@ -25,19 +24,18 @@ export class AutoTopupController {
     @Authenticated() { accountId }: Caller,
     @Body() { nwc_url: url, threshold_usd, topup_amount_usd }: NewWallet,
     @CausedBy() cause: Cause,
-    @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const [threshold, amount] = [threshold_usd, topup_amount_usd].map((usd) =>
       money.usdNearest(usd ?? DEFAULT_USD),
     ) as [money.PicoUsd, money.PicoUsd];
     await this.commands.execute(new ConnectWallet(accountId, { url, threshold, amount }, cause));
-    return this.shown(accountId, reply);
+    return this.shown(accountId);
   }
 
   @Get()
   @Operation(operations.getAutoTopup)
-  read(@Authenticated() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
-    return this.shown(accountId, reply);
+  read(@Authenticated() { accountId }: Caller) {
+    return this.shown(accountId);
   }
 
   @Delete('connection')
@@ -48,7 +46,7 @@ export class AutoTopupController {
     return { status: 'success', message: 'Wallet disconnected, automatic top-up is off' };
   }
 
-  private async shown(accountId: string, reply: FastifyReply) {
-    return autoTopupWire(await this.books.autoTopup(accountId, reply), this.clock.now());
+  private async shown(accountId: string) {
+    return autoTopupWire(await this.books.autoTopup(accountId), this.clock.now());
   }
 }

@@ -12,7 +12,6 @@ export const connectWallet: OperationNotes = {
   description:
     'Whenever the balance falls below the threshold, a wallet that is connected by Nostr Wallet Connect is asked to pay a Lightning invoice. Another wallet takes the place of the one before.',
   auth: 'key',
-  follows: true,
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
   answer: json(AutoTopup),
@@ -24,7 +23,6 @@ export const getAutoTopup: OperationNotes = {
   tag: 'Top-ups',
   summary: 'Returns the settings and the state of automatic top-up',
   auth: 'key',
-  follows: true,
   answer: json(AutoTopup),
 };
 

@@ -2,21 +2,26 @@ import type { FastifyReply } from 'fastify';
 import type pg from 'pg';
 import type { Clock } from '#application';
 import { ACCOUNT, AUTO_TOPUP, REFUSALS, refusalsOf, TOPUP } from '#domain';
-import { type FactReader, START, streamName } from '#kernel';
+import { type FactReader, NO_STREAM, START, streamName } from '#kernel';
 import {
   type AutoTopupView,
+  autoTopupOf,
+  type Fact,
+  findKey,
+  type KeyOwner,
   type KeyView,
   Progress,
   readAutoTopup,
   readKey,
   readKeys,
-  readTopup,
   type TopupView,
+  topupOf,
+  UpToDate,
 } from '#projections';
 import { BooksBehind, BooksIncomplete } from './errors.ts';
 
 /** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
-const WAIT_MS = 2_000;
+export const WAIT_MS = 2_000;
 
 const BEHIND = 'x-books-behind';
 
@@ -26,6 +31,7 @@ type Ending = readonly [stream: string, position: bigint];
 /** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
 export class BooksReader {
   private readonly progress: Progress;
+  readonly upToDate: UpToDate;
 
   constructor(
     readonly pool: pg.Pool,
@@ -33,6 +39,7 @@ export class BooksReader {
     private readonly clock: Clock,
   ) {
     this.progress = new Progress(pool);
+    this.upToDate = new UpToDate(store, this.progress);
   }
 
   /**
@@ -44,25 +51,34 @@ export class BooksReader {
   }
 
   /**
-   * A top-up, with everything that has happened to it so far; undefined when there is none. Where the read model does not
-   * show all of that in time, the answer says in a header that it may be older.
-   * @throws BooksBehind when the read model does not know it yet
+   * The owner of a key, by what the keyed hash of its secret may be; undefined when there is no such key. Only for one that is
+   * not found it is asked whether the read model shows all there is.
+   * @param patient waits for a read model that is behind
+   * @throws BooksBehind, BooksIncomplete when the read model may lack it: who shows a key that exists is never told that it does not
    */
-  async topup(topupId: string, reply: FastifyReply): Promise<TopupView | undefined> {
-    const head = await this.store.head(streamName(TOPUP, topupId));
-    if (!head) return undefined;
-    await this.follow([[streamName(TOPUP, topupId), head.position]], reply, 'topups');
-    const topup = await readTopup(this.pool, topupId, this.clock.now());
-    if (!topup) throw new BooksBehind();
-    return topup;
+  async ownerOf(hashes: readonly string[], patient = true): Promise<KeyOwner | undefined> {
+    const found = await findKey(this.pool, hashes);
+    if (found) return found;
+    const shown = await this.upToDate.are(['keys'], patient ? WAIT_MS : 0);
+    const owner = await findKey(this.pool, hashes);
+    if (owner) return owner;
+    if (!shown) throw new BooksBehind();
+    if (await this.progress.lacks('keys', 'KeyCreated')) throw new BooksIncomplete();
+    return undefined;
   }
 
-  /** The automatic top-up of an account; undefined where no wallet was ever connected. */
-  async autoTopup(accountId: string, reply: FastifyReply): Promise<AutoTopupView | undefined> {
+  /** A top-up, with everything that has happened to it so far; undefined when there is none. */
+  async topup(topupId: string): Promise<TopupView | undefined> {
+    return topupOf(await this.factsOf(streamName(TOPUP, topupId)), this.clock.now());
+  }
+
+  /** The automatic top-up of an account, with everything that has happened to it; undefined where no wallet was ever connected. */
+  async autoTopup(accountId: string): Promise<AutoTopupView | undefined> {
     const stream = streamName(AUTO_TOPUP, accountId);
     const head = await this.store.head(stream);
-    if (head) await this.follow([[stream, head.position]], reply, 'autotopups');
-    return readAutoTopup(this.pool, accountId);
+    if (!head) return undefined;
+    if (await this.shows([[stream, head.position]], 'autotopups')) return readAutoTopup(this.pool, accountId);
+    return autoTopupOf(await this.factsOf(stream));
   }
 
   /** All keys of an account, revoked ones too. */
@@ -110,13 +126,24 @@ export class BooksReader {
     if (heads.flat().length > 0) await this.follow(heads.flat(), reply, 'queries');
   }
 
-  /** @param heads of the streams that are to be shown. @throws BooksIncomplete */
   private async follow(heads: readonly Ending[], reply: FastifyReply, ...projections: string[]): Promise<boolean> {
+    const shown = await this.shows(heads, ...projections);
+    if (!shown) reply.header(BEHIND, 'true');
+    return shown;
+  }
+
+  /** @param heads of the streams that are to be shown. @throws BooksIncomplete */
+  private async shows(heads: readonly Ending[], ...projections: string[]): Promise<boolean> {
     const last = heads.reduce((most, [, position]) => (position > most ? position : most), START);
     const shown = await this.show(last, ...projections);
     const streams = heads.map(([stream]) => stream);
     if (await this.progress.skips(projections, streams)) throw new BooksIncomplete();
-    if (!shown) reply.header(BEHIND, 'true');
     return shown;
+  }
+
+  private async factsOf(stream: string): Promise<readonly Fact[]> {
+    const facts: Fact[] = [];
+    for await (const page of this.store.read(stream, NO_STREAM)) facts.push(...(page as readonly Fact[]));
+    return facts;
   }
 }

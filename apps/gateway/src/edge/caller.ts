@@ -219,25 +219,27 @@ export class Authenticator {
     return accountIdsOf(named.toLowerCase(), this.ports.secrets).includes(accountId);
   }
 
-  /** The id of an account's key, by its secret; undefined when the account has no such key. */
+  /** The id of an account's key, by its secret; undefined when the account has no such key. @throws BooksBehind, BooksIncomplete */
   async keyOf(account: string, apiKey: string): Promise<string | undefined> {
-    const owner = await findKey(this.ports.books.pool, this.ports.secrets.hashes(apiKey));
+    const owner = await this.ports.books.ownerOf(this.ports.secrets.hashes(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
   }
 
   private async verify({ ip }: FastifyRequest, apiKey: string): Promise<Caller> {
     const hash = this.ports.secrets.hash(apiKey);
     const known = this.owners.has(hash);
-    const caller = await this.ports.lookUps.make(ip, known, () => this.ownerOf(apiKey, hash));
+    const caller = await this.ports.lookUps.make(ip, known, (patient) => this.ownerOf(apiKey, hash, patient));
     if (!known) this.owners.set(hash, caller);
     return caller;
   }
 
-  /** A key that the read model does not show yet was made a moment ago, if it was made at all. */
-  private async ownerOf(apiKey: string, hash: string): Promise<Caller> {
-    const owner = await findKey(this.ports.books.pool, this.ports.secrets.hashes(apiKey));
-    const made = owner ? undefined : this.owners.get(hash);
-    if (made) return made;
+  /** A key that is known here exists, whether or not the read model shows it yet. */
+  private async ownerOf(apiKey: string, hash: string, patient: boolean): Promise<Caller> {
+    const { books, secrets } = this.ports;
+    const hashes = secrets.hashes(apiKey);
+    const known = this.owners.get(hash);
+    const owner = await (known ? findKey(books.pool, hashes) : books.ownerOf(hashes, patient));
+    if (!owner && known) return known;
     if (!owner || owner.revoked) throw new Unauthorized(INVALID_KEY);
     if (owner.expireAt !== null && owner.expireAt <= this.ports.clock.now())
       throw new Unauthorized('The API key has expired');

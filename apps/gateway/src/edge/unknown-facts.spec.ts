@@ -1,5 +1,6 @@
 /** A newer version of the service has written a fact that this one does not know: nothing is decided without it. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { PostgresEventStore } from '#eventstore';
 import { type Answer, type TestAccount, World } from '#testing';
 
@@ -48,6 +49,19 @@ test.each(['/keys', '/queries/history'])(
     });
   },
 );
+
+test('a key that nothing here can read is not wrong, and neither is any that it might be', async () => {
+  const [id, store] = [crypto.randomUUID(), new PostgresEventStore({ connectionString: world.databaseUrl })];
+  const unknown = () => world.chat({ ...other, apiKey: 'sk-unknown' });
+  expect((await unknown()).status).toBe(401);
+  const made = { id: crypto.randomUUID(), type: 'KeyCreated', data: {}, metadata: { version: 1_000 } };
+  await store.append(`account-${id}`, -1, [made]);
+  expect(await unknown()).toMatchObject(STOPPED);
+  expect((await world.chat(other)).status).toBe(200);
+  const pool = world.part(pg.Pool);
+  await pool.query('delete from es.skipped where stream = $1', [`account-${id}`]);
+  await store.close();
+});
 
 test('the read models go on behind it, for all others, and verify names it', async () => {
   await world.chat(other);

@@ -1,7 +1,7 @@
 import { Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { Foundation } from '#infra';
 import { Readiness } from '#modules';
-import { CatchUp, Progress, ProjectorLag, projections } from '#projections';
+import { CatchUp, type Place, Progress, ProjectorLag, projections } from '#projections';
 import { BooksReader } from '../edge/books-reader.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { HealthController } from './health.controller.ts';
@@ -10,7 +10,8 @@ const NAMES = projections.map(({ name }) => name);
 
 /**
  * Liveness and readiness of this process. A gateway comes into service when the read models show what there was at its start; after
- * that a projector that is late or stands still is shown and no more: it is so for all gateways, and what they sell needs none.
+ * that a projector that is late or stands still is shown and no more: it is so for all gateways, and what they sell needs none. Roles
+ * that nobody sends requests to wait for nothing: a supervisor that ends what is not ready would have them begin again.
  */
 @Module({ imports: [EdgeModule], controllers: [HealthController] })
 export class HealthModule implements OnApplicationBootstrap {
@@ -25,10 +26,18 @@ export class HealthModule implements OnApplicationBootstrap {
     const { settings, store } = this.foundation;
     const progress = new Progress(this.books.pool);
     const catchUp = new CatchUp(await store.end(), progress, NAMES);
-    this.readiness.require('caught_up', async () => ({ ok: await catchUp.over() }));
+    this.readiness.require('caught_up', async () => {
+      const behind = Object.fromEntries([...(await catchUp.behind())].map(([name, place]) => [name, shownOf(place)]));
+      return { ok: Object.keys(behind).length === 0, end: Number(catchUp.target), behind };
+    });
     this.readiness.show('projector', async () => {
       const milliseconds = await this.lag.milliseconds(progress, NAMES);
       return { ok: milliseconds <= settings.maxLagMs, lag_ms: Math.round(milliseconds) };
     });
   }
+}
+
+/** How far a read model is; while it is made anew, how far that is. */
+function shownOf({ position, rebuiltTo }: Place) {
+  return { position: Number(position), ...(rebuiltTo === undefined ? {} : { rebuilt_to: Number(rebuiltTo) }) };
 }

@@ -20,7 +20,7 @@ export class CheckoutController {
   @Get('checkout/:id')
   @Operation(operations.getCheckout)
   async checkout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
-    const topup = TOPUP_ID.test(id) ? await this.books.topup(id, reply) : undefined;
+    const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
     if (!topup) throw new NotFound('There is no such invoice');
     const displayName = this.offered.displayName(topup.method);
     const coin = this.offered.coin(topup.coin);

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
 import type { CoinTerms } from '#domain';
+import { StoreUnavailable } from '#kernel';
 import { type Answer, type TestAccount, World } from '#testing';
 import { checkoutPage, type Shown } from './checkout-page.ts';
 
@@ -170,15 +170,14 @@ describe('the route of the page', () => {
     expect(text).toContain('There is no such invoice');
   });
 
-  test('asks for a moment while the read model does not show the invoice yet', async () => {
-    const lock = new pg.Client({ connectionString: world.databaseUrl });
-    await lock.connect();
-    await lock.query('begin; lock table books.checkpoints in exclusive mode');
-    const { url, answer } = await created();
-    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
-    expect(answer.text).toContain('Try again');
-    await lock.query('rollback');
-    await lock.end();
-    await world.until(async () => (await world.get(url)).status === 200);
+  test('asks for a moment while the books cannot be reached', async () => {
+    const { url } = await created();
+    const away = jest.spyOn(world.foundation.store, 'read').mockImplementation(() => {
+      throw new StoreUnavailable('away');
+    });
+    const { status, headers, text } = await world.get(url);
+    away.mockRestore();
+    expect([status, headers.get('retry-after')]).toEqual([503, '1']);
+    expect(text).toContain('Try again');
   });
 });

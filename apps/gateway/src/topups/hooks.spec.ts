@@ -1,6 +1,7 @@
 /** Web hooks of BTCPay Server, while nothing but them has anything looked at. */
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { readPayments } from '#catalogue';
 import { type AskedFor, coinOf, SandboxWallet, StoryTeller, World } from '#testing';
 
@@ -114,6 +115,22 @@ describe('a web hook', () => {
     const body = Buffer.from(event(asked).toString().replaceAll(asked.topupId, 'x'.repeat(22)));
     expect(await post(body)).toBe(200);
     expect(factsOf(asked)).toEqual(['InvoiceIssued']);
+  });
+
+  test('of a top-up that the read model does not show yet is to be sent again, and then has it looked at', async () => {
+    const lock = new pg.Client({ connectionString: world.databaseUrl });
+    await lock.connect();
+    try {
+      await lock.query('begin; lock table books.checkpoints in exclusive mode');
+      const asked = await ask();
+      await pay(asked);
+      expect(await post(event(asked))).toBe(503);
+      await lock.query('rollback');
+      await world.until(async () => (await post(event(asked))) === 200);
+      await credited(asked);
+    } finally {
+      await lock.end();
+    }
   });
 
   test.each<[string, () => Promise<number>, number]>([

@@ -1,6 +1,5 @@
-import { Body, Controller, Get, Param, Post, Res } from '@nestjs/common';
+import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
-import type { FastifyReply } from 'fastify';
 import { type Caller, CreateTopup, noMethod, OfferedPayments } from '#application';
 import { wholeCoins } from '#domain';
 import { type Cause, plainNumber } from '#kernel';
@@ -49,8 +48,8 @@ export class TopupsController {
   /** Readable with the id alone, which cannot be guessed; reveals nothing of the account. */
   @Get('status/:id')
   @Operation(operations.getTopup)
-  async status(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
-    const topup = TOPUP_ID.test(id) ? await this.books.topup(id, reply) : undefined;
+  async status(@Param('id') id: string) {
+    const topup = TOPUP_ID.test(id) ? await this.books.topup(id) : undefined;
     if (!topup) throw new NotFound('Invoice not found');
     const coin = this.offered.coin(topup.coin);
     const left = topup.units - topup.paidUnits;

@@ -1,11 +1,12 @@
 import { Module } from '@nestjs/common';
-import pg from 'pg';
 import { Clock, CreateTopupHandler, TopupHints } from '#application';
 import { topupWorkflow } from '#domain';
 import { PostgresDueTable } from '#eventstore';
 import { PaymentsModule } from '#modules';
-import { findTopups } from '#projections';
+import { TopupsByReference } from '#projections';
+import { BooksReader, WAIT_MS } from '../edge/books-reader.ts';
 import { EdgeModule } from '../edge/edge.module.ts';
+import { BooksBehind } from '../edge/errors.ts';
 import { CardController } from './card.controller.ts';
 import { CheckoutController } from './checkout.controller.ts';
 import { HooksController } from './hooks.controller.ts';
@@ -15,17 +16,19 @@ import { TopupsController } from './topups.controller.ts';
 @Module({
   imports: [EdgeModule, PaymentsModule],
   controllers: [TopupsController, CardController, CheckoutController, HooksController],
-  providers: [CreateTopupHandler, { provide: TopupHints, inject: [pg.Pool, Clock], useFactory: topupHints }],
+  providers: [CreateTopupHandler, { provide: TopupHints, inject: [BooksReader, Clock], useFactory: topupHints }],
 })
 export class TopupsModule {}
 
 /** Sagas find what is due in a moment, whichever process they run in. */
-function topupHints(pool: pg.Pool, clock: Clock): TopupHints {
+function topupHints({ pool, upToDate }: BooksReader, clock: Clock): TopupHints {
   const due = new PostgresDueTable(pool);
+  const topups = new TopupsByReference(pool, upToDate);
   return {
     async wake(backend, references) {
-      const ids = await findTopups(pool, backend, references);
-      if (ids.length > 0) await due.wake(topupWorkflow.name, ids, clock.now());
+      const { ids, complete } = await topups.find(backend, references, WAIT_MS);
+      if (ids.size > 0) await due.wake(topupWorkflow.name, [...ids.values()], clock.now());
+      if (!complete) throw new BooksBehind(); // then the back end says it again
     },
   };
 }

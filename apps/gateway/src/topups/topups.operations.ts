@@ -25,7 +25,6 @@ export const getTopup: OperationNotes = {
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
   answer: json(TopupStatusSchema),
   errors: [404, 503],
-  follows: true,
 };
 
 export const getCheckout: OperationNotes = {
@@ -39,7 +38,6 @@ export const getCheckout: OperationNotes = {
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
   answer: { 'text/html': Checkout },
   errors: [404, 503],
-  follows: true,
 };
 
 export const createCardSession: OperationNotes = {
@@ -78,7 +76,7 @@ export const receivePaymentHook: OperationNotes = {
   raw: true,
   params: { backend: { description: 'The back end', example: 'btcpay' } },
   answer: json(Received),
-  errors: [401, 404, 413],
+  errors: [401, 404, 413, 503],
 };
 
 export const listPaymentMethods: OperationNotes = {
