@@ -41,6 +41,7 @@ export {
   versionOf,
 } from './versions.ts';
 export { type WarmStream, WarmStreams } from './warm-streams.ts';
+export { within } from './within.ts';
 export {
   type Ask,
   type Do,

@@ -46,10 +46,10 @@ const runtime: Runtime & { readonly slept: number[]; readonly alarms: string[] }
   },
 };
 
-function runnerOn(store: EventStore, snapshots?: SnapshotStore, decider = counter) {
+function runnerOn(store: EventStore, snapshots?: SnapshotStore, decider = counter, triedForMs = 10_000) {
   const codec = { version: '1', encode: (total: number) => total, decode: (json: never) => json as number };
   const kept = snapshots ? { snapshots: { store: snapshots, codec } } : {};
-  const { run, read } = createRunner({ category: 'counter', decider, store, runtime, ...kept });
+  const { run, read } = createRunner({ category: 'counter', decider, store, runtime, triedForMs, ...kept });
   return {
     run: (id: string, command: Add, cause: Cause = startedBy('me', 'request')) => run(id, command, cause),
     read,
@@ -83,7 +83,7 @@ class Interfered extends MemoryEventStore {
   appends = 0;
   reads = 0;
   before: (() => Promise<void>) | undefined;
-  after: (() => void) | undefined;
+  after: (() => void | Promise<void>) | undefined;
 
   override async append(...args: Parameters<EventStore['append']>) {
     this.appends++;
@@ -93,7 +93,7 @@ class Interfered extends MemoryEventStore {
     const result = await super.append(...args);
     const lose = this.after;
     this.after = undefined;
-    lose?.();
+    await lose?.();
     return result;
   }
 
@@ -203,6 +203,22 @@ describe('run', () => {
     await expect(runner.run('a', add(1))).rejects.toBeInstanceOf(StoreUnavailable);
     store.before = undefined;
     await expect(runner.run('a', add(1))).resolves.toMatchObject({ revision: 0 });
+  });
+
+  test('who waits for a store that says nothing is told so in time, and so is who waits behind them', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store, undefined, counter, 20);
+    const silence = Promise.withResolvers<void>();
+    const behind = Promise.withResolvers<unknown>();
+    store.after = () => {
+      behind.resolve(runner.run('a', add(2)));
+      return silence.promise;
+    };
+    for (const answer of await Promise.allSettled([runner.run('a', add(1)), behind.promise]))
+      expect(answer).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } });
+    silence.resolve();
+    await expect(runner.run('a', add(4))).resolves.toMatchObject({ revision: 1 });
+    expect(await stored(store)).toEqual([1, 4]);
   });
 
   test('a broken decider harms only the command that broke it', async () => {

@@ -13,6 +13,7 @@ import {
 } from './ports.ts';
 import { UnknownFact } from './versions.ts';
 import { type WarmStream, WarmStreams } from './warm-streams.ts';
+import { within } from './within.ts';
 
 /** Commands that are decided and appended together at most. */
 const MAX_GROUP = 256;
@@ -20,10 +21,12 @@ const MAX_GROUP = 256;
 const MAX_CONFLICTS = 100;
 /** From here on a loser waits a moment, so that several replicas on one hot stream do not keep step. */
 const CONFLICTS_BEFORE_WAITING = 3;
+/** So long a group is tried before those who wait for it are told that the store is away: they do not wait five seconds. */
+const TRIED_FOR_MS = 4_500;
 /** Times an append with unknown outcome is sent again, with the same ids. */
-const MAX_RESENDS = 8;
+const MAX_RESENDS = 16;
 const RESEND_FIRST_WAIT_MS = 20;
-const RESEND_LONGEST_WAIT_MS = 2_000;
+const RESEND_LONGEST_WAIT_MS = 500;
 /** Facts between two snapshots of a stream: bounds how much is read when it is first used. */
 const SNAPSHOT_EVERY = 1_000;
 
@@ -37,7 +40,8 @@ export interface Outcome<Event, State = unknown> extends Head {
 /** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
 export interface Runner<Command extends Message, Event extends Message, State = unknown> {
   /**
-   * @throws Rejection as decided; StoreUnavailable when the store stays away; UnknownFact when a newer program is needed;
+   * @throws Rejection as decided; StoreUnavailable when the store stays away for some seconds: it is unknown then whether anything
+   *   was appended; UnknownFact when a newer program is needed;
    *   AppendTooLarge when what follows from this one command is; whatever else the store refuses it with
    */
   run(id: string, command: Command, cause: Cause): Promise<Outcome<Event, State>>;
@@ -85,6 +89,8 @@ export interface RunnerOptions<Command extends Message, State, Event extends Mes
   readonly warm?: WarmStreams;
   /** About what a state takes in memory, where that is more than a few KB. Asked after each group, so it must be quick. */
   bytesOf?(state: State): number;
+  /** How long a command is tried, in milliseconds; 4.5 s where this is left out. */
+  readonly triedForMs?: number;
 }
 
 export function streamName(category: string, id: string): string {
@@ -183,7 +189,9 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
     else if (error instanceof Refused)
       runtime.alarm(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
-    for (const waiting of group) waiting.reject(reason);
+    // Who is behind them would wait as long for the same.
+    const all = reason instanceof StoreUnavailable ? [...group, ...this.queue.splice(0)] : group;
+    for (const waiting of all) waiting.reject(reason);
   }
 
   /**
@@ -191,13 +199,14 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
    * or "already so") is only given on a state that the store has just confirmed: another replica may have moved on.
    */
   private async commit(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
+    const until = performance.now() + (this.options.triedForMs ?? TRIED_FOR_MS);
     let confirmed = this.folded === undefined;
     let base = this.folded ?? (await this.load());
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       const { decisions, state, appended } = this.decideAll(base.state, group);
       if (appended.length > 0) {
         this.folded = base; // should the append be refused, this is still what the stream comes to
-        const head = await this.appendSurely(base.revision, appended);
+        const head = await this.appendSurely(base.revision, appended, until);
         if (head !== 'stale') {
           const { revision, position } = head;
           const { id: last } = appended[appended.length - 1] as NewEvent;
@@ -249,15 +258,16 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
   }
 
   /** After a lost answer the same ids are sent again, which the store takes as one append. */
-  private async appendSurely(expected: number, events: readonly NewEvent[]): Promise<Head | 'stale'> {
+  private async appendSurely(expected: number, events: readonly NewEvent[], until: number): Promise<Head | 'stale'> {
     const { store, runtime } = this.options;
     for (let resends = 0; ; resends++) {
       try {
-        return await store.append(this.stream, expected, events);
+        return await within(until - performance.now(), store.append(this.stream, expected, events));
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw new Refused(error);
-        if (resends >= MAX_RESENDS) throw error;
-        await runtime.sleep(Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS));
+        const wait = Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS);
+        if (resends >= MAX_RESENDS || performance.now() + wait >= until) throw error;
+        await runtime.sleep(wait);
       }
     }
   }

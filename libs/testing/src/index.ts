@@ -1,5 +1,6 @@
 export type { BillLine } from './bill.ts';
 export { BY_A_TEST } from './by-a-test.ts';
+export { Cable } from './cable.ts';
 export {
   besideIn,
   billed,

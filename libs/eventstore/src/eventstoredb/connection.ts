@@ -8,14 +8,14 @@ import {
 } from '@eventstore/db-client';
 import { AppendTooLarge, StoreUnavailable } from '#kernel';
 
-/**
- * Calls that are with the server at the same time, besides subscriptions. A server takes 100 on a connection unless it
-is configured otherwise, and resets what is beyond ("Bandwidth exhausted", KurrentDB-Client-NodeJS issue 167).
- */
-const CALLS_IN_FLIGHT = 64;
-
 /** So long an append is sent again that the server gives up on; then it is unavailable. */
 const ASKED_AGAIN_FOR_MS = 4_000;
+
+/**
+ * How long a server may be silent until the connection is given up, together, and how long a node of a cluster may take to say who
+ * leads it. The client itself waits 10 s, 10 s and 5 s. Parameters of the connection string win.
+ */
+const DEFAULTS = { keepAliveInterval: 2_000, keepAliveTimeout: 2_000, gossipTimeout: 2 /* seconds */ };
 
 /** Refusals, which a retry cannot change. */
 const REFUSALS = [AccessDeniedError, InvalidArgumentError, StreamDeletedError];
@@ -43,12 +43,33 @@ interface Inner {
  * finds one that is just failing to be made, because no node of the cluster answers, that is an unhandled rejection.
  */
 export function connect(connectionString: string): EventStoreDBClient {
-  const client = EventStoreDBClient.connectionString(connectionString);
+  const client = unwarned(() => EventStoreDBClient.connectionString(connectionStringOf(connectionString)));
   const { handleError } = client as unknown as Inner;
   return Object.assign(client, {
     supports: async () => false,
     handleError: (...failure: Parameters<typeof handleError>) => handleError(...failure).catch(() => {}), // reported by the call
   });
+}
+
+/** A connection string with our defaults for what it does not say. The client reads the names in either case, and so do we. */
+export function connectionStringOf(given: string): string {
+  const named = new Set([...given.matchAll(/[?&]([^=&?]+)=/g)].map(([, name = '']) => name.toLowerCase()));
+  const missing = Object.entries(DEFAULTS).filter(([name]) => !named.has(name.toLowerCase()));
+  const parameters = missing.map(([name, value]) => `${name}=${value}`).join('&');
+  return parameters === '' ? given : `${given}${named.size > 0 ? '&' : '?'}${parameters}`;
+}
+
+/** The client prints a recommendation of longer intervals on standard error, where nobody has asked for one. */
+function unwarned<T>(make: () => T): T {
+  const { warn } = console;
+  console.warn = (...said: unknown[]) => {
+    if (!String(said[0]).startsWith(`Specified KeepAliveInterval of ${DEFAULTS.keepAliveInterval} `)) warn(...said);
+  };
+  try {
+    return make();
+  } finally {
+    console.warn = warn;
+  }
 }
 
 /** What a failed call means to its caller: the answer itself where it is a refusal, else that there was no answer. */
@@ -94,23 +115,5 @@ export async function assertMay(right: string, call: () => Promise<unknown>): Pr
     throw new UserRefused(isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${right}`, {
       cause: error,
     });
-  }
-}
-
-/** Limits concurrent calls; the others wait for their turn. */
-export class Gate {
-  private free = CALLS_IN_FLIGHT;
-  private readonly waiting: (() => void)[] = [];
-
-  async pass<Answer>(call: () => Promise<Answer>): Promise<Answer> {
-    if (this.free > 0) this.free--;
-    else await new Promise<void>((resolve) => this.waiting.push(resolve));
-    try {
-      return await call();
-    } finally {
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.free++;
-    }
   }
 }

@@ -22,8 +22,10 @@ import {
 import { assertListed, isListed } from '../listed.ts';
 import { type Page, pagesBehind } from '../pages.ts';
 import { SharedLog } from '../shared-log.ts';
+import { soon } from '../soon.ts';
 import { written } from '../written.ts';
-import { askedAgain, assertMay, connect, failed, Gate } from './connection.ts';
+import { Calls } from './calls.ts';
+import { askedAgain, assertMay, connect, failed } from './connection.ts';
 import { recordedIn, toEventData, toPosition } from './events.ts';
 import { Pace } from './pace.ts';
 
@@ -53,7 +55,7 @@ export class EventStoreDbEventStore implements EventStore {
   private readonly client: EventStoreDBClient;
   private readonly streamPrefixes: readonly string[];
   private readonly onProblem: (problem: string, error: unknown) => void;
-  private readonly gate = new Gate();
+  private readonly calls: Calls;
   private readonly pace = new Pace();
   private readonly log = new SharedLog({
     page: async (after) => this.pace.noted(await this.logPage(after), after),
@@ -64,6 +66,7 @@ export class EventStoreDbEventStore implements EventStore {
   constructor({ connectionString, streamPrefixes, onProblem = () => {} }: EventStoreDbOptions) {
     if (streamPrefixes.length === 0) throw new RangeError('no stream would ever be seen');
     this.client = connect(connectionString);
+    this.calls = new Calls(this.client);
     this.streamPrefixes = streamPrefixes;
     this.onProblem = onProblem;
   }
@@ -78,7 +81,7 @@ export class EventStoreDbEventStore implements EventStore {
     const probe = toEventData({ id: randomUUID(), type: 'Probe', data: {}, metadata: {} });
     await assertMay(`read streams such as ${stream}`, () => this.head(stream));
     await assertMay('read $all: give it one of the readRoles ("$r") in the metadata of $all', () =>
-      this.ask(() => recordedIn(this.client.readAll({ maxCount: 1 }))),
+      soon(this.ask(() => recordedIn(this.client.readAll({ maxCount: 1 })))),
     );
     await assertMay(`append to streams such as ${stream}`, () =>
       this.client.appendToStream(stream, [probe], atNone).catch((error) => {
@@ -97,7 +100,7 @@ export class EventStoreDbEventStore implements EventStore {
       requiresLeader: true,
     } as const;
     try {
-      const { success, position } = await this.gate.pass(() =>
+      const { success, position } = await this.calls.make(() =>
         askedAgain(() => this.client.appendToStream(stream, data, options)),
       );
       if (!success) return 'stale'; // instead of an error, where the connection string asks for it
@@ -128,7 +131,7 @@ export class EventStoreDbEventStore implements EventStore {
     let from: Position | typeof END = END;
     for (;;) {
       const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE } as const;
-      const entries: readonly Recorded[] = await this.ask(() => recordedIn(this.client.readAll(options)));
+      const entries: readonly Recorded[] = await soon(this.ask(() => recordedIn(this.client.readAll(options))));
       const ours = entries.find(({ stream }) => isListed(stream, this.streamPrefixes));
       const first = entries.at(-1);
       if (ours || !first || entries.length < END_PAGE) return ours?.position ?? START;
@@ -158,12 +161,12 @@ export class EventStoreDbEventStore implements EventStore {
   private page(stream: string, from: bigint | typeof END, maxCount: number): Promise<Recorded[]> {
     const direction = from === END ? BACKWARDS : FORWARDS;
     const options = { fromRevision: from, direction, maxCount, requiresLeader: true } as const;
-    return this.ask(() =>
+    const read = () =>
       recordedIn(this.client.readStream(stream, options)).catch((error) => {
         if (error instanceof StreamNotFoundError) return [];
         throw error;
-      }),
-    );
+      });
+    return soon(this.ask(read));
   }
 
   /**
@@ -181,7 +184,7 @@ export class EventStoreDbEventStore implements EventStore {
   /** Asks twice: the client notices a lost connection only by a call that fails, and then reconnects. */
   private async ask<Answer>(question: () => Promise<Answer>, again = true): Promise<Answer> {
     try {
-      return await this.gate.pass(question);
+      return await this.calls.make(question);
     } catch (error) {
       const reason = failed('the event store did not answer', error);
       if (!again || !(reason instanceof StoreUnavailable)) throw reason;

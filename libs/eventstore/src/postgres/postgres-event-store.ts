@@ -4,6 +4,7 @@ import { newClient, openPool } from '#postgres';
 import { assertListed } from '../listed.ts';
 import { type Page, pagesBehind } from '../pages.ts';
 import { SharedLog } from '../shared-log.ts';
+import { soon } from '../soon.ts';
 import { AppendLane, MAX_APPEND_BYTES } from './append-lane.ts';
 import { Tail } from './tail.ts';
 
@@ -89,7 +90,7 @@ export class PostgresEventStore implements EventStore {
   async *read(stream: string, after: number): AsyncGenerator<readonly Recorded[]> {
     const text = `select ${COLUMNS} from es.events where stream = $1 and revision > $2 order by revision limit ${STREAM_PAGE}`;
     for (let from = after; ; ) {
-      const events = await this.events({ name: 'read', text, values: [stream, from] });
+      const events = await soon(this.events({ name: 'read', text, values: [stream, from] }));
       if (events.length > 0) yield events;
       if (events.length < STREAM_PAGE) return;
       from = (events.at(-1) as Recorded).revision;
@@ -98,13 +99,14 @@ export class PostgresEventStore implements EventStore {
 
   async head(stream: string): Promise<Head | undefined> {
     const text = 'select revision, position from es.events where stream = $1 order by revision desc limit 1';
-    const { rows } = await this.query<{ revision: string; position: string }>({ name: 'head', text, values: [stream] });
+    const head = this.query<{ revision: string; position: string }>({ name: 'head', text, values: [stream] });
+    const { rows } = await soon(head);
     return rows[0] && { revision: Number(rows[0].revision), position: BigInt(rows[0].position) };
   }
 
   async end(): Promise<bigint> {
     const text = 'select max(position) as position from es.events';
-    const { rows } = await this.query<{ position: string | null }>({ name: 'end', text });
+    const { rows } = await soon(this.query<{ position: string | null }>({ name: 'end', text }));
     return BigInt(rows[0]?.position ?? START);
   }
 

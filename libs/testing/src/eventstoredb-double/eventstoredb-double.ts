@@ -28,13 +28,17 @@ export class EventStoreDbDouble {
    * What the server has seen: calls by name, entries of the whole log that were read, subscriptions that had all there was or
    * were dropped, and reads that are open now.
    */
-  readonly seen = { read: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, caughtUp: 0, dropped: 0, open: 0 };
+  readonly seen = {
+    ...{ read: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
+    ...{ caughtUp: 0, dropped: 0, open: 0 },
+  };
   private readonly log = new EventLog(MAX_APPEND_BYTES);
+  port = 0;
   private server: Server | undefined;
-  private port = 0;
   private restarted: Promise<void> = Promise.resolve();
   private refusing = false;
   private leader: EventStoreDbDouble | undefined;
+  private named: string | undefined;
   private denied: Parameters<EventStoreDbDouble['deny']>[0];
   private losing = false;
   private held: Promise<void> | undefined;
@@ -86,6 +90,11 @@ export class EventStoreDbDouble {
     this.leader = leader;
   }
 
+  /** Names another node as the leader to whom asks, such as one that has just stopped; itself again where it is undefined. */
+  name(address: string | undefined): void {
+    this.named = address;
+  }
+
   /** Refuses appends of more bytes (`MaxAppendSize`). */
   takeAtMost(bytes: number): void {
     this.log.maxAppendSize = bytes;
@@ -120,7 +129,10 @@ export class EventStoreDbDouble {
       getSupportedMethods: (_: unknown, answer: sendUnaryData<unknown>) => answer(null, supportedMethods()),
     });
     server.addService(gossipServices.GossipService, {
-      read: (_: unknown, answer: sendUnaryData<unknown>) => answer(null, clusterOf(this.port)),
+      read: (_: unknown, answer: sendUnaryData<unknown>) => {
+        answer(null, clusterOf(this.named ?? this.address));
+        this.count('gossip');
+      },
     });
     this.port = await new Promise((resolve, reject) => {
       server.bindAsync(this.address, ServerCredentials.createInsecure(), (error, port) =>
@@ -205,12 +217,13 @@ function supportedMethods() {
 }
 
 /** A cluster of this one node, which leads it. */
-function clusterOf(port: number) {
+function clusterOf(leader: string) {
+  const [host = '', port] = leader.split(':');
   const node = new gossip.MemberInfo()
     .setInstanceId(new shared.UUID().setString(randomUUID()))
     .setTimeStamp('0')
     .setState(gossip.MemberInfo.VNodeState.LEADER)
     .setIsAlive(true)
-    .setHttpEndPoint(new gossip.EndPoint().setAddress(HOST).setPort(port));
+    .setHttpEndPoint(new gossip.EndPoint().setAddress(host).setPort(Number(port)));
   return new gossip.ClusterInfo().setMembersList([node]);
 }

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { EventStoreDbEventStore } from '#eventstore';
+import { type NewEvent, NO_STREAM } from '#kernel';
+import { Cable, EventStoreDbDouble } from '#testing';
+import { connectionStringOf } from './connection.ts';
+
+describe('a node that is stopped, or cut off', () => {
+  let double: EventStoreDbDouble;
+  let cable: Cable;
+  const stores: EventStoreDbEventStore[] = [];
+
+  beforeEach(async () => {
+    double = await EventStoreDbDouble.start();
+    cable = await Cable.to(double.port);
+  });
+
+  afterEach(async () => {
+    cable.mend();
+    await Promise.all(stores.splice(0).map((store) => store.close()));
+    await cable.close();
+    double.stop();
+  });
+
+  function open(connectionString: string): EventStoreDbEventStore {
+    const store = new EventStoreDbEventStore({ connectionString, streamPrefixes: ['account-'] });
+    stores.push(store);
+    return store;
+  }
+
+  const fact = (): NewEvent => ({ id: randomUUID(), type: 'Happened', data: {}, metadata: {} });
+
+  test('is noticed by its silence, and used again when it answers', async () => {
+    const store = open(`esdb://${cable.address}?tls=false&keepAliveInterval=50&keepAliveTimeout=50`);
+    const events = [fact()];
+    await store.append('account-1', NO_STREAM, events);
+    cable.cut();
+    await expect(store.append('account-1', 0, [fact()])).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+      cause: { message: expect.stringContaining('UNAVAILABLE') },
+    });
+    cable.mend();
+    expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
+  });
+
+  test('is waited for as long as the connection string says', async () => {
+    const store = open(`esdb://${cable.address}?tls=false&defaultDeadline=50`);
+    cable.cut();
+    const append = store.append('account-1', NO_STREAM, [fact()]);
+    await expect(append).rejects.toMatchObject({ cause: { message: expect.stringContaining('DEADLINE_EXCEEDED') } });
+  });
+
+  test('is left for the node that leads now, even where it was asked while the others still named it', async () => {
+    const others = await EventStoreDbDouble.start();
+    for (const node of [others, double]) node.name(cable.address);
+    const store = open(
+      `esdb://${others.address},${cable.address}?tls=false&gossipTimeout=1&keepAliveInterval=50&keepAliveTimeout=50`,
+    );
+    expect(await store.head('account-1')).toBeUndefined();
+    expect(double.seen.read).toBe(1);
+    cable.cut();
+    await expect(store.append('account-1', NO_STREAM, [fact()])).rejects.toThrow('did not confirm an append');
+    const { gossip: before } = others.seen;
+    const asked = store.append('account-1', NO_STREAM, [fact()]);
+    await others.until(({ gossip }) => gossip > before); // now it waits for a connection to the same node
+    others.name(undefined);
+    await expect(asked).rejects.toThrow('did not confirm an append');
+    expect(await store.append('account-1', NO_STREAM, [fact()])).toMatchObject({ revision: 0 });
+    expect(others.seen.append).toBe(1);
+    others.stop();
+  });
+
+  test.each([
+    ['esdb://a', 'esdb://a?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
+    ['esdb://a,b:2?tls=false', 'esdb://a,b:2?tls=false&keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
+    ['esdb://a?KEEPALIVEINTERVAL=9', 'esdb://a?KEEPALIVEINTERVAL=9&keepAliveTimeout=2000&gossipTimeout=2'],
+  ])('what %s does not say is said for it', (given, whole) => {
+    expect(connectionStringOf(given)).toBe(whole);
+  });
+});
