@@ -1,6 +1,7 @@
 export { eventStoreDbAddress } from './eventstoredb/address.ts';
 export { UserRefused } from './eventstoredb/connection.ts';
 export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb/eventstoredb-event-store.ts';
+export { grantEventStoreDb } from './eventstoredb/grant.ts';
 export { MemoryEventStore } from './memory-event-store.ts';
 export { type ClosableEventStore, type OpenedEventStore, openEventStore } from './open-event-store.ts';
 export { PostgresCheckpoints, PostgresSnapshots } from './postgres/caches.ts';

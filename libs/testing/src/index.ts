@@ -49,6 +49,7 @@ export {
 } from './played-gateway.ts';
 export { openS3, type S3Server } from './s3-server.ts';
 export { type HowToPay, SandboxWallet } from './sandbox-wallet.ts';
+export { selfSigned } from './self-signed.ts';
 export { addPayments, copyCatalogue, TEST_MODELS, testModel, testOffer } from './test-catalogue.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
 export { coinOf, issuedInvoice, paymentOf } from './top-ups.ts';

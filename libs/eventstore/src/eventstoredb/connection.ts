@@ -97,7 +97,7 @@ export async function askedAgain<Answer>(append: () => Promise<Answer>): Promise
 }
 
 /** gRPC's code for credentials that are refused; the client has one class for these and for rights that are missing. */
-const UNAUTHENTICATED = 16;
+export const UNAUTHENTICATED = 16;
 
 /** The server refuses the user that it is asked as. The message is the end of a sentence that begins with the server. */
 export class UserRefused extends Error {

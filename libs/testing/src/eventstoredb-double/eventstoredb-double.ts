@@ -6,11 +6,13 @@ import featureServices from '@eventstore/db-client/generated/serverfeatures_grpc
 import features from '@eventstore/db-client/generated/serverfeatures_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streamServices from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import userServices from '@eventstore/db-client/generated/users_grpc_pb.js';
 import { type Metadata, Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
 import { append, batchAppend, type Store } from './appends.ts';
 import { type Appended, EventLog, type Proposed } from './log.ts';
 import { read, type Tell } from './reads.ts';
-import { commitTimeout, denied, notLeader, notReady, unknownUser, unsupported } from './wire.ts';
+import { Users } from './users.ts';
+import { commitTimeout, denied, nameOf, notLeader, notReady, unknownUser, unsupported } from './wire.ts';
 
 const HOST = '127.0.0.1';
 const MAX_APPEND_BYTES = 1024 * 1024;
@@ -19,9 +21,15 @@ const MAX_MESSAGE_BYTES = 17 * 1024 * 1024;
 const COMMIT_TIMEOUT_MS = 50;
 const METHODS = ['read', 'append', 'batchappend'];
 
+/** In PEM. */
+interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
 /**
  * An EventStoreDB node for tests: it serves the real client over real gRPC what our adapter uses, keeps everything in
- * memory, and fails on demand. What a real server does beyond that (deletion, links, metadata, TLS) it does not know.
+ * memory, and fails on demand. What a real server does beyond that (deletion, links, most metadata) it does not know.
  */
 export class EventStoreDbDouble {
   /**
@@ -34,6 +42,8 @@ export class EventStoreDbDouble {
   };
   private readonly log = new EventLog(MAX_APPEND_BYTES);
   port = 0;
+  /** Those who may call a server with TLS; to one without, as to a real one, all may do all. */
+  readonly users = new Users(this.log);
   private server: Server | undefined;
   private restarted: Promise<void> = Promise.resolve();
   private refusing = false;
@@ -46,8 +56,10 @@ export class EventStoreDbDouble {
   private readonly committing = new Set<string>();
   private readonly waiting = new Set<() => void>();
 
-  static async start(): Promise<EventStoreDbDouble> {
-    const double = new EventStoreDbDouble();
+  private constructor(private readonly certificate: Certificate | undefined) {}
+
+  static async start(certificate?: Certificate): Promise<EventStoreDbDouble> {
+    const double = new EventStoreDbDouble(certificate);
     await double.start();
     return double;
   }
@@ -57,7 +69,7 @@ export class EventStoreDbDouble {
   }
 
   get connectionString(): string {
-    return `esdb://${this.address}?tls=false`;
+    return `esdb://${this.address}?tls=${this.certificate !== undefined}`;
   }
 
   /** Breaks all connections and takes no new ones. What was appended stays. */
@@ -125,6 +137,7 @@ export class EventStoreDbDouble {
       'grpc.keepalive_permit_without_calls': 1,
     });
     server.addService(streamServices.StreamsService, this.streams());
+    server.addService(userServices.UsersService, this.users.service());
     server.addService(featureServices.ServerFeaturesService, {
       getSupportedMethods: (_: unknown, answer: sendUnaryData<unknown>) => answer(null, supportedMethods()),
     });
@@ -135,7 +148,7 @@ export class EventStoreDbDouble {
       },
     });
     this.port = await new Promise((resolve, reject) => {
-      server.bindAsync(this.address, ServerCredentials.createInsecure(), (error, port) =>
+      server.bindAsync(this.address, credentialsOf(this.certificate), (error, port) =>
         error ? reject(error) : resolve(port),
       );
     });
@@ -154,8 +167,9 @@ export class EventStoreDbDouble {
 
   private read(call: Parameters<typeof read>[1]): void {
     this.count(call.request.getOptions()?.hasSubscription() ? 'subscribe' : 'read');
-    const wantsAll = call.request.getOptions()?.hasAll();
-    const refusal = this.refusalOf(call, wantsAll ? 'reading $all' : 'reading');
+    const options = call.request.getOptions();
+    const stream = options?.hasAll() ? '$all' : nameOf(options?.getStream()?.getStreamIdentifier());
+    const refusal = this.refusalOf(call, 'read', stream);
     if (refusal) {
       call.emit('error', refusal);
       return;
@@ -169,7 +183,7 @@ export class EventStoreDbDouble {
     name: 'append' | 'batchAppend',
     ...[call, stream, expected, events]: Parameters<Store>
   ): Promise<Appended> {
-    const refusal = this.refusalOf(call, 'appending');
+    const refusal = this.refusalOf(call, 'append', stream);
     if (refusal) throw refusal;
     const appended = await this.committed(stream, expected, events);
     this.count(name);
@@ -194,10 +208,12 @@ export class EventStoreDbDouble {
     return this.log.append(stream, expected, events);
   }
 
-  private refusalOf({ metadata }: { readonly metadata: Metadata }, what: string) {
+  private refusalOf({ metadata }: { readonly metadata: Metadata }, action: 'read' | 'append', stream: string) {
     if (this.refusing) return notReady();
     if (this.denied === 'credentials') return unknownUser();
-    if (this.denied === what) return denied();
+    if (this.denied === (action === 'append' ? 'appending' : `reading ${stream}`)) return denied();
+    const refusal = this.certificate && this.users.refusalOf(metadata, action, stream);
+    if (refusal) return refusal;
     const insists = metadata.get('requires-leader')[0] === 'true';
     return this.leader && insists ? notLeader(HOST, this.leader.port) : undefined;
   }
@@ -207,6 +223,12 @@ export class EventStoreDbDouble {
     for (const resolve of this.waiting) resolve();
     this.waiting.clear();
   }
+}
+
+function credentialsOf(certificate: Certificate | undefined): ServerCredentials {
+  if (!certificate) return ServerCredentials.createInsecure();
+  const pair = { cert_chain: Buffer.from(certificate.cert), private_key: Buffer.from(certificate.key) };
+  return ServerCredentials.createSsl(null, [pair]);
 }
 
 function supportedMethods() {

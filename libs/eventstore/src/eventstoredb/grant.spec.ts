@@ -1,0 +1,90 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { EventStoreDbEventStore, grantEventStoreDb } from '#eventstore';
+import { EventStoreDbDouble, selfSigned } from '#testing';
+
+const ADMIN = { username: 'admin', password: 'changeit' };
+
+describe('a server with TLS and users', () => {
+  let directory: string;
+  let double: EventStoreDbDouble;
+  let client: EventStoreDBClient;
+
+  const addressFor = (user: string) => {
+    const caFile = encodeURIComponent(path.join(directory, 'ca.crt'));
+    return `${double.connectionString.replace('://', `://${user}@`)}&tlsCAFile=${caFile}`;
+  };
+
+  beforeEach(async () => {
+    directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-grant-'));
+    const certificate = selfSigned();
+    await writeFile(path.join(directory, 'ca.crt'), certificate.cert);
+    double = await EventStoreDbDouble.start(certificate);
+    client = Object.assign(EventStoreDBClient.connectionString(addressFor('admin:changeit')), {
+      supports: async () => false,
+    });
+  });
+
+  afterEach(async () => {
+    await client.dispose();
+    double.stop();
+    await rm(directory, { recursive: true });
+  });
+
+  /** As at the start of a role. */
+  async function check(user: string): Promise<void> {
+    const store = new EventStoreDbEventStore({ connectionString: addressFor(user), streamPrefixes: ['account-'] });
+    await store.check().finally(() => store.close());
+  }
+
+  async function metadata(): Promise<unknown[]> {
+    const written: unknown[] = [];
+    for await (const { event } of client.readStream('$$$all')) written.push(event?.data);
+    return written;
+  }
+
+  test('a user of its own has all rights that a start asks for, and none before', async () => {
+    await expect(check('countinghouse:secret')).rejects.toThrow('refuses the credentials in EVENTSTORE_URL');
+    double.users.passwords.set('countinghouse', 'secret');
+    await expect(check('countinghouse:secret')).rejects.toThrow('does not let its user read $all: give it one of');
+    await grantEventStoreDb(addressFor('countinghouse:secret'), ADMIN);
+    await check('countinghouse:secret');
+  });
+
+  test('what is granted twice is granted once, and the password is that of the connection string', async () => {
+    await grantEventStoreDb(addressFor('countinghouse:first'), ADMIN);
+    await grantEventStoreDb(addressFor('countinghouse:first'), ADMIN);
+    await grantEventStoreDb(addressFor('countinghouse:s%3Acond'), ADMIN);
+    expect(await metadata()).toEqual([{ $acl: { $r: ['$admins', 'countinghouse'] } }]);
+    expect(double.users.passwords.get('countinghouse')).toBe('s:cond');
+    await expect(check('countinghouse:first')).rejects.toThrow('refuses the credentials');
+  });
+
+  test('what others may do with $all, and what else is said of it, stays', async () => {
+    const data = { team: 'books', $acl: { $r: 'auditor', $mr: 'auditor' } };
+    await client.appendToStream('$$$all', jsonEvent({ type: '$metadata', data }), { expectedRevision: NO_STREAM });
+    await grantEventStoreDb(addressFor('countinghouse:secret'), ADMIN);
+    const granted = { team: 'books', $acl: { $r: ['auditor', 'countinghouse'], $mr: 'auditor' } };
+    expect(await metadata()).toEqual([data, granted]);
+  });
+
+  test('who is no administrator, or none that the server knows, is told so', async () => {
+    double.users.passwords.set('other', 'known');
+    const address = addressFor('countinghouse:secret');
+    const [wrong, other] = [
+      { ...ADMIN, password: 'wrong' },
+      { username: 'other', password: 'known' },
+    ];
+    await expect(grantEventStoreDb(address, wrong)).rejects.toMatchObject({
+      name: 'UserRefused',
+      message: 'refuses the password of admin',
+    });
+    await expect(grantEventStoreDb(address, other)).rejects.toThrow('does not let other make users');
+    await expect(grantEventStoreDb(addressFor('admin:new'), ADMIN)).rejects.toThrow('names no user of its own');
+    double.stop();
+    await expect(grantEventStoreDb(address, ADMIN)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+  });
+});

@@ -1,0 +1,111 @@
+import {
+  AccessDeniedError,
+  BACKWARDS,
+  type Credentials,
+  convertToCommandError,
+  END,
+  type EventStoreDBClient,
+  jsonEvent,
+  LoginConflictError,
+  NO_STREAM,
+  StreamNotFoundError,
+} from '@eventstore/db-client';
+import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseConnectionString.js';
+import usersService from '@eventstore/db-client/generated/users_grpc_pb.js';
+import users from '@eventstore/db-client/generated/users_pb.js';
+import { connect, failed, UNAUTHENTICATED, UserRefused } from './connection.ts';
+
+const METADATA_OF_ALL = '$$$all';
+/** Who may read `$all` where nothing is said about it. */
+const BY_DEFAULT = ['$admins'];
+
+type Users = InstanceType<typeof usersService.UsersClient>;
+type Answered = (error: Error | null) => void;
+
+/** Internal calls of the client, by which its own commands are made; it has none for users. */
+interface Inner {
+  execute(service: typeof usersService.UsersClient, name: string, call: (users: Users) => Promise<void>): Promise<void>;
+  callArguments(options: { credentials: Credentials }): [never, never];
+}
+
+/**
+ * Makes the user that `connectionString` names, and lets it read `$all`, which takes an administrator; to streams of ours it may
+ * append, and read them, where the server's default ACL is as it came. To do it again changes nothing. A user that is there gets the
+ * password of the connection string. Whoever else may read `$all`, and what else is in its metadata, stays.
+ * @throws RangeError without a user of its own; UserRefused; StoreUnavailable
+ */
+export async function grantEventStoreDb(connectionString: string, admin: Credentials): Promise<void> {
+  const user = parseConnectionString(connectionString).defaultCredentials;
+  if (!user || user.username === admin.username) throw new RangeError('the connection string names no user of its own');
+  const client = connect(connectionString);
+  try {
+    await makeUser(client, user, admin);
+    await letReadAll(client, user.username, admin);
+  } catch (error) {
+    const reason = failed('the event store did not answer', error);
+    if (!(reason instanceof AccessDeniedError)) throw reason;
+    const what = reason.code === UNAUTHENTICATED ? 'refuses the password of' : 'does not let';
+    const rest = reason.code === UNAUTHENTICATED ? '' : ' make users and give them rights';
+    throw new UserRefused(`${what} ${admin.username}${rest}`, { cause: error });
+  } finally {
+    await client.dispose();
+  }
+}
+
+/** The server takes a user that it has with the same password for made. */
+async function makeUser(client: EventStoreDBClient, { username, password }: Credentials, admin: Credentials) {
+  const inner = client as unknown as Inner;
+  const ask = (name: string, call: (users: Users, as: [never, never], answered: Answered) => void) =>
+    inner.execute(usersService.UsersClient, name, (service) => {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const answered: Answered = (error) => (error ? reject(convertToCommandError(error)) : resolve());
+      call(service, inner.callArguments({ credentials: admin }), answered);
+      return promise;
+    });
+  const made = new users.CreateReq.Options().setLoginName(username).setPassword(password).setFullName(username);
+  const reset = new users.ResetPasswordReq.Options().setLoginName(username).setNewPassword(password);
+  try {
+    await ask('create', (service, as, answered) =>
+      service.create(new users.CreateReq().setOptions(made), ...as, answered),
+    );
+  } catch (error) {
+    if (!(error instanceof LoginConflictError)) throw error;
+    await ask('resetPassword', (service, as, answered) =>
+      service.resetPassword(new users.ResetPasswordReq().setOptions(reset), ...as, answered),
+    );
+  }
+}
+
+/** Metadata is replaced as a whole, so what is there is written again with it. */
+async function letReadAll(client: EventStoreDBClient, username: string, credentials: Credentials): Promise<void> {
+  const last = await lastMetadata(client, credentials);
+  const { $acl, ...rest } = last?.data ?? {};
+  const readers = [$acl?.$r ?? BY_DEFAULT].flat();
+  if (readers.includes(username)) return;
+  const metadata = { ...rest, $acl: { ...$acl, $r: [...readers, username] } };
+  await client.appendToStream(METADATA_OF_ALL, jsonEvent({ type: '$metadata', data: metadata }), {
+    expectedRevision: last?.revision ?? NO_STREAM,
+    requiresLeader: true,
+    credentials,
+  });
+}
+
+/**
+ * The client's own `getStreamMetadata` does not know the revision, and drops what it does not know of a stream's ACL. A read is
+ * read to its end: closing the client waits for it.
+ */
+async function lastMetadata(client: EventStoreDBClient, credentials: Credentials) {
+  const options = { direction: BACKWARDS, fromRevision: END, maxCount: 1, requiresLeader: true, credentials } as const;
+  const read: (Metadata & { readonly revision: bigint })[] = [];
+  try {
+    for await (const { event } of client.readStream<Metadata>(METADATA_OF_ALL, options)) if (event) read.push(event);
+  } catch (error) {
+    if (!(error instanceof StreamNotFoundError)) throw error;
+  }
+  return read[0];
+}
+
+interface Metadata {
+  readonly type: '$metadata';
+  readonly data: { readonly $acl?: { readonly $r?: string | string[] } };
+}

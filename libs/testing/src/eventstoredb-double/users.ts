@@ -1,0 +1,74 @@
+import type { CreateReq, ResetPasswordReq } from '@eventstore/db-client/generated/users_pb.js';
+import users from '@eventstore/db-client/generated/users_pb.js';
+import { type Metadata, type sendUnaryData, status } from '@grpc/grpc-js';
+import type { EventLog } from './log.ts';
+import { denied, failure, unknownUser } from './wire.ts';
+
+const ADMIN = 'admin';
+const ALL = '$all';
+const METADATA_OF = '$$';
+
+interface Call<Request> {
+  readonly request: Request;
+  readonly metadata: Metadata;
+}
+
+/**
+ * The users of a server, and its rules about streams whose metadata and whose settings nobody has changed: ordinary users read and
+ * append to all streams but those of the system, `$all` among them, which are for administrators. What is said of a stream in its
+ * metadata goes before. As LegacyStreamPermissionAssertion.cs and UserManagementService.cs of EventStoreDB 23.10.6 have them.
+ */
+export class Users {
+  /** By login. */
+  readonly passwords = new Map([[ADMIN, 'changeit']]);
+
+  constructor(private readonly log: EventLog) {}
+
+  /** Why a call is refused that reads a stream or appends to it; undefined where it may. */
+  refusalOf(metadata: Metadata, action: 'read' | 'append', stream: string) {
+    const login = this.loginOf(metadata);
+    if (login === undefined) return unknownUser();
+    if (login === ADMIN) return undefined;
+    if (stream.startsWith(METADATA_OF)) return denied();
+    const roles = this.rolesFor(action, stream);
+    return roles.includes(login) || roles.includes(ALL) ? undefined : denied();
+  }
+
+  service() {
+    return {
+      create: ({ request, metadata }: Call<CreateReq>, answer: sendUnaryData<unknown>) => {
+        const options = request.getOptions();
+        const [login, password] = [options?.getLoginName() ?? '', options?.getPassword() ?? ''];
+        const refusal = this.refusalOf(metadata, 'append', `$user-${login}`);
+        if (refusal) return answer(refusal);
+        if ((this.passwords.get(login) ?? password) !== password) return answer(taken(login));
+        this.passwords.set(login, password);
+        answer(null, new users.CreateResp());
+      },
+      resetPassword: ({ request, metadata }: Call<ResetPasswordReq>, answer: sendUnaryData<unknown>) => {
+        const options = request.getOptions();
+        const login = options?.getLoginName() ?? '';
+        const refusal = this.refusalOf(metadata, 'append', `$user-${login}`);
+        if (refusal) return answer(refusal);
+        this.passwords.set(login, options?.getNewPassword() ?? '');
+        answer(null, new users.ResetPasswordResp());
+      },
+    };
+  }
+
+  private loginOf(metadata: Metadata): string | undefined {
+    const [, encoded = ''] = String(metadata.get('authorization')[0] ?? '').split('Basic ');
+    const [login = '', password] = Buffer.from(encoded, 'base64').toString('utf8').split(':', 2);
+    return password !== undefined && this.passwords.get(login) === password ? login : undefined;
+  }
+
+  private rolesFor(action: 'read' | 'append', stream: string): readonly string[] {
+    const last = this.log.stream(`${METADATA_OF}${stream}`).at(-1);
+    const { $acl } = last ? JSON.parse(Buffer.from(last.data).toString('utf8')) : {};
+    return $acl?.[action === 'read' ? '$r' : '$w'] ?? (stream.startsWith('$') ? ['$admins'] : [ALL]);
+  }
+}
+
+function taken(login: string) {
+  return failure(status.FAILED_PRECONDITION, 'Conflict.', { exception: 'user-conflict', 'login-name': login });
+}
