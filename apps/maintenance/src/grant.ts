@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventStoreDbAddress, grantEventStoreDb } from '#eventstore';
+import { SETTINGS } from '#infra';
+import { SettingError, secret } from '#infra/program';
+import { StoreUnavailable } from '#kernel';
+
+/** The administrator that every EventStoreDB has. */
+const ADMIN = 'admin';
+/** So long a server may take to start. */
+const WAIT_MS = 60_000;
+const RETRY_MS = 1_000;
+
+const ADMIN_PASSWORD = secret('STORE_ADMIN_PASSWORD', /./, `the password of EventStoreDB's user ${ADMIN}`, '');
+
+/** Makes the user in EVENTSTORE_URL, and gives it the rights that roles need. To do it again changes nothing. */
+async function main(): Promise<void> {
+  const address = SETTINGS.eventStoreUrl.read(process.env);
+  if (address === undefined) throw new SettingError('EVENTSTORE_URL must be set.');
+  if (!eventStoreDbAddress(address)?.hasTls)
+    throw new SettingError('EVENTSTORE_URL must have TLS: a server without it knows no users.');
+  await whenItAnswers(address, ADMIN_PASSWORD.read(process.env));
+  process.stdout.write('The user in EVENTSTORE_URL is there, and may read $all.\n');
+}
+
+async function whenItAnswers(address: string, password: string): Promise<void> {
+  for (const until = performance.now() + WAIT_MS; ; await delay(RETRY_MS)) {
+    try {
+      return await grantEventStoreDb(address, { username: ADMIN, password });
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || performance.now() > until) throw error;
+    }
+  }
+}
+
+/** A refusal ends a sentence that begins with the server. */
+function sentenceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof SettingError) return error.message;
+  const { cause } = error instanceof StoreUnavailable ? error : {};
+  return `EventStoreDB: ${error.message}${cause instanceof Error ? ` (${cause.message})` : ''}.`;
+}
+
+await main().catch((error) => {
+  process.stderr.write(`${sentenceOf(error)}\n`);
+  process.exitCode = 1;
+});
