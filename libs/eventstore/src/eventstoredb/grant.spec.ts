@@ -15,7 +15,8 @@ describe('a server with TLS and users', () => {
 
   const addressFor = (user: string) => {
     const caFile = encodeURIComponent(path.join(directory, 'ca.crt'));
-    return `${double.connectionString.replace('://', `://${user}@`)}&tlsCAFile=${caFile}`;
+    const named = double.connectionString.replace('127.0.0.1', 'localhost'); // as TLS names servers
+    return `${named.replace('://', `://${user}@`)}&tlsCAFile=${caFile}`;
   };
 
   beforeEach(async () => {
