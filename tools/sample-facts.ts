@@ -2,12 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { type Endpoint, type Model, readCatalogue } from '#catalogue';
 import { type Charge, chargeOf, type DomainEvent, itemOf, type Usage } from '#domain';
-import { usd } from '#kernel';
+import { type FactAppender, usd } from '#kernel';
 
 /** Held for each request. */
 export const HELD = usd('0.0001');
 export const HOLD_MS = 600_000;
 const CREDIT = usd('1000').toString();
+/** Holds and settlements of one account that go to the store in one append. */
+const PAIRS_PER_APPEND = 20;
+const APPENDS_AT_ONCE = 64;
 
 export const query = {
   model: 'openai/gpt-5-mini',
@@ -55,4 +58,30 @@ export function pair({ keyId }: SampleAccount): readonly [DomainEvent, DomainEve
     { type: 'FundsHeld', data: { ...use, amount: HELD.toString(), expiresAt } },
     { type: 'HoldSettled', data: { ...use, held: HELD.toString(), heldAt: at, charged: charge.price, charge } },
   ];
+}
+
+interface Account extends SampleAccount {
+  revision: number;
+}
+
+/** Appends so many facts of so many accounts, each in turn. */
+export async function useManyAccounts(store: FactAppender, accounts: number, facts: number): Promise<void> {
+  const all = Array.from({ length: accounts }, () => ({ id: randomUUID(), keyId: randomUUID(), revision: -1 }));
+  let left = facts;
+  let next = 0;
+  const append = async (account: Account, events: readonly DomainEvent[]) => {
+    const recorded = events.map((event) => ({ ...event, id: randomUUID(), metadata: {} }));
+    const head = await store.append(`account-${account.id}`, account.revision, recorded);
+    if (head === 'stale') throw new Error('another process writes to this store');
+    account.revision = head.revision;
+    left -= events.length;
+  };
+  await Promise.all(all.map((account) => append(account, opening(account))));
+  const worker = async () => {
+    while (left > 0) {
+      const account = all[next++ % all.length] as Account;
+      await append(account, Array.from({ length: PAIRS_PER_APPEND }, () => pair(account)).flat());
+    }
+  };
+  await Promise.all(Array.from({ length: APPENDS_AT_ONCE }, worker));
 }

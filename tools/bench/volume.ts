@@ -3,19 +3,15 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { openStreams, Payers, SystemClock } from '#application';
-import type { DomainEvent } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import { createLog, type Foundation, openFoundation, readSettings } from '#infra';
 import { accountNamed } from '../../apps/ledger/src/account.ts';
 import { Cluster, type Customer } from '../cluster.ts';
-import { charge, HELD, HOLD_MS, opening, pair, query, type SampleAccount } from '../sample-facts.ts';
+import { charge, HELD, HOLD_MS, query, useManyAccounts } from '../sample-facts.ts';
 import { inParallel, median, oneByOne, type Target } from './load.ts';
 
 const HOT_EVENTS = 1_000_000;
 const OTHER_ACCOUNTS = 1_000;
-/** Holds and settlements of one account that go to the store in one append. */
-const PAIRS_PER_APPEND = 20;
-const APPENDS_AT_ONCE = 64;
 const LOOK_MS = 250;
 const WARM_UP_SECONDS = 4;
 const SECONDS = 3;
@@ -54,7 +50,7 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
     try {
       await useOneAccount(foundation, (await accountNamed(foundation, customers[0].creditId)) as string, HOT_EVENTS);
       print(`an account with ${HOT_EVENTS} events is there`);
-      await useManyAccounts(foundation, events - HOT_EVENTS);
+      await useManyAccounts(foundation.store, OTHER_ACCOUNTS, events - HOT_EVENTS);
       print(`${events} events are there`);
       const behind = await unprojected(foundation.databaseUrl);
       const began = performance.now();
@@ -104,36 +100,6 @@ async function useOneAccount(foundation: Foundation, accountId: string, events: 
   await Promise.all(Array.from({ length: 256 }, worker));
   await delay(LOOK_MS); // a snapshot may still be on its way
   await pool.end();
-}
-
-interface Account extends SampleAccount {
-  revision: number;
-}
-
-/** The same facts, appended directly. */
-async function useManyAccounts({ store }: Foundation, events: number): Promise<void> {
-  const accounts = Array.from({ length: OTHER_ACCOUNTS }, () => ({
-    id: randomUUID(),
-    keyId: randomUUID(),
-    revision: -1,
-  }));
-  let left = events;
-  let next = 0;
-  const append = async (account: Account, facts: readonly DomainEvent[]) => {
-    const recorded = facts.map((fact) => ({ ...fact, id: randomUUID(), metadata: {} }));
-    const head = await store.append(`account-${account.id}`, account.revision, recorded);
-    if (head === 'stale') throw new Error('another process writes to this store');
-    account.revision = head.revision;
-    left -= facts.length;
-  };
-  await Promise.all(accounts.map((account) => append(account, opening(account))));
-  const worker = async () => {
-    while (left > 0) {
-      const account = accounts[next++ % accounts.length] as Account;
-      await append(account, Array.from({ length: PAIRS_PER_APPEND }, () => pair(account)).flat());
-    }
-  };
-  await Promise.all(Array.from({ length: APPENDS_AT_ONCE }, worker));
 }
 
 async function unprojected(databaseUrl: string): Promise<number> {

@@ -81,7 +81,8 @@ async function learn(
 
 /** Has what a back end hints at looked at now; a hint that may be of a top-up that is not known yet, as soon as it is. */
 class Hints {
-  private late = new Set<string>();
+  /** References of which it is not known so far whether they are a top-up's. */
+  private readonly open = new Set<string>();
 
   constructor(
     private readonly backend: string,
@@ -90,21 +91,21 @@ class Hints {
   ) {}
 
   async take(...references: readonly string[]): Promise<void> {
+    for (const reference of references) this.open.add(reference);
     const { ids, complete } = await this.ports.byReference(this.backend, references);
-    for (const topupId of ids.values()) await this.wake(topupId);
-    const unknown = references.filter((each) => !ids.has(each));
-    if (!complete) for (const reference of unknown) this.late.add(reference);
+    for (const [reference, topupId] of ids) {
+      await this.wake(topupId);
+      this.open.delete(reference);
+    }
+    if (complete) for (const reference of references) this.open.delete(reference);
   }
 
   async followUp(signal: AbortSignal): Promise<void> {
     const { runtime } = this.ports;
     while (!signal.aborted) {
       await runtime.sleep(LATE_AGAIN_MS, signal);
-      if (signal.aborted || this.late.size === 0) continue;
-      const references = [...this.late];
-      this.late = new Set();
-      await this.take(...references).catch((error) => {
-        for (const reference of references) this.late.add(reference);
+      if (signal.aborted || this.open.size === 0) continue;
+      await this.take(...this.open).catch((error) => {
         runtime.alarm(`the top-ups that ${this.backend} reports payments of could not be found; trying again`, error);
       });
     }
