@@ -16,6 +16,16 @@ async function waited(progress: Progress, position: bigint): Promise<readonly [b
   return [reached, performance.now() - started >= WAIT_MS];
 }
 
+test('one look serves all that wait, and looks keep a distance', async () => {
+  let looks = 0;
+  const query = async () => ({ rows: [{ projection: 'keys', position: String(++looks), rebuilt_to: null }] });
+  const progress = new Progress({ query } as unknown as pg.Pool);
+  const began = performance.now();
+  await Promise.all(Array.from({ length: 100 }, () => progress.reached(['keys'], 10n, WAIT_MS)));
+  expect(looks).toBe(10);
+  expect(performance.now() - began).toBeGreaterThan(9 * 2);
+});
+
 test('where a wait has timed out, others are shorter until it moves', async () => {
   let at = 1n;
   const progress = progressOf(() => at);

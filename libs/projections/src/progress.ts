@@ -2,7 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { START } from '#kernel';
 
+/** Between two looks, however many wait. */
 const LOOK_EVERY_MS = 3;
+/** Who has waited for long looks again after this part of that time. */
+const LOOK_AGAIN_AFTER = 0.1;
 /** How long others wait for a projection that somebody has waited for in vain, as long as it does not move. */
 const IMPATIENT_MS = 200;
 
@@ -27,6 +30,7 @@ export class Progress {
   /** Where projections stood when a wait timed out. */
   private readonly stuck = new Map<string, bigint>();
   private looking: Promise<void> | undefined;
+  private lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(pool: pg.Pool) {
     this.pool = pool;
@@ -47,11 +51,12 @@ export class Progress {
       if (late.length === 0) return true;
       if (late.some((name) => this.stopped.has(name))) return false;
       const stuck = late.some((name) => this.stuck.get(name) === at(name));
-      if (performance.now() - started > (stuck ? Math.min(IMPATIENT_MS, timeoutMs) : timeoutMs)) {
+      const waited = performance.now() - started;
+      if (waited > (stuck ? Math.min(IMPATIENT_MS, timeoutMs) : timeoutMs)) {
         if (timeoutMs > IMPATIENT_MS) for (const name of late) this.stuck.set(name, at(name));
         return false;
       }
-      await delay(LOOK_EVERY_MS);
+      await delay(waited * LOOK_AGAIN_AFTER);
     }
     return true;
   }
@@ -97,10 +102,17 @@ export class Progress {
 
   /** One query serves all that wait. */
   private look(): Promise<void> {
-    this.looking ??= this.read().finally(() => {
+    this.looking ??= this.readSoon().finally(() => {
+      this.lookedAt = performance.now();
       this.looking = undefined;
     });
     return this.looking;
+  }
+
+  private async readSoon(): Promise<void> {
+    const wait = this.lookedAt + LOOK_EVERY_MS - performance.now();
+    if (wait > 0) await delay(Math.ceil(wait));
+    await this.read();
   }
 
   private async read(): Promise<void> {
