@@ -33,11 +33,11 @@ interface Certificate {
  */
 export class EventStoreDbDouble {
   /**
-   * What the server has seen: calls by name, entries of the whole log that were read, subscriptions that had all there was or
-   * were dropped, and reads that are open now.
+   * What the server has seen: calls by name, pages of the whole log that were read forwards and the entries in them,
+   * subscriptions that had all there was or were dropped, and reads that are open now.
    */
   readonly seen = {
-    ...{ read: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
+    ...{ read: 0, pages: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
     ...{ caughtUp: 0, dropped: 0, open: 0 },
   };
   private readonly log = new EventLog(MAX_APPEND_BYTES);

@@ -47,8 +47,8 @@ export async function read(log: EventLog, call: Call, tell: Tell): Promise<void>
 
 type Send = (response: ReadResp) => Promise<void>;
 
-/** An entry of the whole log was sent, a subscription has had all there was, or was dropped. */
-export type Tell = (what: 'entries' | 'caughtUp' | 'dropped') => void;
+/** A page of the whole log is read, an entry of it was sent, a subscription has had all there was, or was dropped. */
+export type Tell = (what: 'pages' | 'entries' | 'caughtUp' | 'dropped') => void;
 
 interface Reader {
   readonly send: Send;
@@ -73,18 +73,18 @@ async function readStream(log: EventLog, options: Options, send: Send): Promise<
 async function readAll(log: EventLog, options: Options, { send, tell }: Reader): Promise<void> {
   if (options.hasFilter()) throw unsupported();
   const count = Number(options.getCount());
-  const sendEntry = (entry: Entry) => {
-    tell('entries');
-    return send(eventResponse(entry));
-  };
   if (options.getReadDirection() === BACKWARDS) {
     const end = endIn(log, options);
-    for (const entry of log.entries.slice(Math.max(0, end - count), end).reverse()) await sendEntry(entry);
+    for (const entry of log.entries.slice(Math.max(0, end - count), end).reverse()) await send(eventResponse(entry));
     return;
   }
+  tell('pages');
   const place = placeIn(log, options);
   const first = log.indexBehind({ commit: place.commit, prepare: place.prepare - 1n });
-  for (const entry of log.entries.slice(first, first + count)) await sendEntry(entry);
+  for (const entry of log.entries.slice(first, first + count)) {
+    tell('entries');
+    await send(eventResponse(entry));
+  }
 }
 
 /**

@@ -1,0 +1,49 @@
+/** How much of the log a process reads: with all read models and sagas, over EventStoreDB. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { Progress, projections } from '#projections';
+import { EventStoreDbDouble, World } from '#testing';
+
+const NAMES = projections.map(({ name }) => name);
+const CUSTOMERS = 4;
+const CHATS = 25;
+
+let double: EventStoreDbDouble;
+let world: World;
+let database: pg.Pool;
+
+beforeAll(async () => {
+  double = await EventStoreDbDouble.start();
+  world = await World.open({ EVENTSTORE_URL: double.connectionString });
+  database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
+});
+
+afterAll(async () => {
+  await database.end();
+  await world.close();
+  double.stop();
+});
+
+async function shown(): Promise<void> {
+  const end = await world.foundation.store.end();
+  await world.until(async () => (await new Progress(database).applied(NAMES)) >= end);
+  await double.until(({ open }) => open === 0);
+}
+
+test('all read models and sagas of a process read the log once between them, by no subscription', async () => {
+  const accounts = await Promise.all(Array.from({ length: CUSTOMERS }, () => world.account(1)));
+  await shown();
+  const before = { facts: (await world.facts()).length, ...double.seen };
+  await Promise.all(
+    accounts.map(async (account) => {
+      for (let n = 0; n < CHATS; n++) expect(await world.chat(account, 'tokens=1')).toMatchObject({ status: 200 });
+    }),
+  );
+  await shown();
+  const { pages, entries, subscribe, dropped } = double.seen;
+  const facts = (await world.facts()).length - before.facts;
+  expect(facts).toBeGreaterThanOrEqual(2 * CUSTOMERS * CHATS);
+  // The entry at its position comes with each page.
+  expect(entries - before.entries - (pages - before.pages)).toBe(facts);
+  expect({ subscribe, dropped }).toEqual({ subscribe: 0, dropped: 0 });
+});
