@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Attack, Finding } from './attacks/attack.ts';
+import { busyLog } from './attacks/busy-log.ts';
 import { catchingUp } from './attacks/catching-up.ts';
 import { clockSkew } from './attacks/clock-skew.ts';
 import { fullDisk } from './attacks/full-disk.ts';
@@ -22,6 +23,7 @@ import { storedConversations } from './attacks/stored-conversations.ts';
 import { warmStreams } from './attacks/warm-streams.ts';
 
 const ATTACKS: readonly Attack[] = [
+  busyLog,
   catchingUp,
   clockSkew,
   fullDisk,
