@@ -1,11 +1,5 @@
-import {
-  type EventData,
-  jsonEvent,
-  type Position,
-  type RecordedEvent,
-  type StreamingRead,
-} from '@eventstore/db-client';
-import { type Metadata, type NewEvent, type Recorded, START } from '#kernel';
+import { type EventData, jsonEvent, type RecordedEvent, type StreamingRead } from '@eventstore/db-client';
+import { type Metadata, type NewEvent, type Recorded } from '#kernel';
 
 export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
   return jsonEvent({ id, type, data: data as never, metadata });
@@ -35,8 +29,4 @@ export async function recordedIn(found: StreamingRead<{ readonly event?: Recorde
   const events: Recorded[] = [];
   for await (const { event } of found) if (event) events.push(toRecorded(event));
   return events;
-}
-
-export function toPosition(position: bigint): Position | 'start' {
-  return position === START ? 'start' : { commit: position, prepare: position };
 }

@@ -26,7 +26,8 @@ import { soon } from '../soon.ts';
 import { written } from '../written.ts';
 import { Calls } from './calls.ts';
 import { askedAgain, assertMay, connect, failed } from './connection.ts';
-import { recordedIn, toEventData, toPosition } from './events.ts';
+import { recordedIn, toEventData } from './events.ts';
+import { readLog } from './log-pages.ts';
 import { Pace } from './pace.ts';
 
 /** Events per call: of one stream, of all. */
@@ -174,10 +175,10 @@ export class EventStoreDbEventStore implements EventStore {
    * such a read on the server, so what is not ours is dropped here.
    */
   private async logPage(after: bigint): Promise<Page> {
-    const options = { fromPosition: toPosition(after), maxCount: LOG_PAGE + 1 };
-    const read = await this.ask(() => recordedIn(this.client.readAll(options)));
+    const isOurs = (stream: string) => isListed(stream, this.streamPrefixes);
+    const read = await this.ask(() => readLog(this.client, after, LOG_PAGE + 1, isOurs));
     const entries = read.filter(({ position }) => position > after);
-    const events = entries.filter(({ stream }) => isListed(stream, this.streamPrefixes));
+    const events = entries.flatMap(({ fact }) => fact ?? []);
     return { events, position: entries.at(-1)?.position ?? after, full: entries.length >= LOG_PAGE };
   }
 

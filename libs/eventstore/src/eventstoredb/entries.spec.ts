@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { binaryEvent, EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { EventStoreDbEventStore } from '#eventstore';
+import { type Recorded, START } from '#kernel';
+import { EventStoreDbDouble } from '#testing';
+
+describe('an entry of the log', () => {
+  let double: EventStoreDbDouble;
+  let client: EventStoreDBClient;
+  let store: EventStoreDbEventStore;
+
+  beforeEach(async () => {
+    double = await EventStoreDbDouble.start();
+    const { connectionString } = double;
+    client = Object.assign(EventStoreDBClient.connectionString(connectionString), { supports: async () => false });
+    store = new EventStoreDbEventStore({ connectionString, streamPrefixes: ['account-', 'kontó-'] });
+  });
+
+  afterEach(async () => {
+    await client.dispose();
+    await store.close();
+    double.stop();
+  });
+
+  async function history(): Promise<readonly Recorded[]> {
+    const facts: Recorded[] = [];
+    for await (const { events } of store.history(START)) facts.push(...events);
+    return facts;
+  }
+
+  async function inStream(stream: string): Promise<readonly Recorded[]> {
+    const facts: Recorded[] = [];
+    for await (const events of store.read(stream, -1)) facts.push(...events);
+    return facts;
+  }
+
+  test.each([
+    ['with all kinds of values', { text: 'żółć "\n\u2028', none: null, list: [1, 2.5, -0, { deep: [[]] }], yes: true }],
+    ['empty', {}],
+    ['a megabyte', { text: 'x'.repeat(1_000_000) }],
+    ['not an object', 'text'],
+  ])('is in the log what it is in its stream: %s', async (_, data) => {
+    const events = [{ actor: 'key:ü', $correlationId: randomUUID() }, {}, undefined].map((metadata) =>
+      jsonEvent({ type: 'Happened', data: data as never, metadata: metadata as never }),
+    );
+    for (const stream of ['account-1', 'kontó-1', 'accounting-1'])
+      for (const [n, event] of events.entries())
+        await client.appendToStream(
+          stream,
+          { ...event, id: randomUUID() },
+          { expectedRevision: n === 0 ? NO_STREAM : BigInt(n - 1) },
+        );
+    const ofStreams = [...(await inStream('account-1')), ...(await inStream('kontó-1'))];
+    expect(ofStreams).toHaveLength(6);
+    expect(await history()).toEqual(ofStreams);
+  });
+
+  test('that is no JSON is left to whoever reads it', async () => {
+    const bytes = Buffer.from([1, 255, 0]);
+    await client.appendToStream('account-1', binaryEvent({ type: 'Picture', data: bytes }), {
+      expectedRevision: NO_STREAM,
+    });
+    const [picture] = await history();
+    expect(Buffer.from(picture?.data as Uint8Array)).toEqual(bytes);
+  });
+});

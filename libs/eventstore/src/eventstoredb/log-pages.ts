@@ -1,0 +1,64 @@
+import { finished, type Readable } from 'node:stream';
+import type { EventStoreDBClient } from '@eventstore/db-client';
+import { convertToCommandError } from '@eventstore/db-client/dist/utils/CommandError.js';
+import shared from '@eventstore/db-client/generated/shared_pb.js';
+import type { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import services from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import streams, { type ReadReq } from '@eventstore/db-client/generated/streams_pb.js';
+import { START } from '#kernel';
+import { type Entry, entryIn } from './entries.ts';
+
+/** What is internal to the client: how it makes its calls, on a connection that it watches, as its user. */
+interface Inner {
+  GRPCStreamCreator(
+    Client: typeof StreamsClient,
+    name: string,
+    call: (client: StreamsClient) => Readable,
+  ): () => Promise<Readable>;
+  /** Returns what each call of gRPC takes behind its request. */
+  callArguments(asked: object, options: { readonly deadline: number }): readonly [metadata: never, options: never];
+}
+
+/**
+ * Entries of the whole log, forwards: the one at a position, where there is one, and what is behind it. As the client's `readAll`,
+ * but for what is made of the answers.
+ */
+export async function readLog(
+  client: EventStoreDBClient,
+  after: bigint,
+  most: number,
+  isWanted: (stream: string) => boolean,
+): Promise<readonly Entry[]> {
+  const inner = client as unknown as Inner;
+  const { path, requestSerialize } = services.StreamsService.read;
+  const more = inner.callArguments({}, { deadline: Number.POSITIVE_INFINITY });
+  const call = inner.GRPCStreamCreator(services.StreamsClient, 'readLog', (grpc) =>
+    grpc.makeServerStreamRequest(
+      path,
+      requestSerialize,
+      (bytes) => entryIn(bytes, isWanted),
+      request(after, most),
+      ...more,
+    ),
+  );
+  const answers = await call();
+  const entries: Entry[] = [];
+  return new Promise((resolve, reject) => {
+    answers.on('data', (entry: Entry) => entry.position !== START && entries.push(entry));
+    finished(answers, (error) => (error ? reject(convertToCommandError(error)) : resolve(entries)));
+  });
+}
+
+function request(after: bigint, most: number): ReadReq {
+  const nothing = new shared.Empty();
+  const all = new streams.ReadReq.Options.AllOptions();
+  const position = after.toString();
+  if (after === START) all.setStart(nothing);
+  else all.setPosition(new streams.ReadReq.Options.Position().setCommitPosition(position).setPreparePosition(position));
+  const options = new streams.ReadReq.Options()
+    .setAll(all)
+    .setCount(most.toString())
+    .setUuidOption(new streams.ReadReq.Options.UUIDOption().setString(nothing))
+    .setNoFilter(nothing);
+  return new streams.ReadReq().setOptions(options);
+}
