@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root, type Started, startApp } from './processes.ts';
+import { storeSettings } from './stores.ts';
 
 /** All customers come from one address here. */
 const UNLIMITED = {
@@ -26,7 +27,10 @@ export interface Customer {
   readonly apiKey: string;
 }
 
-/** Gateways, projector and sagas on the embedded stores of one data directory, and the sandbox they believe is the world. */
+/**
+ * Gateways, projector and sagas on the embedded stores of one data directory, with their facts on a server where `EVENTSTORE_URL`
+ * names one, and the sandbox they believe is the world.
+ */
 export class Cluster {
   readonly processes = new Map<string, Started>();
   private build = root;
@@ -45,7 +49,7 @@ export class Cluster {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
     const { url } = JSON.parse(sandbox.line) as { url: string };
     const address = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port };
-    const env = { ...address, ...AT_ONCE, ...UNLIMITED, ...ratesIn(url), ...settings };
+    const env = { ...storeSettings(process.env), ...address, ...AT_ONCE, ...UNLIMITED, ...ratesIn(url), ...settings };
     const cluster = new Cluster(dataDir, env, url);
     cluster.processes.set('sandbox', sandbox);
     try {
@@ -78,7 +82,7 @@ export class Cluster {
 
   /** Everything in one process, as `npm start` runs it. */
   static async standalone(dataDir: string, settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
-    const env = { DATA_DIR: dataDir, ...AT_ONCE, ...UNLIMITED, ...settings };
+    const env = { ...storeSettings(process.env), DATA_DIR: dataDir, ...AT_ONCE, ...UNLIMITED, ...settings };
     const standalone = await startApp('standalone', { ...env, PORT: '0', SANDBOX_PORT: '0' });
     const cluster = new Cluster(dataDir, env, (JSON.parse(standalone.line) as { sandbox: string }).sandbox);
     cluster.processes.set('gateway', standalone);

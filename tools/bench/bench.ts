@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { createLog, openFoundation, readSettings } from '#infra';
+import { storeName, storeSettings } from '../stores.ts';
 import { benchChallenges } from './challenges.ts';
 import { benchData } from './data.ts';
 import { benchGateways, type GatewayFigure, type Mode } from './gateways.ts';
@@ -98,7 +99,7 @@ function gatewayTable(figures: readonly GatewayFigure[], mode: Mode): void {
       ];
     });
   });
-  print(`### ${HEADINGS[mode]}`);
+  print(`### ${HEADINGS[mode]}, with the facts in ${storeName(process.env)}`);
   print();
   table(head, rows);
 }
@@ -129,7 +130,10 @@ function whereTimeGoes(figures: readonly GatewayFigure[]): void {
 
 async function ledger(): Promise<void> {
   await inDirectory(async (dataDir) => {
-    const foundation = await openFoundation(readSettings({ DATA_DIR: dataDir }), createLog('warn'));
+    const foundation = await openFoundation(
+      readSettings({ DATA_DIR: dataDir, ...storeSettings(process.env) }),
+      createLog('warn'),
+    );
     try {
       const rows = [];
       for (const [accounts, concurrency] of [
@@ -140,7 +144,7 @@ async function ledger(): Promise<void> {
         const { pairsPerSecond, p50Ms, p99Ms } = await benchLedger(foundation, accounts, concurrency);
         rows.push([accounts, concurrency, whole(pairsPerSecond), ms(p50Ms), ms(p99Ms)]);
       }
-      print('### Ledger: hold and settle, each durable');
+      print(`### Ledger: hold and settle, each durable in ${storeName(process.env)}`);
       print();
       table(['accounts', 'at once', 'pairs per second', 'p50 ms', 'p99 ms'], rows);
     } finally {

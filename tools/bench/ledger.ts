@@ -1,7 +1,8 @@
 /** How fast money is held and settled, durably, on the event store that is configured. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Accounts, openStreams, Payers, SystemClock } from '#application';
+import { type Accounts, keyIdOf, openStreams, Payers, type PriceLists, SystemClock } from '#application';
+import { readCatalogue } from '#catalogue';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#infra';
 import { type PicoUsd, startedBy, usd } from '#kernel';
@@ -28,7 +29,10 @@ export async function benchLedger(
   const streams = openStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
   const clock = new SystemClock();
   const payers = new Payers(streams, clock, () => 'bench');
-  const callers = await fundedAccounts(streams.accounts, clock, accounts);
+  const [masterKey = ''] = foundation.settings.masterKeys ?? [];
+  const sealedUnder = keyIdOf(Buffer.from(masterKey, 'hex'));
+  await publish(streams.priceLists, clock);
+  const callers = await fundedAccounts(streams.accounts, { clock, sealedUnder }, accounts);
   const latencies: number[] = [];
   let pairs = 0;
   let started = 0;
@@ -45,7 +49,7 @@ export async function benchLedger(
         query,
         atLeast: amount,
         atMost: amount,
-        priceList: 'p',
+        priceList: charge.priceList,
         lifetimeMs: 600_000,
       });
       await payer.settle(hold, charge);
@@ -63,11 +67,23 @@ export async function benchLedger(
   return { accounts, concurrency, pairsPerSecond: Math.round(pairs / seconds), p50Ms: at(0.5), p99Ms: at(0.99) };
 }
 
-async function fundedAccounts(accounts: Accounts, clock: SystemClock, count: number): Promise<string[]> {
+/** Charges name it; who verifies the facts on a server looks for it. */
+async function publish(priceLists: PriceLists, clock: SystemClock): Promise<void> {
+  const { version, lines } = readCatalogue().priceList;
+  const command = { type: 'PublishPriceList', data: { version, lines, at: clock.now() } } as const;
+  await priceLists.run(version, command, startedBy('bench', version));
+}
+
+interface Opening {
+  readonly clock: SystemClock;
+  /** The master key's fingerprint: those who find these accounts on a server ask for the keys of their secrets. */
+  readonly sealedUnder: string;
+}
+
+async function fundedAccounts(accounts: Accounts, { clock, sealedUnder }: Opening, count: number): Promise<string[]> {
   const key = {
     name: 'Default',
-    hash: '',
-    secret: { key: '', box: '' },
+    secret: { key: sealedUnder, box: '' },
     limit: null,
     resetPeriod: null,
     expireAt: null,
@@ -77,7 +93,7 @@ async function fundedAccounts(accounts: Accounts, clock: SystemClock, count: num
     ids.map(async (id) => {
       const at = clock.now();
       const cause = startedBy('bench', id);
-      await accounts.run(id, { type: 'OpenAccount', data: { key: { ...key, keyId: id }, at } }, cause);
+      await accounts.run(id, { type: 'OpenAccount', data: { key: { ...key, keyId: id, hash: id }, at } }, cause);
       const credit = { creditId: id, method: 'btc-lightning', amount: usd('1000000') as PicoUsd, bonus: usd('0'), at };
       await accounts.run(id, { type: 'AddCredit', data: credit }, cause);
     }),

@@ -23,7 +23,7 @@ describe('a server with TLS and users', () => {
     directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-grant-'));
     const certificate = selfSigned();
     await writeFile(path.join(directory, 'ca.crt'), certificate.cert);
-    double = await EventStoreDbDouble.start(certificate);
+    double = await EventStoreDbDouble.start({ certificate });
     client = Object.assign(EventStoreDBClient.connectionString(addressFor('admin:changeit')), {
       supports: async () => false,
     });

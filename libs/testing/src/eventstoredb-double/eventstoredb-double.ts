@@ -9,6 +9,7 @@ import streamServices from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import userServices from '@eventstore/db-client/generated/users_grpc_pb.js';
 import { type Metadata, Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
 import { append, batchAppend, type Store } from './appends.ts';
+import { Journal } from './journal.ts';
 import { type Appended, EventLog, type Proposed } from './log.ts';
 import { read, type Tell } from './reads.ts';
 import { Users } from './users.ts';
@@ -27,6 +28,15 @@ interface Certificate {
   readonly key: string;
 }
 
+export interface DoubleOptions {
+  /** Of a server with TLS. */
+  readonly certificate?: Certificate;
+  /** A free one where this is left out. */
+  readonly port?: number;
+  /** A file from which it has what was appended before, and to which it adds; else nothing outlasts its process. */
+  readonly journal?: string;
+}
+
 /**
  * An EventStoreDB node for tests: it serves the real client over real gRPC what our adapter uses, keeps everything in
  * memory, and fails on demand. What a real server does beyond that (deletion, links, most metadata) it does not know.
@@ -40,10 +50,10 @@ export class EventStoreDbDouble {
     ...{ read: 0, pages: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
     ...{ caughtUp: 0, dropped: 0, open: 0 },
   };
-  private readonly log = new EventLog(MAX_APPEND_BYTES);
-  port = 0;
+  private readonly log: EventLog;
+  port: number;
   /** Those who may call a server with TLS; to one without, as to a real one, all may do all. */
-  readonly users = new Users(this.log);
+  readonly users: Users;
   private server: Server | undefined;
   private restarted: Promise<void> = Promise.resolve();
   private refusing = false;
@@ -56,10 +66,17 @@ export class EventStoreDbDouble {
   private readonly committing = new Set<string>();
   private readonly waiting = new Set<() => void>();
 
-  private constructor(private readonly certificate: Certificate | undefined) {}
+  private readonly certificate: Certificate | undefined;
 
-  static async start(certificate?: Certificate): Promise<EventStoreDbDouble> {
-    const double = new EventStoreDbDouble(certificate);
+  private constructor({ certificate, port = 0, journal }: DoubleOptions) {
+    this.certificate = certificate;
+    this.port = port;
+    this.log = new EventLog(MAX_APPEND_BYTES, journal === undefined ? undefined : new Journal(journal));
+    this.users = new Users(this.log);
+  }
+
+  static async start(options: DoubleOptions = {}): Promise<EventStoreDbDouble> {
+    const double = new EventStoreDbDouble(options);
     await double.start();
     return double;
   }

@@ -23,6 +23,21 @@ export interface Entry extends Proposed {
   readonly created: bigint;
 }
 
+/** What one append has stored. */
+export interface Stored {
+  readonly stream: string;
+  /** In ticks of 100 nanoseconds. */
+  readonly created: bigint;
+  readonly events: readonly Proposed[];
+}
+
+/** Where a log is kept for the next process. */
+export interface LogStorage {
+  /** What was added, in that order. */
+  read(): Iterable<Stored>;
+  add(stored: Stored): void;
+}
+
 /** A place between entries: behind every entry whose position is at or before it. */
 export interface Place {
   readonly commit: bigint;
@@ -44,8 +59,14 @@ export class EventLog {
   private nextPosition = 0n;
   maxAppendSize: number;
 
-  constructor(maxAppendSize: number) {
+  /** @param storage without it, the entries are gone with this process */
+  constructor(
+    maxAppendSize: number,
+    private readonly storage?: LogStorage,
+  ) {
     this.maxAppendSize = maxAppendSize;
+    for (const stored of storage?.read() ?? []) this.enter(stored);
+    if (this.entries.length > 0) return;
     const user = { id: randomUUID(), type: '$UserCreated', contentType: 'application/json' };
     this.write('$user-admin', [{ ...user, data: Buffer.from('{}'), metadata: new Uint8Array() }]);
   }
@@ -112,9 +133,14 @@ export class EventLog {
   }
 
   private write(stream: string, events: readonly Proposed[]): Entry {
+    const stored = { stream, created: BigInt(Date.now()) * TICKS_PER_MS, events };
+    this.storage?.add(stored);
+    return this.enter(stored);
+  }
+
+  private enter({ stream, created, events }: Stored): Entry {
     const known = this.streams.get(stream) ?? [];
     this.streams.set(stream, known);
-    const created = BigInt(Date.now()) * TICKS_PER_MS;
     for (const event of events) {
       const entry = { ...event, stream, revision: known.length, position: this.nextPosition, created };
       this.nextPosition += BigInt(ENVELOPE_BYTES + event.data.length + event.metadata.length);

@@ -1,0 +1,54 @@
+import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs';
+import type { LogStorage, Proposed, Stored } from './log.ts';
+
+const END_OF_LINE = 10;
+
+/** As a line says it: numbers that JSON lacks as text, bytes in base64. */
+interface Line {
+  readonly stream: string;
+  readonly created: string;
+  readonly events: readonly (Omit<Proposed, 'data' | 'metadata'> & {
+    readonly data: string;
+    readonly metadata: string;
+  })[];
+}
+
+/** A file that keeps a log beyond the end of its process, even by SIGKILL: one line for each append. */
+export class Journal implements LogStorage {
+  constructor(private readonly file: string) {}
+
+  /** Returns when the system has it, so that whatever is answered later is kept. */
+  add({ stream, created, events }: Stored): void {
+    const line: Line = {
+      stream,
+      created: created.toString(),
+      events: events.map((event) => ({ ...event, data: base64(event.data), metadata: base64(event.metadata) })),
+    };
+    appendFileSync(this.file, `${JSON.stringify(line)}\n`);
+  }
+
+  /** What was added, in that order. A last line that is not complete was never answered: it is removed. */
+  *read(): Generator<Stored> {
+    if (!existsSync(this.file)) return;
+    const text = readFileSync(this.file);
+    let begin = 0;
+    for (let end = text.indexOf(END_OF_LINE); end >= 0; end = text.indexOf(END_OF_LINE, begin)) {
+      const { stream, created, events } = JSON.parse(text.toString('utf8', begin, end)) as Line;
+      begin = end + 1;
+      yield {
+        stream,
+        created: BigInt(created),
+        events: events.map((event) => ({ ...event, data: bytes(event.data), metadata: bytes(event.metadata) })),
+      };
+    }
+    if (begin < text.length) truncateSync(this.file, begin);
+  }
+}
+
+function base64(content: Uint8Array): string {
+  return Buffer.from(content.buffer, content.byteOffset, content.length).toString('base64');
+}
+
+function bytes(text: string): Uint8Array {
+  return Buffer.from(text, 'base64');
+}

@@ -1,0 +1,22 @@
+/** Where the facts of proofs and benchmarks are: in PostgreSQL, or on the server that `EVENTSTORE_URL` names. */
+import { createHash } from 'node:crypto';
+import { eventStoreDbAddress } from '#eventstore';
+
+/**
+ * The facts on a server outlast a run, and its secrets are under one master key from the first of them on: all runs have this
+ * one, unless `MASTER_KEY` says another.
+ */
+const KEY_ON_A_SERVER = createHash('sha256').update('countinghouse proofs').digest('hex');
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Settings of roles that have their facts where `env` says. */
+export function storeSettings({ EVENTSTORE_URL, MASTER_KEY = KEY_ON_A_SERVER }: Environment): Record<string, string> {
+  return EVENTSTORE_URL ? { EVENTSTORE_URL, MASTER_KEY } : {};
+}
+
+/** What is measured, for a heading; without credentials. */
+export function storeName({ EVENTSTORE_URL }: Environment): string {
+  const nodes = EVENTSTORE_URL ? eventStoreDbAddress(EVENTSTORE_URL)?.nodes : undefined;
+  return nodes ? `EventStoreDB at ${nodes.map(({ host, port }) => `${host}:${port}`).join(', ')}` : 'PostgreSQL';
+}
