@@ -46,6 +46,31 @@ test('a process that others may take for dead holds nothing: its holds would be 
   await expect(taken(away)).rejects.toBeInstanceOf(StoreUnavailable);
 });
 
+/** Takes a hold of which the store says nothing, and then these things when it is asked to release it. Returns how often it was. */
+async function unconfirmed(...said: readonly (Error | 'released')[]): Promise<number> {
+  let released = 0;
+  const run = async (_: string, command: AccountCommand) => {
+    const answer = command.type === 'HoldFunds' ? new StoreUnavailable('silent') : said[released++];
+    if (answer instanceof Error) throw answer;
+    return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
+  };
+  const payer = new Payers({ accounts: { run } } as never, time, () => 'gateway-1').of({ accountId: 'a', keyId: null });
+  await expect(payer.take({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailable);
+  for (let looks = 0; looks <= said.length; looks++) await time.pass(10_000);
+  return released;
+}
+
+test('a hold that the store did not confirm is released once the store says that it is there', async () => {
+  const notThere = new Rejection('hold_not_found', 'there is none');
+  const silent = new StoreUnavailable('silent');
+  expect(await unconfirmed(silent, silent, silent, silent, notThere, 'released')).toBe(6);
+});
+
+test('a hold that the store did not confirm, and that is not there, is forgotten after some looks', async () => {
+  const notThere = new Rejection('hold_not_found', 'there is none');
+  expect(await unconfirmed(notThere, notThere, notThere, notThere, notThere)).toBe(3);
+});
+
 /** Settles a hold of a minute in a store that fails so. Returns whether it was settled, and what became of it. */
 async function settling(error: Error, times: number) {
   let asked = 0;

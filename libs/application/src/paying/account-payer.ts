@@ -29,7 +29,9 @@ export class AccountPayer extends Holder {
     const expiresAt = clock.milliseconds() + lifetimeMs;
     const wanted = { holdId, keyId, query, atLeast, atMost, part, bearable };
     const data = { ...wanted, owner: owner(), expiresAt: clock.at(expiresAt), at };
-    const { events, state } = await this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId));
+    const { events, state } = await this.confirmed({ holdId, expiresAt }, () =>
+      this.accounts.run(accountId, { type: 'HoldFunds', data }, this.request(holdId)),
+    );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
     const amount = money.fromJson(held.data.amount);

@@ -44,7 +44,9 @@ export class ChallengePayer extends Holder {
     const expiresAt = clock.milliseconds() + lifetimeMs;
     const terms = { holdId, request, atMost, query, again: this.again };
     const data = { ...terms, owner: owner(), expiresAt: clock.at(expiresAt), at: clock.now() };
-    const { events } = await this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.request(holdId));
+    const { events } = await this.confirmed({ holdId, expiresAt }, () =>
+      this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.request(holdId)),
+    );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldTaken(`Hold ${holdId} belongs to a running request`);
     const amount = money.fromJson(held.data.amount);

@@ -1,6 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Charge } from '#domain';
-import { AppendTooLarge, type Cause, money, type PicoUsd, Rejection, startedBy, UnknownFact, ZERO } from '#kernel';
+import {
+  AppendTooLarge,
+  type Cause,
+  money,
+  type PicoUsd,
+  Rejection,
+  StoreUnavailable,
+  startedBy,
+  UnknownFact,
+  ZERO,
+} from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { HeldFunds } from './held-funds.ts';
 import type { Growth, Hold, HoldRequest, Payer, Release } from './payer.ts';
@@ -9,6 +19,13 @@ const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 5_000;
 /** What asking again cannot change while this process lives. */
 const FINAL = [Rejection, UnknownFact, AppendTooLarge];
+
+/** How often a hold is looked for of which the store did not say whether it is there. */
+const LOOKS_FOR_UNCONFIRMED = 3;
+const UNCONFIRMED = {
+  errorCode: 'not_served',
+  reason: 'The books did not say in time that the money was held',
+} as const;
 
 /**
  * The id of this process, for the holds that it takes: when it has died, they are ended.
@@ -50,6 +67,36 @@ export abstract class Holder implements Payer {
     const why = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
     const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...why, at: clock.now() } } as const;
     await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
+  }
+
+  /**
+   * Takes a hold. Where the store does not say whether it is there, who asks is told that the store is away, and the hold is
+   * released once the store says: nobody else would end it before it expires.
+   */
+  protected async confirmed<T>(hold: Pick<Hold, 'holdId' | 'expiresAt'>, take: () => Promise<T>): Promise<T> {
+    try {
+      return await take();
+    } catch (error) {
+      if (error instanceof StoreUnavailable) void this.undone(hold);
+      throw error;
+    }
+  }
+
+  /** What was sent to a server that is frozen is stored when it wakes up: so a hold that is not there is looked for again. */
+  private async undone({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {
+    const { funds, clock } = this.holding;
+    let looks = 0;
+    while (looks < LOOKS_FOR_UNCONFIRMED && clock.milliseconds() < expiresAt) {
+      await delay(LONGEST_RETRY_MS, undefined, { ref: false });
+      const data = { holdId, ...UNCONFIRMED, attempts: [], at: clock.now() };
+      try {
+        await funds.run(this.id, { type: 'ReleaseHold', data }, this.request(holdId));
+        return;
+      } catch (error) {
+        if (error instanceof Rejection && error.code === 'hold_not_found') looks++;
+        else if (FINAL.some((Final) => error instanceof Final)) return;
+      }
+    }
   }
 
   /** A hold has the id of its request. */
