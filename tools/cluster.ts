@@ -16,6 +16,7 @@ const UNLIMITED = {
 };
 const LOOK_AGAIN_MS = 20;
 const CREDITED_WITHIN_MS = 20_000;
+const READY_WITHIN_MS = 300_000;
 /** A list of all that is open. */
 const MOST_PRINTED = 64 * 1024 * 1024;
 
@@ -93,6 +94,16 @@ export class Cluster {
     const started = await startApp(role, { ...this.env, PORT: '0' }, this.build);
     this.processes.set(name, started);
     return started;
+  }
+
+  /** Returns when all gateways are ready: they have read what was there before, on a server perhaps all of an earlier run. */
+  async ready(): Promise<void> {
+    const deadline = performance.now() + READY_WITHIN_MS;
+    for (const api of this.gateways)
+      while (!(await fetch(`${api}/health/ready`)).ok) {
+        if (performance.now() > deadline) throw new Error('a gateway is not ready in time');
+        await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+      }
   }
 
   async stopRole(name: string): Promise<void> {

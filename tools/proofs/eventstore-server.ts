@@ -1,0 +1,222 @@
+/**
+ * The event store as a victim of proofs, where they are told how to start it and which its processes are. A server that ran
+ * before runs on afterwards; one that the proof has started is stopped.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { EventStoreDbEventStore } from '#eventstore';
+import { StartError } from '#infra';
+
+/** A cluster has started when it has chosen a leader. */
+const STARTED_WITHIN_MS = 120_000;
+const ENDED_WITHIN_MS = 30_000;
+const LOOK_AGAIN_MS = 100;
+/** What a server that was killed is away at most, besides what its start takes. */
+const AWAY_MS = 2_000;
+/** Longer than any request may wait for it. */
+const FROZEN_SECONDS = 10;
+/** Five seconds for the books, and what a busy machine takes. */
+const TOLD_WITHIN_MS = 7_000;
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+export interface ServerSettings {
+  readonly url: string;
+  /** A command for `sh`. */
+  readonly start: string;
+  /** A file with the id of a process on each line. */
+  readonly pidFile: string;
+}
+
+/**
+ * @returns undefined where the event store is not to be killed
+ * @throws StartError with a sentence about settings that do not belong together
+ */
+export function serverSettings(env: Readonly<Record<string, string | undefined>>): ServerSettings | undefined {
+  const { EVENTSTORE_URL: url, PROVE_EVENTSTORE_START: start, PROVE_EVENTSTORE_PID_FILE: pidFile } = env;
+  if (!start && !pidFile) return undefined;
+  if (!start || !pidFile)
+    throw new StartError(
+      `PROVE_EVENTSTORE_START and PROVE_EVENTSTORE_PID_FILE need each other: ${start ? 'the second' : 'the first'} is not set.`,
+    );
+  if (!url)
+    throw new StartError(
+      'PROVE_EVENTSTORE_START and PROVE_EVENTSTORE_PID_FILE say how to kill what EVENTSTORE_URL names, which is not set.',
+    );
+  return { url, start, pidFile };
+}
+
+/** The server that is to be killed, if any. Ends the process with a sentence where the settings are wrong. */
+export async function serverToKill(): Promise<EventStoreServer | undefined> {
+  try {
+    const settings = serverSettings(process.env);
+    return settings && (await EventStoreServer.open(settings));
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exit(1);
+  }
+}
+
+export class EventStoreServer {
+  /** Requests that met a frozen server, by whether they were being served already: then they wait to be charged. */
+  private readonly waited = { waiting: { requests: 0, longestMs: 0 }, served: { requests: 0, longestMs: 0 } };
+  private readonly frozen: { readonly from: number; until: number }[] = [];
+
+  private constructor(
+    private readonly settings: ServerSettings,
+    private readonly directory: string,
+    private readonly hasStarted: boolean,
+  ) {}
+
+  /** Starts the server where none of its processes runs. */
+  static async open(settings: ServerSettings): Promise<EventStoreServer> {
+    const hasStarted = processesIn(settings).length === 0;
+    const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-eventstore-'));
+    const server = new EventStoreServer(settings, directory, hasStarted);
+    if (hasStarted) await server.start();
+    else await server.answers();
+    return server;
+  }
+
+  /** Kills one of its processes by SIGKILL, and starts it again. @returns when the store answers */
+  async kill(): Promise<void> {
+    const pid = this.one();
+    process.kill(pid, 'SIGKILL');
+    await ended(pid);
+    await sleep(Math.random() * AWAY_MS);
+    await this.start(pid);
+  }
+
+  /** Stops one of its processes for a while by SIGSTOP, which closes no connection. @returns when the store answers */
+  async freeze(): Promise<void> {
+    const pid = this.one();
+    const frozen = { from: performance.now(), until: Number.POSITIVE_INFINITY };
+    this.frozen.push(frozen);
+    // A shell of its own wakes it up whatever becomes of this process.
+    const command = `kill -STOP ${pid} && sleep ${FROZEN_SECONDS}; kill -CONT ${pid}`;
+    const [code] = await once(spawn('sh', ['-c', command], { stdio: 'ignore', detached: true }), 'exit');
+    frozen.until = performance.now();
+    if (code !== 0) throw new Error(`process ${pid} could not be frozen and woken up`);
+    await this.answers();
+  }
+
+  /** To be called when a request has its answer, complete or not: notes how long it waited for a frozen server. */
+  answered(began: number, isComplete: boolean): void {
+    const now = performance.now();
+    for (const { from, until } of this.frozen) {
+      if (began > until || now < from) continue;
+      const noted = this.waited[isComplete && began < from ? 'served' : 'waiting'];
+      noted.requests++;
+      noted.longestMs = Math.max(noted.longestMs, now - Math.max(began, from));
+    }
+  }
+
+  /** Whether those who waited for a frozen server were told soon. Prints how long they waited. */
+  isInTime(print: (line: string) => void): boolean {
+    const { waiting, served } = this.waited;
+    const said = ({ requests, longestMs }: typeof waiting) =>
+      `${requests} requests, at most ${(longestMs / 1000).toFixed(1)} s`;
+    print(
+      `waited for a frozen event store: ${said(waiting)}; until what was being served was charged: ${said(served)}`,
+    );
+    return waiting.longestMs <= TOLD_WITHIN_MS;
+  }
+
+  async close(): Promise<void> {
+    if (this.hasStarted) {
+      const pids = processesIn(this.settings);
+      for (const pid of pids) process.kill(pid, 'SIGTERM');
+      await Promise.all(pids.map(ended));
+    }
+    await rm(this.directory, { recursive: true });
+  }
+
+  private one(): number {
+    const pids = processesIn(this.settings);
+    const pid = pids[Math.floor(Math.random() * pids.length)];
+    if (pid === undefined) throw new Error(`no process in ${this.settings.pidFile} runs`);
+    return pid;
+  }
+
+  /** Runs the command, whether it goes on as the server or ends behind it. @returns when the store answers */
+  private async start(killed?: number): Promise<void> {
+    const output = path.join(this.directory, 'output');
+    const to = openSync(output, 'w');
+    // A server takes variables that begin with EVENTSTORE_ for options of its own, and refuses those it does not know.
+    const { EVENTSTORE_URL: _, EVENTSTORE_TEST_URL: __, ...env } = process.env;
+    const more = killed === undefined ? {} : { PROVE_EVENTSTORE_KILLED: String(killed) };
+    const child = spawn('sh', ['-c', this.settings.start], {
+      env: { ...env, ...more },
+      stdio: ['ignore', to, to],
+      detached: true,
+    });
+    closeSync(to);
+    child.unref();
+    const failed = once(child, 'exit').then(([code]) => {
+      if (code === 0) return new Promise<never>(() => {}); // the server goes on without it
+      throw new Error(`PROVE_EVENTSTORE_START ended with ${code}: ${readFileSync(output, 'utf8').trim()}`);
+    });
+    failed.catch(() => {}); // where it goes on as the server, it is killed later
+    await Promise.race([failed, this.isBack(killed)]);
+  }
+
+  private async isBack(killed: number | undefined): Promise<void> {
+    const deadline = performance.now() + STARTED_WITHIN_MS;
+    while (processesIn(this.settings).length === 0 || (killed !== undefined && idsIn(this.settings).includes(killed))) {
+      if (performance.now() > deadline) throw new Error(`${this.settings.pidFile} does not name what was started`);
+      await sleep(LOOK_AGAIN_MS);
+    }
+    await this.answers();
+  }
+
+  private async answers(): Promise<void> {
+    const deadline = performance.now() + STARTED_WITHIN_MS;
+    for (;;) {
+      const store = new EventStoreDbEventStore({ connectionString: this.settings.url, streamPrefixes: ['account-'] });
+      const problem = await store.check().then(
+        () => undefined,
+        (error: Error) => error,
+      );
+      await store.close();
+      if (!problem) return;
+      if (performance.now() > deadline) throw problem;
+      await sleep(LOOK_AGAIN_MS);
+    }
+  }
+}
+
+/** Ids in the file, of processes that run or not. None where there is no such file. */
+function idsIn({ pidFile }: ServerSettings): readonly number[] {
+  try {
+    return readFileSync(pidFile, 'utf8')
+      .split(/\s+/)
+      .map(Number)
+      .filter((id) => Number.isInteger(id) && id > 1);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+const processesIn = (settings: ServerSettings): readonly number[] => idsIn(settings).filter(runs);
+
+/** One that has ended and that nobody has asked for its end does not run. */
+function runs(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function ended(pid: number): Promise<void> {
+  const deadline = performance.now() + ENDED_WITHIN_MS;
+  while (runs(pid)) {
+    if (performance.now() > deadline) throw new Error(`process ${pid} does not end`);
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
