@@ -16,6 +16,7 @@ export {
   type Lease,
   NO_SNAPSHOTS,
   NO_STREAM,
+  OutcomeUnknown,
   type Runtime,
   type Snapshot,
   type SnapshotStore,

@@ -61,8 +61,11 @@ export interface EventStore extends FactReader, FactAppender {}
 
 /** The store did not answer, so it is unknown whether an append happened. */
 export class StoreUnavailable extends Error {
-  override readonly name = 'StoreUnavailable';
+  override readonly name: string = 'StoreUnavailable';
 }
+
+/** What was appended may be there, or come yet: a store that was stopped goes on with what it was sent. */
+export class OutcomeUnknown extends StoreUnavailable {}
 
 /** An append has more bytes than the store takes at once. Nothing was stored. */
 export class AppendTooLarge extends Error {

@@ -6,6 +6,7 @@ import {
   type FactReader,
   type Head,
   NO_STREAM,
+  OutcomeUnknown,
   type Runtime,
   type SnapshotStore,
   START,
@@ -40,8 +41,8 @@ export interface Outcome<Event, State = unknown> extends Head {
 /** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
 export interface Runner<Command extends Message, Event extends Message, State = unknown> {
   /**
-   * @throws Rejection as decided; StoreUnavailable when the store stays away for some seconds: it is unknown then whether anything
-   *   was appended; UnknownFact when a newer program is needed;
+   * @throws Rejection as decided; StoreUnavailable when the store stays away for some seconds, OutcomeUnknown where something may
+   *   have been appended; UnknownFact when a newer program is needed;
    *   AppendTooLarge when what follows from this one command is; whatever else the store refuses it with
    */
   run(id: string, command: Command, cause: Cause): Promise<Outcome<Event, State>>;
@@ -189,9 +190,10 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
     else if (error instanceof Refused)
       runtime.alarm(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
-    // Who is behind them would wait as long for the same.
-    const all = reason instanceof StoreUnavailable ? [...group, ...this.queue.splice(0)] : group;
-    for (const waiting of all) waiting.reject(reason);
+    for (const waiting of group) waiting.reject(reason);
+    if (!(reason instanceof StoreUnavailable)) return;
+    const behind = new StoreUnavailable('others have waited in vain', { cause: reason }); // and these would, as long
+    for (const waiting of this.queue.splice(0)) waiting.reject(behind);
   }
 
   /**
@@ -266,7 +268,8 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw new Refused(error);
         const wait = Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS);
-        if (resends >= MAX_RESENDS || performance.now() + wait >= until) throw error;
+        if (resends >= MAX_RESENDS || performance.now() + wait >= until)
+          throw new OutcomeUnknown(error.message, { cause: error });
         await runtime.sleep(wait);
       }
     }

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from '@jest/globals';
 import { type Accounts, Payers, SystemClock } from '#application';
 import { type AccountCommand, accountDecider, type Charge } from '#domain';
-import { AppendTooLarge, money, Rejection, StoreUnavailable, UnknownFact } from '#kernel';
+import { AppendTooLarge, money, OutcomeUnknown, Rejection, StoreUnavailable, UnknownFact } from '#kernel';
 import { replacePauses } from '../../../testing/src/pauses.ts';
 import { VirtualTime } from '../../../testing/src/virtual-time.ts';
 
@@ -50,7 +50,7 @@ test('a process that others may take for dead holds nothing: its holds would be 
 async function unconfirmed(...said: readonly (Error | 'released')[]): Promise<number> {
   let released = 0;
   const run = async (_: string, command: AccountCommand) => {
-    const answer = command.type === 'HoldFunds' ? new StoreUnavailable('silent') : said[released++];
+    const answer = command.type === 'HoldFunds' ? new OutcomeUnknown('silent') : said[released++];
     if (answer instanceof Error) throw answer;
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };

@@ -4,9 +4,9 @@ import {
   AppendTooLarge,
   type Cause,
   money,
+  OutcomeUnknown,
   type PicoUsd,
   Rejection,
-  StoreUnavailable,
   startedBy,
   UnknownFact,
   ZERO,
@@ -77,7 +77,7 @@ export abstract class Holder implements Payer {
     try {
       return await take();
     } catch (error) {
-      if (error instanceof StoreUnavailable) void this.undone(hold);
+      if (error instanceof OutcomeUnknown) void this.undone(hold);
       throw error;
     }
   }
