@@ -115,6 +115,7 @@ class Catching {
       ...cluster.gateways.map((api) => this.health(api)),
     ];
     const all = Promise.all(asking);
+    all.catch(() => {}); // it is waited for below
     await cluster.startRole('sagas');
     await delay(PROJECTOR_COMES_AFTER_MS);
     if (this.readyAt.size > 0) this.broken.push('a gateway was ready before there was a projector');

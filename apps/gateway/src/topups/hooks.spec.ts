@@ -121,7 +121,7 @@ describe('a web hook', () => {
     const lock = new pg.Client({ connectionString: world.databaseUrl });
     await lock.connect();
     try {
-      await lock.query('begin; lock table books.checkpoints in exclusive mode');
+      await lock.query('begin; lock table books.topups in exclusive mode');
       const asked = await ask();
       await pay(asked);
       expect(await post(event(asked))).toBe(503);
