@@ -58,6 +58,7 @@ export async function benchGateways({
   const cluster = await Cluster.start(dataDir, 1);
   const others: Started[] = [];
   try {
+    await cluster.ready();
     const upstream = `${cluster.sandbox}/openai/v1`;
     const candidates = [await ours(cluster)];
     for (const open of [bare, portkey]) {
