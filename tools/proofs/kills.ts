@@ -27,6 +27,7 @@ const LOOK_AGAIN_MS = 50;
 /** A role that does not start, since the event store chooses its leader, is started again. */
 const STARTS = 5;
 const START_AGAIN_MS = 1_000;
+const SURELY_FROZEN_MS = 200;
 const ROLES = ['gateway 1', 'gateway 2', 'projector', 'sagas'];
 const [KILLED_STORE, FROZEN_STORE] = ['eventstore', 'eventstore, frozen'];
 
@@ -38,12 +39,23 @@ interface Load {
   /** Request ids of complete answers, by customer. */
   readonly answered: Map<Customer, string[]>;
   sent: number;
-  stopped: boolean;
   readonly server: EventStoreServer | undefined;
 }
 
-async function work(cluster: Cluster, load: Load): Promise<void> {
-  while (!load.stopped) {
+/** Those who ask, one request after the other each, until they are told to stop. */
+function crew(cluster: Cluster, load: Load) {
+  const shift = { over: false };
+  const workers = Array.from({ length: WORKERS }, () => work(cluster, load, shift));
+  return {
+    async stop(): Promise<void> {
+      shift.over = true;
+      await Promise.all(workers);
+    },
+  };
+}
+
+async function work(cluster: Cluster, load: Load, shift: { readonly over: boolean }): Promise<void> {
+  while (!shift.over) {
     const customer = pick([...load.answered.keys()]);
     const [api] = [pick(cluster.gateways)];
     if (!api) {
@@ -75,9 +87,9 @@ async function ask(api: string, { apiKey }: Customer, kind: (typeof KINDS)[numbe
   return response.status === 200 && complete ? (response.headers.get('x-request-id') ?? undefined) : undefined;
 }
 
-async function murder(cluster: Cluster, victim: string, server: EventStoreServer | undefined): Promise<void> {
-  if (victim === KILLED_STORE) return server?.kill();
-  if (victim === FROZEN_STORE) return server?.freeze();
+async function murder(cluster: Cluster, victim: string, load: Load): Promise<void> {
+  if (victim === KILLED_STORE) return load.server?.kill();
+  if (victim === FROZEN_STORE) return freeze(cluster, load);
   if (victim !== 'postgres') {
     await cluster.processes.get(victim)?.kill();
     await startAgain(cluster, victim);
@@ -88,6 +100,15 @@ async function murder(cluster: Cluster, victim: string, server: EventStoreServer
   const roles = [...cluster.processes].filter(([name]) => name !== 'sandbox');
   await Promise.all(roles.map(([, started]) => started.ended));
   for (const [name] of roles) await startAgain(cluster, name);
+}
+
+/** Others come while it is frozen: who was being served before waits to be charged. */
+async function freeze(cluster: Cluster, load: Load): Promise<void> {
+  const frozen = load.server?.freeze();
+  await sleep(SURELY_FROZEN_MS);
+  const others = crew(cluster, load);
+  await frozen;
+  await others.stop();
 }
 
 async function startAgain(cluster: Cluster, name: string): Promise<void> {
@@ -113,15 +134,15 @@ async function fallen(cluster: Cluster): Promise<readonly string[]> {
 }
 
 /** Kills one after the other while there is load, each at least once. @returns whether roles ended only where they were killed */
-async function killUnderLoad(cluster: Cluster, server: EventStoreServer | undefined): Promise<boolean> {
-  const victims = [...ROLES, 'postgres', ...(server ? [KILLED_STORE, FROZEN_STORE] : [])] as string[];
+async function killUnderLoad(cluster: Cluster, load: Load): Promise<boolean> {
+  const victims = [...ROLES, 'postgres', ...(load.server ? [KILLED_STORE, FROZEN_STORE] : [])] as string[];
   const end = performance.now() + LOAD_SECONDS * 1000;
   const kills = new Map<string, number>();
   const alone: string[] = [];
   for (let turn = 0; turn < victims.length || performance.now() < end; turn++) {
     await sleep(300 + Math.random() * 900);
     const victim = victims[turn] ?? pick(victims);
-    await murder(cluster, victim, server);
+    await murder(cluster, victim, load);
     kills.set(victim, (kills.get(victim) ?? 0) + 1);
     for (const name of await fallen(cluster)) {
       alone.push(name);
@@ -137,12 +158,11 @@ async function prove(dataDir: string, server: EventStoreServer | undefined): Pro
   const cluster = await Cluster.start(dataDir, 2, { LOG_LEVEL: 'info' });
   try {
     await cluster.ready();
-    const load: Load = { answered: new Map(), sent: 0, stopped: false, server };
+    const load: Load = { answered: new Map(), sent: 0, server };
     for (let i = 0; i < CUSTOMERS; i++) load.answered.set(await cluster.customer(CREDIT_USD), []);
-    const workers = Array.from({ length: WORKERS }, () => work(cluster, load));
-    const orderly = await killUnderLoad(cluster, server);
-    load.stopped = true;
-    await Promise.all(workers);
+    const workers = crew(cluster, load);
+    const orderly = await killUnderLoad(cluster, load);
+    await workers.stop();
     for (const customer of load.answered.keys()) await nothingHeld(cluster, customer);
     const freed = await freedAfterDeath(cluster);
     print(
