@@ -77,8 +77,12 @@ export class EventStoreServer {
     const hasStarted = processesIn(settings).length === 0;
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-eventstore-'));
     const server = new EventStoreServer(settings, directory, hasStarted);
-    if (hasStarted) await server.start();
-    else await server.answers();
+    try {
+      await (hasStarted ? server.start() : server.answers());
+    } catch (error) {
+      await server.close();
+      throw error;
+    }
     return server;
   }
 
