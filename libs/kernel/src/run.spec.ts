@@ -224,6 +224,16 @@ describe('run', () => {
     expect(await stored(store)).toEqual([1, 4]);
   });
 
+  test('a store that went away for a moment costs no second reading of the stream, however long it is', async () => {
+    const store = new Interfered();
+    const runner = runnerOn(store, undefined, counter, 20);
+    await store.elsewhere(1, NO_STREAM);
+    store.after = () => new Promise(() => {});
+    await expect(runner.run('a', add(2))).rejects.toBeInstanceOf(OutcomeUnknown);
+    await expect(runner.run('a', add(4))).resolves.toMatchObject({ revision: 2, state: 7 });
+    expect(store.reads).toBe(2); // all of it, and what came since
+  });
+
   test('a broken decider harms only the command that broke it', async () => {
     const store = new Interfered();
     const broken: typeof counter = {

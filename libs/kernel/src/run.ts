@@ -22,8 +22,10 @@ const MAX_GROUP = 256;
 const MAX_CONFLICTS = 100;
 /** From here on a loser waits a moment, so that several replicas on one hot stream do not keep step. */
 const CONFLICTS_BEFORE_WAITING = 3;
-/** So long a group is tried before those who wait for it are told that the store is away: they do not wait five seconds. */
+/** So long a group is tried before those who wait for it are told that the store is away: they do not wait five seconds, */
 const TRIED_FOR_MS = 4_500;
+/** unless other writers were first for so long. */
+const TRIED_ONCE_MS = 200;
 /** Times an append with unknown outcome is sent again, with the same ids. */
 const MAX_RESENDS = 16;
 const RESEND_FIRST_WAIT_MS = 20;
@@ -184,8 +186,10 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
       await this.serve(group.slice(0, middle));
       return this.serve(group.slice(middle));
     }
-    this.folded = undefined; // what is stored is no longer known: fold again before the next decision
     const reason = error instanceof Refused ? error.reason : error;
+    // Where the store is away, what was folded is the beginning of the stream still: an append to another end would be stale, and any
+    // other answer is confirmed first. Else what is stored is no longer known.
+    if (!(reason instanceof StoreUnavailable)) this.folded = undefined;
     const { runtime } = this.options;
     if (reason instanceof UnknownFact) runtime.alarm(`${this.stream} cannot be used`, reason);
     else if (error instanceof Refused)
@@ -201,9 +205,9 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
    * or "already so") is only given on a state that the store has just confirmed: another replica may have moved on.
    */
   private async commit(group: readonly Waiting<Command, State, Event>[]): Promise<void> {
-    const until = performance.now() + (this.options.triedForMs ?? TRIED_FOR_MS);
     let confirmed = this.folded === undefined;
     let base = this.folded ?? (await this.load());
+    const until = performance.now() + (this.options.triedForMs ?? TRIED_FOR_MS);
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       const { decisions, state, appended } = this.decideAll(base.state, group);
       if (appended.length > 0) {
@@ -264,7 +268,10 @@ class StreamWriter<Command extends Message, State, Event extends Message> implem
     const { store, runtime } = this.options;
     for (let resends = 0; ; resends++) {
       try {
-        return await within(until - performance.now(), store.append(this.stream, expected, events));
+        return await within(
+          Math.max(until - performance.now(), TRIED_ONCE_MS),
+          store.append(this.stream, expected, events),
+        );
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw new Refused(error);
         const wait = Math.min(RESEND_FIRST_WAIT_MS * 2 ** resends, RESEND_LONGEST_WAIT_MS);

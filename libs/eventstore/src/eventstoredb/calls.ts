@@ -1,12 +1,19 @@
 import { type EventStoreDBClient, UnavailableError } from '@eventstore/db-client';
+import { StoreUnavailable } from '#kernel';
 
 /**
  * Calls that are with the server at the same time. A server takes 100 on a connection unless it is configured otherwise, and
  * resets what is beyond ("Bandwidth exhausted", KurrentDB-Client-NodeJS issue 167).
  */
 const CALLS_IN_FLIGHT = 64;
-/** A connection that is not made within this time is given up: the node may be stopped, and another one lead by now. */
+/** A call that has waited so long for its turn is not made any more: nobody waits for its answer. */
+const TURN_WITHIN_MS = 4_000;
+/**
+ * A connection that is not made within this time is given up: the node may be stopped, and another one lead by now. It may also be
+ * slow, so the next one has twice the time, up to ten seconds.
+ */
 const CONNECTED_WITHIN_MS = 2_000;
+const LONGEST_CONNECTED_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 500;
 /** A connection that is made, as gRPC counts the states of its channels. */
 const READY = 2;
@@ -27,27 +34,45 @@ interface Inner {
  */
 export class Calls {
   private free = CALLS_IN_FLIGHT;
-  private readonly waiting: (() => void)[] = [];
+  /** In the order in which they came. */
+  private readonly waiting = new Set<() => void>();
   private readonly client: Inner;
   private watch: NodeJS.Timeout | undefined;
   private unready: { readonly channel: Channel; readonly since: number } | undefined;
+  /** Connections in a row that were given up. */
+  private givenUp = 0;
 
   constructor(client: EventStoreDBClient) {
     this.client = client as unknown as Inner;
   }
 
-  /** Makes a call when it is its turn; the others wait for theirs. */
+  /** Makes a call when it is its turn; the others wait for theirs. @throws StoreUnavailable when that takes too long */
   async make<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     if (this.free > 0) this.free--;
-    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+    else await this.turn();
     this.watch ??= setInterval(() => this.look().catch(() => {}), LOOK_EVERY_MS).unref(); // calls say what is wrong
     try {
       return await call();
     } finally {
-      const next = this.waiting.shift();
+      const [next] = this.waiting;
       if (next) next();
       else if (++this.free === CALLS_IN_FLIGHT) this.rest();
     }
+  }
+
+  private turn(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const begin = () => {
+        this.waiting.delete(begin);
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        this.waiting.delete(begin);
+        reject(new StoreUnavailable('the event store has not answered others'));
+      }, TURN_WITHIN_MS);
+      this.waiting.add(begin);
+    });
   }
 
   private rest(): void {
@@ -58,9 +83,15 @@ export class Calls {
 
   private async look(): Promise<void> {
     const channel = await this.client.getChannel();
-    if (channel.getConnectivityState(false) === READY) this.unready = undefined;
-    else if (this.unready?.channel !== channel) this.unready = { channel, since: performance.now() };
-    else if (performance.now() - this.unready.since >= CONNECTED_WITHIN_MS)
-      await this.client.handleError({ getChannel: () => channel }, new UnavailableError());
+    if (channel.getConnectivityState(false) === READY) {
+      this.unready = undefined;
+      this.givenUp = 0;
+      return;
+    }
+    if (this.unready?.channel !== channel) this.unready = { channel, since: performance.now() };
+    const most = Math.min(CONNECTED_WITHIN_MS * 2 ** this.givenUp, LONGEST_CONNECTED_WITHIN_MS);
+    if (performance.now() - this.unready.since < most) return;
+    this.givenUp++;
+    await this.client.handleError({ getChannel: () => channel }, new UnavailableError());
   }
 }

@@ -53,10 +53,12 @@ export function connect(connectionString: string): EventStoreDBClient {
 
 /** A connection string with our defaults for what it does not say. The client reads the names in either case, and so do we. */
 export function connectionStringOf(given: string): string {
-  const named = new Set([...given.matchAll(/[?&]([^=&?]+)=/g)].map(([, name = '']) => name.toLowerCase()));
+  const whole = given.replace(/[?&]+$/, '');
+  const [, query = ''] = whole.slice(whole.lastIndexOf('@') + 1).split('?'); // a password may have any sign
+  const named = new Set(query.split('&').map((each) => each.split('=')[0]?.toLowerCase()));
   const missing = Object.entries(DEFAULTS).filter(([name]) => !named.has(name.toLowerCase()));
   const parameters = missing.map(([name, value]) => `${name}=${value}`).join('&');
-  return parameters === '' ? given : `${given}${named.size > 0 ? '&' : '?'}${parameters}`;
+  return parameters === '' ? whole : `${whole}${query === '' ? '?' : '&'}${parameters}`;
 }
 
 /** The client prints a recommendation of longer intervals on standard error, where nobody has asked for one. */

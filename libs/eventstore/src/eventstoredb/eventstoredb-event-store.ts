@@ -59,8 +59,8 @@ export class EventStoreDbEventStore implements EventStore {
   private readonly calls: Calls;
   private readonly pace = new Pace();
   private readonly log = new SharedLog({
-    page: async (after) => this.pace.noted(await this.logPage(after), after),
-    grown: (_, signal) => this.pace.turn(signal),
+    page: async (after) => this.pace.noted(await this.logPage(after)),
+    grown: (after, signal) => this.pace.turn(after, signal),
   });
   private readonly closing = new AbortController();
 
@@ -106,6 +106,7 @@ export class EventStoreDbEventStore implements EventStore {
       );
       if (!success) return 'stale'; // instead of an error, where the connection string asks for it
       if (!position) throw new Error('the server did not return the position of an append');
+      this.hurry(); // followers of this process, as those of the sagas, which wait for their own facts
       return { revision: expected + events.length, position: position.commit };
     } catch (error) {
       if (error instanceof WrongExpectedVersionError) return 'stale';
@@ -131,7 +132,7 @@ export class EventStoreDbEventStore implements EventStore {
   async end(): Promise<bigint> {
     let from: Position | typeof END = END;
     for (;;) {
-      const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE } as const;
+      const options = { direction: BACKWARDS, fromPosition: from, maxCount: END_PAGE, requiresLeader: true } as const;
       const entries: readonly Recorded[] = await soon(this.ask(() => recordedIn(this.client.readAll(options))));
       const ours = entries.find(({ stream }) => isListed(stream, this.streamPrefixes));
       const first = entries.at(-1);
@@ -150,6 +151,11 @@ export class EventStoreDbEventStore implements EventStore {
    */
   async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
     yield* this.log.follow(after, AbortSignal.any([signal, this.closing.signal]));
+  }
+
+  /** Somebody waits to see what was appended: followers of this process look for it now. */
+  hurry(): void {
+    this.pace.hurry();
   }
 
   /** Ends all followers and calls. The connection goes with the process, or when the server closes it. */
@@ -182,13 +188,19 @@ export class EventStoreDbEventStore implements EventStore {
     return { events, position: entries.at(-1)?.position ?? after, full: entries.length >= LOG_PAGE };
   }
 
-  /** Asks twice: the client notices a lost connection only by a call that fails, and then reconnects. */
+  /**
+   * Asks twice: the client notices a lost connection only by a call that fails, and then reconnects.
+   * @throws StoreUnavailable also where this store was closed meanwhile: the client ends its reads as if they were complete
+   */
   private async ask<Answer>(question: () => Promise<Answer>, again = true): Promise<Answer> {
     try {
-      return await this.calls.make(question);
+      const answer = await this.calls.make(question);
+      if (this.closing.signal.aborted) throw new StoreUnavailable('the event store was closed');
+      return answer;
     } catch (error) {
       const reason = failed('the event store did not answer', error);
-      if (!again || !(reason instanceof StoreUnavailable)) throw reason;
+      const isFinal = error instanceof StoreUnavailable || !(reason instanceof StoreUnavailable);
+      if (!again || isFinal || this.closing.signal.aborted) throw reason;
       this.onProblem('a read failed and is tried once more', error);
       return this.ask(question, false);
     }

@@ -73,6 +73,8 @@ describe('a node that is stopped, or cut off', () => {
   test.each([
     ['esdb://a', 'esdb://a?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
     ['esdb://a,b:2?tls=false', 'esdb://a,b:2?tls=false&keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
+    ['esdb://a?', 'esdb://a?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
+    ['esdb://u:p?x=y@a:1', 'esdb://u:p?x=y@a:1?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
     ['esdb://a?KEEPALIVEINTERVAL=9', 'esdb://a?KEEPALIVEINTERVAL=9&keepAliveTimeout=2000&gossipTimeout=2'],
   ])('what %s does not say is said for it', (given, whole) => {
     expect(connectionStringOf(given)).toBe(whole);

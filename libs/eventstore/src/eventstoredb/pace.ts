@@ -1,28 +1,58 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { START } from '#kernel';
 import type { Page } from '../pages.ts';
 
-/** How long facts gather until they are asked for, where some came just now. */
-const GATHER_MS = 15;
-/** Where nothing comes, it is asked this often at last. */
-const IDLE_MS = 60;
+/** How often it is asked for more where nobody is known to wait. Each call costs a process and the server more than many facts. */
+const LOOK_EVERY_MS = 100;
+/** And where somebody waits: facts that come together are read together. */
+const HURRY_MS = 15;
 
 /** How often a server is asked for what is behind the end of its log. */
 export class Pace {
-  private waitMs = 0;
-  private askedAt = 0;
+  /** How far the log is known, and whether there is surely more. */
+  private seen = START;
+  private more = true;
+  private askedAt = Number.NEGATIVE_INFINITY;
+  private hurried = false;
+  private readonly waiting = new Set<() => void>();
 
-  /** Resolves when it is time to ask again, or when `signal` aborts. */
-  async turn(signal: AbortSignal): Promise<void> {
-    const waitMs = this.askedAt + this.waitMs - performance.now();
-    if (waitMs > 0) await delay(waitMs, undefined, { signal }).catch(() => {});
+  /** Resolves when it is time to ask for what is behind a position, or when `signal` aborts. */
+  async turn(after: bigint, signal: AbortSignal): Promise<void> {
+    if (after < this.seen || this.more) return;
+    while (!signal.aborted) {
+      const wait = this.askedAt + (this.hurried ? HURRY_MS : LOOK_EVERY_MS) - performance.now();
+      if (wait <= 0) break;
+      await this.pause(wait, signal);
+    }
+    this.hurried = false;
     this.askedAt = performance.now();
   }
 
+  /** Somebody waits for what has come. */
+  hurry(): void {
+    this.hurried = true;
+    for (const wake of this.waiting) wake();
+  }
+
   /** What an answer says of the next one. */
-  noted(page: Page, after: bigint): Page {
-    if (page.full) this.waitMs = 0;
-    else if (page.position > after) this.waitMs = GATHER_MS;
-    else this.waitMs = Math.min(Math.max(2 * this.waitMs, GATHER_MS), IDLE_MS);
+  noted(page: Page): Page {
+    if (page.position >= this.seen) {
+      this.seen = page.position;
+      this.more = page.full;
+    }
     return page;
+  }
+
+  private pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.waiting.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, milliseconds);
+      this.waiting.add(wake);
+      signal.addEventListener('abort', wake, { once: true });
+    });
   }
 }
