@@ -1,14 +1,14 @@
 import { type Foundation, type Running, Turns, whileLeading } from '#infra';
 import { type Batch, type Lease, pump } from '#kernel';
 import { openPool } from '#postgres';
-import { BOOKS_OPTIONS, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
+import { BOOKS_OPTIONS, listenForWanted, type Projection, projections, rebuildIfOutdated, sinkOf } from '#projections';
 
 /** The name of the lease that read models are written under. */
 export const PROJECTOR = 'projector';
 
 /** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
 export async function startProjector(
-  { databaseUrl, store: { lenient: store }, runtime }: Foundation,
+  { databaseUrl, store: { lenient: store, hurry }, runtime }: Foundation,
   turns = new Turns(),
 ): Promise<Running> {
   const stop = new AbortController();
@@ -19,6 +19,9 @@ export async function startProjector(
     options: BOOKS_OPTIONS,
     onBroken: (error) => runtime.alarm('an idle connection of the projector broke', error),
   });
+  const heard = hurry && { connectionString: databaseUrl, onNotification: hurry, onProblem: runtime.alarm };
+  const wanted = heard && listenForWanted(heard);
+  await wanted?.open();
   const follow = store.follow.bind(store);
   const project = (projection: Projection, { token, signal }: Lease) => {
     const sink = sinkOf(projection, pool, token);
@@ -44,6 +47,7 @@ export async function startProjector(
   const close = async () => {
     stop.abort();
     await leading;
+    await wanted?.close();
     await pool.end();
   };
   return { where: {}, close };

@@ -5,12 +5,18 @@ import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 export interface ClosableEventStore extends EventStore {
   /** Whether it answers, and can be used. @throws StoreUnavailable, UserRefused */
   check(): Promise<void>;
+  /**
+   * Somebody waits to see what was appended: followers of this process look for it now. Undefined where they are told of it in any
+   * case.
+   */
+  hurry?(): void;
   close(): Promise<void>;
 }
 
 /** An event store whose facts are all of today's versions. */
 export interface OpenedEventStore extends DecodedEventStore {
   check(): Promise<void>;
+  readonly hurry: (() => void) | undefined;
   close(): Promise<void>;
 
   /** The facts in the versions in which they were written, of all types. For audits. */
@@ -30,7 +36,8 @@ export interface EventStoreAddress {
 export function openEventStore({ knownFacts, ...address }: EventStoreAddress): OpenedEventStore {
   const stored = openAdapter(address);
   const [check, close] = [() => stored.check(), () => stored.close()];
-  return { ...decoded(stored, knownFacts), stored, check, close };
+  const hurry = stored.hurry?.bind(stored);
+  return { ...decoded(stored, knownFacts), stored, check, hurry, close };
 }
 
 function openAdapter(address: Omit<EventStoreAddress, 'knownFacts'>): ClosableEventStore {

@@ -55,6 +55,7 @@ export { findTopups, type TopupStatus, type TopupView, topupOf } from './topups.
 export { type FoundTopups, TopupsByReference } from './topups-by-reference.ts';
 export { UpToDate } from './up-to-date.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
+export { listenForWanted, Wanted } from './wanted.ts';
 
 /** Every read model. The order is that of their migrations. */
 export const projections = [

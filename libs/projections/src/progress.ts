@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { START } from '#kernel';
+import type { Wanted } from './wanted.ts';
 
 /** Between two looks, however many wait. */
 const LOOK_EVERY_MS = 3;
@@ -22,6 +23,7 @@ const NOWHERE: Place = { position: START, rebuiltTo: undefined };
 /** How far the projections have come, for readers that want to see what they have just written. */
 export class Progress {
   private readonly pool: pg.Pool;
+  private readonly wanted: Wanted | undefined;
   private places: ReadonlyMap<string, Place> = new Map();
   /** Projections that stand before a fact. */
   private stopped: ReadonlySet<string> = new Set();
@@ -32,8 +34,10 @@ export class Progress {
   private looking: Promise<void> | undefined;
   private lookedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(pool: pg.Pool) {
+  /** @param wanted told of those who wait */
+  constructor(pool: pg.Pool, wanted?: Wanted) {
     this.pool = pool;
+    this.wanted = wanted;
   }
 
   /**
@@ -45,10 +49,11 @@ export class Progress {
     const started = performance.now();
     const at = (name: string) => this.placeOf(name).position;
     const behind = () => projections.filter((name) => at(name) < position);
-    while (behind().length > 0) {
+    for (let looks = 0; behind().length > 0; looks++) {
       await this.look();
       const late = behind();
       if (late.length === 0) return true;
+      if (looks === 0) this.wanted?.tell();
       if (late.some((name) => this.stopped.has(name))) return false;
       const stuck = late.some((name) => this.stuck.get(name) === at(name));
       const waited = performance.now() - started;

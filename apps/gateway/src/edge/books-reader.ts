@@ -17,6 +17,7 @@ import {
   type TopupView,
   topupOf,
   UpToDate,
+  type Wanted,
 } from '#projections';
 import { BooksBehind, BooksIncomplete } from './errors.ts';
 
@@ -37,8 +38,9 @@ export class BooksReader {
     readonly pool: pg.Pool,
     private readonly store: FactReader,
     private readonly clock: Clock,
+    wanted?: Wanted,
   ) {
-    this.progress = new Progress(pool);
+    this.progress = new Progress(pool, wanted);
     this.upToDate = new UpToDate(store, this.progress);
   }
 

@@ -22,6 +22,7 @@ import { PostgresKeptAnswers } from '#connectors';
 import { Connections, Foundation } from '#infra';
 import type { Runtime } from '#kernel';
 import { PayingModule, PaymentsModule, Role, SecretsModule, StoresModule, StreamsModule } from '#modules';
+import { Wanted } from '#projections';
 import { placesBehind } from './addresses.ts';
 import { Bodies } from './bodies.ts';
 import { BooksReader } from './books-reader.ts';
@@ -56,7 +57,8 @@ const NOTED_PAYERS = Symbol('noted payers');
     {
       provide: BooksReader,
       inject: [pg.Pool, Foundation, Clock],
-      useFactory: (pool: pg.Pool, { store }: Foundation, clock: Clock) => new BooksReader(pool, store, clock),
+      useFactory: (pool: pg.Pool, { store }: Foundation, clock: Clock) =>
+        new BooksReader(pool, store, clock, store.hurry && new Wanted(pool)),
     },
     {
       provide: Authenticator,

@@ -43,6 +43,15 @@ describe('a node that is stopped, or cut off', () => {
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
   });
 
+  test('has not said that there is nothing, where its reader was closed meanwhile', async () => {
+    const store = open(`esdb://${cable.address}?tls=false`);
+    await store.append('account-1', NO_STREAM, [fact()]);
+    cable.cut();
+    const head = store.head('account-1');
+    const [outcome] = await Promise.allSettled([head, store.close()]);
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } });
+  });
+
   test('is waited for as long as the connection string says', async () => {
     const store = open(`esdb://${cable.address}?tls=false&defaultDeadline=50`);
     cable.cut();

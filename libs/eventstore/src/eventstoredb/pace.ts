@@ -15,16 +15,18 @@ export class Pace {
   private hurried = false;
   private readonly waiting = new Set<() => void>();
 
+  constructor(private readonly now = () => performance.now()) {}
+
   /** Resolves when it is time to ask for what is behind a position, or when `signal` aborts. */
   async turn(after: bigint, signal: AbortSignal): Promise<void> {
     if (after < this.seen || this.more) return;
     while (!signal.aborted) {
-      const wait = this.askedAt + (this.hurried ? HURRY_MS : LOOK_EVERY_MS) - performance.now();
+      const wait = this.askedAt + (this.hurried ? HURRY_MS : LOOK_EVERY_MS) - this.now();
       if (wait <= 0) break;
       await this.pause(wait, signal);
     }
     this.hurried = false;
-    this.askedAt = performance.now();
+    this.askedAt = this.now();
   }
 
   /** Somebody waits for what has come. */

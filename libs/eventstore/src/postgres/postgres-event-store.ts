@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type Batch, type EventStore, type Head, type NewEvent, type Recorded, START, StoreUnavailable } from '#kernel';
-import { newClient, openPool } from '#postgres';
+import { Listener, notification, openPool } from '#postgres';
 import { assertListed } from '../listed.ts';
 import { type Page, pagesBehind } from '../pages.ts';
 import { SharedLog } from '../shared-log.ts';
@@ -16,14 +16,9 @@ const LOG_PAGE = 4_000;
 const NOTIFY_EVERY_MS = 10;
 /** A database that does not answer within this time has an unknown outcome. */
 const QUERY_TIMEOUT_MS = 10_000;
-const RECONNECT_MS = 250;
 
 const COLUMNS = `position, stream, revision, id, type, data, metadata,
   to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
-
-/** Appends are announced to other processes by a notification of its own, off the commit path: a transaction that
- *  notifies holds a lock of the whole server while it is made durable. This one need not be. */
-const NOTIFY = `select set_config('synchronous_commit', 'off', true), pg_notify('${CHANNEL}', '')`;
 
 const asText = { getTypeParser: () => (value: string) => value };
 
@@ -46,17 +41,14 @@ export class PostgresEventStore implements EventStore {
     grown: (after, signal) => this.tail.beyond(after, signal),
   });
   private readonly onProblem: (problem: string, error: unknown) => void;
-  private readonly connectionString: string;
   private readonly streamPrefixes: readonly string[];
-  private listener: pg.Client | undefined;
-  private listening: Promise<void> | undefined;
+  private readonly listener: Listener;
   private notifyAt = 0;
   private notifyTimer: NodeJS.Timeout | undefined;
   private closed = false;
 
   constructor({ connectionString, streamPrefixes = [''], onProblem = () => {} }: PostgresEventStoreOptions) {
     this.streamPrefixes = streamPrefixes;
-    this.connectionString = connectionString;
     this.onProblem = onProblem;
     this.pool = openPool({
       connectionString,
@@ -69,6 +61,9 @@ export class PostgresEventStore implements EventStore {
     });
     this.tail = new Tail(this.pool, (problem, error) => this.onProblem(problem, error));
     this.lane = new AppendLane(this.pool, () => this.announce());
+    // Followers also look by themselves now and then, so a listener that is lost only delays them.
+    const onNotification = () => this.tail.wake();
+    this.listener = new Listener({ connectionString, channel: CHANNEL, onNotification, onProblem });
   }
 
   async check(): Promise<void> {
@@ -116,7 +111,7 @@ export class PostgresEventStore implements EventStore {
   }
 
   async *follow(after: bigint, signal: AbortSignal): AsyncGenerator<Batch> {
-    await this.listen();
+    await this.listener.open();
     yield* this.log.follow(after, signal);
   }
 
@@ -124,8 +119,7 @@ export class PostgresEventStore implements EventStore {
     this.closed = true;
     clearTimeout(this.notifyTimer);
     this.tail.stop();
-    await this.listening?.catch(() => {});
-    await this.listener?.end().catch(() => {});
+    await this.listener.close();
     await this.pool.end();
   }
 
@@ -155,7 +149,7 @@ export class PostgresEventStore implements EventStore {
     return this.pool.query(config).catch(failed) as Promise<{ rows: Row[] }>;
   }
 
-  /** Wakes the followers of this process now, and those of others soon. */
+  /** Wakes the followers of this process now, and those of others soon: off the commit path. */
   private announce(): void {
     this.tail.wake();
     if (this.notifyTimer || this.closed) return;
@@ -163,39 +157,8 @@ export class PostgresEventStore implements EventStore {
     this.notifyTimer = setTimeout(() => {
       this.notifyTimer = undefined;
       this.notifyAt = performance.now();
-      this.pool.query(NOTIFY).catch((error) => this.onProblem('no notification was sent', error));
+      this.pool.query(notification(CHANNEL)).catch((error) => this.onProblem('no notification was sent', error));
     }, wait);
-  }
-
-  /** Followers also look by themselves now and then, so a listener that is lost only delays them. */
-  private listen(): Promise<void> {
-    this.listening ??= this.connectListener().catch((error) => {
-      this.onProblem('not listening for events; trying again', error);
-      this.relisten();
-    });
-    return this.listening;
-  }
-
-  private async connectListener(): Promise<void> {
-    const client = newClient({ connectionString: this.connectionString, name: 'listen' });
-    client.on('notification', () => this.tail.wake());
-    try {
-      await client.connect();
-      await client.query(`listen ${CHANNEL}`);
-    } catch (error) {
-      await client.end().catch(() => {});
-      throw error;
-    }
-    client.on('end', () => this.relisten()); // only now: a failure above is reported by the caller alone
-    this.listener = client;
-  }
-
-  private relisten(): void {
-    if (this.closed) return;
-    setTimeout(() => {
-      this.listening = undefined;
-      if (!this.closed) void this.listen();
-    }, RECONNECT_MS).unref();
   }
 }
 

@@ -1,0 +1,29 @@
+import type pg from 'pg';
+import { Listener, notification } from '#postgres';
+
+const CHANNEL = 'countinghouse_wanted';
+
+/**
+ * Tells the projector that somebody waits for a read model, where the store does not tell it of what is appended: it looks by
+ * itself only now and then.
+ */
+export class Wanted {
+  private telling: Promise<unknown> | undefined;
+
+  constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
+
+  /** One word at a time: it is for all that wait. One that is lost makes them wait for the next look. */
+  tell(): void {
+    this.telling ??= this.pool
+      .query(notification(CHANNEL))
+      .catch(() => {})
+      .finally(() => {
+        this.telling = undefined;
+      });
+  }
+}
+
+/** What `Wanted` tells, in whatever process. */
+export function listenForWanted(heard: Omit<ConstructorParameters<typeof Listener>[0], 'channel'>): Listener {
+  return new Listener({ ...heard, channel: CHANNEL });
+}
