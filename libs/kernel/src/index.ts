@@ -4,6 +4,7 @@ export { plainNumber, usdNumber, withNumbersAsText } from './json-number.ts';
 export type { Message, Metadata, NewEvent, Recorded } from './message.ts';
 export * as money from './money.ts';
 export { formatUsd, type PicoUsd, picoUsd, usd, ZERO } from './money.ts';
+export { outlasting } from './outlasting.ts';
 export { PersistentMap } from './persistent-map.ts';
 export {
   AppendTooLarge,

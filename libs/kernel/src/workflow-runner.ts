@@ -5,6 +5,7 @@
 import type { Cause } from './cause.ts';
 import { FoldedStreams } from './folded-streams.ts';
 import type { Message, Recorded } from './message.ts';
+import { outlasting } from './outlasting.ts';
 import { type CheckpointStore, type FactReader, type Lease, type Runtime, TurnLost } from './ports.ts';
 import { pump, type Sink } from './pump.ts';
 import { Rejection } from './rejection.ts';
@@ -16,6 +17,8 @@ import { type Due, type DueTable, type Next, type PutOff, type Step, TURN_LOST, 
 const LOOK_EVERY_MS = 250;
 const RETRY_FIRST_WAIT_MS = 1_000;
 const RETRY_LONGEST_WAIT_MS = 60_000;
+/** So long it is tried to record what came of an effect, also behind the end of the turn. */
+const OUTCOME_TRIED_FOR_MS = 15_000;
 /** Streams that are worked on at the same time, */
 const MAX_AT_WORK = 256;
 /** and those of them that are only looked at again: where their answers are slow, they must not keep others out. */
@@ -257,7 +260,20 @@ class WorkflowTurn<Command extends Message, State, Event extends Message, S exte
       (answer) => ({ known: true, answer }) as const,
       (error: unknown) => ({ known: false, why: error instanceof Error ? error.message : String(error) }) as const,
     );
-    await this.run(id, effects.end(step.key, outcome, ports.now()));
+    await this.recordOutcome(id, effects.end(step.key, outcome, ports.now()));
+  }
+
+  /** Nobody else knows it: it counts also where a later turn has said by then that it is unknown. */
+  private recordOutcome(id: string, end: Command): Promise<unknown> {
+    const { lease, ports } = this;
+    const milliseconds = () => Date.parse(ports.now());
+    const until = milliseconds() + OUTCOME_TRIED_FOR_MS;
+    const sleep = (wait: number) => ports.runtime.sleep(wait);
+    return outlasting(
+      () => this.run(id, end),
+      sleep,
+      () => lease.holds() || milliseconds() < until,
+    );
   }
 
   private setAside(id: string, most = 0): void {

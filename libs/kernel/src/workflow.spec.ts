@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
-import { type Lease, TurnLost } from '#kernel';
+import { type Lease, StoreUnavailable, TurnLost } from '#kernel';
 import { decisions, nextSteps } from '../../testing/src/given.ts';
 import { MemoryDueTable } from '../../testing/src/memory-due-table.ts';
 import { Died, ParcelWorld } from '../../testing/src/parcel-world.ts';
@@ -120,6 +120,47 @@ describe('a workflow', () => {
     });
     expect(world.shipped).toEqual(['a']);
     expect(await world.typesOf('a')).toEqual([...DONE.slice(0, 3), 'ShippingUnknown', ...DONE.slice(3)]);
+  });
+
+  describe('whose store is away once it has done something', () => {
+    /** Away from behind the effect on, for so long; then the turn is over, where it is to be. */
+    async function shippedBefore(awayMs: number, over: () => void, lease?: (stop: AbortController) => Lease) {
+      const world = open();
+      await world.order('a');
+      let backAt: number | undefined;
+      const ended = async () => {
+        const last = (await world.typesOf('a')).at(-1) ?? '';
+        return ['ParcelShipped', 'ShippingUnknown', 'ParcelAnnounced'].includes(last);
+      };
+      const away = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+        if (what === 'append' && backAt !== undefined && world.time < backAt) throw new StoreUnavailable('away');
+        const answer = await work();
+        if (what !== 'ship') return answer;
+        backAt = world.time + awayMs;
+        over();
+        return answer;
+      };
+      await world.process(ended, away, lease).catch((error) => expect(error).toBeInstanceOf(TurnLost));
+      return { shipped: world.shipped, types: (await world.typesOf('a')).slice(2, 4) };
+    }
+
+    test('records what came of it once the store is back, as long as its turn lasts', async () => {
+      const { shipped, types } = await shippedBefore(60_000, () => {});
+      expect([shipped, types]).toEqual([['a'], ['ShippingBegun', 'ParcelShipped']]);
+    });
+
+    test.each([
+      [10_000, ['ShippingBegun', 'ParcelShipped']],
+      [60_000, ['ShippingBegun', 'ShippingUnknown']],
+    ])('tries it for a while behind its turn (away for %s ms)', async (awayMs, recorded) => {
+      let holds = true;
+      const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, holds: () => holds });
+      const over = () => {
+        holds = false;
+      };
+      const { shipped, types } = await shippedBefore(awayMs, over, lease);
+      expect([shipped, types]).toEqual([['a'], recorded]);
+    });
   });
 
   test('runs many streams side by side', async () => {
