@@ -46,29 +46,45 @@ test('a process that others may take for dead holds nothing: its holds would be 
   await expect(taken(away)).rejects.toBeInstanceOf(StoreUnavailable);
 });
 
-/** Takes a hold of which the store says nothing, and then these things when it is asked to release it. Returns how often it was. */
-async function unconfirmed(...said: readonly (Error | 'released')[]): Promise<number> {
-  let released = 0;
+/**
+ * Takes a hold for ten minutes of which the store says nothing, and then these things when it is asked to release it.
+ * Returns when it was asked: seconds since the hold was refused.
+ */
+async function unconfirmed(said: (look: number) => Error | 'released'): Promise<readonly number[]> {
+  const began = time.milliseconds();
+  const askedAt: number[] = [];
   const run = async (_: string, command: AccountCommand) => {
-    const answer = command.type === 'HoldFunds' ? new OutcomeUnknown('silent') : said[released++];
+    if (command.type === 'HoldFunds') throw new OutcomeUnknown('silent');
+    const answer = said(askedAt.push((time.milliseconds() - began) / 1_000));
     if (answer instanceof Error) throw answer;
     return { events: [], state: accountDecider.initial(), revision: 0, position: 0n };
   };
   const payer = new Payers({ accounts: { run } } as never, time, () => 'gateway-1').of({ accountId: 'a', keyId: null });
   await expect(payer.take({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailable);
-  for (let looks = 0; looks <= said.length; looks++) await time.pass(10_000);
-  return released;
+  await time.pass(900_000);
+  return askedAt;
 }
 
+const notThere = new Rejection('hold_not_found', 'there is none');
+
 test('a hold that the store did not confirm is released once the store says that it is there', async () => {
-  const notThere = new Rejection('hold_not_found', 'there is none');
-  const silent = new StoreUnavailable('silent');
-  expect(await unconfirmed(silent, silent, silent, silent, notThere, 'released')).toBe(6);
+  const looks = await unconfirmed((look) => (look < 4 ? new StoreUnavailable('silent') : 'released'));
+  expect(looks).toEqual([0.5, 5.5, 10.5, 15.5]);
 });
 
-test('a hold that the store did not confirm, and that is not there, is forgotten after some looks', async () => {
-  const notThere = new Rejection('hold_not_found', 'there is none');
-  expect(await unconfirmed(notThere, notThere, notThere, notThere, notThere)).toBe(3);
+test('a hold that the store did not confirm is looked for until it would have expired, ever more seldom', async () => {
+  const looks = await unconfirmed(() => notThere);
+  expect(looks.slice(0, 8)).toEqual([0.5, 5.5, 15.5, 35.5, 75.5, 135.5, 195.5, 255.5]);
+  expect(looks.at(-1)).toBe(615.5);
+});
+
+test('a hold that is stored a minute after the store said that it is not there is released', async () => {
+  const looks = await unconfirmed((look) => (look <= 5 ? notThere : 'released'));
+  expect(looks).toEqual([0.5, 5.5, 15.5, 35.5, 75.5, 135.5]);
+});
+
+test('what cannot be released is not asked for again', async () => {
+  expect(await unconfirmed(() => new Rejection('hold_resolved', 'it has ended'))).toEqual([0.5]);
 });
 
 /** Settles a hold of a minute in a store that fails so. Returns whether it was settled, and what became of it. */

@@ -20,8 +20,12 @@ const LONGEST_RETRY_MS = 5_000;
 /** What asking again cannot change while this process lives. */
 const FINAL = [Rejection, UnknownFact, AppendTooLarge];
 
-/** How often a hold is looked for of which the store did not say whether it is there. */
-const LOOKS_FOR_UNCONFIRMED = 3;
+/**
+ * When a hold is looked for of which the store did not say whether it is there: soon, because its client may come again at once, and
+ * what it holds is then missing; and then ever more seldom.
+ */
+const LOOKS_FOR_UNCONFIRMED_MS = [500, 5_000, 10_000, 20_000, 40_000] as const;
+const LATER_LOOKS_MS = 60_000;
 const UNCONFIRMED = {
   errorCode: 'not_served',
   reason: 'The books did not say in time that the money was held',
@@ -82,19 +86,22 @@ export abstract class Holder implements Payer {
     }
   }
 
-  /** What was sent to a server that is frozen is stored when it wakes up: so a hold that is not there is looked for again. */
+  /**
+   * What was sent is not lost because it is not there: a server that was frozen stores it when it wakes up, and a leader without its
+   * quorum answers reads long before it has stored what it was sent. So it is looked for until it would have expired.
+   */
   private async undone({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {
     const { funds, clock } = this.holding;
-    let looks = 0;
-    while (looks < LOOKS_FOR_UNCONFIRMED && clock.milliseconds() < expiresAt) {
-      await delay(LONGEST_RETRY_MS, undefined, { ref: false });
+    for (let looks = 0; clock.milliseconds() < expiresAt; looks++) {
+      await delay(LOOKS_FOR_UNCONFIRMED_MS[looks] ?? LATER_LOOKS_MS, undefined, { ref: false });
       const data = { holdId, ...UNCONFIRMED, attempts: [], at: clock.now() };
       try {
         await funds.run(this.id, { type: 'ReleaseHold', data }, this.request(holdId));
         return;
       } catch (error) {
-        if (error instanceof Rejection && error.code === 'hold_not_found') looks++;
-        else if (FINAL.some((Final) => error instanceof Final)) return;
+        if (error instanceof Rejection && error.code === 'hold_not_found') continue;
+        if (FINAL.some((Final) => error instanceof Final)) return;
+        looks = 0; // the store is away: it is asked again soon, for what it has stored by then
       }
     }
   }
