@@ -1,7 +1,8 @@
 #!/bin/sh
 # Certificates for the EventStoreDB of docker-compose.yml: ca.crt, which its clients trust, into the first directory; node.crt and
-# node.key into the second. Run again it makes new ones where these end within 30 days, and else changes nothing. The key of the CA is
-# thrown away: nobody can make another certificate that the clients trust.
+# node.key into the second. Run again it makes new ones where these end within 30 days, and else changes nothing. New ones are of
+# another CA: restart the server first, then its clients. The key of the CA is thrown away: nobody can make another certificate that
+# the clients trust.
 set -eu
 ca=$(cd "$1" && pwd) node=$(cd "$2" && pwd)
 owner=1000 # the user of the image
@@ -38,3 +39,4 @@ chmod 400 node.key
 mv -f ca.crt "$ca/"
 mv -f node.key "$node/"
 mv -f node.crt "$node/"
+echo "The certificates are new: restart the server first, then the roles."
