@@ -24,7 +24,8 @@ export class AccountsController {
     id: 'createAccount',
     tag: 'Account',
     summary: 'Opens an account',
-    description: 'No credential is needed. The account starts with one key, named Default, and no balance.',
+    description:
+      'No credential is needed. The account starts with one key, named Default, and no balance. After a 503 another one can be opened: the first, where there is one, is empty, and nobody has its key.',
     auth: 'public',
     answer: json(AccountSchema),
     gives: 'accounts',

@@ -18,6 +18,8 @@ export const createKey: OperationNotes = {
   id: 'createKey',
   tag: 'Keys',
   summary: 'Creates a key',
+  description:
+    'An answer of 503 does not say that there is no new key: GET /keys lists it where there is, and with show_key its secret.',
   auth: 'account',
   body: NewKey,
   example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },
