@@ -32,6 +32,7 @@ import {
   type Recorded,
   type Runtime,
   START,
+  StoreUnavailable,
   startedBy,
   usd,
 } from '#kernel';
@@ -369,4 +370,22 @@ test('another wallet is asked only once the one before can not pay any more', as
   expect(asked.at(-1)?.pubkey).toBe(OTHER);
   expect(asked.at(-1)?.invoice).not.toBe(asked[0]?.invoice);
   expect([await balance(), paid.length]).toEqual(['10.5', 1]);
+});
+
+test('what a wallet answers is noted behind an outage of the store: a wallet that has no quota left is not asked again', async () => {
+  let backAt = 0;
+  behaviour = (_, __, hear) => {
+    backAt = time.milliseconds() + 40 * SECOND;
+    hear({ code: 'QUOTA_EXCEEDED' });
+  };
+  await connect();
+  watch();
+  ask((what, work) => {
+    if (what === 'append' && time.milliseconds() < backAt) throw new StoreUnavailable('away');
+    return work();
+  });
+  await pass(60);
+  const types = (await journal()).map(({ type }) => type);
+  expect(types).toEqual(expect.arrayContaining(['WalletAnswered', 'AutoTopupPaused', 'WalletRequestEnded']));
+  expect(asked).toHaveLength(1);
 });

@@ -30,6 +30,7 @@ import {
   type FactReader,
   type Lease,
   money,
+  outlasting,
   type PicoUsd,
   type Runtime,
   startedBy,
@@ -55,13 +56,16 @@ export interface AutoTopupPorts {
 
 /** Has wallets pay for the accounts they are connected to, as long as this process has the turn. */
 export function runAutoTopups(ports: AutoTopupPorts, lease: Lease): readonly Promise<void>[] {
-  return startWorkflow(autoTopupWorkflow, new AutoTopupSteps(ports).ports(), lease).parts;
+  return startWorkflow(autoTopupWorkflow, new AutoTopupSteps(ports, lease).ports(), lease).parts;
 }
 
 type Commands = readonly AutoTopupCommand[];
 
 class AutoTopupSteps {
-  constructor(private readonly given: AutoTopupPorts) {}
+  constructor(
+    private readonly given: AutoTopupPorts,
+    private readonly lease: Lease,
+  ) {}
 
   ports(): WorkflowPorts<AutoTopupCommand, AutoTopupEvent, AutoTopupStep> {
     const { facts, streams, due, checkpoints, clock, runtime } = this.given;
@@ -162,14 +166,19 @@ class AutoTopupSteps {
     }
   }
 
-  /** An answer may come long after it was asked for, and its process may be about to end: then it is not needed. */
+  /**
+   * An answer may come long after it was asked for, and its process may be about to end: then it is not needed. Nothing else
+   * says it again, so it waits for a store that is away.
+   */
   private async note(
     answer: WalletAnswer & { readonly attempt: number; readonly request: number },
     accountId: string,
   ): Promise<void> {
     const { streams, clock, runtime } = this.given;
     const command = { type: 'RecordAnswer', data: { ...answer, at: clock.now() } } as const;
-    await streams.autoTopups.run(accountId, command, startedBy(ACTOR, accountId)).catch((error: unknown) => {
+    const write = () => streams.autoTopups.run(accountId, command, startedBy(ACTOR, accountId));
+    const sleep = (wait: number) => runtime.sleep(wait, this.lease.signal);
+    await outlasting(write, sleep, () => this.lease.holds()).catch((error: unknown) => {
       runtime.alarm(`what a wallet of ${accountId} answered could not be noted`, error);
     });
   }
