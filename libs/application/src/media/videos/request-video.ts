@@ -1,7 +1,7 @@
 /** A video is asked for: quote → hold → keep the request → state it. What follows is the workflow's, in any process. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type Video, type VideoRequested } from '#domain';
-import { money, Rejection, StoreUnavailable, startedBy } from '#kernel';
+import { money, OutcomeUnknown, Rejection, StoreUnavailable, startedBy } from '#kernel';
 import type { Clock } from '../../clock.ts';
 import { asFailure, UnservableRequest, UpstreamFailure } from '../../failures.ts';
 import { actorOf, type Caller, type Hold, type Payer } from '../../paying/payer.ts';
@@ -84,9 +84,14 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
       throw isExpected(error) ? error : new StoreUnavailable('a request cannot be kept', { cause: error });
     });
     const id = videoIdOf(requestId, this.given.secrets);
-    // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
     const actor = caller ? actorOf(caller) : payer.id.replace('-', ':');
-    const { state } = await this.videos.run(id, { type: 'RequestVideo', data }, startedBy(actor, requestId));
+    const stated = this.videos.run(id, { type: 'RequestVideo', data }, startedBy(actor, requestId));
+    const { state } = await stated.catch((error) => {
+      // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
+      const isUnstated = error instanceof StoreUnavailable && !(error instanceof OutcomeUnknown);
+      if (isUnstated) void payer.release(hold, { failure: asFailure(error), attempts: [] }).catch(() => {});
+      throw error; // at once: its release may have to wait for the store
+    });
     return { id, video: state };
   }
 

@@ -1,0 +1,44 @@
+import { expect, test } from '@jest/globals';
+import { type Hold, type Payer, RequestVideo, RequestVideoHandler, SystemClock } from '#application';
+import { OutcomeUnknown, StoreUnavailable, ZERO } from '#kernel';
+
+const hold: Hold = { holdId: 'r', payer: 'account-a', amount: ZERO, beside: ZERO, reach: ZERO, expiresAt: 0 };
+const quote = { sale: { priceList: { version: 'p' } }, deadlineMs: 1_000 };
+
+/** Asks for a video whose statement ends so. Returns the holds that were released by the time of the answer. */
+async function releasedAfter(error: Error): Promise<readonly string[]> {
+  const released: string[] = [];
+  const release = async ({ holdId }: Hold) => {
+    released.push(holdId);
+    throw new StoreUnavailable('away'); // which nobody is told
+  };
+  const payer = { id: 'account-a', release } as Partial<Payer> as Payer;
+  const given = {
+    images: { sources: async () => async () => ({ image: undefined }) },
+    requests: { keep: async () => ({}) },
+    secrets: { digest: () => '' },
+    clock: new SystemClock(),
+  };
+  const videos = {
+    run: async () => {
+      throw error;
+    },
+  };
+  const paying = { holdForJob: async () => hold };
+  const handler = new RequestVideoHandler(
+    { quote: async () => quote } as never,
+    paying as never,
+    given as never,
+    videos as never,
+  );
+  const request = new RequestVideo(payer, { requestId: 'r', caller: undefined, source: 'api' }, {} as never);
+  await expect(handler.execute(request)).rejects.toBe(error);
+  return released;
+}
+
+test.each([
+  ['is released where the video was surely not stated', new StoreUnavailable('away'), ['r']],
+  ['stays where the video may have been stated: it ends with it', new OutcomeUnknown('silent'), []],
+])('when the books fail, the hold of a video %s', async (_, error, released) => {
+  expect(await releasedAfter(error)).toEqual(released);
+});
