@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { Progress } from './progress.ts';
@@ -24,6 +25,43 @@ test('one look serves all that wait, and looks keep a distance', async () => {
   await Promise.all(Array.from({ length: 100 }, () => progress.reached(['keys'], 10n, WAIT_MS)));
   expect(looks).toBe(10);
   expect(performance.now() - began).toBeGreaterThan(9 * 2);
+});
+
+test('what a read model showed before is no answer to who asks afresh: he waits for a look that begins after that', async () => {
+  let at = 5n;
+  const queries: (() => void)[] = [];
+  const query = () => {
+    const answer = { rows: [{ projection: 'keys', position: String(at), rebuilt_to: null }] };
+    return new Promise((resolve) => queries.push(() => resolve(answer)));
+  };
+  const progress = new Progress({ query } as unknown as pg.Pool);
+  const afresh = () => progress.reached(['keys'], 5n, 0, true);
+  const asked = async (n: number) => {
+    for (let tries = 0; queries.length < n; tries++) {
+      if (tries > 500) throw new Error(`there were ${queries.length} looks instead of ${n}`);
+      await delay(1);
+    }
+  };
+  const answered = async (n: number) => {
+    await asked(n);
+    queries[n - 1]?.();
+  };
+  const first = afresh();
+  await asked(1);
+  at = 4n; // a standby takes over, while the look is under way
+  const later = [afresh(), afresh()];
+  await answered(1);
+  await answered(2);
+  expect([await first, ...(await Promise.all(later))]).toEqual([true, false, false]);
+  at = 5n;
+  const third = progress.reached(['keys'], 5n, WAIT_MS);
+  await answered(3);
+  expect(await third).toBe(true);
+  at = 4n;
+  expect(await progress.reached(['keys'], 5n, 0)).toBe(true); // as far as it was seen
+  const fourth = afresh();
+  await answered(4);
+  expect([await fourth, queries.length]).toEqual([false, 4]);
 });
 
 test('where a wait has timed out, others are shorter until it moves', async () => {

@@ -31,7 +31,8 @@ export class Progress {
   private skipped = false;
   /** Where projections stood when a wait timed out. */
   private readonly stuck = new Map<string, bigint>();
-  private looking: Promise<void> | undefined;
+  private looking: Promise<void> = Promise.resolve();
+  private next: Promise<void> | undefined;
   private lookedAt = Number.NEGATIVE_INFINITY;
 
   /** @param wanted told of those who wait */
@@ -43,13 +44,15 @@ export class Progress {
   /**
    * Waits until each of `projections` has applied everything up to `position`. Where one has not moved since a wait
    * timed out, no other caller waits; for one that stands before a fact, nobody does.
+   * @param fresh looks once in any case: what a read model showed a moment ago is gone where its database was emptied,
+   *   restored, or taken over by a standby that is behind
    * @returns false when that takes longer than `timeoutMs`: a reader then gets what there is
    */
-  async reached(projections: readonly string[], position: bigint, timeoutMs: number): Promise<boolean> {
+  async reached(projections: readonly string[], position: bigint, timeoutMs: number, fresh = false): Promise<boolean> {
     const started = performance.now();
     const at = (name: string) => this.placeOf(name).position;
     const behind = () => projections.filter((name) => at(name) < position);
-    for (let looks = 0; behind().length > 0; looks++) {
+    for (let looks = 0; (fresh && looks === 0) || behind().length > 0; looks++) {
       await this.look();
       const late = behind();
       if (late.length === 0) return true;
@@ -105,19 +108,22 @@ export class Progress {
     return this.places.get(name) ?? NOWHERE;
   }
 
-  /** One query serves all that wait. */
+  /** A look that begins after this was called; one query serves all that wait for it. */
   private look(): Promise<void> {
-    this.looking ??= this.readSoon().finally(() => {
-      this.lookedAt = performance.now();
-      this.looking = undefined;
-    });
-    return this.looking;
+    this.next ??= this.lookNext();
+    return this.next;
   }
 
-  private async readSoon(): Promise<void> {
+  private async lookNext(): Promise<void> {
+    await this.looking;
     const wait = this.lookedAt + LOOK_EVERY_MS - performance.now();
     if (wait > 0) await delay(Math.ceil(wait));
-    await this.read();
+    this.next = undefined;
+    const read = this.read().finally(() => {
+      this.lookedAt = performance.now();
+    });
+    this.looking = read.catch(() => {});
+    return read;
   }
 
   private async read(): Promise<void> {

@@ -1,4 +1,7 @@
 import { expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { StoreUnavailable } from '#kernel';
+import { Progress } from './progress.ts';
 import { UpToDate } from './up-to-date.ts';
 
 /** A store whose looks at its end are answered when the test says so, with how many looks there were. */
@@ -43,4 +46,22 @@ test('a look that fails fails those that wait for it, and no other', async () =>
   const upToDate = new UpToDate({ end }, { reached: async () => true });
   await expect(upToDate.are(['keys'], 0)).rejects.toThrow('away');
   expect(await upToDate.are(['keys'], 0)).toBe(true);
+});
+
+test('a read model that was there, and is not any more, does not show all there is', async () => {
+  let rows: readonly object[] = [{ projection: 'keys', position: '10', rebuilt_to: null }];
+  const progress = new Progress({ query: async () => ({ rows }) } as unknown as pg.Pool);
+  const upToDate = new UpToDate({ end: async () => 10n }, progress);
+  expect(await upToDate.are(['keys'], 0)).toBe(true);
+  rows = []; // PostgreSQL was emptied, and nothing was appended since
+  expect(await upToDate.are(['keys'], 0)).toBe(false);
+});
+
+test.each([
+  ['the store does not answer', () => new Promise<bigint>(() => {}), async () => true],
+  ['the database does not', async () => 1n, () => new Promise<boolean>(() => {})],
+])('nobody waits for longer than a limit where %s', async (_, end, reached) => {
+  const upToDate = new UpToDate({ end }, { reached }, 20);
+  const asked = [upToDate.are(['keys'], 2_000), upToDate.are(['keys'], 2_000)];
+  await Promise.all(asked.map((each) => expect(each).rejects.toThrow(StoreUnavailable)));
 });

@@ -1,9 +1,12 @@
-import type { FactReader } from '#kernel';
+import { type FactReader, within } from '#kernel';
 import type { Progress } from './progress.ts';
+
+/** Longer nobody waits, for the end of the facts and for the read models together: whoever asks is to be told within five seconds. */
+const MOST_MS = 4_500;
 
 /**
  * Whether read models show all that was committed when that is asked: then what they do not have does not exist. One look at
- * the end of the facts serves all that wait for one; it begins after each of them has come.
+ * the end of the facts serves all that wait for one; it begins after each of them has come. So does one at the read models.
  */
 export class UpToDate {
   private looking: Promise<unknown> = Promise.resolve();
@@ -12,11 +15,16 @@ export class UpToDate {
   constructor(
     private readonly store: Pick<FactReader, 'end'>,
     private readonly progress: Pick<Progress, 'reached'>,
+    private readonly mostMs = MOST_MS,
   ) {}
 
-  /** @returns false when they do not within so many milliseconds; 0: when they do not yet */
-  async are(projections: readonly string[], withinMs: number): Promise<boolean> {
-    return this.progress.reached(projections, await this.end(), withinMs);
+  /**
+   * @returns false when they do not within so many milliseconds; 0: when they do not yet
+   * @throws StoreUnavailable where the store, or PostgreSQL, does not answer in time
+   */
+  are(projections: readonly string[], withinMs: number): Promise<boolean> {
+    const shown = async () => this.progress.reached(projections, await this.end(), withinMs, true);
+    return within(this.mostMs, shown());
   }
 
   /** The end as of a moment after this was called. */

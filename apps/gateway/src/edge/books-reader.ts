@@ -55,13 +55,13 @@ export class BooksReader {
   /**
    * The owner of a key, by what the keyed hash of its secret may be; undefined when there is no such key. Only for one that is
    * not found it is asked whether the read model shows all there is.
-   * @param patient waits for a read model that is behind
-   * @throws BooksBehind, BooksIncomplete when the read model may lack it: who shows a key that exists is never told that it does not
+   * @param withinMs how long a read model that is behind is waited for
+   * @throws StoreUnavailable; BooksBehind, BooksIncomplete when the read model may lack it: who shows a key that exists is never told that it does not
    */
-  async ownerOf(hashes: readonly string[], patient = true): Promise<KeyOwner | undefined> {
+  async ownerOf(hashes: readonly string[], withinMs = WAIT_MS): Promise<KeyOwner | undefined> {
     const found = await findKey(this.pool, hashes);
     if (found) return found;
-    const shown = await this.upToDate.are(['keys'], patient ? WAIT_MS : 0);
+    const shown = await this.upToDate.are(['keys'], withinMs);
     const owner = await findKey(this.pool, hashes);
     if (owner) return owner;
     if (!shown) throw new BooksBehind();
@@ -95,9 +95,11 @@ export class BooksReader {
    */
   async key(accountId: string, keyId: string, reply: FastifyReply): Promise<KeyView | undefined> {
     const current = await this.showAccount(accountId, reply, 'keys');
-    const key = await readKey(this.pool, accountId, keyId, this.clock.now());
-    if (!key && !current) throw new BooksBehind();
-    return key;
+    const read = () => readKey(this.pool, accountId, keyId, this.clock.now());
+    const key = await read();
+    if (key) return key;
+    if (!current || !(await this.upToDate.are(['keys'], WAIT_MS))) throw new BooksBehind();
+    return read();
   }
 
   /** Whether an account exists: by its facts, so that a late read model refuses nothing. */

@@ -228,17 +228,17 @@ export class Authenticator {
   private async verify({ ip }: FastifyRequest, apiKey: string): Promise<Caller> {
     const hash = this.ports.secrets.hash(apiKey);
     const known = this.owners.has(hash);
-    const caller = await this.ports.lookUps.make(ip, known, (patient) => this.ownerOf(apiKey, hash, patient));
+    const caller = await this.ports.lookUps.make(ip, known, (withinMs) => this.ownerOf(apiKey, hash, withinMs));
     if (!known) this.owners.set(hash, caller);
     return caller;
   }
 
   /** A key that is known here exists, whether or not the read model shows it yet. */
-  private async ownerOf(apiKey: string, hash: string, patient: boolean): Promise<Caller> {
+  private async ownerOf(apiKey: string, hash: string, withinMs: number): Promise<Caller> {
     const { books, secrets } = this.ports;
     const hashes = secrets.hashes(apiKey);
     const known = this.owners.get(hash);
-    const owner = await (known ? findKey(books.pool, hashes) : books.ownerOf(hashes, patient));
+    const owner = await (known ? findKey(books.pool, hashes) : books.ownerOf(hashes, withinMs));
     if (!owner && known) return known;
     if (!owner || owner.revoked) throw new Unauthorized(INVALID_KEY);
     if (owner.expireAt !== null && owner.expireAt <= this.ports.clock.now())
