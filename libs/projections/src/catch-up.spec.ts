@@ -60,6 +60,16 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
     0,
     ['keys', 'keys', ''],
   ],
+  [
+    'a rebuild that fails again and again is further than it ever was no more',
+    [
+      [10n, 3n, 8n],
+      [10n, 3n],
+      [10n, 3n, 8n],
+    ],
+    0,
+    ['keys', '', ''],
+  ],
   ['a projector has begun, where none ever was', [[START, START]], 0, [BOTH, 'keys', 'keys']],
 ])('a process is waited for until %s', async (_, places, patienceMs, expected) => {
   expect(await waits(new CatchUp(END, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
@@ -72,4 +82,16 @@ test('where nothing was ever committed, nothing is waited for', async () => {
 test('what has been caught up with once is not asked about again', async () => {
   const catchUp = new CatchUp(END, found([10n, 10n], [2n, 2n]), ['balances', 'keys']);
   expect(await waits(catchUp)).toEqual(['', '', '']);
+});
+
+test('while it is not known where they are, their time does not pass', async () => {
+  let isAway = false;
+  const { moving } = found([4n, 3n]);
+  const progress = { moving: () => (isAway ? Promise.reject(new Error('PostgreSQL is away')) : moving()) };
+  const catchUp = new CatchUp(END, progress, ['balances', 'keys'], 0);
+  await catchUp.behind();
+  isAway = true;
+  await expect(catchUp.behind()).rejects.toThrow('away');
+  isAway = false;
+  expect(await waits(catchUp)).toEqual([BOTH, '', '']);
 });

@@ -17,7 +17,8 @@ const NEEDED = 'keys';
  */
 export class CatchUp {
   private isOver = false;
-  private readonly seen = new Map<string, { readonly place: Place; readonly at: number }>();
+  /** The furthest places so far, and since when. */
+  private readonly furthest = new Map<string, { readonly place: Place; readonly at: number }>();
 
   constructor(
     readonly target: bigint,
@@ -31,23 +32,27 @@ export class CatchUp {
    */
   async behind(): Promise<ReadonlyMap<string, Place>> {
     if (this.isOver) return new Map();
-    const places = await this.progress.moving(this.projections);
+    const places = await this.progress.moving(this.projections).catch((error) => {
+      this.furthest.clear(); // while PostgreSQL does not answer, nothing can move: patience begins again
+      throw error;
+    });
     const behind = [...places].filter((each) => this.isWaitedFor(...each) && each[1].position < this.target);
     this.isOver = behind.length === 0;
     return new Map(behind);
   }
 
   private isWaitedFor(projection: string, place: Place): boolean {
-    const last = this.seen.get(projection);
-    if (last && isSame(last.place, place)) {
-      const isEmpty = projection === NEEDED && place.position === START;
-      return isEmpty || performance.now() - last.at < this.patienceMs;
+    const last = this.furthest.get(projection);
+    if (!last || hasMoved(last.place, place)) {
+      this.furthest.set(projection, { place, at: performance.now() });
+      return true;
     }
-    this.seen.set(projection, { place, at: performance.now() });
-    return true;
+    const isEmpty = projection === NEEDED && place.position === START;
+    return isEmpty || performance.now() - last.at < this.patienceMs;
   }
 }
 
-function isSame(one: Place, other: Place): boolean {
-  return one.position === other.position && one.rebuiltTo === other.rebuiltTo;
+/** A rebuild that fails again and again begins again and again: it has moved where it is further than it ever was. */
+function hasMoved(from: Place, to: Place): boolean {
+  return from.position !== to.position || (to.rebuiltTo ?? START) > (from.rebuiltTo ?? START);
 }

@@ -185,6 +185,17 @@ describe('a rebuild', () => {
     expect(await place()).toEqual({ position: end, rebuiltTo: undefined });
   });
 
+  test('that fails shows no more how far it was', async () => {
+    await store.appendUpTo(facts.length);
+    await sinkOf(balances, books.pool, await drawToken()).checkpoint();
+    store.meanwhile = async (reading) => {
+      if (reading === 2) throw new Error('killed');
+    };
+    await expect(rebuild(balances, options())).rejects.toThrow('killed');
+    const places = await new Progress(books.pool).moving(['balances']);
+    expect(places.get('balances')).toEqual({ position: START, rebuiltTo: undefined });
+  });
+
   test('shows readers the old table until the new one is complete', async () => {
     await store.appendUpTo(100);
     goLive();

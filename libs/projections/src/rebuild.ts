@@ -79,6 +79,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     }
     return replayed;
   } catch (error) {
+    await noteProgress(admin, name, null).catch(() => {}); // it has failed all the same
     if (error instanceof StoppedAtFact) await noteStop(admin, name, error);
     throw error;
   } finally {
@@ -103,6 +104,6 @@ async function replay(
 }
 
 /** The old table's checkpoint stands still meanwhile: without this its projector would seem to stand still too. */
-function noteProgress(admin: pg.Pool, name: string, position: bigint): Promise<unknown> {
+function noteProgress(admin: pg.Pool, name: string, position: bigint | null): Promise<unknown> {
   return admin.query('update books.checkpoints set rebuilt_to = $2 where projection = $1', [name, position]);
 }
