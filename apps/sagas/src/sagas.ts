@@ -163,7 +163,7 @@ function workflowsOf({ stores, topups: { backends, payments }, autoTopups, video
           looksPerSecond: foundation.settings.looksPerSecond,
           due: new PostgresDueTable(pool),
           checkpoints: new PostgresCheckpoints(pool),
-          byReference: (backend, references) => known.find(backend, references, 0),
+          byReference: (...asked) => known.find(...asked),
         },
         lease,
       ),

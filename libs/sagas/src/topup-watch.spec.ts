@@ -109,6 +109,8 @@ let market: Market;
 let alarms: string[];
 /** Whether it is known by now which top-ups there are. */
 let known: boolean;
+/** What was asked for by reference, and for how long that might wait. */
+let asked: (readonly [references: readonly string[], withinMs: number])[];
 let processes: Process[];
 let books: Process;
 let runtime: Runtime;
@@ -137,7 +139,8 @@ class Process {
   watch(token = processes.length): this {
     const lease = { token, signal: this.over.signal, holds: () => !this.over.signal.aborted };
     const { accounts, topups } = this.streams;
-    const byReference = async (backend: string, references: readonly string[]) => {
+    const byReference = async (backend: string, references: readonly string[], withinMs: number) => {
+      asked.push([references, withinMs]);
       const found = await Promise.all(references.map((each) => issued(backend, each)));
       const ids = references.flatMap((each, i) => (found[i] && known ? [[each, found[i].topupId] as const] : []));
       return { ids: new Map(ids), complete: known };
@@ -167,7 +170,7 @@ beforeEach(() => {
     new Node(),
     new Market(),
   ];
-  [alarms, processes, known] = [[], [], true];
+  [alarms, processes, known, asked] = [[], [], true, []];
   runtime = {
     newId: randomUUID,
     sleep: (milliseconds, signal) =>
@@ -277,6 +280,29 @@ describe('a payment', () => {
     known = true;
     await time.pass(3 * SECOND);
     expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
+  });
+
+  test('is asked for without a wait first, and then with one: among facts that never stop, nothing is known at once', async () => {
+    books.watch();
+    known = false;
+    await node.say({ hint: 'other' });
+    await time.pass(2 * SECOND);
+    expect(asked).toEqual([
+      [['other'], 0],
+      [['other'], 2_000],
+    ]);
+  });
+
+  test('that nothing is known of is forgotten where there are thousands of others, the oldest first', async () => {
+    known = false;
+    const hints = Array.from({ length: 5_002 }, (_, i) => `h${i}`);
+    node.hints = async function* (signal) {
+      yield* hints;
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    };
+    books.watch();
+    await time.pass(2 * SECOND);
+    expect(asked.at(-1)).toEqual([hints.slice(2), 2_000]);
   });
 
   test('of an invoice that is not ours, or was recorded before, changes nothing', async () => {

@@ -17,6 +17,10 @@ const RESUBSCRIBE_MS = 1_000;
 const LONGEST_RESUBSCRIBE_MS = 60_000;
 /** How often the top-up of a hint is asked for, while what says so is late. */
 const LATE_AGAIN_MS = 2_000;
+/** How long it is waited for then. Between two appends it may never say all there is at once. */
+const LATE_WAIT_MS = 2_000;
+/** So many hints that may be of a top-up are kept; the oldest beyond are given up, since top-ups are looked at anyhow. */
+const MOST_OPEN = 5_000;
 
 export interface TopupWatchPorts {
   readonly facts: FactReader;
@@ -30,10 +34,14 @@ export interface TopupWatchPorts {
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
-  /** The ids of the top-ups that a back end knows by these references; `complete` where there are no others. */
+  /**
+   * The ids of the top-ups that a back end knows by these references; `complete` where there are no others. What knows them
+   * and is late is waited for so long.
+   */
   byReference(
     backend: string,
     references: readonly string[],
+    withinMs: number,
   ): Promise<{ readonly ids: ReadonlyMap<string, string>; readonly complete: boolean }>;
 }
 
@@ -90,9 +98,18 @@ class Hints {
     private readonly wake: (topupId: string) => Promise<void>,
   ) {}
 
-  async take(...references: readonly string[]): Promise<void> {
-    for (const reference of references) this.open.add(reference);
-    const { ids, complete } = await this.ports.byReference(this.backend, references);
+  /** What is not known at once is asked for again later: the hints behind it do not wait. */
+  async take(reference: string): Promise<void> {
+    this.open.add(reference);
+    for (const oldest of this.open) {
+      if (this.open.size <= MOST_OPEN) break;
+      this.open.delete(oldest);
+    }
+    await this.find([reference], 0);
+  }
+
+  private async find(references: readonly string[], withinMs: number): Promise<void> {
+    const { ids, complete } = await this.ports.byReference(this.backend, references, withinMs);
     for (const [reference, topupId] of ids) {
       await this.wake(topupId);
       this.open.delete(reference);
@@ -105,7 +122,7 @@ class Hints {
     while (!signal.aborted) {
       await runtime.sleep(LATE_AGAIN_MS, signal);
       if (signal.aborted || this.open.size === 0) continue;
-      await this.take(...this.open).catch((error) => {
+      await this.find([...this.open], LATE_WAIT_MS).catch((error) => {
         runtime.alarm(`the top-ups that ${this.backend} reports payments of could not be found; trying again`, error);
       });
     }
