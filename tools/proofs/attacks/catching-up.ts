@@ -38,9 +38,10 @@ class Answers {
     return status;
   }
 
-  /** Whether nobody had another answer than these. */
+  /** Whether somebody had an answer, and nobody another than these. */
   areOnly(who: string, ...statuses: readonly number[]): boolean {
-    return [...(this.counts.get(who) ?? [])].every(([status]) => statuses.includes(status));
+    const its = this.counts.get(who);
+    return its !== undefined && [...its.keys()].every((status) => statuses.includes(status));
   }
 
   toString(): string {
@@ -152,15 +153,18 @@ class Catching {
 
   private judge(): void {
     const may = (who: string, ...statuses: readonly number[]) => {
-      if (!this.answers.areOnly(who, ...statuses)) this.broken.push(`${who} had another answer than ${statuses}`);
+      if (!this.answers.areOnly(who, ...statuses))
+        this.broken.push(`${who} had none or another answer than ${statuses}`);
     };
     may('old keys', 200, 503);
+    may('old keys of a gateway that is ready', 200);
     may('new keys', 402, 503);
     may('new keys where they were made', 402);
     may('accounts', 201);
     may('top-ups', 201);
     may('wrong keys', 401, 503);
     may('statuses of top-ups', 200);
+    if (this.paid.size === 0) this.broken.push('no top-up was paid meanwhile');
   }
 
   /** @throws when that takes too long */
