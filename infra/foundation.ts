@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CATEGORIES, KNOWN_FACTS } from '#domain';
 import {
-  eventStoreDbAddress,
+  type EventStoreAddress,
+  eventStoreDbNodes,
   eventStoreMigrations,
   type OpenedEventStore,
   openEventStore,
@@ -17,6 +18,7 @@ import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
 import { type Migration, prepareDatabase } from './migrate.ts';
 import { openTogether } from './open-together.ts';
+import { assertSameHistory, originMigrations } from './origin.ts';
 import { presenceMigrations } from './presence.ts';
 import { assertSessions } from './sessions.ts';
 import type { Settings } from './settings.ts';
@@ -33,6 +35,7 @@ export const foundationMigrations: readonly Migration[] = [
   ...leaseMigrations,
   ...presenceMigrations,
   ...projectionMigrations,
+  ...originMigrations,
 ];
 
 /** What every role is built on: the settings, a migrated database and the event store. One of each in a process. */
@@ -65,7 +68,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       alarm: quietAlarm((problem, err) => log.warn({ err }, problem)),
     };
     const { eventStoreUrl } = settings;
-    const store = openEventStore({
+    const store = openedStore({
       eventStoreUrl,
       databaseUrl,
       categories: CATEGORIES,
@@ -74,10 +77,21 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     });
     opened.defer(() => store.close());
     await assertAnswers(store, eventStoreUrl);
-    if (await dropCachesAhead(databaseUrl, () => store.end()))
+    await assertSameHistory(databaseUrl, store.stored);
+    if (await dropCachesAhead(databaseUrl, { inPostgres: eventStoreUrl === undefined, end: () => store.end() }))
       log.warn({}, 'the facts were put back to an earlier moment: read models and other caches are made again');
     return { settings, log, databaseUrl, store, runtime };
   });
+}
+
+/** @throws StartError where the client cannot be made, as with a certificate that is not there */
+function openedStore(address: EventStoreAddress): OpenedEventStore {
+  try {
+    return openEventStore(address);
+  } catch (cause) {
+    if (address.eventStoreUrl === undefined) throw cause;
+    throw new StartError(`EVENTSTORE_URL cannot be used: ${(cause as Error).message.replace(/\.$/, '')}.`, { cause });
+  }
 }
 
 async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
@@ -88,8 +102,7 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
 /** @throws StartError that names the address, without its credentials */
 async function assertAnswers(store: OpenedEventStore, url: string | undefined): Promise<void> {
   await store.check().catch((cause) => {
-    const nodes = url === undefined ? undefined : eventStoreDbAddress(url)?.nodes;
-    const where = nodes ? `at ${nodes.map(({ host, port }) => `${host}:${port}`).join(', ')}` : 'in PostgreSQL';
+    const where = url === undefined ? 'in PostgreSQL' : `at ${eventStoreDbNodes(url)}`;
     const what = cause instanceof UserRefused ? cause.message : 'does not answer';
     throw new StartError(`The event store ${where} ${what}.`, { cause });
   });

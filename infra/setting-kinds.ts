@@ -129,13 +129,13 @@ export function url(variable: string, protocols: readonly string[], meaning: str
   return address({ variable, protocols, meaning, byDefault, isRight });
 }
 
-/** An address that is right where `isRight` says so. */
+/** An address that is right where `isRight` says so; a sentence's end instead says what is wrong. */
 export function address(setting: {
   readonly variable: string;
   readonly protocols: readonly string[];
   readonly meaning: string;
   readonly byDefault: string;
-  isRight(value: string): boolean;
+  isRight(value: string): boolean | string;
 }): Setting<string> {
   const { variable, protocols, meaning, byDefault, isRight } = setting;
   const must = `an address that starts with ${protocols.map((each) => `${each}//`).join(' or ')}`;
@@ -145,7 +145,9 @@ export function address(setting: {
     byDefault,
     read(env) {
       const value = given(env, variable) ?? byDefault;
-      if (!isRight(value)) wrong(variable, must, withoutSecrets(value));
+      const right = isRight(value);
+      if (typeof right === 'string') throw new SettingError(`${variable} ${right}.`);
+      if (!right) wrong(variable, must, withoutSecrets(value));
       return value.replace(/\/+$/, '');
     },
   };

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { readSettings, SETTINGS, SettingError } from './settings.ts';
 
 const KEY = '0123456789abcdef'.repeat(4);
@@ -292,11 +292,30 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['COINBASE_URL', '//coinbase', 'an address that starts with http:// or https://'],
     ['DATABASE_URL', 'mysql://db/books', 'an address that starts with postgres:// or postgresql://'],
     ['EVENTSTORE_URL', 'http://es:2113', 'an address that starts with esdb:// or esdb+discover://'],
-    ['EVENTSTORE_URL', 'esdb://a:b:c,d', 'an address that starts with esdb:// or esdb+discover://'],
     ['LND_TLS_CERT', '/nowhere/tls.cert', 'a file that can be read'],
     ['LND_TLS_CERT', import.meta.dirname, 'a file that can be read'],
   ])('%s=%s', (variable, value, must) => {
     expect(complaint({ [variable]: value })).toBe(`${variable} must be ${must}, not "${value}".`);
+  });
+
+  test.each([
+    ['esdb://user:s3cret:a:2113', 'from character 19 on, where ", or ?key=value" is expected'],
+    ['esdb://user:s3cret@a?keepAliveInterval=soon', 'from character 40 on, where "Integer" is expected'],
+    ['esdb://user:s3cret@a?tls=no', 'from character 26 on, where "true or false" is expected'],
+    [
+      'esdb://user:s3cret@a?keepaliveintervall=1',
+      ': Unknown option key "keepaliveintervall", setting will be ignored.',
+    ],
+    ['esdb://s3cret@a', 'before "@": a user is written as user:password@, with %40 for each "@" in it'],
+  ])('EVENTSTORE_URL=%s, without what is secret in it', (value, why) => {
+    const warn = jest.spyOn(console, 'warn');
+    const said = complaint({ EVENTSTORE_URL: value });
+    expect(said.replace(/\.+$/, '')).toBe(
+      `EVENTSTORE_URL is not understood${why.startsWith(':') ? '' : ' '}${why}`.replace(/\.+$/, ''),
+    );
+    expect(said).not.toContain('s3cret');
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
   });
 
   test.each([

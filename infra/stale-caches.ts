@@ -14,23 +14,29 @@ export async function dropCaches(client: Pick<pg.Client, 'query'>): Promise<void
   await client.query(`truncate ${BOOKS}, books.checkpoints, es.snapshots, es.checkpoints, es.due`);
 }
 
+/** Where the facts are, and how far they go. */
+export interface Facts {
+  readonly inPostgres: boolean;
+  /** The position of the last one. */
+  end(): Promise<bigint>;
+}
+
 /**
  * Drops the caches where one of them has come further than the facts go. To be called before anything is appended.
- * @param end the position of the last fact
  * @returns whether it did
  */
-export async function dropCachesAhead(connectionString: string, end: () => Promise<bigint>): Promise<boolean> {
+export async function dropCachesAhead(connectionString: string, facts: Facts): Promise<boolean> {
   const client = newClient({ connectionString, name: 'start', queryWithinMs: null });
   await client.connect();
   try {
-    if (!(await isAhead(client, end))) return false;
+    if (!(await isAhead(client, facts))) return false;
     await client.query('begin');
     await client.query('lock table books.checkpoints in access exclusive mode');
-    const still = await isAhead(client, end); // another process may have been here
+    const still = await isAhead(client, facts); // another process may have been here
     if (still) {
       await dropCaches(client);
       // Other facts will have these positions.
-      await client.query('delete from es.skipped where position > $1', [await end()]);
+      await client.query('delete from es.skipped where position > $1', [await facts.end()]);
     }
     await client.query('commit');
     return still;
@@ -43,13 +49,14 @@ export async function dropCachesAhead(connectionString: string, end: () => Promi
  * The caches are asked first: others append meanwhile. A checkpoint may be behind the last fact, where a position was drawn in
  * vain, but not behind the last that was drawn; in EventStoreDB it may be that of what the server has written for itself.
  */
-async function isAhead(client: pg.Client, end: () => Promise<bigint>): Promise<boolean> {
+async function isAhead(client: pg.Client, { inPostgres, end }: Facts): Promise<boolean> {
   const { rows } = await client.query<{ booked: string | null; seen: string | null }>(
     `select (select max(position) from books.journal) as booked,
             greatest((select max(position) from books.checkpoints), (select max(position) from es.checkpoints)) as seen`,
   );
   const { booked, seen } = { booked: BigInt(rows[0]?.booked ?? -1), seen: BigInt(rows[0]?.seen ?? -1) };
   if (booked > (await end())) return true;
+  if (!inPostgres) return false;
   const drawn = await client.query<{ last: string }>(
     'select last_value as last from es.events_position_seq where exists (select from es.events)',
   );

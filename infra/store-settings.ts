@@ -22,7 +22,11 @@ export const STORES = {
       protocols: ['esdb:', 'esdb+discover:'],
       meaning: 'EventStoreDB, one node or several with commas between them; unset: the event store in PostgreSQL',
       byDefault: '',
-      isRight: (value) => eventStoreDbAddress(value) !== undefined,
+      isRight(value) {
+        if (!/^esdb(\+discover)?:\/\//.test(value)) return false;
+        const address = eventStoreDbAddress(value);
+        return typeof address === 'string' ? address : true;
+      },
     }),
   ),
   masterKeys: optional(

@@ -106,7 +106,7 @@ function plaintextHostsOf(env: Environment, variable: string): readonly string[]
     case 'esdb':
     case 'esdb+discover': {
       const address = eventStoreDbAddress(value);
-      return !address || address.hasTls ? [] : address.nodes.map(({ host }) => host);
+      return typeof address === 'string' || address.hasTls ? [] : address.nodes.map(({ host }) => host);
     }
     default:
       return protocol?.toLowerCase() === 'http' ? some(hostOf(env, variable)) : [];

@@ -18,6 +18,7 @@ import { restoreBackup } from './restore.ts';
 const MASTER_KEY = randomBytes(32).toString('hex');
 /** Made again from the facts or by triggers, or worth nothing where other processes run. */
 const REMADE = [
+  'es.origin',
   ...projections.map(({ name }) => `books.${name}`),
   ...['books.checkpoints', 'es.snapshots', 'es.checkpoints', 'es.due', 'app.stored_bytes'],
   ...['public.migrations', 'public.leases', 'public.processes', 'limits.challenges', 'limits.counted'],

@@ -16,7 +16,8 @@ const ADMIN_PASSWORD = secret('STORE_ADMIN_PASSWORD', /./, `the password of Even
 async function main(): Promise<void> {
   const address = SETTINGS.eventStoreUrl.read(process.env);
   if (address === undefined) throw new SettingError('EVENTSTORE_URL must be set.');
-  if (!eventStoreDbAddress(address)?.hasTls)
+  const read = eventStoreDbAddress(address);
+  if (typeof read !== 'string' && !read.hasTls)
     throw new SettingError('EVENTSTORE_URL must have TLS: a server without it knows no users.');
   await whenItAnswers(address, ADMIN_PASSWORD.read(process.env));
   process.stdout.write('The user in EVENTSTORE_URL is there, and may read $all.\n');

@@ -1,9 +1,14 @@
-export { eventStoreDbAddress } from './eventstoredb/address.ts';
+export { eventStoreDbAddress, eventStoreDbNodes } from './eventstoredb/address.ts';
 export { UserRefused } from './eventstoredb/connection.ts';
 export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb/eventstoredb-event-store.ts';
 export { grantEventStoreDb } from './eventstoredb/grant.ts';
 export { MemoryEventStore } from './memory-event-store.ts';
-export { type ClosableEventStore, type OpenedEventStore, openEventStore } from './open-event-store.ts';
+export {
+  type ClosableEventStore,
+  type EventStoreAddress,
+  type OpenedEventStore,
+  openEventStore,
+} from './open-event-store.ts';
 export { PostgresCheckpoints, PostgresSnapshots } from './postgres/caches.ts';
 export { PostgresDueTable } from './postgres/due-table.ts';
 export { PostgresEventStore } from './postgres/postgres-event-store.ts';

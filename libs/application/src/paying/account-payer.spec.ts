@@ -1,7 +1,15 @@
 import { afterAll, expect, test } from '@jest/globals';
 import { type Accounts, Payers, SystemClock } from '#application';
 import { type AccountCommand, accountDecider, type Charge } from '#domain';
-import { AppendTooLarge, money, OutcomeUnknown, Rejection, StoreUnavailable, UnknownFact } from '#kernel';
+import {
+  AppendTooLarge,
+  money,
+  OutcomeUnknown,
+  PersistentMap,
+  Rejection,
+  StoreUnavailable,
+  UnknownFact,
+} from '#kernel';
 import { replacePauses } from '../../../testing/src/pauses.ts';
 import { VirtualTime } from '../../../testing/src/virtual-time.ts';
 
@@ -112,6 +120,22 @@ test.each([
 ])('a charge is not given up before its hold expires where the store %s', async (_, error) => {
   expect(await settling(error, 10)).toEqual({ became: 'settled', asked: 11 });
   expect((await settling(error, 1_000)).became).toBe(error);
+});
+
+test('a charge whose confirmation was lost is told as it was made, and none where the hold had expired', async () => {
+  const told = async (ended: string, price: string) => {
+    const one = PersistentMap.empty<string>().with('r', ended);
+    const state = { ...accountDecider.initial(), resolved: [one, PersistentMap.empty<string>()] as never };
+    const run = async () => ({ events: [], state, revision: 0, position: 0n });
+    const payer = new Payers({ accounts: { run } } as never, time, () => 'g').of({ accountId: 'a', keyId: null });
+    return payer.settle(
+      { holdId: 'r', amount: money.usd('1') } as never,
+      { price: money.usd(price).toString() } as never,
+    );
+  };
+  expect(await told('settled', '0.25')).toBe(money.usd('0.25'));
+  expect(await told('settled', '3')).toBe(money.usd('1'));
+  expect(await told('absorbed', '0.25')).toBe(0n);
 });
 
 test.each([

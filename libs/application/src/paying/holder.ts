@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Charge } from '#domain';
+import { type Charge, howEnded } from '#domain';
 import {
   AppendTooLarge,
   type Cause,
@@ -61,9 +61,12 @@ export abstract class Holder implements Payer {
   async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
     const { funds, clock } = this.holding;
     const command = { type: 'SettleHold', data: { holdId: hold.holdId, charge, at: clock.now() } } as const;
-    const { events } = await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
+    const { events, state } = await this.surely(hold, () => funds.run(this.id, command, this.request(hold.holdId)));
     const settled = events.find((event) => event.type === 'HoldSettled');
-    return settled ? money.fromJson(settled.data.charged) : ZERO;
+    if (settled) return money.fromJson(settled.data.charged);
+    // It was settled by the same command before, whose answer was lost.
+    const isSettled = events.length === 0 && howEnded(hold.holdId, state) === 'settled';
+    return isSettled ? money.least(money.fromJson(charge.price), hold.amount) : ZERO;
   }
 
   async release(hold: Hold, { failure, attempts, absorbed }: Release): Promise<void> {
