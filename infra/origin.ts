@@ -2,8 +2,7 @@
  * Read models, snapshots and cursors are made from one history of facts. Beside another one, as by a wrong EVENTSTORE_URL, they would be
  * taken for ahead of it, and be dropped for all who run beside the right one. So the first fact of theirs is kept with them.
  */
-import type { FactReader } from '#kernel';
-import { START } from '#kernel';
+import { type FactReader, START } from '#kernel';
 import { newClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
